@@ -1,0 +1,122 @@
+// What a package says about itself, without running any of its code: models, signature, call spec, weights.
+// Thread-safe: a Package is immutable once open.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sconce/device.h"
+#include "sconce/dtype.h"
+
+namespace sconce {
+
+// One dimension of an input: fixed (min == max) or a range; equal symbols are equal sizes. A recorded minimum of 2
+// is reported as recorded (torch.export specialises 0 and 1); Model accepts 1 there.
+struct Dim {
+  int64_t min = 0;
+  int64_t max = INT64_MAX;  // INT64_MAX: unbounded
+  std::string symbol;       // "s77"; empty where the size is fixed or the source gives none
+  bool is_static() const noexcept { return min == max; }
+};
+
+struct TensorSpec {
+  std::string name;              // the generated code's: "arg0_1", "output0"
+  std::optional<DType> dtype;    // nullopt: not recorded (source stripped, or torch 2.6)
+  std::optional<Device> device;
+  bool has_shape = false;        // false: rank and dims unknown
+  std::vector<Dim> dims;
+  std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
+};
+
+enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
+
+struct ConstantSpec {
+  std::string name;  // the .so's own: "L__self___weight"
+  std::string fqn;   // the user's: "layers.0.weight"; empty where the model has none (folded)
+  std::optional<DType> dtype;
+  std::vector<int64_t> shape, strides;
+  int64_t offset = 0;        // storage offset in elements
+  uint64_t data_size = 0;    // bytes as stored (padded to 64 on CPU)
+  ConstantType type = ConstantType::kUnknown;
+  bool folded = false;       // computed at load (runtime constant folding), not stored
+  bool mutated = false;      // the graph writes it: private to a replica
+  bool opaque = false;       // oneDNN-packed
+  std::vector<std::byte> opaque_metadata;
+  std::optional<Device> device;
+};
+
+// torch.utils._pytree treespec.
+struct SpecNode {
+  enum class Kind { kLeaf, kNone, kTuple, kList, kDict, kOrderedDict, kDefaultDict, kNamedTuple, kDeque, kDataclass };
+  Kind kind = Kind::kLeaf;
+  std::string type;               // "builtins.dict"; a namedtuple's or dataclass's qualified name
+  std::vector<std::string> keys;  // dict keys and field names as text, one per child
+  std::vector<bool> int_keys;     // per key: it was an integer in Python
+  std::vector<SpecNode> children;
+  size_t leaves() const noexcept;
+};
+
+struct CallSpec {
+  SpecNode args;    // tuple of positional arguments
+  SpecNode kwargs;  // dict of keyword arguments, in recorded order
+  SpecNode result;
+  bool known = false;
+  // Leaf (flat index over args, then kwargs) of each input; empty where leaves were dropped and it is not known which.
+  std::vector<size_t> input_leaf;
+};
+
+enum class WeightsForm : int8_t { kNone, kEmbedded, kAppended, kBlob, kFiles, kUserProvided };
+
+struct ModelSpec {
+  std::string name;           // "model"
+  std::string device_key;     // "cpu", "cuda"
+  std::string platform, machine, cpu_isa, compute_capability;  // empty: not recorded
+  std::string march;          // value of -march= in the recorded compile command, "native" included; empty: unknown
+  std::map<std::string, std::string> metadata;
+  bool has_source = false;
+  std::vector<TensorSpec> inputs, outputs;
+  std::vector<ConstantSpec> constants;  // from the source; what the .so lists once loaded is in ModelInfo
+  CallSpec call_spec;
+  WeightsForm weights_form = WeightsForm::kNone;
+  uint64_t weights_bytes = 0;
+  int threads = 0;            // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
+  std::string so_member;      // archive member of the model
+  uint64_t so_bytes = 0;
+  std::vector<std::string> imports;  // undefined symbols of the .so
+  std::vector<std::string> proxy_targets;  // "aten::_linalg_det.default": operators for the proxy executor
+};
+
+class ArchiveReader;  // package_format/archive_reader.h
+
+class Package {
+ public:
+  // A .pt2 archive, a bare model .so, or a directory with the archive's layout. kIo, kCorruptPackage, kUnsupported.
+  static std::shared_ptr<const Package> open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::span<const ModelSpec> models() const noexcept { return models_; }
+  // "" means the only model, or the one called "model". kNotFound names what there is.
+  const ModelSpec& model(std::string_view name = {}) const;
+  std::string producer() const { return producer_; }  // "torch 2.10 or later": heuristic
+  // Checks the CRC of every member, weights included. kCorruptPackage names the member.
+  void verify() const;
+  const ArchiveReader& archive() const noexcept { return *archive_; }
+
+  ~Package();
+
+ private:
+  Package() = default;
+  std::filesystem::path path_;
+  std::vector<ModelSpec> models_;
+  std::string producer_;
+  std::unique_ptr<ArchiveReader> archive_;
+};
+
+}  // namespace sconce

@@ -1,0 +1,117 @@
+#include "src/device/cpu_arena.h"
+
+#include <bit>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+thread_local CpuArena* current_arena = nullptr;
+
+constexpr size_t kSmallest = 256;
+// Size classes: 256 * 2^(c/4) * {1, 1.25, 1.5, 1.75}.
+size_t class_bytes(uint32_t c) { return (kSmallest << (c / 4)) / 4 * (4 + c % 4); }
+
+uint32_t class_of(size_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  const int shift = std::bit_width(bytes - 1) - 1;  // 2^shift < bytes <= 2^(shift+1)
+  const size_t base = size_t{1} << shift;
+  const size_t quarter = base / 4;
+  const uint32_t step = static_cast<uint32_t>((bytes - base + quarter - 1) / quarter);  // 1..4
+  const uint32_t c = static_cast<uint32_t>(shift - 8) * 4 + step;
+  return c;
+}
+
+void free_heap(void* data, size_t, void*) noexcept { std::free(data); }
+
+}  // namespace
+
+CpuArena* CpuArena::current() noexcept { return current_arena; }
+CpuArena::Scope::Scope(CpuArena* arena) noexcept : previous_(current_arena) { current_arena = arena; }
+CpuArena::Scope::~Scope() { current_arena = previous_; }
+
+StoragePtr CpuArena::allocate(size_t bytes) {
+  const uint32_t c = class_of(bytes);
+  SCONCE_CHECK(c < kClasses, kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  if (!free_[c]) collect_foreign();
+  Block* block = free_[c];
+  if (block) {
+    free_[c] = block->next;
+    cached_bytes_ -= class_bytes(c);
+  } else {
+    block = take_from_system(c);
+  }
+  void* data = reinterpret_cast<std::byte*>(block) + kHeader;
+  auto storage = StoragePtr::adopt(new Storage(data, bytes, Device{}, &CpuArena::give_back, this));
+  references_.fetch_add(1, std::memory_order_relaxed);
+  const int64_t size = static_cast<int64_t>(class_bytes(c));
+  const int64_t live = live_bytes_.fetch_add(size, std::memory_order_relaxed) + size;
+  if (live > peak_live_) peak_live_ = live;
+  return storage;
+}
+
+CpuArena::Block* CpuArena::take_from_system(uint32_t c) {
+  // What is kept for other sizes never exceeds what was once in use at the same time.
+  if (cached_bytes_ > static_cast<size_t>(peak_live_)) trim();
+  const size_t total = (kHeader + class_bytes(c) + 63) / 64 * 64;
+  void* memory = std::aligned_alloc(64, total);
+  SCONCE_CHECK(memory, kOutOfMemory, "cannot allocate ", total, " bytes");
+  ++system_allocations_;
+  return new (memory) Block{nullptr, this, c};
+}
+
+void CpuArena::keep(Block* block) noexcept {
+  block->next = free_[block->size_class];
+  free_[block->size_class] = block;
+  cached_bytes_ += class_bytes(block->size_class);
+}
+
+void CpuArena::collect_foreign() noexcept {
+  for (Block* block = foreign_.exchange(nullptr, std::memory_order_acquire); block;)
+    keep(std::exchange(block, block->next));
+}
+
+void CpuArena::give_back(void* data, size_t, void* context) noexcept {
+  auto* arena = static_cast<CpuArena*>(context);
+  auto* block = reinterpret_cast<Block*>(static_cast<std::byte*>(data) - kHeader);
+  arena->live_bytes_.fetch_sub(static_cast<int64_t>(class_bytes(block->size_class)), std::memory_order_relaxed);
+  if (current_arena == arena) {
+    arena->keep(block);
+  } else {
+    Block* head = arena->foreign_.load(std::memory_order_relaxed);
+    do block->next = head;
+    while (!arena->foreign_.compare_exchange_weak(head, block, std::memory_order_release, std::memory_order_relaxed));
+  }
+  arena->unref();
+}
+
+void CpuArena::trim() noexcept {
+  collect_foreign();
+  for (Block*& head : free_)
+    while (head) {
+      Block* block = std::exchange(head, head->next);
+      cached_bytes_ -= class_bytes(block->size_class);
+      std::free(block);
+    }
+}
+
+void CpuArena::orphan() noexcept { unref(); }
+void CpuArena::unref() noexcept {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+CpuArena::~CpuArena() { trim(); }
+
+StoragePtr allocate_cpu(size_t bytes) {
+  if (current_arena) return current_arena->allocate(bytes);
+  const size_t total = (bytes + 63) / 64 * 64;
+  SCONCE_CHECK(total >= bytes, kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  void* data = std::aligned_alloc(64, total ? total : 64);
+  SCONCE_CHECK(data, kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  return StoragePtr::adopt(new Storage(data, bytes, Device{}, &free_heap, nullptr));
+}
+
+}  // namespace sconce

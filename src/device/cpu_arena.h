@@ -1,0 +1,80 @@
+// CpuArena: a caching allocator for the tensor storages of one replica.
+//
+// Blocks are kept by size class (four per power of two) and reused, so that a model that has run once for a shape
+// allocates nothing when it runs again. Used by one thread at a time (the holder of the replica); a block may be
+// freed from any thread: a foreign thread pushes it onto a lock-free stack that the holder empties when it runs short.
+// Blocks that are out when the arena goes keep it alive until they are back.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "sconce/storage.h"
+
+namespace sconce {
+
+class CpuArena {
+ public:
+  struct Deleter {
+    void operator()(CpuArena* arena) const noexcept { arena->orphan(); }
+  };
+  using Ptr = std::unique_ptr<CpuArena, Deleter>;
+  static Ptr create() { return Ptr(new CpuArena); }
+
+  // 64-byte aligned, uninitialised. kOutOfMemory.
+  StoragePtr allocate(size_t bytes);
+  // Gives cached blocks back to the system. Holder only.
+  void trim() noexcept;
+  int64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
+  size_t cached_bytes() const noexcept { return cached_bytes_; }
+  // Blocks taken from the system so far: stands still on the hot path.
+  int64_t system_allocations() const noexcept { return system_allocations_; }
+
+  // The arena that Tensor::empty uses on this thread; null: the process heap.
+  static CpuArena* current() noexcept;
+
+  class Scope {
+   public:
+    explicit Scope(CpuArena* arena) noexcept;
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    CpuArena* previous_;
+  };
+
+ private:
+  static constexpr int kClasses = 4 * 44;
+  struct Block {
+    Block* next;
+    CpuArena* owner;
+    uint32_t size_class;
+  };
+  static constexpr size_t kHeader = 64;
+  static_assert(sizeof(Block) <= kHeader);
+
+  CpuArena() = default;
+  ~CpuArena();
+  void orphan() noexcept;
+  Block* take_from_system(uint32_t size_class);
+  void collect_foreign() noexcept;
+  void keep(Block* block) noexcept;
+  static void give_back(void* data, size_t bytes, void* context) noexcept;
+  void unref() noexcept;
+
+  Block* free_[kClasses] = {};
+  size_t cached_bytes_ = 0;
+  int64_t peak_live_ = 0;
+  int64_t system_allocations_ = 0;
+  std::atomic<int64_t> live_bytes_{0};
+  std::atomic<int64_t> references_{1};  // the owner, and one per block that is out
+  std::atomic<Block*> foreign_{nullptr};
+};
+
+// From CpuArena::current(), or from the heap where there is none. 64-byte aligned, uninitialised. kOutOfMemory.
+StoragePtr allocate_cpu(size_t bytes);
+
+}  // namespace sconce

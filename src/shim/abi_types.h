@@ -1,0 +1,33 @@
+// Types of the C ABI that compiled models call. Source: aoti_torch/c/shim.h, torch 2.15.
+#pragma once
+
+#include <cstdint>
+
+#include "sconce/tensor.h"
+
+extern "C" {
+struct AtenTensorOpaque;
+struct AtenGeneratorOpaque;
+struct C10IValueOpaque;
+struct CUDAGuardOpaque;
+struct CUDAStreamGuardOpaque;
+struct AOTIProxyExecutorOpaque;
+struct AtenRecordFunctionOpaque;
+using AtenTensorHandle = AtenTensorOpaque*;
+using AtenGeneratorHandle = AtenGeneratorOpaque*;
+using C10IValueHandle = C10IValueOpaque*;
+using AOTIProxyExecutorHandle = AOTIProxyExecutorOpaque*;
+using AtenRecordFunctionHandle = AtenRecordFunctionOpaque*;
+using AOTITorchError = int32_t;
+}
+
+namespace sconce::shim {
+
+// A handle is an owned Tensor.
+inline Tensor* tensor_of(AtenTensorHandle handle) noexcept { return reinterpret_cast<Tensor*>(handle); }
+inline AtenTensorHandle new_handle(Tensor tensor) {
+  return reinterpret_cast<AtenTensorHandle>(new Tensor(std::move(tensor)));
+}
+inline void delete_handle(AtenTensorHandle handle) noexcept { delete tensor_of(handle); }
+
+}  // namespace sconce::shim

@@ -1,0 +1,37 @@
+#include "sconce/device.h"
+
+#include <charconv>
+
+#include "sconce/check.h"
+
+namespace sconce {
+
+std::string to_string(Device device) {
+  switch (device.type) {
+    case DeviceType::kCpu:
+      return "cpu";
+    case DeviceType::kCuda:
+      return device.index < 0 ? "cuda" : "cuda:" + std::to_string(device.index);
+    case DeviceType::kMeta:
+      return "meta";
+  }
+  return "unknown";
+}
+
+Device parse_device(std::string_view text) {
+  if (text == "cpu") return {};
+  constexpr std::string_view kCuda = "cuda";
+  if (text.substr(0, kCuda.size()) == kCuda) {
+    std::string_view rest = text.substr(kCuda.size());
+    if (rest.empty()) return {DeviceType::kCuda, 0};
+    int index = -1;
+    if (rest.front() == ':') {
+      const auto [end, ec] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), index);
+      if (ec == std::errc() && end == rest.data() + rest.size() && index >= 0 && index < 128)
+        return {DeviceType::kCuda, static_cast<int8_t>(index)};
+    }
+  }
+  SCONCE_FAIL(kInvalidArgument, "device: expected cpu, cuda or cuda:N, got '", text, "'");
+}
+
+}  // namespace sconce

@@ -1,0 +1,6 @@
+#include <string>
+
+namespace sconce {
+std::string version();
+std::string version() { return SCONCE_VERSION; }
+}  // namespace sconce

@@ -1,0 +1,46 @@
+#include "src/device/cpu_arena.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <thread>
+
+using namespace sconce;
+
+TEST_CASE("arena: a block comes back to the next request of its size") {
+  auto arena = CpuArena::create();
+  CpuArena::Scope scope(arena.get());
+  void* first;
+  {
+    auto storage = allocate_cpu(1000);
+    first = storage->data();
+    CHECK(reinterpret_cast<uintptr_t>(first) % 64 == 0);
+  }
+  CHECK(allocate_cpu(1001)->data() == first);
+  CHECK(arena->system_allocations() == 1);
+  CHECK(arena->live_bytes() == 0);
+}
+
+TEST_CASE("arena: blocks freed elsewhere come back, and outlive the arena") {
+  auto arena = CpuArena::create();
+  StoragePtr late;
+  {
+    CpuArena::Scope scope(arena.get());
+    auto storage = allocate_cpu(5000);
+    late = allocate_cpu(10);
+    std::thread([moved = std::move(storage)] {}).join();
+    auto again = allocate_cpu(5000);
+    CHECK(arena->system_allocations() == 2);
+  }
+  arena.reset();
+  *static_cast<char*>(late->data()) = 1;
+}
+
+TEST_CASE("arena: every size class holds what was asked") {
+  auto arena = CpuArena::create();
+  for (size_t bytes = 1; bytes < (size_t{1} << 22); bytes = bytes * 9 / 8 + 1) {
+    auto storage = arena->allocate(bytes);
+    static_cast<char*>(storage->data())[bytes - 1] = 1;
+    CHECK(storage->bytes() == bytes);
+  }
+}
