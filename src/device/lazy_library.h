@@ -1,0 +1,39 @@
+// Libraries that are opened when first needed: nothing is linked against them, a model that needs none of them pays
+// for none. cmake/lazy_library.cmake generates an entry point for each function of the library, so that its own
+// headers are used as usual.
+//
+//   SCONCE_LAZY_LIBRARY(oneDNN);                  // NAME given to sconce_lazy_library()
+//   require_library(sconce_lazy_oneDNN);          // before the first use; kUnavailable names the Debian package
+//
+// Thread-safe. An open library stays open; once it is, require_library is one load and a call one indirect jump.
+// A call without require_library opens the library as well, and throws from the call where that fails.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace sconce {
+
+// The layout is that of cmake/lazy_library.S.in.
+struct LazyLibrary {
+  const char* name;     // "oneDNN"
+  const char* soname;   // "libdnnl.so.2", or a path
+  const char* package;  // "libdnnl2"
+  const char* const* functions;
+  void** targets;  // where the entry points jump to
+  size_t count;
+  std::atomic<bool> open;
+};
+static_assert(sizeof(LazyLibrary) == 56);
+
+// kUnavailable if the library cannot be opened or lacks a function; the next call tries again.
+void open_library(LazyLibrary& library);
+
+inline void require_library(LazyLibrary& library) {
+  if (!library.open.load(std::memory_order_acquire)) [[unlikely]]
+    open_library(library);
+}
+
+}  // namespace sconce
+
+#define SCONCE_LAZY_LIBRARY(name) extern "C" [[gnu::visibility("hidden")]] ::sconce::LazyLibrary sconce_lazy_##name
