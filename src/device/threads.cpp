@@ -1,0 +1,39 @@
+#include "src/device/threads.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+thread_local int threads_of_this_thread = 0;  // 0: not set
+
+}  // namespace
+
+int kernel_threads() noexcept {
+  if (threads_of_this_thread == 0) [[unlikely]]
+    threads_of_this_thread = std::max(1, omp_get_max_threads());
+  return threads_of_this_thread;
+}
+
+void set_kernel_threads(int threads) {
+  SCONCE_CHECK(threads >= 1, kInvalidArgument, "kernel threads: at least 1 is needed, not ", threads);
+  threads_of_this_thread = threads;
+}
+
+void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, const void* context) noexcept {
+  const int threads = kernel_threads();
+  const int64_t length = end - begin;
+  const int64_t piece = std::max<int64_t>({grain, (length + threads - 1) / threads, 1});
+  const int64_t pieces = (length + piece - 1) / piece;
+  if (pieces == 1 || omp_in_parallel()) return body(context, begin, end);
+#pragma omp parallel num_threads(threads)
+  // The team may be smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC).
+  for (int64_t i = omp_get_thread_num(); i < pieces; i += omp_get_num_threads())
+    body(context, begin + i * piece, std::min(end, begin + (i + 1) * piece));
+}
+
+}  // namespace sconce
