@@ -1,0 +1,81 @@
+#include "src/tensor_files/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "sconce/check.h"
+
+namespace sconce::tensor_files {
+
+OutputFile::OutputFile(const std::filesystem::path& path) : path_(path) {
+  static std::atomic<uint64_t> counter{0};
+  temporary_ = path.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  SCONCE_CHECK(fd_ >= 0, kIo, "cannot create file: ", path.string(), ": ", std::strerror(errno));
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    SCONCE_CHECK(n >= 0, kIo, "cannot write file: ", path_.string(), ": ", std::strerror(errno));
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void OutputFile::commit() {
+  SCONCE_CHECK(::rename(temporary_.c_str(), path_.c_str()) == 0, kIo, "cannot write file: ", path_.string(), ": ",
+               std::strerror(errno));
+  const int fd = std::exchange(fd_, -1);
+  SCONCE_CHECK(::close(fd) == 0, kIo, "cannot write file: ", path_.string(), ": ", std::strerror(errno));
+}
+
+void for_each_piece(const Tensor& tensor, std::string_view where,
+                    const std::function<void(std::span<const std::byte>)>& take) {
+  SCONCE_CHECK(tensor.defined(), kInvalidArgument, "tensor is undefined: ", where);
+  SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
+               "only strided tensors in main memory can be written: ", where, ": on ", to_string(tensor.device()));
+  if (tensor.numel() == 0) return;
+  const auto* data = tensor.data_as<const std::byte>();
+  if (tensor.is_contiguous()) {
+    take({data, tensor.bytes()});
+    return;
+  }
+  constexpr size_t kPiece = size_t{1} << 20;
+  const size_t item = tensor.itemsize();
+  const size_t rank = tensor.sizes().size();
+  std::vector<std::byte> piece(std::min(kPiece, tensor.bytes()));
+  std::vector<int64_t> index(rank, 0);
+  int64_t element = 0;  // offset of index from data
+  size_t filled = 0;
+  for (int64_t n = 0; n < tensor.numel(); ++n) {
+    std::memcpy(&piece[filled], data + element * static_cast<int64_t>(item), item);
+    filled += item;
+    if (filled + item > piece.size()) {
+      take({piece.data(), filled});
+      filled = 0;
+    }
+    for (size_t d = rank; d-- > 0;) {
+      element += tensor.strides()[d];
+      if (++index[d] < tensor.sizes()[d]) break;
+      element -= tensor.sizes()[d] * tensor.strides()[d];
+      index[d] = 0;
+    }
+  }
+  if (filled > 0) take({piece.data(), filled});
+}
+
+}  // namespace sconce::tensor_files

@@ -1,0 +1,38 @@
+// The header of the safetensors format: a 64-bit little-endian length, then a JSON object of that length (padded with
+// spaces) that maps each name to its dtype, shape and data_offsets [begin, end) from the end of the header, and
+// "__metadata__" to an object of strings. Limits and rules match the safetensors library 0.6: header of at most
+// 100,000,000 bytes, data without gaps or overlap, no name twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sconce/tensor.h"
+
+namespace sconce::tensor_files {
+
+constexpr size_t kMaxSafetensorsHeader = 100'000'000;
+
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;  // of the tensor: float4 in pairs, so half of what the file says in the last dimension
+  uint64_t begin = 0, end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;  // in the file's order
+  std::map<std::string, std::string> metadata;
+};
+
+// `json` without the length. Everything is checked, against `data_bytes` too. `where` names the file in errors.
+SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes, std::string_view where);
+// With the length; padded to a multiple of 8.
+std::string make_safetensors_header(const SafetensorsHeader& header, std::string_view where);
+
+}  // namespace sconce::tensor_files
