@@ -1,0 +1,27 @@
+// Copies and clones. Matches at::Tensor::copy_, contiguous, clone and to (torch 2.15).
+//
+// Any dtypes, any strides. CPU tensors only. Kernels of the calling thread's team (src/device/threads.h).
+#pragma once
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+// destination.copy_(source): broadcasts, converts. kInvalidArgument where source does not broadcast, where the written
+// elements overlap each other or overlap the source other than exactly; kUnsupported for float4 to another dtype.
+void copy(const Tensor& source, Tensor& destination);
+
+// The tensor itself where it is contiguous already.
+Tensor contiguous(const Tensor& tensor);
+// clone(preserve_format): gapless, dimensions in the order of the source's memory.
+Tensor clone(const Tensor& tensor);
+Tensor clone_contiguous(const Tensor& tensor);
+// Same sizes and strides, overlaps and gaps included, in a storage just long enough; offset 0.
+Tensor clone_preserve_strides(const Tensor& tensor);
+// to(dtype): the tensor itself where it has the dtype; else a clone(preserve_format) that is converted.
+Tensor to_dtype(const Tensor& tensor, DType dtype);
+// empty_like(preserve_format), of another dtype if need be.
+Tensor empty_like(const Tensor& tensor, DType dtype);
+inline Tensor empty_like(const Tensor& tensor) { return empty_like(tensor, tensor.dtype()); }
+
+}  // namespace sconce
