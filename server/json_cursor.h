@@ -1,0 +1,125 @@
+// JsonCursor: reads JSON text in place, value by value, as the caller asks for it. RFC 8259, plus the tokens NaN,
+// Infinity and -Infinity where a number is read as a float.
+//
+// Allocates only for strings with escapes. Nesting is limited, recursion is not used. Every error is
+// kInvalidArgument and names the byte offset. Confined to one thread; views point into the text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+namespace sconce {
+
+class JsonCursor {
+ public:
+  static constexpr int kMaxDepth = 100;
+
+  explicit JsonCursor(std::string_view text) noexcept : begin_(text.data()), p_(begin_), end_(begin_ + text.size()) {}
+
+  // First character of the next value or separator, whitespace skipped; '\0' at the end of the text.
+  char peek() noexcept {
+    skip_whitespace();
+    return p_ == end_ ? '\0' : *p_;
+  }
+  size_t offset() const noexcept { return static_cast<size_t>(p_ - begin_); }
+  void seek(size_t offset) noexcept { p_ = begin_ + offset; }
+  const char* position() const noexcept { return p_; }
+  const char* end() const noexcept { return end_; }
+  void set_position(const char* p) noexcept { p_ = p; }
+
+  // Calls member(key) for each member, with the cursor at its value; member must consume the value. `what` names the
+  // object in errors. The key is a view of the text or, if it has escapes, lives as long as the cursor.
+  template <class F>
+  void object(std::string_view what, F&& member) {
+    open('{', what);
+    if (peek() == '}') {
+      close();
+      return;
+    }
+    for (;;) {
+      const std::string_view key = string("an object key");
+      expect(':');
+      member(key);
+      if (peek() == ',') {
+        ++p_;
+        continue;
+      }
+      if (peek() != '}') fail("expected ',' or '}'");
+      close();
+      return;
+    }
+  }
+  // Calls element(index) for each element, with the cursor at it.
+  template <class F>
+  void array(std::string_view what, F&& element) {
+    open('[', what);
+    if (peek() == ']') {
+      close();
+      return;
+    }
+    for (size_t i = 0;; ++i) {
+      element(i);
+      if (peek() == ',') {
+        ++p_;
+        continue;
+      }
+      if (peek() != ']') fail("expected ',' or ']'");
+      close();
+      return;
+    }
+  }
+
+  std::string_view string(std::string_view what);
+  // The string token as it stands in the text, quotes and escapes included.
+  std::string_view raw_string(std::string_view what);
+  uint64_t unsigned_integer(std::string_view what);
+  bool boolean(std::string_view what);
+  // Any number, read as a double.
+  double number(std::string_view what);
+  bool consume_null();
+
+  // Checks and passes over one value; returns its text.
+  std::string_view skip();
+  // Passes over one array or object whose content is read later: only brackets and strings are looked at.
+  std::string_view skip_unchecked();
+  // Nothing but whitespace may follow.
+  void finish();
+
+  [[noreturn, gnu::cold, gnu::noinline]] void fail(std::string_view problem) const;
+  [[noreturn, gnu::cold, gnu::noinline]] void fail_expected(std::string_view what, std::string_view kind) const;
+
+ private:
+  void skip_whitespace() noexcept {
+    while (p_ != end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\r' || *p_ == '\t')) ++p_;
+  }
+  void expect(char c) {
+    if (peek() != c) fail(c == ':' ? "expected ':'" : "malformed text");
+    ++p_;
+  }
+  void open(char bracket, std::string_view what) {
+    if (peek() != bracket) fail_expected(what, bracket == '{' ? "an object" : "an array");
+    if (++depth_ > kMaxDepth) fail("nested deeper than 100 levels");
+    ++p_;
+  }
+  void close() noexcept {
+    --depth_;
+    ++p_;
+  }
+  std::string_view string_token(bool& escaped);
+  void skip_number();
+  void skip_literal(std::string_view literal);
+
+  const char* begin_;
+  const char* p_;
+  const char* end_;
+  int depth_ = 0;
+  std::deque<std::string> unescaped_;  // keeps the views of strings with escapes valid
+};
+
+// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.
+void append_json_string(std::string& out, std::string_view text);
+
+}  // namespace sconce

@@ -1,0 +1,23 @@
+// float16, bfloat16 and float8 from and to float32. Rounding is to nearest, ties to even (float8_e8m0fnu: ties up).
+// Matches c10::Half, c10::BFloat16 and c10::Float8_*, torch 2.15, but for overflow: see encode_float8.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sconce/dtype.h"
+
+namespace sconce {
+
+float decode_float16(uint16_t bits) noexcept;
+uint16_t encode_float16(float value) noexcept;
+float decode_bfloat16(uint16_t bits) noexcept;
+uint16_t encode_bfloat16(float value) noexcept;
+
+// dtype is a float8 type.
+float decode_float8(uint8_t bits, DType dtype) noexcept;
+// nullopt where the type cannot hold the value: a finite value beyond the largest, an infinity where there is none, a
+// negative value or zero for float8_e8m0fnu.
+std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept;
+
+}  // namespace sconce
