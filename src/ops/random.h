@@ -1,0 +1,77 @@
+// Random numbers: PyTorch's CPU generator (mt19937) and the streams its CPU kernels draw, to the bit.
+//
+// A Generator is thread-safe through its mutex: an operator locks it once, for all of its draws. Fills write in the
+// order in which at::TensorIterator visits the tensor: dense tensors in memory order, others by falling strides.
+// dtypes as ATen; tensors that overlap themselves are refused (kInvalidArgument).
+// Matches at::CPUGeneratorImpl and ATen's CPU distribution kernels, torch 2.15, AVX2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) noexcept { reseed(seed); }
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  // manual_seed: also drops the cached normal sample. Takes the lock itself.
+  void set_seed(uint64_t seed) noexcept {
+    std::lock_guard lock(mutex_);
+    reseed(seed);
+  }
+  uint64_t seed() const noexcept { return seed_; }
+  std::mutex& mutex() noexcept { return mutex_; }
+
+  // The caller holds the lock for everything below.
+  uint32_t random() noexcept {
+    if (next_ == kWords) regenerate();
+    return words_[next_++];
+  }
+  uint64_t random64() noexcept {
+    const uint64_t high = random();
+    return high << 32 | random();
+  }
+  // The next n results of random().
+  void draw(uint32_t* out, size_t n) noexcept;
+  // Standard normal by Box-Muller in double; every second one is cached.
+  double normal() noexcept;
+
+ private:
+  static constexpr size_t kWords = 624;
+  static constexpr size_t kShift = 397;
+  void reseed(uint64_t seed) noexcept;
+  void regenerate() noexcept;
+
+  std::mutex mutex_;
+  uint64_t seed_ = 0;
+  size_t next_ = kWords;
+  std::optional<double> cached_normal_;
+  alignas(64) uint32_t state_[kWords];
+  alignas(64) uint32_t words_[kWords];  // the state, tempered
+};
+
+// Seeded from the system's entropy when first used; sconce::manual_seed sets it.
+Generator& default_generator();
+
+// Fill `out` in place. A null generator is the default one. Each takes the generator's lock once.
+void fill_uniform(Tensor& out, double from, double to, Generator* generator);  // [from, to)
+void fill_normal(Tensor& out, double mean, double std, Generator* generator);
+void fill_exponential(Tensor& out, double lambda, Generator* generator);
+void fill_bernoulli(Tensor& out, double p, Generator* generator);
+void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator);
+void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator);  // [from, to)
+
+namespace random_detail {
+// Turns 16 uniform samples into 16 normal ones, in place: u[j] and u[j+8] make one pair.
+void box_muller_16(float* u, float mean, float std) noexcept;
+void box_muller_16(double* u, double mean, double std) noexcept;
+}  // namespace random_detail
+
+}  // namespace sconce
