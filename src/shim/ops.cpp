@@ -1,34 +1,8 @@
 // The exported aoti_torch_cpu_* functions: one per row of op_table.def.
 #include "src/shim/ops.h"
 
-#include <algorithm>
-#include <type_traits>
-
 #include "src/shim/guard.h"
-
-namespace sconce::shim {
-
-// Writes all results or none, so that a throw leaves no half-owned handles.
-inline void deliver(Tensor result, AtenTensorHandle* out) {
-  if (out) *out = new_handle(std::move(result));
-}
-template <size_t N, class... Out>
-void deliver(std::array<Tensor, N> results, Out... outs) {
-  static_assert(sizeof...(Out) == N);
-  AtenTensorHandle* const targets[] = {outs...};
-  std::array<AtenTensorHandle, N> handles{};
-  try {
-    for (size_t i = 0; i < N; ++i)
-      if (targets[i]) handles[i] = new_handle(std::move(results[i]));
-  } catch (...) {
-    for (AtenTensorHandle handle : handles) delete_handle(handle);
-    throw;
-  }
-  for (size_t i = 0; i < N; ++i)
-    if (targets[i]) *targets[i] = handles[i];
-}
-
-}  // namespace sconce::shim
+#include "src/shim/results.h"
 
 #define SCONCE_CALL_0(call) call
 #define SCONCE_CALL_1(call) ::sconce::shim::deliver(call RET_OUT_1)

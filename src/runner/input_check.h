@@ -1,0 +1,49 @@
+// InputCheck: what the model assumes of its inputs, checked before it sees them. Immutable, so thread-safe.
+//
+// Count, dtype, device and rank always. With `full`: fixed sizes, ranges, equal symbols and strides. A recorded minimum
+// of 2 accepts 1: torch.export writes 2 for a dimension of 1.. (0/1 specialisation), and the code is right for 1.
+// Strides of dimensions of size 1 and of empty tensors mean nothing and are not looked at.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sconce/package.h"
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+class InputCheck {
+ public:
+  InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full);
+  // kInvalidArgument names the input, what was expected and what came. Allocates nothing unless it throws.
+  void operator()(std::span<const Tensor> inputs) const;
+  bool full() const noexcept { return full_; }
+
+ private:
+  struct Symbol {  // of dimension `dim` of input `input`: the first place where it occurs
+    int32_t input, dim;
+  };
+  struct CheckedDim {
+    int64_t min, max;
+    int64_t stride;  // -1: not known
+    Symbol same_as;  // input -1: none
+  };
+  struct Input {
+    std::string name;
+    std::optional<DType> dtype;
+    bool has_shape;
+    bool row_major;  // unknown strides are those of a contiguous tensor
+    std::vector<CheckedDim> dims;
+  };
+  void check_shape(std::span<const Tensor> inputs, size_t i) const;
+  std::string label(size_t i) const;
+
+  std::vector<Input> inputs_;
+  Device device_;
+  bool full_;
+};
+
+}  // namespace sconce

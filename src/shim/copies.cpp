@@ -1,0 +1,37 @@
+// Copies and clones. ABI: c/shim.h, torch 2.6 to 2.15.
+// Mind the order: tensor_copy_ is (src, dst), copy_ is (self, src).
+#include "src/ops/copy.h"
+
+#include "src/ops/fill.h"
+#include "src/shim/guard.h"
+#include "src/shim/op_args.h"
+
+using sconce::Tensor;
+using sconce::shim::guard;
+using sconce::shim::in;
+using sconce::shim::new_handle;
+
+extern "C" {
+
+AOTITorchError aoti_torch_clone(AtenTensorHandle self, AtenTensorHandle* ret) {
+  return guard("aoti_torch_clone", [&] { *ret = new_handle(sconce::clone(in(self, "self"))); });
+}
+
+AOTITorchError aoti_torch_clone_preserve_strides(AtenTensorHandle self, AtenTensorHandle* ret) {
+  return guard("aoti_torch_clone_preserve_strides",
+               [&] { *ret = new_handle(sconce::clone_preserve_strides(in(self, "self"))); });
+}
+
+AOTITorchError aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t) {
+  return guard("aoti_torch_copy_", [&] { sconce::copy(in(src, "src"), in(self, "self")); });
+}
+
+AOTITorchError aoti_torch_tensor_copy_(AtenTensorHandle src, AtenTensorHandle dst) {
+  return guard("aoti_torch_tensor_copy_", [&] { sconce::copy(in(src, "src"), in(dst, "dst")); });
+}
+
+AOTITorchError aoti_torch_zero_(AtenTensorHandle self) {
+  return guard("aoti_torch_zero_", [&] { sconce::zero(in(self, "self")); });
+}
+
+}  // extern "C"

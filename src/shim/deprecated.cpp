@@ -1,0 +1,88 @@
+// Names that packages of older torch versions import. ABI: c/shim_deprecated.h, torch 2.6 to 2.15.
+// Optional tensors are plain handles here, null where absent, unlike in the generated shims.
+#include "src/shim/guard.h"
+#include "src/shim/op_args.h"
+#include "src/shim/ops.h"
+#include "src/shim/results.h"
+
+using sconce::IntSpan;
+using sconce::Tensor;
+using sconce::shim::guard;
+using sconce::shim::in;
+using sconce::shim::new_handle;
+using sconce::shim::optional_in;
+
+namespace {
+
+IntSpan ints(const int64_t* values, int64_t count) { return {values, static_cast<size_t>(count)}; }
+
+}  // namespace
+
+extern "C" {
+
+AOTITorchError aoti_torch_addmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1,
+                                    AtenTensorHandle mat2, float beta, float alpha) {
+  return guard("aoti_torch_addmm_out", [&] {
+    sconce::cpu::addmm_out(in(out, "out"), in(self, "self"), in(mat1, "mat1"), in(mat2, "mat2"), beta, alpha);
+  });
+}
+
+AOTITorchError aoti_torch_bmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2) {
+  return guard("aoti_torch_bmm_out",
+               [&] { sconce::cpu::bmm_out(in(out, "out"), in(self, "self"), in(mat2, "mat2")); });
+}
+
+AOTITorchError aoti_torch_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2) {
+  return guard("aoti_torch_mm_out", [&] { sconce::cpu::mm_out(in(out, "out"), in(self, "self"), in(mat2, "mat2")); });
+}
+
+AOTITorchError aoti_torch_convolution(AtenTensorHandle input, AtenTensorHandle weight, AtenTensorHandle bias,
+                                      const int64_t* stride, int64_t stride_size, const int64_t* padding,
+                                      int64_t padding_size, const int64_t* dilation, int64_t dilation_size,
+                                      int transposed, const int64_t* output_padding, int64_t output_padding_size,
+                                      int64_t groups, AtenTensorHandle* ret) {
+  return guard("aoti_torch_convolution", [&] {
+    *ret = new_handle(sconce::cpu::convolution(
+        in(input, "input"), in(weight, "weight"), optional_in(&bias), ints(stride, stride_size),
+        ints(padding, padding_size), ints(dilation, dilation_size), transposed != 0,
+        ints(output_padding, output_padding_size), groups));
+  });
+}
+
+AOTITorchError aoti_torch__embedding_bag(AtenTensorHandle weight, AtenTensorHandle indices, AtenTensorHandle offsets,
+                                         int32_t scale_grad_by_freq, int32_t mode, int32_t sparse,
+                                         AtenTensorHandle per_sample_weights, int32_t include_last_offset,
+                                         int32_t padding_idx, AtenTensorHandle* ret0, AtenTensorHandle* ret1,
+                                         AtenTensorHandle* ret2, AtenTensorHandle* ret3) {
+  return guard("aoti_torch__embedding_bag", [&] {
+    auto results = sconce::cpu::_embedding_bag(in(weight, "weight"), in(indices, "indices"), in(offsets, "offsets"),
+                                               scale_grad_by_freq != 0, mode, sparse != 0,
+                                               optional_in(&per_sample_weights), include_last_offset != 0,
+                                               padding_idx);
+    sconce::shim::deliver(std::move(results), ret0, ret1, ret2, ret3);
+  });
+}
+
+AOTITorchError aoti_torch_nonzero(AtenTensorHandle self, AtenTensorHandle* ret) {
+  return guard("aoti_torch_nonzero", [&] { *ret = new_handle(sconce::cpu::nonzero(in(self, "self"))); });
+}
+
+AOTITorchError aoti_torch_repeat_interleave_Tensor(AtenTensorHandle repeats, int64_t* output_size,
+                                                   AtenTensorHandle* ret) {
+  return guard("aoti_torch_repeat_interleave_Tensor", [&] {
+    *ret = new_handle(sconce::cpu::repeat_interleave_Tensor(
+        in(repeats, "repeats"), sconce::shim::optional_value<int64_t>(output_size)));
+  });
+}
+
+AOTITorchError aoti_torch_view_as_real(AtenTensorHandle self, AtenTensorHandle* ret) {
+  return guard("aoti_torch_view_as_real", [&] { *ret = new_handle(sconce::cpu::view_as_real(in(self, "self"))); });
+}
+
+AOTITorchError aoti_torch_view_dtype(AtenTensorHandle self, int32_t dtype, AtenTensorHandle* ret) {
+  return guard("aoti_torch_view_dtype", [&] {
+    *ret = new_handle(sconce::cpu::view_dtype(in(self, "self"), sconce::shim::dtype_in(dtype, "dtype")));
+  });
+}
+
+}  // extern "C"

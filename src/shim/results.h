@@ -1,0 +1,31 @@
+// Hands a kernel's results to the C ABI: each becomes a new handle; a null target is not wanted.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "src/shim/abi_types.h"
+
+namespace sconce::shim {
+
+// Writes all results or none, so that a throw leaves no half-owned handles.
+inline void deliver(Tensor result, AtenTensorHandle* out) {
+  if (out) *out = new_handle(std::move(result));
+}
+
+template <size_t N, class... Out>
+void deliver(std::array<Tensor, N> results, Out... outs) {
+  static_assert(sizeof...(Out) == N);
+  AtenTensorHandle* const targets[] = {outs...};
+  struct Handles : std::array<AtenTensorHandle, N> {
+    ~Handles() {
+      for (AtenTensorHandle handle : *this) delete_handle(handle);
+    }
+  } handles{};
+  for (size_t i = 0; i < N; ++i)
+    if (targets[i]) handles[i] = new_handle(std::move(results[i]));
+  for (size_t i = 0; i < N; ++i)
+    if (targets[i]) *targets[i] = std::exchange(handles[i], nullptr);
+}
+
+}  // namespace sconce::shim
