@@ -1,0 +1,175 @@
+#include "package_format/archive_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <system_error>
+
+#include "package_format/crc32.h"
+#include "package_format/zip_directory.h"
+#include "package_format/zip_inflater.h"
+#include "package_format/zip_layout.h"
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kElfMagic = "\177ELF";
+constexpr std::string_view kFormatMember = "archive_format";
+constexpr std::string_view kModelFolder = "data/aotinductor/";
+// Content that may be inflated from an archive: this much, or this many times the archive's size if that is more.
+constexpr uint64_t kMaxInflatedBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxInflation = 100;
+
+// "model/" for "model/archive_format"; empty where PyTorch's members are at the top or are not found.
+std::string find_root(std::span<const ArchiveMember> members) {
+  std::string root;
+  for (const ArchiveMember& member : members) {
+    const std::string_view path = member.path;
+    if (path == kFormatMember || path.starts_with(kModelFolder)) return {};
+    const size_t slash = path.find('/');
+    if (slash == std::string_view::npos || !root.empty()) continue;
+    const std::string_view below = path.substr(slash + 1);
+    if (below == kFormatMember || below.starts_with(kModelFolder)) root = path.substr(0, slash + 1);
+  }
+  return root;
+}
+
+}  // namespace
+
+std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
+  std::unique_ptr<ArchiveReader> reader(new ArchiveReader);
+  reader->path_ = path;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    reader->kind_ = Kind::kDirectory;
+    reader->open_directory();
+  } else {
+    const std::span<const std::byte> file = reader->files_.emplace_back(path).bytes();
+    if (file.size() >= kElfMagic.size() && std::memcmp(file.data(), kElfMagic.data(), kElfMagic.size()) == 0) {
+      reader->kind_ = Kind::kSharedObject;
+      reader->add(path.filename().string(), file, file.size(), 0, 0, false);
+    } else {
+      reader->open_archive();
+    }
+  }
+  reader->index_members();
+  return reader;
+}
+
+ArchiveReader::~ArchiveReader() = default;
+
+void ArchiveReader::add(std::string path, std::span<const std::byte> stored, uint64_t size, uint64_t offset,
+                        uint32_t crc, bool deflated) {
+  ArchiveMember& member = members_.emplace_back();
+  member.path = std::move(path);
+  member.size = size;
+  member.deflated = deflated;
+  member.offset = offset;
+  member.index = members_.size() - 1;
+  member.stored = stored;
+  member.crc = crc;
+}
+
+void ArchiveReader::open_archive() {
+  const std::span<const std::byte> file = files_.front().bytes();
+  std::vector<ZipMember> members = read_zip_directory(file);
+  members_.reserve(members.size());
+  for (ZipMember& member : members)
+    add(std::move(member.name), file.subspan(member.offset, member.stored_size), member.size, member.offset, member.crc,
+        member.deflated);
+}
+
+void ArchiveReader::open_directory() {
+  std::vector<std::string> paths;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(path_, fs::directory_options::follow_directory_symlink, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    SCONCE_CHECK(entry.depth() < 16, kUnsupported, "directory is too deep: ", entry->path().native());
+    if (!entry->is_regular_file(error) || error) continue;
+    paths.push_back(entry->path().lexically_relative(path_).generic_string());
+    SCONCE_CHECK(paths.size() <= zip::kMaxMembers, kUnsupported, "directory has more than ", zip::kMaxMembers,
+                 " files: ", path_.native());
+  }
+  SCONCE_CHECK(!error, kIo, "cannot read directory: ", path_.native(), ": ", error.message());
+  std::sort(paths.begin(), paths.end());
+  files_.reserve(paths.size());
+  members_.reserve(paths.size());
+  for (std::string& path : paths) {
+    const std::span<const std::byte> file = files_.emplace_back(path_ / path).bytes();
+    add(std::move(path), file, file.size(), 0, 0, false);
+  }
+}
+
+void ArchiveReader::index_members() {
+  root_ = find_root(members_);
+  for (ArchiveMember& member : members_) {
+    member.name = member.path;
+    if (member.name.starts_with(root_)) member.name.remove_prefix(root_.size());
+  }
+  by_name_.resize(members_.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0u);
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](uint32_t a, uint32_t b) { return members_[a].name < members_[b].name; });
+  checked_ = std::make_unique<std::atomic<bool>[]>(members_.size());
+}
+
+const ArchiveMember* ArchiveReader::find(std::string_view name) const noexcept {
+  const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                                   [&](uint32_t i, std::string_view wanted) { return members_[i].name < wanted; });
+  return at != by_name_.end() && members_[*at].name == name ? &members_[*at] : nullptr;
+}
+
+std::vector<const ArchiveMember*> ArchiveReader::list(std::string_view prefix) const {
+  std::vector<const ArchiveMember*> found;
+  auto at = std::lower_bound(by_name_.begin(), by_name_.end(), prefix,
+                             [&](uint32_t i, std::string_view wanted) { return members_[i].name < wanted; });
+  for (; at != by_name_.end() && members_[*at].name.starts_with(prefix); ++at) found.push_back(&members_[*at]);
+  return found;
+}
+
+std::span<const std::byte> ArchiveReader::inflate(const ArchiveMember& member) const {
+  const std::lock_guard lock(inflate_mutex_);
+  if (inflated_.empty()) inflated_.resize(members_.size());
+  std::unique_ptr<std::byte[]>& content = inflated_[member.index];
+  if (!content) {
+    const std::span<const std::byte> file = files_.front().bytes();
+    const uint64_t limit = std::max<uint64_t>(kMaxInflatedBytes, kMaxInflation * file.size());
+    SCONCE_CHECK(member.size <= limit - inflated_bytes_, kCorruptPackage, "member inflates to too much: ", member.path,
+                 ": ", member.size, " bytes from an archive of ", file.size());
+    std::unique_ptr<std::byte[]> fresh(new std::byte[member.size]);
+    inflate_member(file, member.path, {fresh.get(), member.size});
+    inflated_bytes_ += member.size;
+    content = std::move(fresh);
+  }
+  return {content.get(), member.size};
+}
+
+std::span<const std::byte> ArchiveReader::view(const ArchiveMember& member) const {
+  return member.deflated ? inflate(member) : member.stored;
+}
+
+std::span<const std::byte> ArchiveReader::read(const ArchiveMember& member) const {
+  if (member.deflated) return inflate(member);
+  std::atomic<bool>& checked = checked_[member.index];
+  if (kind_ == Kind::kArchive && !checked.load(std::memory_order_relaxed)) {
+    const uint32_t crc = crc32(member.stored);
+    SCONCE_CHECK(crc == member.crc, kCorruptPackage, "member's content does not have the recorded CRC: ", member.path);
+    checked.store(true, std::memory_order_relaxed);
+  }
+  return member.stored;
+}
+
+std::string_view ArchiveReader::read_text(const ArchiveMember& member) const {
+  const std::span<const std::byte> bytes = read(member);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void ArchiveReader::verify() const {
+  if (kind_ == Kind::kArchive) check_with_libzip(files_.front().bytes());
+  for (const ArchiveMember& member : members_) read(member);
+}
+
+}  // namespace sconce

@@ -1,0 +1,33 @@
+// Which files of an archive make up which model, and which packages are refused whole: those that hold no compiled
+// model (sources only, an ExportedProgram, TorchScript, a checkpoint), several libraries for one model, or TorchBind
+// objects.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "package_format/archive_reader.h"
+
+namespace sconce {
+
+// Members of one model; null where the package has none.
+struct ModelFiles {
+  std::string name;                               // folder below data/aotinductor/: "model"
+  std::string folder;                             // with its slash; empty for a bare .so
+  const ArchiveMember* so = nullptr;              // never null
+  const ArchiveMember* wrapper = nullptr;         // generated host code
+  std::vector<const ArchiveMember*> kernels;      // generated CPU kernels; torch 2.6 has them in the wrapper
+  const ArchiveMember* metadata = nullptr;        // JSON, string to string
+  const ArchiveMember* extern_nodes = nullptr;    // JSON, operators for the proxy executor
+  const ArchiveMember* weights_blob = nullptr;    // all weights, back to back
+  const ArchiveMember* weights_config = nullptr;  // JSON, name to file, shape, stride, offset
+};
+
+// In order of name. kUnsupported names the kind of package; kCorruptPackage.
+std::vector<ModelFiles> read_manifest(const ArchiveReader& archive);
+
+// The members that belong to a library of the archive. kNotFound.
+ModelFiles find_files(const ArchiveReader& archive, std::string_view so_member);
+
+}  // namespace sconce

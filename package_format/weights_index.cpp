@@ -1,0 +1,200 @@
+#include "package_format/weights_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "package_format/torch_file.h"
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kWeightsFolder = "data/weights/";
+constexpr size_t kAppendedPlaceholderBytes = 16;  // size of what is appended, magic
+constexpr size_t kMagicBytes = 8;
+
+uint64_t stored_bytes(const ModelSpec& model) {
+  uint64_t sum = 0;
+  for (const ConstantSpec& constant : model.constants) {
+    if (constant.folded) continue;
+    SCONCE_CHECK(!__builtin_add_overflow(sum, constant.data_size, &sum), kCorruptPackage,
+                 "constant lies about its size: ", constant.name);
+  }
+  return sum;
+}
+
+size_t stored_count(const ModelSpec& model) {
+  return static_cast<size_t>(std::count_if(model.constants.begin(), model.constants.end(),
+                                           [](const ConstantSpec& constant) { return !constant.folded; }));
+}
+
+struct Embedded {
+  std::span<const std::byte> bytes;  // between the two symbols
+  bool writable = false;
+};
+
+Embedded find_embedded(const ElfReader& so, const ModelSpec& model) {
+  const auto start = so.find("_binary_constants_bin_start");
+  const auto end = so.find("_binary_constants_bin_end");
+  if (!start || !end) return {};
+  SCONCE_CHECK(start->st_value <= end->st_value, kCorruptPackage, "weights end before they start: ", model.so_member);
+  const uint64_t size = end->st_value - start->st_value;
+  const Embedded found{so.at(start->st_value, size), so.writable(start->st_value)};
+  SCONCE_CHECK(found.bytes.size() == size, kCorruptPackage, "weights lie outside the library: ", model.so_member);
+  return found;
+}
+
+// The weights behind the library's last section, if the placeholder says that there are any: its first number counts
+// them and the magic that follows them, its second is the magic.
+std::span<const std::byte> find_appended(std::span<const std::byte> so, std::span<const std::byte> placeholder) {
+  if (placeholder.size() != kAppendedPlaceholderBytes) return {};
+  uint64_t size, magic, at_end;
+  std::memcpy(&size, placeholder.data(), sizeof size);
+  std::memcpy(&magic, placeholder.data() + sizeof size, sizeof magic);
+  if (size < kMagicBytes || size > so.size()) return {};
+  std::memcpy(&at_end, so.data() + so.size() - kMagicBytes, sizeof at_end);
+  return magic == at_end ? so.last(size).first(size - kMagicBytes) : std::span<const std::byte>();
+}
+
+// Constants back to back, each as long as the source says.
+void locate_in_order(std::span<const std::byte> bytes, const ModelSpec& model, const std::string& where,
+                     WeightsIndex& index) {
+  SCONCE_CHECK(stored_bytes(model) == bytes.size(), kCorruptPackage,
+               "weights are not as long as the constants: ", where, ": ", bytes.size(), " and ", stored_bytes(model),
+               " bytes");
+  uint64_t at = 0;
+  for (size_t i = 0; i < model.constants.size(); ++i) {
+    const ConstantSpec& constant = model.constants[i];
+    if (constant.folded) continue;
+    index.locations.push_back({i, bytes.data() + at, constant.offset, constant.data_size});
+    at += constant.data_size;
+  }
+}
+
+// Bytes from the start of the storage that the constant touches; nullopt if that overflows.
+std::optional<uint64_t> bytes_needed(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                                     int64_t offset, DType dtype) {
+  if (shape.size() != strides.size() || offset < 0) return std::nullopt;
+  int64_t last = offset;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return 0;
+    int64_t reach;
+    if (shape[d] < 0 || strides[d] < 0 || __builtin_mul_overflow(shape[d] - 1, strides[d], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      return std::nullopt;
+  }
+  uint64_t bytes;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(last) + 1, dtype_bytes(dtype), &bytes)) return std::nullopt;
+  return bytes;
+}
+
+json parse_object(const ArchiveReader& archive, const ArchiveMember& member) {
+  json value = json::parse(archive.read_text(member), nullptr, /*allow_exceptions=*/false);
+  SCONCE_CHECK(value.is_object(), kCorruptPackage, "member is not a JSON object: ", member.path);
+  return value;
+}
+
+std::optional<std::vector<int64_t>> integers(const json& list) {
+  if (!list.is_array()) return std::nullopt;
+  std::vector<int64_t> values;
+  for (const json& value : list) {
+    if (!value.is_number_integer()) return std::nullopt;
+    values.push_back(value.get<int64_t>());
+  }
+  return values;
+}
+
+// Adds the place of one constant that is in a file of its own or shares one.
+void locate_in_file(const ArchiveReader& archive, const std::string& file, bool pickled, size_t i, int64_t offset,
+                    const ModelSpec& model, WeightsIndex& index) {
+  const ConstantSpec& constant = model.constants[i];
+  const ArchiveMember* member = archive.find(std::string(kWeightsFolder) + file);
+  SCONCE_CHECK(member != nullptr, kCorruptPackage, "constant's file is missing: ", constant.fqn, ": ", kWeightsFolder,
+               file);
+  const std::span<const std::byte> content = archive.view(*member);
+  const std::span<const std::byte> bytes = pickled ? torch_file_storage(content, member->path) : content;
+  const auto needed = constant.dtype ? bytes_needed(constant.shape, constant.strides, offset, *constant.dtype)
+                                     : std::optional<uint64_t>();
+  SCONCE_CHECK(needed && *needed <= bytes.size(), kCorruptPackage, "constant does not fit its file: ", constant.fqn,
+               ": ", member->path, " has ", bytes.size(), " bytes");
+  index.locations.push_back({i, bytes.data(), offset, bytes.size()});
+}
+
+// {FQN: [file, shape, strides, offset]}, each file a tensor that torch.save wrote.
+void locate_pickled(const ArchiveReader& archive, const ArchiveMember& config, const ModelSpec& model,
+                    WeightsIndex& index) {
+  const json entries = parse_object(archive, config);
+  for (size_t i = 0; i < model.constants.size(); ++i) {
+    const ConstantSpec& constant = model.constants[i];
+    if (constant.folded) continue;
+    const auto at = entries.find(constant.fqn);
+    SCONCE_CHECK(at != entries.end(), kCorruptPackage, "constant has no file: ", constant.fqn, ": ", config.path);
+    const bool sound = at->is_array() && at->size() == 4 && (*at)[0].is_string() && (*at)[3].is_number_integer() &&
+                       integers((*at)[1]) == constant.shape && integers((*at)[2]) == constant.strides;
+    SCONCE_CHECK(sound, kCorruptPackage, "constant's entry does not fit the source: ", constant.fqn, ": ", config.path);
+    locate_in_file(archive, (*at)[0].get<std::string>(), /*pickled=*/true, i, (*at)[3].get<int64_t>(), model, index);
+  }
+}
+
+}  // namespace
+
+WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfReader& so,
+                                 bool include_weights, const ModelSpec& model) {
+  const Embedded embedded = find_embedded(so, model);
+  WeightsSummary summary{.form = WeightsForm::kNone, .bytes = 0, .writable = embedded.writable};
+  if (model.has_source && stored_count(model) == 0) return summary;
+  if (files.weights_blob) {
+    summary.form = WeightsForm::kBlob;
+    summary.bytes = files.weights_blob->size;
+    return summary;
+  }
+  // Without a source: fewer bytes than a placeholder are the filler of an empty section.
+  if (model.has_source ? include_weights : embedded.bytes.size() >= kAppendedPlaceholderBytes) {
+    const auto appended = find_appended(archive.view(*files.so), embedded.bytes);
+    summary.form = appended.empty() ? WeightsForm::kEmbedded : WeightsForm::kAppended;
+    summary.bytes = appended.empty() ? embedded.bytes.size() : appended.size();
+    return summary;
+  }
+  summary.form = files.weights_config ? WeightsForm::kFiles : WeightsForm::kUserProvided;
+  summary.bytes = stored_bytes(model);
+  return summary;
+}
+
+WeightsIndex locate_weights(const Package& package, const ModelSpec& model) {
+  WeightsIndex index;
+  index.form = model.weights_form;
+  if (model.weights_form == WeightsForm::kNone || model.weights_form == WeightsForm::kUserProvided) return index;
+  SCONCE_CHECK(model.has_source, kFailedPrecondition,
+               "package has no generated source, which lists the constants: model ", model.name);
+  index.locations.reserve(model.constants.size());
+  const ArchiveReader& archive = package.archive();
+  const ModelFiles files = find_files(archive, model.so_member);
+  switch (model.weights_form) {
+    case WeightsForm::kEmbedded: {
+      const ElfReader so(archive.view(*files.so), files.so->path);
+      locate_in_order(find_embedded(so, model).bytes, model, files.so->path, index);
+      break;
+    }
+    case WeightsForm::kAppended: {
+      const std::span<const std::byte> bytes = archive.view(*files.so);
+      const ElfReader so(bytes, files.so->path);
+      locate_in_order(find_appended(bytes, find_embedded(so, model).bytes), model, files.so->path, index);
+      break;
+    }
+    case WeightsForm::kBlob:
+      locate_in_order(archive.view(*files.weights_blob), model, files.weights_blob->path, index);
+      break;
+    case WeightsForm::kFiles:
+      locate_pickled(archive, *files.weights_config, model, index);
+      break;
+    case WeightsForm::kNone:
+    case WeightsForm::kUserProvided:
+      break;
+  }
+  return index;
+}
+
+}  // namespace sconce

@@ -1,0 +1,26 @@
+// The signature of a model, read from the C++ that PyTorch generated for it (NAME.wrapper.cpp; NAME.cpp in torch 2.6).
+// Forms of torch 2.6 to 2.15; FORMAT.md lists them. What the text does not tell stays unknown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sconce/package.h"
+
+namespace sconce {
+
+struct WrapperSource {
+  bool found = false;           // the text defines an AOTInductor model
+  bool include_weights = true;  // the .so has its weights, or knows where in its own file they are
+  std::string in_spec, out_spec;
+};
+
+// Fills inputs, outputs, constants, march. The text of a member is the package's, so it is bounded by nothing:
+// counts beyond 65,536 are kCorruptPackage.
+WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec);
+
+// The largest N of `num_threads(N)`; 0 if there is none.
+int kernel_threads(std::string_view text);
+
+}  // namespace sconce

@@ -1,0 +1,28 @@
+// Reads the directory of a ZIP archive and checks it against every local header.
+//
+// Accepts what the writers of packages make (FORMAT.md) and refuses all else with kCorruptPackage, which names member
+// and reason: names that could leave the archive, duplicates, overlaps, sizes that differ between the headers,
+// encryption, several disks, methods other than stored and deflated. Bytes of members are not looked at.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sconce {
+
+struct ZipMember {
+  std::string name;          // as in the archive; folders (names ending in '/') are left out
+  uint64_t offset = 0;       // of the data, from the start of the file
+  uint64_t stored_size = 0;  // bytes in the file
+  uint64_t size = 0;         // bytes of the content
+  uint32_t crc = 0;
+  bool deflated = false;
+};
+
+// In the directory's order.
+std::vector<ZipMember> read_zip_directory(std::span<const std::byte> file);
+
+}  // namespace sconce

@@ -1,0 +1,125 @@
+#include "package_format/call_spec.h"
+
+#include <doctest/doctest.h>
+
+#include "sconce/error.h"
+
+using namespace sconce;
+using Kind = SpecNode::Kind;
+
+namespace {
+
+const std::string kLeaf = R"({"type": null, "context": null, "children_spec": []})";
+
+// The JSON of one node; children are JSON.
+std::string node(const std::string& type, const std::string& context, const std::vector<std::string>& children) {
+  std::string text = R"({"type": ")" + type + R"(", "context": )" + context + R"(, "children_spec": [)";
+  for (size_t i = 0; i < children.size(); ++i) text += (i ? ", " : "") + children[i];
+  return text + "]}";
+}
+
+std::string spec(const std::string& node) { return "[1, " + node + "]"; }
+
+std::string message(const std::string& text) {
+  try {
+    parse_treespec(text);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kCorruptPackage);
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+// The texts are what torch 2.15's treespec_dumps gives for the values in the comments.
+TEST_CASE("treespec: every kind of node that PyTorch writes") {
+  SUBCASE("leaf: torch.ones(2), None, 3, slice") {
+    const SpecNode got = parse_treespec(spec(kLeaf));
+    CHECK(got.kind == Kind::kLeaf);
+    CHECK(got.leaves() == 1);
+  }
+  SUBCASE("dict: {1: t, \"b\": t}") {
+    const SpecNode got = parse_treespec(spec(node("builtins.dict", R"("[1, \"b\"]")", {kLeaf, kLeaf})));
+    CHECK(got.kind == Kind::kDict);
+    CHECK(got.keys == std::vector<std::string>{"1", "b"});
+    CHECK(got.int_keys == std::vector<bool>{true, false});
+  }
+  SUBCASE("dict with other keys: {(1, 2): t, 2.5: t, None: t, True: t}") {
+    const SpecNode got =
+        parse_treespec(spec(node("builtins.dict", R"("[[1, 2], 2.5, null, true]")", {kLeaf, kLeaf, kLeaf, kLeaf})));
+    CHECK(got.keys == std::vector<std::string>{"[1,2]", "2.5", "null", "true"});
+    CHECK(got.int_keys == std::vector<bool>(4, false));
+  }
+  SUBCASE("OrderedDict(a=t), defaultdict(list, {\"k\": t}), deque([t, t], maxlen=3)") {
+    CHECK(parse_treespec(spec(node("collections.OrderedDict", R"("[\"a\"]")", {kLeaf}))).keys ==
+          std::vector<std::string>{"a"});
+    const SpecNode defaults = parse_treespec(spec(node(
+        "collections.defaultdict",
+        R"({"default_factory_module": "builtins", "default_factory_name": "list", "dict_context": ["k"]})", {kLeaf})));
+    CHECK(defaults.kind == Kind::kDefaultDict);
+    CHECK(defaults.keys == std::vector<std::string>{"k"});
+    CHECK(parse_treespec(spec(node("collections.deque", R"("3")", {kLeaf, kLeaf}))).kind == Kind::kDeque);
+  }
+  SUBCASE("namedtuple and torch.return_types") {
+    const std::string list = node("builtins.list", R"("null")", {kLeaf, kLeaf});
+    const SpecNode point = parse_treespec(spec(node("collections.namedtuple", R"("m.N")", {kLeaf, list})));
+    CHECK(point.kind == Kind::kNamedTuple);
+    CHECK(point.type == "m.N");
+    CHECK(point.leaves() == 3);
+    CHECK(parse_treespec(spec(node("torch.return_types.max", R"("null")", {kLeaf, kLeaf}))).kind == Kind::kNamedTuple);
+  }
+  SUBCASE("registered dataclass: fields that are None keep their name and have no leaf") {
+    const SpecNode got = parse_treespec(spec(node("m.D", R"("[[\"a\", \"c\"], [\"b\"]]")", {kLeaf, kLeaf})));
+    CHECK(got.kind == Kind::kDataclass);
+    CHECK(got.keys == std::vector<std::string>{"a", "c", "b"});
+    CHECK(got.children.size() == 3);
+    CHECK(got.children[2].kind == Kind::kNone);
+    CHECK(got.leaves() == 2);
+  }
+  SUBCASE("an output class of transformers, and a class whose context is its own") {
+    const SpecNode output = parse_treespec(spec(node("t.Output", R"("[\"logits\", \"loss\"]")", {kLeaf, kLeaf})));
+    CHECK(output.kind == Kind::kDataclass);
+    CHECK(output.keys == std::vector<std::string>{"logits", "loss"});
+    const SpecNode other = parse_treespec(spec(node("t.Other", R"("{\"x\": 1}")", {kLeaf, kLeaf})));
+    CHECK(other.kind == Kind::kTuple);
+    CHECK(other.type == "t.Other");
+  }
+}
+
+TEST_CASE("treespec: what is not one is refused with the reason") {
+  CHECK(message("").find("not JSON") != std::string::npos);
+  CHECK(message("[1, {").find("not JSON") != std::string::npos);
+  CHECK(message("[2, " + kLeaf + "]").find("protocol 1") != std::string::npos);
+  CHECK(message("{}").find("protocol 1") != std::string::npos);
+  CHECK(message("[1, {\"type\": null}]").find("without type") != std::string::npos);
+  CHECK(message(spec(R"({"type": null, "context": null, "children_spec": [1]})")).find("leaf with children") !=
+        std::string::npos);
+  CHECK(message(spec(R"({"type": 3, "context": null, "children_spec": []})")).find("not a name") != std::string::npos);
+  CHECK(message(spec(node("builtins.dict", R"("[\"a\"]")", {kLeaf, kLeaf}))).find("does not name its 2 children") !=
+        std::string::npos);
+  CHECK(message(spec(node("builtins.dict", R"("nonsense")", {kLeaf}))).find("does not name") != std::string::npos);
+}
+
+TEST_CASE("treespec: depth is bounded") {
+  std::string deep = kLeaf;
+  for (int i = 0; i < 99; ++i) deep = node("builtins.list", R"("null")", {deep});
+  CHECK(parse_treespec(spec(deep)).leaves() == 1);
+  for (int i = 0; i < 3; ++i) deep = node("builtins.list", R"("null")", {deep});
+  CHECK(message(spec(deep)).find("nested deeper") != std::string::npos);
+  CHECK(message(std::string(1000000, '[')).find("nested deeper") != std::string::npos);
+}
+
+TEST_CASE("call spec: arguments, keywords in recorded order, and the leaf of each input") {
+  const std::string kwargs = node("builtins.dict", R"("[\"shift\", \"scale\"]")", {kLeaf, kLeaf});
+  const std::string in =
+      spec(node("builtins.tuple", R"("null")", {node("builtins.tuple", R"("null")", {kLeaf}), kwargs}));
+  const CallSpec got = parse_call_spec(in, spec(kLeaf), 3);
+  CHECK(got.known);
+  CHECK(got.kwargs.keys == std::vector<std::string>{"shift", "scale"});
+  CHECK(got.input_leaf == std::vector<size_t>{0, 1, 2});
+  CHECK(got.result.kind == Kind::kLeaf);
+  CHECK(parse_call_spec(in, spec(kLeaf), 2).input_leaf.empty());  // one leaf is no tensor; which one is not recorded
+  CHECK_THROWS_AS(parse_call_spec(in, spec(kLeaf), 4), Error);
+  CHECK_THROWS_AS(parse_call_spec(spec(kLeaf), spec(kLeaf), 1), Error);
+}
