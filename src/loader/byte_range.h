@@ -1,0 +1,14 @@
+// A piece of a file, in bytes.
+#pragma once
+
+#include <cstdint>
+
+namespace sconce::loader {
+
+struct ByteRange {
+  uint64_t offset, size;
+  uint64_t end() const noexcept { return offset + size; }
+  bool overlaps(const ByteRange& other) const noexcept { return offset < other.end() && other.offset < end(); }
+};
+
+}  // namespace sconce::loader

@@ -1,0 +1,292 @@
+#include "src/loader/elf_image.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "sconce/check.h"
+
+namespace sconce::loader {
+namespace {
+
+constexpr uint64_t kMaxSegments = 256;
+constexpr uint16_t kVersionIndexMask = 0x7fff;  // the top bit marks a hidden version
+
+}  // namespace
+
+template <class T>
+T ElfImage::read(uint64_t offset) const noexcept {
+  T value;
+  std::memcpy(&value, bytes_.data() + offset, sizeof(T));
+  return value;
+}
+
+ElfImage::ElfImage(std::span<const std::byte> bytes, std::string_view name) : bytes_(bytes), name_(name) {
+  read_header();
+  read_segments();
+  read_dynamic();
+  check_symbols();
+  check_relocations();
+}
+
+void ElfImage::check_range(uint64_t offset, uint64_t size, const char* what) const {
+  SCONCE_CHECK(offset <= bytes_.size() && size <= bytes_.size() - offset, kCorruptPackage, "shared object: ", what,
+               " lies outside the file: ", name_, ": offset ", offset, ", size ", size, ", file has ", bytes_.size());
+}
+
+ByteRange ElfImage::table(uint64_t address, uint64_t size, const char* what) {
+  const ByteRange range{offset_of(address, size, what), size};
+  tables_.push_back(range);
+  return range;
+}
+
+void ElfImage::read_header() {
+  SCONCE_CHECK(bytes_.size() >= sizeof(Elf64_Ehdr), kCorruptPackage,
+               "shared object: the file is shorter than an ELF header: ", name_, ": ", bytes_.size(), " bytes");
+  header_ = read<Elf64_Ehdr>(0);
+  SCONCE_CHECK(std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0, kCorruptPackage,
+               "shared object: the file is no ELF file: ", name_);
+  SCONCE_CHECK(header_.e_ident[EI_CLASS] == ELFCLASS64 && header_.e_ident[EI_DATA] == ELFDATA2LSB, kIncompatible,
+               "shared object: the file is not 64-bit little-endian: ", name_);
+  SCONCE_CHECK(header_.e_type == ET_DYN, kIncompatible, "shared object: the file is no shared object: ", name_,
+               ": ELF type ", header_.e_type);
+  SCONCE_CHECK(header_.e_phentsize == sizeof(Elf64_Phdr) && header_.e_phnum <= kMaxSegments, kCorruptPackage,
+               "shared object: bad program header table: ", name_, ": ", header_.e_phnum, " entries of ",
+               header_.e_phentsize, " bytes");
+  check_range(header_.e_phoff, header_.e_phnum * sizeof(Elf64_Phdr), "program header table");
+  tables_.push_back({0, sizeof(Elf64_Ehdr)});
+  tables_.push_back({header_.e_phoff, header_.e_phnum * sizeof(Elf64_Phdr)});
+}
+
+void ElfImage::read_segments() {
+  uint64_t end_of_previous = 0;
+  for (size_t i = 0; i < header_.e_phnum; ++i) {
+    const auto segment = read<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr));
+    segments_.push_back(segment);
+    if (segment.p_type != PT_LOAD) continue;
+    check_range(segment.p_offset, segment.p_filesz, "segment");
+    // glibc reserves [first, last) of the segments in the order of the table.
+    SCONCE_CHECK(segment.p_filesz <= segment.p_memsz && segment.p_vaddr >= end_of_previous &&
+                     segment.p_memsz <= INT64_MAX - std::min<uint64_t>(segment.p_vaddr, INT64_MAX),
+                 kCorruptPackage, "shared object: segments overlap or are out of order: ", name_, ": segment ", i);
+    end_of_previous = segment.p_vaddr + segment.p_memsz;
+  }
+  SCONCE_CHECK(end_of_previous > 0, kCorruptPackage, "shared object: the file has nothing to map: ", name_);
+}
+
+uint64_t ElfImage::offset_of(uint64_t address, uint64_t size, const char* what) const {
+  for (const Elf64_Phdr& segment : segments_)
+    if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr <= segment.p_filesz &&
+        size <= segment.p_filesz - (address - segment.p_vaddr))
+      return segment.p_offset + (address - segment.p_vaddr);
+  SCONCE_FAIL(kCorruptPackage, "shared object: ", what, " lies outside the mapped file: ", name_, ": address ", address,
+              ", size ", size);
+}
+
+uint64_t ElfImage::first_address() const noexcept {
+  for (const Elf64_Phdr& segment : segments_)
+    if (segment.p_type == PT_LOAD) return segment.p_vaddr;
+  return 0;
+}
+
+uint64_t ElfImage::last_address() const noexcept {
+  uint64_t last = 0;
+  for (const Elf64_Phdr& segment : segments_)
+    if (segment.p_type == PT_LOAD) last = segment.p_vaddr + segment.p_memsz;
+  return last;
+}
+
+void ElfImage::read_dynamic() {
+  const auto found =
+      std::find_if(segments_.begin(), segments_.end(), [](const Elf64_Phdr& s) { return s.p_type == PT_DYNAMIC; });
+  SCONCE_CHECK(found != segments_.end(), kCorruptPackage, "shared object: the file has no dynamic section: ", name_);
+  dynamic_offset_ = table(found->p_vaddr, found->p_filesz, "dynamic section").offset;
+  const size_t entries = found->p_filesz / sizeof(Elf64_Dyn);
+  bool ended = false;
+  for (size_t i = 0; i < entries; ++i) {
+    const auto entry = read<Elf64_Dyn>(dynamic_offset_ + i * sizeof(Elf64_Dyn));
+    if (entry.d_tag != DT_NULL && ended) break;
+    if (entry.d_tag != DT_NULL) {
+      dynamic_.push_back(entry);
+    } else if (ended) {
+      ++spare_dynamic_;
+    } else {
+      ended = true;
+    }
+  }
+  SCONCE_CHECK(ended, kCorruptPackage, "shared object: the dynamic section has no end: ", name_);
+
+  // The last one counts, as in the dynamic linker.
+  const auto value = [&](int64_t tag) {
+    uint64_t result = 0;
+    for (const Elf64_Dyn& entry : dynamic_)
+      if (entry.d_tag == tag) result = entry.d_un.d_val;
+    return result;
+  };
+  SCONCE_CHECK(value(DT_STRTAB) && value(DT_STRSZ) && value(DT_SYMTAB), kCorruptPackage,
+               "shared object: the dynamic section names no symbol or string table: ", name_);
+  SCONCE_CHECK(!value(DT_REL) && (value(DT_PLTREL) == DT_RELA || !value(DT_JMPREL)), kIncompatible,
+               "shared object: relocations without addends, which x86-64 does not have: ", name_);
+  strings_ = table(value(DT_STRTAB), value(DT_STRSZ), "string table");
+  SCONCE_CHECK(bytes_[strings_.end() - 1] == std::byte{0}, kCorruptPackage,
+               "shared object: the string table does not end with a zero: ", name_);
+  read_symbol_count(value(DT_GNU_HASH), value(DT_HASH));
+  symbols_offset_ = table(value(DT_SYMTAB), symbol_count_ * sizeof(Elf64_Sym), "symbol table").offset;
+  if (value(DT_VERSYM))
+    symbol_versions_offset_ =
+        table(value(DT_VERSYM), symbol_count_ * sizeof(Elf64_Versym), "symbol version table").offset;
+  known_versions_.assign(kVersionIndexMask + 1, false);
+  known_versions_[VER_NDX_LOCAL] = known_versions_[VER_NDX_GLOBAL] = true;
+  if (value(DT_VERNEED)) read_needed_versions(value(DT_VERNEED), value(DT_VERNEEDNUM));
+  if (value(DT_VERDEF)) read_defined_versions(value(DT_VERDEF), value(DT_VERDEFNUM));
+  if (value(DT_RELA)) relocations_ = table(value(DT_RELA), value(DT_RELASZ), "relocation table");
+  if (value(DT_JMPREL)) plt_relocations_ = table(value(DT_JMPREL), value(DT_PLTRELSZ), "PLT relocation table");
+  SCONCE_CHECK(relocations_.size % sizeof(Elf64_Rela) == 0 && plt_relocations_.size % sizeof(Elf64_Rela) == 0,
+               kCorruptPackage, "shared object: a relocation table ends within an entry: ", name_);
+  for (size_t i = 0; i < dynamic_.size(); ++i)
+    if (dynamic_[i].d_tag == DT_NEEDED)
+      needed_.push_back(
+          {i, dynamic_[i].d_un.d_val, checked_string(dynamic_[i].d_un.d_val, "name of a needed library")});
+}
+
+// Neither table says how many symbols there are: .hash has a chain for each, .gnu.hash ends with the last one's.
+void ElfImage::read_symbol_count(uint64_t gnu_hash, uint64_t hash) {
+  if (hash) {
+    const ByteRange head = table(hash, 2 * sizeof(uint32_t), "symbol hash table");
+    const uint64_t buckets = read<uint32_t>(head.offset);
+    symbol_count_ = read<uint32_t>(head.offset + 4);
+    table(hash, (2 + buckets + symbol_count_) * sizeof(uint32_t), "symbol hash table");
+  } else {
+    SCONCE_CHECK(gnu_hash, kCorruptPackage, "shared object: the file has no symbol hash table: ", name_);
+    const ByteRange head = table(gnu_hash, 4 * sizeof(uint32_t), "GNU symbol hash table");
+    const uint64_t bucket_count = read<uint32_t>(head.offset);
+    const uint64_t first_hashed = read<uint32_t>(head.offset + 4);
+    const uint64_t bloom_words = read<uint32_t>(head.offset + 8);
+    const uint64_t buckets_address = gnu_hash + 16 + bloom_words * 8;
+    const ByteRange buckets = table(buckets_address, bucket_count * 4, "GNU symbol hash table");
+    table(gnu_hash, 16 + bloom_words * 8, "GNU symbol hash table");
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < bucket_count; ++i) last = std::max<uint64_t>(last, read<uint32_t>(buckets.offset + i * 4));
+    if (last == 0) {
+      symbol_count_ = first_hashed;
+    } else {
+      SCONCE_CHECK(last >= first_hashed, kCorruptPackage, "shared object: bad GNU symbol hash table: ", name_);
+      const uint64_t chains = buckets_address + bucket_count * 4;
+      while (!(read<uint32_t>(offset_of(chains + (last - first_hashed) * 4, 4, "GNU symbol hash table")) & 1)) ++last;
+      symbol_count_ = last + 1;
+      table(chains, (symbol_count_ - first_hashed) * 4, "GNU symbol hash table");
+    }
+  }
+  SCONCE_CHECK(symbol_count_ > 0, kCorruptPackage, "shared object: the symbol table is empty: ", name_);
+}
+
+void ElfImage::read_needed_versions(uint64_t address, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const ByteRange at = table(address, sizeof(Elf64_Verneed), "needed versions");
+    const auto library = read<Elf64_Verneed>(at.offset);
+    const std::string_view library_name = checked_string(library.vn_file, "library name of a version");
+    uint64_t aux_address = address + library.vn_aux;
+    for (uint64_t j = 0; j < library.vn_cnt; ++j) {
+      const ByteRange aux_at = table(aux_address, sizeof(Elf64_Vernaux), "needed versions");
+      const auto aux = read<Elf64_Vernaux>(aux_at.offset);
+      const auto index = static_cast<uint16_t>(aux.vna_other & kVersionIndexMask);
+      versions_.push_back({at.offset, aux_at.offset, index, library_name, checked_string(aux.vna_name, "version name"),
+                           (aux.vna_flags & VER_FLG_WEAK) != 0});
+      known_versions_[index] = true;
+      if (aux.vna_next == 0) break;
+      aux_address += aux.vna_next;
+    }
+    if (library.vn_next == 0) break;
+    address += library.vn_next;
+  }
+}
+
+void ElfImage::read_defined_versions(uint64_t address, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto entry = read<Elf64_Verdef>(table(address, sizeof(Elf64_Verdef), "defined versions").offset);
+    known_versions_[entry.vd_ndx & kVersionIndexMask] = true;
+    if (entry.vd_next == 0) break;
+    address += entry.vd_next;
+  }
+}
+
+std::string_view ElfImage::checked_string(uint64_t offset, const char* what) const {
+  SCONCE_CHECK(offset < strings_.size, kCorruptPackage, "shared object: ", what,
+               " lies outside the string table: ", name_, ": offset ", offset, ", table has ", strings_.size);
+  return string(offset);
+}
+
+std::string_view ElfImage::string(uint64_t offset) const noexcept {
+  return reinterpret_cast<const char*>(bytes_.data() + strings_.offset + offset);
+}
+
+void ElfImage::check_symbols() const {
+  for (size_t i = 0; i < symbol_count_; ++i) {
+    const uint32_t name = symbol(i).st_name;
+    SCONCE_CHECK(name < strings_.size, kCorruptPackage,
+                 "shared object: a symbol's name lies outside the string table: ", name_, ": symbol ", i);
+    SCONCE_CHECK(known_versions_[symbol_version(i)], kCorruptPackage,
+                 "shared object: a symbol has a version that the file does not name: ", name_, ": symbol ", i);
+  }
+}
+
+void ElfImage::check_relocations() const {
+  const auto writable = [&](const Elf64_Rela& entry) {
+    for (const Elf64_Phdr& segment : segments_)
+      if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) && entry.r_offset >= segment.p_vaddr &&
+          segment.p_memsz >= sizeof(uint64_t) && entry.r_offset - segment.p_vaddr <= segment.p_memsz - sizeof(uint64_t))
+        return true;
+    return false;
+  };
+  for (size_t i = 0, count = relocation_count(); i < count; ++i) {
+    const Elf64_Rela entry = relocation(i);
+    SCONCE_CHECK(ELF64_R_SYM(entry.r_info) < symbol_count_, kCorruptPackage,
+                 "shared object: a relocation names a symbol that does not exist: ", name_, ": relocation ", i);
+    SCONCE_CHECK(ELF64_R_TYPE(entry.r_info) == R_X86_64_NONE || writable(entry), kCorruptPackage,
+                 "shared object: a relocation points outside the writable data: ", name_, ": relocation ", i);
+  }
+}
+
+Elf64_Sym ElfImage::symbol(size_t index) const noexcept {
+  return read<Elf64_Sym>(symbols_offset_ + index * sizeof(Elf64_Sym));
+}
+
+std::string_view ElfImage::symbol_name(size_t index) const noexcept { return string(symbol(index).st_name); }
+
+uint16_t ElfImage::symbol_version(size_t index) const noexcept {
+  if (!symbol_versions_offset_) return VER_NDX_GLOBAL;
+  return read<uint16_t>(symbol_versions_offset_ + index * sizeof(Elf64_Versym)) & kVersionIndexMask;
+}
+
+size_t ElfImage::find_symbol(std::string_view name) const noexcept {
+  for (size_t i = 1; i < symbol_count_; ++i)
+    if (symbol_name(i) == name) return i;
+  return 0;
+}
+
+Elf64_Rela ElfImage::relocation(size_t index) const noexcept {
+  const uint64_t offset = index * sizeof(Elf64_Rela);
+  return read<Elf64_Rela>(offset < relocations_.size ? relocations_.offset + offset
+                                                     : plt_relocations_.offset + (offset - relocations_.size));
+}
+
+std::vector<ByteRange> ElfImage::unmapped_sections() const {
+  std::vector<ByteRange> result;
+  const uint64_t size = bytes_.size();
+  if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shoff > size ||
+      header_.e_shnum > (size - header_.e_shoff) / sizeof(Elf64_Shdr))
+    return result;
+  for (size_t i = 0; i < header_.e_shnum; ++i) {
+    const auto section = read<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
+    if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS || (section.sh_flags & SHF_ALLOC)) continue;
+    const ByteRange range{section.sh_offset, section.sh_size};
+    if (range.offset > size || range.size > size - range.offset) return {};
+    const auto mapped = [&](const Elf64_Phdr& s) {
+      return s.p_type == PT_LOAD && range.overlaps({s.p_offset, s.p_filesz});
+    };
+    if (std::any_of(segments_.begin(), segments_.end(), mapped)) return {};
+    result.push_back(range);
+  }
+  return result;
+}
+
+}  // namespace sconce::loader

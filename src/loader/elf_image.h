@@ -1,0 +1,108 @@
+// ElfImage: a model's .so read in place. Every table it hands out lies inside the file, every name ends inside the
+// string table; what the dynamic linker will follow without checking is checked here.
+//
+// Borrows the bytes. Immutable. Source of the format: System V gABI, the x86-64 psABI and glibc's <elf.h>.
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/loader/byte_range.h"
+
+namespace sconce::loader {
+
+class ElfImage {
+ public:
+  // kIncompatible if it is no 64-bit little-endian shared object, kCorruptPackage if it contradicts itself or ends
+  // early. `name` is for messages.
+  ElfImage(std::span<const std::byte> bytes, std::string_view name);
+
+  struct Needed {
+    size_t dynamic_index;   // of the entry in dynamic()
+    uint64_t name_offset;   // in the string table
+    std::string_view name;  // "libc.so.6"
+  };
+  // A version of a library that some symbols ask for.
+  struct NeededVersion {
+    uint64_t library_offset, aux_offset;  // of the Elf64_Verneed and Elf64_Vernaux in the file
+    uint16_t index;                       // what symbol_version() returns
+    std::string_view library, name;       // "libc.so.6", "GLIBC_2.34"
+    bool weak;
+  };
+
+  const std::string& name() const noexcept { return name_; }
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  uint16_t machine() const noexcept { return header_.e_machine; }
+  std::span<const Elf64_Phdr> segments() const noexcept { return segments_; }
+  std::span<const Elf64_Dyn> dynamic() const noexcept { return dynamic_; }  // up to and without DT_NULL
+  // Entries behind dynamic() that are DT_NULL too, the terminator not counted.
+  size_t spare_dynamic() const noexcept { return spare_dynamic_; }
+  uint64_t dynamic_offset() const noexcept { return dynamic_offset_; }  // in the file
+  std::span<const Needed> needed() const noexcept { return needed_; }
+  std::span<const NeededVersion> needed_versions() const noexcept { return versions_; }
+
+  // Symbols of .dynsym; index 0 is the null symbol.
+  size_t symbol_count() const noexcept { return symbol_count_; }
+  uint64_t symbols_offset() const noexcept { return symbols_offset_; }
+  Elf64_Sym symbol(size_t index) const noexcept;
+  std::string_view symbol_name(size_t index) const noexcept;
+  uint16_t symbol_version(size_t index) const noexcept;      // VER_NDX_*, without the hidden bit
+  size_t find_symbol(std::string_view name) const noexcept;  // 0 if absent
+
+  ByteRange strings() const noexcept { return strings_; }
+  std::string_view string(uint64_t offset) const noexcept;  // offset < strings().size
+
+  // Relocations, those of the PLT last. r_offset is an address of the image.
+  size_t relocation_count() const noexcept { return (relocations_.size + plt_relocations_.size) / sizeof(Elf64_Rela); }
+  Elf64_Rela relocation(size_t index) const noexcept;
+
+  // [first, last) addresses that segments occupy once mapped, relative to the load address.
+  uint64_t first_address() const noexcept;
+  uint64_t last_address() const noexcept;
+  // File offset of `size` bytes at an address; kCorruptPackage if no segment holds them all.
+  uint64_t offset_of(uint64_t address, uint64_t size, const char* what) const;
+
+  // Where the tables lie that this class and the dynamic linker read.
+  std::span<const ByteRange> tables() const noexcept { return tables_; }
+  // Sections that are not mapped (debug information, symbol table): nothing at run time reads them. Empty where the
+  // section headers are missing or make no sense.
+  std::vector<ByteRange> unmapped_sections() const;
+
+ private:
+  template <class T>
+  T read(uint64_t offset) const noexcept;  // within bytes_, which the caller knows
+  void check_range(uint64_t offset, uint64_t size, const char* what) const;
+  ByteRange table(uint64_t address, uint64_t size, const char* what);
+  std::string_view checked_string(uint64_t offset, const char* what) const;
+  void read_header();
+  void read_segments();
+  void read_dynamic();
+  void read_symbol_count(uint64_t gnu_hash, uint64_t hash);
+  void read_needed_versions(uint64_t address, uint64_t count);
+  void read_defined_versions(uint64_t address, uint64_t count);
+  void check_symbols() const;
+  void check_relocations() const;
+
+  std::span<const std::byte> bytes_;
+  std::string name_;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Phdr> segments_;
+  std::vector<Elf64_Dyn> dynamic_;
+  size_t spare_dynamic_ = 0;
+  uint64_t dynamic_offset_ = 0;
+  std::vector<Needed> needed_;
+  std::vector<NeededVersion> versions_;
+  ByteRange strings_{}, relocations_{}, plt_relocations_{};
+  uint64_t symbols_offset_ = 0, symbol_versions_offset_ = 0;  // the latter 0: symbols have no versions
+  size_t symbol_count_ = 0;
+  std::vector<bool> known_versions_;  // by index
+  std::vector<ByteRange> tables_;
+};
+
+}  // namespace sconce::loader

@@ -1,0 +1,140 @@
+#include "src/loader/library_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+// Linux 6.3; older headers lack them.
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+namespace sconce::loader {
+namespace {
+
+constexpr size_t kMaxWrite = size_t{1} << 30;
+constexpr size_t kMaxName = 200;  // memfd takes 249 bytes
+
+int open_memory(const std::string& name) {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int fd = memfd_create(name.c_str(), kFlags | MFD_EXEC);
+  if (fd < 0 && errno == EINVAL) fd = memfd_create(name.c_str(), kFlags);  // older kernel
+  // vm.memfd_noexec=2 refuses executable ones; execve aside, the other kind can be mapped for execution all the same.
+  if (fd < 0 && errno == EACCES) fd = memfd_create(name.c_str(), kFlags | MFD_NOEXEC_SEAL);
+  return fd;
+}
+
+}  // namespace
+
+std::vector<LibraryFile::Place> LibraryFile::places() {
+  std::vector<std::string> directories{"/dev/shm"};
+  if (const char* chosen = std::getenv("TMPDIR"); chosen && *chosen) directories.emplace_back(chosen);
+  directories.insert(directories.end(), {"/tmp", "/var/tmp"});
+  std::vector<Place> result{{Kind::kMemory, ""}};
+  for (const Kind kind : {Kind::kUnnamed, Kind::kNamed})
+    for (const std::string& directory : directories) result.push_back({kind, directory});
+  return result;
+}
+
+std::string to_string(const LibraryFile::Place& place) {
+  switch (place.kind) {
+    case LibraryFile::Kind::kMemory:
+      return "memory";
+    case LibraryFile::Kind::kUnnamed:
+      return "an unnamed file in " + place.directory;
+    case LibraryFile::Kind::kNamed:
+      return "a temporary file in " + place.directory;
+  }
+  return "?";
+}
+
+LibraryFile::LibraryFile(const Place& place, std::string_view name, uint64_t size) : place_(place) {
+  std::string printable(name.substr(0, kMaxName));
+  std::replace_if(
+      printable.begin(), printable.end(), [](unsigned char c) { return c < ' ' || c == '/'; }, '_');
+  switch (place.kind) {
+    case Kind::kMemory:
+      fd_ = open_memory(printable);
+      break;
+    case Kind::kUnnamed:
+      fd_ = open(place.directory.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, S_IRWXU);
+      break;
+    case Kind::kNamed:
+      path_ = place.directory + "/sconce-XXXXXX";
+      fd_ = mkostemp(path_.data(), O_CLOEXEC);
+      break;
+  }
+  if (fd_ < 0) {
+    fail("creating it", errno);
+    return;
+  }
+  if (place.kind != Kind::kNamed) path_ = "/proc/self/fd/" + std::to_string(fd_);
+  if (ftruncate(fd_, static_cast<off_t>(size)) != 0) fail("sizing it", errno);
+}
+
+LibraryFile::LibraryFile(LibraryFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      place_(std::move(other.place_)),
+      path_(std::move(other.path_)),
+      error_(std::move(other.error_)) {}
+
+LibraryFile& LibraryFile::operator=(LibraryFile&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  fd_ = std::exchange(other.fd_, -1);
+  place_ = std::move(other.place_);
+  path_ = std::move(other.path_);
+  error_ = std::move(other.error_);
+  return *this;
+}
+
+void LibraryFile::fail(const char* action, int error) {
+  error_ = to_string(place_) + ": " + std::strerror(error) + " " + action;
+}
+
+void LibraryFile::write(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty() && error_.empty()) {
+    const ssize_t done = pwrite(fd_, bytes.data(), std::min(bytes.size(), kMaxWrite), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return fail("writing it", done < 0 ? errno : EIO);
+    offset += static_cast<uint64_t>(done);
+    bytes = bytes.subspan(static_cast<size_t>(done));
+  }
+}
+
+void LibraryFile::seal() noexcept {
+  if (fd_ >= 0 && place_.kind == Kind::kMemory)
+    fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+}
+
+void LibraryFile::check_loadable() {
+  if (!error_.empty()) return;
+  const int again = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (again < 0) return fail(("opening " + path_).c_str(), errno);
+  void* mapped = mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, again, 0);
+  const int error = errno;
+  ::close(again);
+  if (mapped == MAP_FAILED) return fail("mapping it for execution", error);
+  munmap(mapped, 1);
+}
+
+void LibraryFile::abandon() noexcept { fd_ = -1; }
+
+void LibraryFile::close() noexcept {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  if (place_.kind == Kind::kNamed) unlink(path_.c_str());
+  fd_ = -1;
+}
+
+}  // namespace sconce::loader

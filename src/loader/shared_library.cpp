@@ -1,0 +1,225 @@
+#include "src/loader/shared_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "src/loader/elf_fixups.h"
+#include "src/loader/elf_image.h"
+#include "src/loader/own_library.h"
+#include "src/loader/thread_locals.h"
+
+namespace sconce::loader {
+namespace {
+
+std::string dl_error() {
+  const char* text = dlerror();
+  return text ? text : "no reason given";
+}
+
+bool needs(const ElfImage& image, std::string_view library) {
+  return std::any_of(image.needed().begin(), image.needed().end(),
+                     [&](const ElfImage::Needed& needed) { return needed.name == library; });
+}
+
+bool installed(const char* library) {
+  void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+  if (handle) dlclose(handle);
+  return handle != nullptr;
+}
+
+void check_holes(const ElfImage& image, std::span<const ByteRange> holes) {
+  for (const ByteRange& hole : holes) {
+    SCONCE_CHECK(hole.offset <= image.bytes().size() && hole.size <= image.bytes().size() - hole.offset,
+                 kInvalidArgument, "model code: a hole lies outside the file: ", image.name(), ": offset ", hole.offset,
+                 ", size ", hole.size);
+    for (const ByteRange& table : image.tables())
+      SCONCE_CHECK(!hole.overlaps(table), kInvalidArgument,
+                   "model code: a hole lies where the dynamic linker reads: ", image.name(), ": offset ", hole.offset,
+                   ", size ", hole.size);
+  }
+}
+
+// What of [0, size) no range covers.
+std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) {
+  std::sort(ranges.begin(), ranges.end(), [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+  std::vector<ByteRange> result;
+  uint64_t at = 0;
+  for (const ByteRange& range : ranges) {
+    if (range.offset > at) result.push_back({at, range.offset - at});
+    at = std::max(at, range.end());
+  }
+  if (at < size) result.push_back({at, size - at});
+  return result;
+}
+
+}  // namespace
+
+SharedLibrary SharedLibrary::load(std::span<const std::byte> image_bytes, std::string_view name,
+                                  std::span<const ByteRange> holes) {
+  const ElfImage image(image_bytes, name);
+  SCONCE_CHECK(image.machine() == EM_X86_64, kIncompatible, "model code: ", image.name(),
+               " is not compiled for x86-64: ELF machine ", image.machine());
+  check_holes(image, holes);
+  constexpr const char* kCudaDriver = "libcuda.so.1";
+  const Fixups fixups =
+      compute_fixups(image, {.drop_cuda_driver = needs(image, kCudaDriver) && !installed(kCudaDriver)});
+  if (!fixups.needs_sconce) make_own_library_global();
+
+  std::vector<ByteRange> left_out = fixups.unused;
+  left_out.insert(left_out.end(), holes.begin(), holes.end());
+  const std::vector<ByteRange> copied = complement(std::move(left_out), image_bytes.size());
+
+  SharedLibrary library;
+  library.name_ = image.name();
+  library.place(image, fixups, copied);
+  library.remember(image);
+  library.rebind("__cxa_thread_atexit", reinterpret_cast<void*>(&add_thread_local));
+  return library;
+}
+
+// Copies the image into the first place from which it can be loaded, and loads it.
+void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied) {
+  std::string refused;
+  for (const LibraryFile::Place& where : LibraryFile::places()) {
+    LibraryFile file(where, name_, image.bytes().size());
+    for (const ByteRange& range : copied) file.write(range.offset, image.bytes().subspan(range.offset, range.size));
+    for (const Patch& patch : fixups.patches) file.write(patch.offset, patch.bytes);
+    file.seal();
+    std::string reason;
+    if (file.error().empty()) {
+      handle_ = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_) {
+        backing_ = to_string(where) + (refused.empty() ? "" : " (" + refused + ")");
+        file_ = std::move(file);
+        return;
+      }
+      reason = dl_error();
+      file.check_loadable();
+    }
+    SCONCE_CHECK(!file.error().empty(), kIncompatible, "model code: ", name_, " cannot be loaded: ", reason);
+    refused += (refused.empty() ? "" : "; ") + file.error();
+  }
+  SCONCE_FAIL(kIo, "model code: ", name_, " needs a place that code can be mapped from, and none is left: ", refused);
+}
+
+void SharedLibrary::remember(const ElfImage& image) {
+  link_map* map = nullptr;
+  SCONCE_CHECK(dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map, kInternal, "model code: ", name_,
+               " is not known to the dynamic linker: ", dl_error());
+  base_ = reinterpret_cast<std::byte*>(map->l_addr);  // NOLINT: an address, as the ABI has it
+  layout_.first = image.first_address();
+  layout_.last = image.last_address();
+  layout_.symbol_count = image.symbol_count();
+  for (const Elf64_Dyn& entry : image.dynamic()) {
+    const uint64_t value = entry.d_un.d_val;
+    switch (entry.d_tag) {
+      case DT_SYMTAB:
+        layout_.symbols = value;
+        break;
+      case DT_STRTAB:
+        layout_.strings = value;
+        break;
+      case DT_RELA:
+        layout_.relocations.offset = value;
+        break;
+      case DT_RELASZ:
+        layout_.relocations.size = value;
+        break;
+      case DT_JMPREL:
+        layout_.plt_relocations.offset = value;
+        break;
+      case DT_PLTRELSZ:
+        layout_.plt_relocations.size = value;
+        break;
+    }
+  }
+  for (const Elf64_Phdr& segment : image.segments())
+    if (segment.p_type == PT_GNU_RELRO) layout_.relro = {segment.p_vaddr, segment.p_memsz};
+}
+
+SharedLibrary::SharedLibrary(SharedLibrary&& other) noexcept
+    : name_(std::move(other.name_)),
+      backing_(std::move(other.backing_)),
+      file_(std::move(other.file_)),
+      handle_(std::exchange(other.handle_, nullptr)),
+      base_(other.base_),
+      layout_(other.layout_) {}
+
+SharedLibrary& SharedLibrary::operator=(SharedLibrary&& other) noexcept {
+  if (this == &other) return *this;
+  unload();
+  name_ = std::move(other.name_);
+  backing_ = std::move(other.backing_);
+  file_ = std::move(other.file_);
+  handle_ = std::exchange(other.handle_, nullptr);
+  base_ = other.base_;
+  layout_ = other.layout_;
+  return *this;
+}
+
+void SharedLibrary::unload() noexcept {
+  if (!handle_) return;
+  if (base_)
+    destroy_thread_locals(reinterpret_cast<uintptr_t>(base_ + layout_.first),
+                          reinterpret_cast<uintptr_t>(base_ + layout_.last));
+  dlclose(std::exchange(handle_, nullptr));
+  // A library that asks to stay (DF_1_NODELETE) keeps its descriptor, lest the next one get its path.
+  Dl_info info;
+  const bool stays = base_ && dladdr(base_ + layout_.first, &info) && file_.path() == info.dli_fname;
+  if (stays) file_.abandon();
+}
+
+void* SharedLibrary::find(const char* symbol) const noexcept {
+  if (!handle_) return nullptr;
+  auto* found = static_cast<std::byte*>(dlsym(handle_, symbol));  // searches what the library needs, too
+  return found >= base_ + layout_.first && found < base_ + layout_.last ? found : nullptr;
+}
+
+void* SharedLibrary::rebind(const char* imported, void* replacement) {
+  if (!handle_) return nullptr;
+  const auto* symbols = reinterpret_cast<const Elf64_Sym*>(base_ + layout_.symbols);
+  const char* strings = reinterpret_cast<const char*>(base_ + layout_.strings);
+  uint64_t wanted = 0;
+  for (uint64_t i = 1; i < layout_.symbol_count && !wanted; ++i)
+    if (symbols[i].st_shndx == SHN_UNDEF && std::strcmp(strings + symbols[i].st_name, imported) == 0) wanted = i;
+  if (!wanted) return nullptr;
+
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  // What the dynamic linker has made read-only: whole pages only, at the end too.
+  const uint64_t relro_begin = layout_.relro.offset & ~(page - 1);
+  const uint64_t relro_end = layout_.relro.end() & ~(page - 1);
+  void* before = nullptr;
+  const auto rebind_slots = [&](const ByteRange& table) {
+    const auto* entries = reinterpret_cast<const Elf64_Rela*>(base_ + table.offset);
+    for (uint64_t i = 0; i < table.size / sizeof(Elf64_Rela); ++i) {
+      const uint64_t type = ELF64_R_TYPE(entries[i].r_info);
+      if (ELF64_R_SYM(entries[i].r_info) != wanted ||
+          (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64))
+        continue;
+      const uint64_t address = entries[i].r_offset;
+      const bool read_only = address >= relro_begin && address < relro_end;
+      std::byte* pages = base_ + (address & ~(page - 1));
+      const int open = read_only ? mprotect(pages, page, PROT_READ | PROT_WRITE) : 0;
+      const int error = errno;
+      SCONCE_CHECK(open == 0, kIo, "model code: ", name_, ": cannot make the slot of ", imported,
+                   " writable: ", std::strerror(error));
+      auto* slot = reinterpret_cast<void**>(base_ + address);
+      if (!before) before = *slot;
+      *slot = static_cast<std::byte*>(replacement) + (type == R_X86_64_64 ? entries[i].r_addend : 0);
+      if (read_only) mprotect(pages, page, PROT_READ);
+    }
+  };
+  rebind_slots(layout_.relocations);
+  rebind_slots(layout_.plt_relocations);
+  return before;
+}
+
+}  // namespace sconce::loader
