@@ -1,0 +1,70 @@
+#include "server/names.h"
+
+#include "server/json_cursor.h"
+
+namespace sconce {
+namespace {
+
+bool has_keys(const SpecNode& node) noexcept {
+  using Kind = SpecNode::Kind;
+  return node.kind == Kind::kDict || node.kind == Kind::kOrderedDict || node.kind == Kind::kDefaultDict ||
+         node.kind == Kind::kDataclass;
+}
+
+// Names of the leaves below node, in flat order.
+void collect(const SpecNode& node, const std::string& path, std::vector<std::string>& names) {
+  if (node.kind == SpecNode::Kind::kLeaf) {
+    names.push_back(path);
+    return;
+  }
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const std::string key = has_keys(node) ? node.keys[i] : std::to_string(i);
+    collect(node.children[i], path + "[" + key + "]", names);
+  }
+}
+
+}  // namespace
+
+TensorNames::TensorNames(std::vector<std::string> names, std::string_view alias,
+                         const std::vector<TensorSpec>& tensors) {
+  names.resize(tensors.size());
+  const auto alias_of = [&](size_t i) { return std::string(alias) + std::to_string(i); };
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    // Two keys may look alike (1 and "1"): the later one goes by its alias.
+    if (names[i].empty() || !index_.emplace(names[i], i).second) names[i] = alias_of(i);
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) index_.emplace(alias_of(i), i);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].name.empty()) index_.emplace(tensors[i].name, i);
+  }
+  first_ = std::move(names);
+  for (const std::string& name : first_) append_json_string(json_.emplace_back(), name);
+}
+
+TensorNames TensorNames::of_inputs(const ModelSpec& spec) {
+  std::vector<std::string> names(spec.inputs.size());
+  if (spec.call_spec.known && spec.call_spec.input_leaf.size() == names.size()) {
+    std::vector<std::string> leaves;
+    collect(spec.call_spec.args, "ARGS", leaves);
+    collect(spec.call_spec.kwargs, "KWARGS", leaves);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (spec.call_spec.input_leaf[i] < leaves.size()) names[i] = leaves[spec.call_spec.input_leaf[i]];
+    }
+  }
+  return {std::move(names), "INPUT__", spec.inputs};
+}
+
+TensorNames TensorNames::of_outputs(const ModelSpec& spec) {
+  std::vector<std::string> names;
+  if (spec.call_spec.known) collect(spec.call_spec.result, "RESULT", names);
+  if (names.size() != spec.outputs.size()) names.assign(spec.outputs.size(), {});
+  return {std::move(names), "OUTPUT__", spec.outputs};
+}
+
+std::string TensorNames::list() const {
+  std::string text;
+  for (const std::string& name : first_) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+}  // namespace sconce

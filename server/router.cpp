@@ -1,0 +1,137 @@
+#include "server/router.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+struct Route {
+  Method method;
+  std::string_view pattern;  // {model}: any segment; {version}: a segment of digits
+  Action action;
+  uint8_t listeners;
+};
+
+constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
+
+// Literal segments come before {model} where both would match.
+constexpr std::array kRoutes{
+    Route{Method::kGet, "/", Action::kPage, kEverywhere},
+    Route{Method::kGet, "/metrics", Action::kMetricsText, kMetrics},
+    Route{Method::kGet, "/v2", Action::kServerMetadata, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/health/live", Action::kLive, kEverywhere},
+    Route{Method::kGet, "/v2/health/ready", Action::kReady, kEverywhere},
+    Route{Method::kGet, "/v2/models/stats", Action::kStatistics, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}", Action::kModelMetadata, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}/ready", Action::kModelReady, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}/config", Action::kModelConfig, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}/stats", Action::kModelStatistics, kPublic | kAdmin},
+    Route{Method::kPost, "/v2/models/{model}/infer", Action::kInfer, kPublic},
+    Route{Method::kGet, "/v2/models/{model}/versions/{version}", Action::kModelMetadata, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}/versions/{version}/ready", Action::kModelReady, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}/versions/{version}/config", Action::kModelConfig, kPublic | kAdmin},
+    Route{Method::kGet, "/v2/models/{model}/versions/{version}/stats", Action::kModelStatistics, kPublic | kAdmin},
+    Route{Method::kPost, "/v2/models/{model}/versions/{version}/infer", Action::kInfer, kPublic},
+    Route{Method::kPost, "/v2/repository/index", Action::kRepositoryIndex, kPublic | kAdmin},
+    Route{Method::kPost, "/v1/models/{model}:call", Action::kCall, kPublic},
+    Route{Method::kPost, "/v1/models/{model}/versions/{version}:call", Action::kCall, kPublic},
+};
+
+// Takes the next segment off a path that starts with '/'.
+std::string_view next_segment(std::string_view& path) noexcept {
+  path.remove_prefix(1);
+  const size_t end = std::min(path.find('/'), path.size());
+  const std::string_view segment = path.substr(0, end);
+  path.remove_prefix(end);
+  return segment;
+}
+
+bool match_variable(std::string_view segment, std::string_view pattern, std::string_view name,
+                    std::string_view& value) noexcept {
+  if (!pattern.starts_with(name)) return false;
+  const std::string_view suffix = pattern.substr(name.size());
+  if (!segment.ends_with(suffix) || segment.size() == suffix.size()) return false;
+  value = segment.substr(0, segment.size() - suffix.size());
+  return true;
+}
+
+bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
+  found.model = found.version = {};
+  while (!path.empty() && !pattern.empty()) {
+    const std::string_view segment = next_segment(path);
+    const std::string_view expected = next_segment(pattern);
+    if (segment == expected) continue;
+    if (match_variable(segment, expected, "{model}", found.model)) continue;
+    if (!match_variable(segment, expected, "{version}", found.version)) return false;
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (!std::all_of(found.version.begin(), found.version.end(), is_digit)) return false;
+  }
+  return path.empty() && pattern.empty();
+}
+
+}  // namespace
+
+CanonicalTarget canonical_target(std::string_view target) {
+  const boost::core::string_view text(target.data(), target.size());
+  const auto parsed =
+      target.starts_with('/') ? boost::urls::parse_origin_form(text) : boost::urls::parse_absolute_uri(text);
+  SCONCE_CHECK(parsed.has_value(), kInvalidArgument, "request target is not a path or an absolute URI");
+  const boost::urls::url_view& url = *parsed;
+  CanonicalTarget canonical;
+  url.path().swap(canonical.path);
+  if (canonical.path.empty()) canonical.path.push_back('/');
+  const auto encoded = url.encoded_query();
+  canonical.query.assign(encoded.data(), encoded.size());
+
+  // An encoded slash would be one after decoding, so count those that were there before.
+  const auto raw = url.encoded_path();
+  SCONCE_CHECK(canonical.path[0] == '/' && std::count(canonical.path.begin(), canonical.path.end(), '/') ==
+                                               std::max<ptrdiff_t>(std::count(raw.begin(), raw.end(), '/'), 1),
+               kInvalidArgument, "request path has an encoded '/'");
+  const auto forbidden = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\'; };
+  SCONCE_CHECK(std::none_of(canonical.path.begin(), canonical.path.end(), forbidden), kInvalidArgument,
+               "request path has a control character or a backslash");
+  for (std::string_view rest = canonical.path; !rest.empty();) {
+    const std::string_view segment = next_segment(rest);
+    SCONCE_CHECK(segment != "." && segment != ".." && (!segment.empty() || rest.empty()), kInvalidArgument,
+                 "request path has an empty, '.' or '..' segment");
+  }
+  return canonical;
+}
+
+RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
+  RouteMatch found;
+  for (const Route& route : kRoutes) {
+    if ((route.listeners & listener) == 0) continue;
+    RouteMatch candidate;
+    if (!match(path, route.pattern, candidate)) continue;
+    if (route.method == method) {
+      candidate.result = RouteMatch::Result::kFound;
+      candidate.action = route.action;
+      return candidate;
+    }
+    if (found.result == RouteMatch::Result::kNotFound) {
+      found.result = RouteMatch::Result::kMethodNotAllowed;
+      found.allow = route.method == Method::kGet ? "GET, HEAD" : "POST";
+    }
+  }
+  return found;
+}
+
+std::string_view query_value(std::string_view query, std::string_view key) noexcept {
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(query.size(), end + 1));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    if (pair.substr(0, equals) == key) return pair.substr(std::min(pair.size(), equals + 1));
+  }
+  return {};
+}
+
+}  // namespace sconce

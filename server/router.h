@@ -1,0 +1,57 @@
+// Router: which action a request asks for. One table of routes; a path is made canonical once and every decision is
+// taken on that.
+//
+// Pure functions, no state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sconce {
+
+enum class Method : int8_t { kGet, kPost, kOther };  // HEAD is kGet
+
+// On which listeners a route exists, as a set.
+enum Listeners : uint8_t { kPublic = 1, kMetrics = 2, kAdmin = 4 };
+
+enum class Action : int8_t {
+  kPage,
+  kLive,
+  kReady,
+  kServerMetadata,
+  kModelReady,
+  kModelMetadata,
+  kModelConfig,
+  kModelStatistics,
+  kStatistics,
+  kRepositoryIndex,
+  kInfer,
+  kCall,
+  kMetricsText,
+};
+
+struct RouteMatch {
+  enum class Result : int8_t { kFound, kNotFound, kMethodNotAllowed };
+  Result result = Result::kNotFound;
+  Action action{};
+  std::string_view model;    // of the canonical path; empty where the route has none
+  std::string_view version;  // digits; empty: the default
+  std::string_view allow;    // for kMethodNotAllowed: value of the Allow field
+};
+
+// A request-target as the router sees it.
+struct CanonicalTarget {
+  std::string path;   // percent-decoded once; starts with '/', no empty, '.' or '..' segment, no control bytes
+  std::string query;  // as sent, without the '?'
+};
+
+// Accepts the origin form and the absolute form. kInvalidArgument for everything that could be read in two ways.
+CanonicalTarget canonical_target(std::string_view target);
+
+RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept;
+
+// First value of a query parameter; empty if it is absent. No decoding: values that need it match nothing.
+std::string_view query_value(std::string_view query, std::string_view key) noexcept;
+
+}  // namespace sconce

@@ -1,0 +1,120 @@
+#include "server/router.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "sconce/error.h"
+
+using namespace sconce;
+using Result = RouteMatch::Result;
+
+namespace {
+
+std::string path_of(std::string_view target) {
+  try {
+    return canonical_target(target).path;
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::kInvalidArgument);
+    return "error";
+  }
+}
+
+}  // namespace
+
+TEST_CASE("router: canonical targets") {
+  CHECK(path_of("/v2/models/m/infer") == "/v2/models/m/infer");
+  CHECK(path_of("/") == "/");
+  CHECK(path_of("/v2?x=1") == "/v2");
+  CHECK(path_of("/v2/models/my%20model") == "/v2/models/my model");
+  CHECK(path_of("http://host:8000/v2/health/live?x") == "/v2/health/live");
+  CHECK(path_of("http://host") == "/");
+  CHECK(path_of("/v2/") == "/v2/");
+  CHECK(path_of("/a%25b") == "/a%b");  // decoded once
+  CHECK(canonical_target("/v1/models/m:call?tensors=base64&x=%2f").query == "tensors=base64&x=%2f");
+}
+
+TEST_CASE("router: targets that could be read in two ways are refused") {
+  for (const char* target : {"",
+                             "*",
+                             "host:80",
+                             "v2",
+                             "//v2",
+                             "/v2//health/live",
+                             "/v2/./health",
+                             "/v2/../admin",
+                             "/v2/..",
+                             "/..",
+                             "/v2/%2e%2e/x",
+                             "/v2%2fhealth",
+                             "/%2F",
+                             "/v2/a%00b",
+                             "/v2/a%0ab",
+                             "/v2/a%7f",
+                             "/v2/a%5cb",
+                             "/v2/a\\b",
+                             "/v2/a b",
+                             "/v2/%",
+                             "/v2/%4",
+                             "/v2/%zz",
+                             "http://host/a%2fb",
+                             "http://host//a",
+                             "/a#b",
+                             "/\x80"}) {
+    CAPTURE(std::string(target));
+    CHECK(path_of(target) == "error");
+  }
+}
+
+TEST_CASE("router: every route of the public listener") {
+  const auto at = [](std::string_view path, Method method = Method::kGet) { return find_route(path, method, kPublic); };
+  CHECK(at("/").action == Action::kPage);
+  CHECK(at("/v2").action == Action::kServerMetadata);
+  CHECK(at("/v2/health/live").action == Action::kLive);
+  CHECK(at("/v2/health/ready").action == Action::kReady);
+  CHECK(at("/v2/models/stats").action == Action::kStatistics);
+  CHECK(at("/v2/models/m").action == Action::kModelMetadata);
+  CHECK(at("/v2/models/m").model == "m");
+  CHECK(at("/v2/models/m/versions/12/config").action == Action::kModelConfig);
+  CHECK(at("/v2/models/m/versions/12/config").version == "12");
+  CHECK(at("/v2/models/m.x/versions/3/stats").model == "m.x");
+  CHECK(at("/v2/models/m/infer", Method::kPost).action == Action::kInfer);
+  CHECK(at("/v2/models/m/infer", Method::kPost).version.empty());
+  CHECK(at("/v2/repository/index", Method::kPost).action == Action::kRepositoryIndex);
+  CHECK(at("/v1/models/m:call", Method::kPost).action == Action::kCall);
+  CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
+  CHECK(at("/v1/models/a:b:call", Method::kPost).model == "a:b");
+  const RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
+  CHECK(call.action == Action::kCall);
+  CHECK(call.version == "7");
+}
+
+TEST_CASE("router: unknown paths, wrong methods, other listeners") {
+  for (const char* path :
+       {"/v2/", "/v3", "/v2/health", "/v2/models", "/v2/models/m/versions/x", "/v2/models/m/versions",
+        "/v2/models/m/infer/x", "/v1/models/:call", "/v1/models/m", "/v1/models/m/versions/v7:call",
+        "/v1/models/m/versions/:call", "/metrics", "/V2", "/v2/models//infer"}) {
+    CAPTURE(std::string(path));
+    CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);
+    CHECK(find_route(path, Method::kPost, kPublic).result == Result::kNotFound);
+  }
+  RouteMatch wrong = find_route("/v2/models/m/infer", Method::kGet, kPublic);
+  CHECK(wrong.result == Result::kMethodNotAllowed);
+  CHECK(wrong.allow == "POST");
+  wrong = find_route("/v2/health/live", Method::kOther, kPublic);
+  CHECK(wrong.result == Result::kMethodNotAllowed);
+  CHECK(wrong.allow == "GET, HEAD");
+  CHECK(find_route("/metrics", Method::kGet, kMetrics).action == Action::kMetricsText);
+  CHECK(find_route("/v2/models/m/infer", Method::kPost, kMetrics).result == Result::kNotFound);
+  CHECK(find_route("/v2/models/m/infer", Method::kPost, kAdmin).result == Result::kNotFound);
+  CHECK(find_route("/v2/health/ready", Method::kGet, kAdmin).result == Result::kFound);
+}
+
+TEST_CASE("router: query parameters") {
+  CHECK(query_value("tensors=base64", "tensors") == "base64");
+  CHECK(query_value("a=1&tensors=base64&tensors=x", "tensors") == "base64");
+  CHECK(query_value("tensors", "tensors").empty());
+  CHECK(query_value("xtensors=1", "tensors").empty());
+  CHECK(query_value("", "tensors").empty());
+  CHECK(query_value("&&=", "tensors").empty());
+}
