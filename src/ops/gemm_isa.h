@@ -1,0 +1,15 @@
+// One set of inner loops per instruction set.
+#pragma once
+
+#include <tuple>
+
+#include "src/ops/gemm_kernels.h"
+
+namespace sconce {
+
+using GemmKernelSet = std::tuple<GemmKernels<float>, GemmKernels<double>, GemmKernels<Half>, GemmKernels<BFloat16>,
+                                 GemmKernels<ComplexFloat>, GemmKernels<ComplexDouble>>;
+extern const GemmKernelSet kGemmAvx2;
+extern const GemmKernelSet kGemmAvx512;
+
+}  // namespace sconce

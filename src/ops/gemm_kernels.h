@@ -1,0 +1,50 @@
+// The inner loops of matrix products, one table per element type, chosen for the CPU at hand.
+//
+// Element types: float, double, Half, BFloat16, ComplexFloat, ComplexDouble. Sums are kept in Sum<S>: float for the
+// small floats, else the type itself. No function here allocates or throws; all may run on any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "sconce/float_types.h"
+
+namespace sconce {
+
+template <class S>
+using Sum = ComputeType<S>;
+
+// What becomes of a finished sum: c = alpha * sum + beta * self. Without self: c = alpha * sum.
+template <class S>
+struct GemmEpilogue {
+  double alpha = 1, beta = 1;
+  const S* self = nullptr;
+  int64_t self_rs = 0, self_cs = 0;  // row and column stride, 0 where self is broadcast
+};
+
+template <class S>
+struct GemmKernels {
+  // Columns of a full panel and of the narrow one that ends a matrix whose last columns fit.
+  int wide, narrow;
+  int rows;  // of the register tile: products with fewer rows than this waste some of the machine
+  int panel_width(int64_t columns) const noexcept { return columns > narrow ? wide : narrow; }
+
+  // c[m, columns] from a[m, k] and b[k, columns], columns <= wide. Rows of b are b_rs apart and hold
+  // panel_width(columns) elements that can be read. Strides in elements. c's column stride is 1.
+  void (*panel)(int64_t m, int64_t k, const Sum<S>* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs,
+                int64_t columns, const GemmEpilogue<S>& epilogue, S* c, int64_t c_rs) noexcept;
+
+  // c[m, n] from a[m, k] with unit column stride and b[k, n] with unit row stride: each element a dot product of two
+  // runs of memory, nothing is repacked. For few rows.
+  void (*dot)(int64_t m, int64_t n, int64_t k, const Sum<S>* a, int64_t a_rs, const S* b, int64_t b_cs,
+              const GemmEpilogue<S>& epilogue, S* c, int64_t c_rs) noexcept;
+  int dot_rows;  // rows that share a pass over b
+
+  // panel[k, panel_width(columns)] from b[k, columns] of any strides; the columns beyond are zeros.
+  void (*pack)(int64_t k, int64_t columns, const S* b, int64_t b_rs, int64_t b_cs, S* panel) noexcept;
+};
+
+// Of this CPU.
+template <class S>
+const GemmKernels<S>& gemm_kernels() noexcept;
+
+}  // namespace sconce
