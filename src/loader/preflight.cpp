@@ -1,0 +1,239 @@
+#include "src/loader/preflight.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "sconce/check.h"
+#include "src/loader/cpu_features.h"
+#include "src/loader/elf_fixups.h"
+#include "src/loader/elf_image.h"
+#include "src/loader/own_library.h"
+#include "src/shim/compat/sleef.h"
+
+namespace sconce::loader {
+namespace {
+
+constexpr std::string_view kSleefPrefix = "Sleef_";
+
+std::string joined(const std::vector<std::string>& texts, const char* separator) {
+  std::string result;
+  for (const std::string& text : texts) result += (result.empty() ? "" : separator) + text;
+  return result;
+}
+
+struct CloseLibrary {
+  void operator()(void* handle) const noexcept { dlclose(handle); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+Library open_library(const char* name) { return Library(dlopen(name, RTLD_LAZY | RTLD_LOCAL)); }
+
+const void* owner_of(void* address) {
+  Dl_info info;
+  void* map = nullptr;
+  return address && dladdr1(address, &info, &map, RTLD_DL_LINKMAP) ? map : nullptr;
+}
+
+// What can be done about a missing symbol; the groups of the message. The first prefix that fits decides.
+struct Advice {
+  std::string_view prefix, text;
+};
+constexpr std::string_view kCpp =
+    "C++ functions of libtorch, of which only the C interface is served (compile with torch 2.6 or later and without "
+    "C++ extensions)";
+constexpr std::string_view kCInterface = "functions of torch's C interface that this build does not have";
+constexpr std::string_view kCuda = "CUDA functions, which are not loaded or not in this build";
+constexpr Advice kAdvice[] = {
+    {"aoti_torch_dtype_", "element types that this build does not know"},
+    {"aoti_torch_cpu_", "operators that this build does not have"},
+    {"aoti_torch_cuda_", "CUDA operators, which are not loaded or not in this build"},
+    {"aoti_torch_xpu_", "operators for XPU devices, on which sconce does not run"},
+    {"aoti_torch_mps_", "operators for MPS devices, on which sconce does not run"},
+    {"aoti_", kCInterface},
+    {"torch_", kCInterface},
+    {"cuda", kCuda},
+    {kSleefPrefix, "SLEEF functions that this build does not export"},
+    {"_ZN2at", kCpp},
+    {"_ZNK2at", kCpp},
+    {"_ZN3c10", kCpp},
+    {"_ZNK3c10", kCpp},
+    {"_ZN5torch", kCpp},
+    {"_ZNK5torch", kCpp},
+};
+constexpr std::string_view kCustomOperator =
+    "symbols of no library it names (a custom operator's C functions come from a library that is loaded first)";
+
+std::string_view advice(std::string_view symbol) {
+  for (const Advice& a : kAdvice)
+    if (symbol.starts_with(a.prefix)) return a.text;
+  const bool driver = symbol.size() > 2 && symbol.starts_with("cu") && symbol[2] >= 'A' && symbol[2] <= 'Z';
+  return driver ? kCuda : kCustomOperator;
+}
+
+std::string readable(std::string_view symbol) {
+  const std::string name(symbol);
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 ? text.get() : name;
+}
+
+class Preflight {
+ public:
+  Preflight(const ModelSpec& spec, std::span<const std::byte> bytes)
+      : spec_(spec), image_(bytes, spec.so_member.empty() ? spec.name : spec.so_member) {}
+
+  std::vector<std::string> run() {
+    check_platform();
+    check_instruction_sets();
+    check_age();
+    if (image_.machine() == EM_X86_64) {
+      open_libraries();
+      check_symbols();
+    }
+    if (reasons_.empty() && imports_sleef_) require_library(shim::sleef_library());
+    return std::move(reasons_);
+  }
+
+ private:
+  void check_platform() {
+    if (image_.machine() != EM_X86_64)
+      reasons_.push_back("its code is not x86-64: ELF machine " + std::to_string(image_.machine()) +
+                         (spec_.machine.empty() ? "" : " (" + spec_.machine + ")"));
+    else if (!spec_.machine.empty() && spec_.machine != "x86_64")
+      reasons_.push_back("compiled for the machine " + spec_.machine + ", this is x86_64");
+    if (!spec_.platform.empty() && spec_.platform != "linux")
+      reasons_.push_back("compiled for the platform " + spec_.platform + ", this is linux");
+    if (!spec_.device_key.empty() && spec_.device_key != "cpu" && spec_.device_key != "cuda")
+      reasons_.push_back("compiled for the device " + spec_.device_key + ", sconce runs cpu and cuda");
+  }
+
+  void require_features(const CpuFeatures& needed, const std::string& source) {
+    const CpuFeatures missing = needed.without(CpuFeatures::host());
+    if (!missing.empty()) {
+      reasons_.push_back("this CPU lacks " + missing.names() + " (" + source + ")");
+      return;
+    }
+    if (needed.any_of(CpuFeatures::of("amx-tile")) && !enable_amx())
+      reasons_.push_back("the kernel does not let this process use AMX (" + source + ")");
+  }
+
+  void check_instruction_sets() {
+    if (image_.machine() != EM_X86_64) return;
+    if (!spec_.march.empty() && spec_.march != "native") {
+      const auto needed = features_of_march(spec_.march);
+      if (needed)
+        require_features(*needed, "compiled with -march=" + spec_.march);
+      else
+        reasons_.push_back("compiled with -march=" + spec_.march + ", whose instruction sets are not known here");
+    }
+    if (const auto needed = features_of_isa(spec_.cpu_isa))
+      require_features(*needed, "AOTI_CPU_ISA is " + spec_.cpu_isa);
+    else
+      reasons_.push_back("AOTI_CPU_ISA is " + spec_.cpu_isa + ", which is not known here");
+  }
+
+  bool exports(const char* name) const {
+    const size_t index = image_.find_symbol(name);
+    return index != 0 && image_.symbol(index).st_shndx != SHN_UNDEF;
+  }
+
+  void check_age() {
+    if (!exports("AOTInductorModelContainerCreateWithDevice") || !exports("AOTInductorModelContainerRun"))
+      reasons_.push_back("it exports no AOTInductorModelContainer functions: it is no model compiled by AOTInductor");
+    else if (!exports("AOTInductorModelContainerGetConstantType"))  // new in 2.6
+      reasons_.push_back("compiled by a torch older than 2.6: compile it again with 2.6 or later");
+  }
+
+  void open_libraries() {
+    for (const ElfImage::Needed& needed : image_.needed()) {
+      const std::string name(needed.name);
+      if (is_torch_library(name) || name == "libcuda.so.1" || name == kSconceLibrary) continue;
+      Library library = open_library(name.c_str());
+      if (!library) reasons_.push_back("it needs the library " + name + ", which cannot be opened");
+      libraries_[name] = std::move(library);
+    }
+  }
+
+  bool available(const std::string& name, const ElfImage::NeededVersion* version) const {
+    if (version) {
+      const std::string wanted(version->name);
+      const auto library = libraries_.find(version->library);
+      if (library != libraries_.end() && library->second && dlvsym(library->second.get(), name.c_str(), wanted.c_str()))
+        return true;
+      // The dynamic linker's own symbols are found in the global scope only.
+      if (dlvsym(program_.get(), name.c_str(), wanted.c_str())) return true;
+      // Ours stand in for what the library is too old for.
+      void* found = dlsym(own_library().handle, name.c_str());
+      return found && owner_of(found) == owner_of(reinterpret_cast<void*>(&incompatibilities));
+    }
+    if (dlsym(own_library().handle, name.c_str()) || dlsym(program_.get(), name.c_str())) return true;
+    return std::any_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
+      return library.second && dlsym(library.second.get(), name.c_str());
+    });
+  }
+
+  void check_symbols() {
+    // What no relocation refers to is never looked up.
+    std::vector<bool> used(image_.symbol_count(), false);
+    for (size_t i = 0, count = image_.relocation_count(); i < count; ++i)
+      used[ELF64_R_SYM(image_.relocation(i).r_info)] = true;
+    std::map<uint16_t, const ElfImage::NeededVersion*> versions;
+    for (const ElfImage::NeededVersion& version : image_.needed_versions()) versions[version.index] = &version;
+
+    std::map<std::string, std::vector<std::string>> missing;  // by advice
+    bool wide_sleef = false;
+    for (size_t i = 1; i < image_.symbol_count(); ++i) {
+      const Elf64_Sym symbol = image_.symbol(i);
+      if (!used[i] || symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_WEAK) continue;
+      const std::string name(image_.symbol_name(i));
+      if (name.starts_with(kSleefPrefix)) {
+        imports_sleef_ = true;
+        wide_sleef |= name.find("f16") != std::string::npos || name.find("d8") != std::string::npos;
+      }
+      const auto version = versions.find(image_.symbol_version(i));
+      const ElfImage::NeededVersion* needed = version == versions.end() ? nullptr : version->second;
+      if (available(name, needed)) continue;
+      if (needed)
+        missing["symbols of newer libraries (here is glibc " + std::string(gnu_get_libc_version()) + ")"].push_back(
+            readable(name) + " of " + std::string(needed->library) + " " + std::string(needed->name));
+      else
+        missing[std::string(advice(name))].push_back(readable(name));
+    }
+    for (auto& [text, names] : missing) {
+      std::sort(names.begin(), names.end());
+      reasons_.push_back("it needs " + text + ": " + joined(names, ", "));
+    }
+    // Older packages do not record their instruction set, but the vectors they call SLEEF with tell.
+    if (wide_sleef) require_features(CpuFeatures::of("avx512f"), "it calls SLEEF's 512-bit functions");
+    if (imports_sleef_ && !open_library(shim::sleef_library().soname))
+      reasons_.push_back(std::string("it needs SLEEF: install the package ") + shim::sleef_library().package);
+  }
+
+  const ModelSpec& spec_;
+  ElfImage image_;
+  std::map<std::string, Library, std::less<>> libraries_;
+  Library program_{dlopen(nullptr, RTLD_LAZY)};
+  bool imports_sleef_ = false;
+  std::vector<std::string> reasons_;
+};
+
+}  // namespace
+
+std::vector<std::string> incompatibilities(const ModelSpec& spec, std::span<const std::byte> image) {
+  return Preflight(spec, image).run();
+}
+
+void preflight(const ModelSpec& spec, std::span<const std::byte> image) {
+  const std::vector<std::string> reasons = incompatibilities(spec, image);
+  SCONCE_CHECK(reasons.empty(), kIncompatible, "the model cannot run here: ", spec.name, ": ", joined(reasons, "; "));
+}
+
+}  // namespace sconce::loader

@@ -1,0 +1,1 @@
+extern "C" [[gnu::visibility("default")]] int absent_function(int x) { return x; }
