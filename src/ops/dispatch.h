@@ -16,17 +16,19 @@ namespace sconce {
 
 namespace detail {
 
-template <DType... Ds, class F>
+template <DType First, DType... Others, class F>
 decltype(auto) dispatch_list(DType dtype, std::string_view name, F&& f) {
-  using Result = decltype(f.template operator()<float>());
+  using Result = decltype(f.template operator()<CppType<First>>());
   if constexpr (std::is_void_v<Result>) {
-    const bool found = ((dtype == Ds && (f.template operator()<CppType<Ds>>(), true)) || ...);
+    const bool found = (dtype == First && (f.template operator()<CppType<First>>(), true)) ||
+                       ((dtype == Others && (f.template operator()<CppType<Others>>(), true)) || ...);
     if (!found) fail_dispatch(dtype, name);
   } else {
-    // A fold cannot return; the first match is called through its own instantiation.
+    // A fold cannot return; the match is called through its own instantiation.
+    if (dtype == First) return f.template operator()<CppType<First>>();
     Result (*call)(F&) = nullptr;
-    ((dtype == Ds && (
-                         call = [](F& g) -> Result { return g.template operator()<CppType<Ds>>(); }, true)) ||
+    ((dtype == Others && (
+                             call = [](F& g) -> Result { return g.template operator()<CppType<Others>>(); }, true)) ||
      ...);
     if (!call) fail_dispatch(dtype, name);
     return call(f);

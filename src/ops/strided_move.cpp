@@ -3,52 +3,15 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "src/ops/block_copy.h"
 #include "src/ops/dispatch.h"
 
 namespace sconce {
 namespace {
 
-template <class E>
-E load(const char* from) noexcept {
-  E value;
-  std::memcpy(&value, from, sizeof(E));
-  return value;
-}
-template <class E>
-void store(char* to, E value) noexcept {
-  std::memcpy(to, &value, sizeof(E));
-}
-
-// Two overlapping moves of a power of two cover any short length without a loop.
-template <class Word>
-void copy_overlapping(const char* source, char* destination, int64_t bytes) noexcept {
-  const Word first = load<Word>(source), last = load<Word>(source + bytes - sizeof(Word));
-  store(destination, first);
-  store(destination + bytes - sizeof(Word), last);
-}
-
-struct Word32 {
-  uint64_t part[4];
-};
-
-void copy_short(const char* source, char* destination, int64_t bytes) noexcept {
-  if (bytes >= 32) return copy_overlapping<Word32>(source, destination, bytes);  // up to 64
-  if (bytes >= 16) return copy_overlapping<Bytes16>(source, destination, bytes);
-  if (bytes >= 8) return copy_overlapping<uint64_t>(source, destination, bytes);
-  if (bytes >= 4) return copy_overlapping<uint32_t>(source, destination, bytes);
-  if (bytes >= 2) return copy_overlapping<uint16_t>(source, destination, bytes);
-  *destination = *source;
-}
-
 void copy_rows(StridedRows s, StridedRows d, int64_t bytes, int64_t rows) noexcept {
-  if (bytes <= 64) {
-    for (int64_t j = 0; j < rows; ++j) copy_short(s.data + j * s.outer, d.data + j * d.outer, bytes);
-  } else {
-    for (int64_t j = 0; j < rows; ++j)
-      std::memcpy(d.data + j * d.outer, s.data + j * s.outer, static_cast<size_t>(bytes));
-  }
+  for (int64_t j = 0; j < rows; ++j) copy_block(s.data + j * s.outer, d.data + j * d.outer, bytes);
 }
 
 template <class E>
@@ -57,27 +20,27 @@ void move_any(StridedRows s, StridedRows d, int64_t inner, int64_t outer) noexce
     const char* from = s.data + j * s.outer;
     char* to = d.data + j * d.outer;
     if (s.inner == 0) {
-      const E value = load<E>(from);
+      const E value = load_unaligned<E>(from);
       if (d.inner == sizeof(E)) {
-        for (int64_t i = 0; i < inner; ++i) store(to + i * static_cast<int64_t>(sizeof(E)), value);
+        for (int64_t i = 0; i < inner; ++i) store_unaligned(to + i * static_cast<int64_t>(sizeof(E)), value);
       } else {
-        for (int64_t i = 0; i < inner; ++i) store(to + i * d.inner, value);
+        for (int64_t i = 0; i < inner; ++i) store_unaligned(to + i * d.inner, value);
       }
     } else if (d.inner == sizeof(E)) {
       int64_t i = 0;
       for (; i + 4 <= inner; i += 4) {
-        const E a = load<E>(from), b = load<E>(from + s.inner), c = load<E>(from + 2 * s.inner),
-                e = load<E>(from + 3 * s.inner);
+        const E a = load_unaligned<E>(from), b = load_unaligned<E>(from + s.inner), c = load_unaligned<E>(from + 2 * s.inner),
+                e = load_unaligned<E>(from + 3 * s.inner);
         from += 4 * s.inner;
-        store(to, a);
-        store(to + sizeof(E), b);
-        store(to + 2 * sizeof(E), c);
-        store(to + 3 * sizeof(E), e);
+        store_unaligned(to, a);
+        store_unaligned(to + sizeof(E), b);
+        store_unaligned(to + 2 * sizeof(E), c);
+        store_unaligned(to + 3 * sizeof(E), e);
         to += 4 * sizeof(E);
       }
-      for (; i < inner; ++i, from += s.inner, to += sizeof(E)) store(to, load<E>(from));
+      for (; i < inner; ++i, from += s.inner, to += sizeof(E)) store_unaligned(to, load_unaligned<E>(from));
     } else {
-      for (int64_t i = 0; i < inner; ++i, from += s.inner, to += d.inner) store(to, load<E>(from));
+      for (int64_t i = 0; i < inner; ++i, from += s.inner, to += d.inner) store_unaligned(to, load_unaligned<E>(from));
     }
   }
 }

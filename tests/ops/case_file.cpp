@@ -158,7 +158,8 @@ std::string check_result(const Tensor& got, const Expected& want, const Case& c)
   std::ostringstream problem;
   if (got.dtype() != want.tensor.dtype() || to_string(got.sizes()) != to_string(want.tensor.sizes()) ||
       to_string(got.strides()) != to_string(want.tensor.strides())) {
-    problem << "got " << describe(got) << ", PyTorch " << describe(want.tensor);
+    problem << "got " << describe(got) << " strides " << to_string(got.strides()) << ", PyTorch "
+            << describe(want.tensor) << " strides " << to_string(want.tensor.strides());
     return problem.str();
   }
   const bool written = want.argument >= 0;

@@ -1,0 +1,181 @@
+#include "src/ops/cat.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "sconce/check.h"
+#include "src/device/threads.h"
+#include "src/ops/block_copy.h"
+#include "src/ops/copy.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce {
+namespace {
+
+bool is_wide_unsigned(DType d) { return d == DType::kUInt16 || d == DType::kUInt32 || d == DType::kUInt64; }
+
+DType promote_floats(DType a, DType b) {
+  if (a == b) return a;
+  if (a == DType::kFloat64 || b == DType::kFloat64) return DType::kFloat64;
+  return DType::kFloat32;  // half with bfloat16 too
+}
+
+DType complex_of(DType real) {
+  if (real == DType::kFloat16) return DType::kComplex32;
+  return real == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
+}
+DType real_of(DType complex) {
+  if (complex == DType::kComplex32) return DType::kFloat16;
+  return complex == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
+}
+
+// c10::is_channels_last_strides: dimensions from innermost to outermost, ambiguous shapes count as row-major.
+bool strides_like(const Tensor& t, std::span<const int> order) {
+  if (t.stride(1) == 0) return false;
+  int64_t least = 0;
+  for (int d : order) {
+    if (t.size(d) == 0 || t.stride(d) < least) return false;
+    if (d == 0 && least == t.stride(1)) return false;
+    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
+  }
+  return true;
+}
+constexpr int kChannelsLast2d[] = {1, 3, 2, 0};
+constexpr int kChannelsLast3d[] = {1, 4, 3, 2, 0};
+std::span<const int> suggested_order(const Tensor& t) {
+  if (t.dim() == 4 && strides_like(t, kChannelsLast2d)) return kChannelsLast2d;
+  if (t.dim() == 5 && strides_like(t, kChannelsLast3d)) return kChannelsLast3d;
+  return {};
+}
+
+bool is_skipped(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
+
+Tensor narrow(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
+  Shape sizes(t.sizes());
+  sizes[static_cast<int>(dim)] = length;
+  return t.as_strided(sizes, t.strides(), length ? t.storage_offset() + start * t.stride(dim) : t.storage_offset());
+}
+
+// Short rows of many tensors: the result is written once, in sequence, rather than once per tensor.
+void interleave_rows(const std::vector<const Tensor*>& tensors, int64_t outer, const std::vector<int64_t>& row_bytes,
+                     Tensor& out) {
+  const auto count = tensors.size();
+  const int64_t out_row = static_cast<int64_t>(out.bytes()) / outer;
+  auto* to = static_cast<char*>(out.data());
+  parallel_for(0, outer, std::max<int64_t>((64 << 10) / out_row, 1), [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t o = begin; o < end; ++o) {
+      char* at = to + o * out_row;
+      for (size_t i = 0; i < count; ++i) {
+        copy_block(static_cast<const char*>(tensors[i]->data()) + o * row_bytes[i], at, row_bytes[i]);
+        at += row_bytes[i];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+DType promote_types(DType a, DType b) {
+  if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) {
+    const bool sound = !is_wide_unsigned(a) && !is_wide_unsigned(b) && !is_float8(a) && !is_float8(b);
+    const auto part = [](DType d, DType other) {
+      if (is_complex(d)) return real_of(d);
+      return is_floating(d) ? d : real_of(other);  // an integer takes the other's
+    };
+    if (sound) return complex_of(promote_floats(part(a, b), part(b, a)));
+  } else if (is_floating(a) && is_floating(b)) {
+    return promote_floats(a, b);
+  } else if (is_floating(a) && is_integral(b, true)) {
+    return a;
+  } else if (is_floating(b) && is_integral(a, true)) {
+    return b;
+  } else if (is_integral(a, true) && is_integral(b, true) && !is_wide_unsigned(a) && !is_wide_unsigned(b)) {
+    if (a == DType::kBool) return b;
+    if (b == DType::kBool) return a;
+    if (a == DType::kUInt8 || b == DType::kUInt8) {
+      const DType other = a == DType::kUInt8 ? b : a;
+      return other == DType::kInt8 ? DType::kInt16 : other;
+    }
+    return dtype_bytes(a) > dtype_bytes(b) ? a : b;
+  }
+  SCONCE_FAIL(kUnsupported, "type promotion is not supported for ", dtype_name(a), " and ", dtype_name(b));
+}
+
+namespace cpu {
+
+Tensor cat(TensorList tensors, int64_t dim) {
+  SCONCE_CHECK(tensors.size() > 0, kInvalidArgument, "cat: expected a non-empty list of Tensors");
+  DType dtype = tensors[0].dtype();
+  std::span<const int> order = suggested_order(tensors[0]);
+  const Tensor* first = nullptr;
+  std::vector<const Tensor*> used;
+  used.reserve(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    SCONCE_CHECK(t.is_cpu(), kUnsupported, "cat: tensors on ", to_string(t.device()),
+                 " need the CUDA side of the runtime");
+    SCONCE_CHECK(t.dim() > 0, kInvalidArgument, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+    dtype = promote_types(dtype, t.dtype());
+    if (i > 0 && suggested_order(t).data() != order.data()) order = {};
+    if (is_skipped(t)) continue;
+    if (!first) first = &t;
+  }
+  if (!first) {
+    const int64_t none = 0;
+    return Tensor::empty({&none, 1}, dtype);
+  }
+  dim = wrap_dim("cat", dim, first->dim());
+  Shape sizes(first->sizes());
+  const auto at = static_cast<int>(dim);
+  sizes[at] = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    if (is_skipped(t)) continue;
+    SCONCE_CHECK(t.dim() == first->dim(), kInvalidArgument, "Tensors must have same number of dimensions: got ",
+                 first->dim(), " and ", t.dim());
+    for (int64_t d = 0; d < t.dim(); ++d)
+      SCONCE_CHECK(d == dim || t.size(d) == first->size(d), kInvalidArgument,
+                   "Sizes of tensors must match except in dimension ", dim, ". Expected size ", first->size(d),
+                   " but got size ", t.size(d), " for tensor number ", i, " in the list.");
+    sizes[at] += t.size(dim);
+    if (t.numel() > 0) used.push_back(&t);
+  }
+  Shape strides(sizes);
+  if (order.empty()) {
+    contiguous_strides(sizes, strides.data());
+  } else {
+    int64_t stride = 1;
+    for (int d : order) {
+      strides[d] = stride;
+      stride *= sizes[d];
+    }
+  }
+  Tensor out = Tensor::empty_strided(sizes, strides, dtype);
+  if (out.numel() == 0) return out;
+
+  int64_t outer = 1, inner = static_cast<int64_t>(out.itemsize());
+  for (int d = 0; d < at; ++d) outer *= sizes[d];
+  for (int d = at + 1; d < sizes.rank(); ++d) inner *= sizes[d];
+  const bool packed = order.empty() && std::all_of(used.begin(), used.end(), [&](const Tensor* t) {
+                        return t->dtype() == dtype && t->is_contiguous();
+                      });
+  if (packed && outer > 1 && inner * sizes[at] / static_cast<int64_t>(used.size()) < 512) {
+    std::vector<int64_t> row_bytes;
+    row_bytes.reserve(used.size());
+    for (const Tensor* t : used) row_bytes.push_back(t->size(dim) * inner);
+    interleave_rows(used, outer, row_bytes, out);
+    return out;
+  }
+  int64_t start = 0;
+  for (const Tensor* t : used) {
+    Tensor part = narrow(out, dim, start, t->size(dim));
+    copy(*t, part);
+    start += t->size(dim);
+  }
+  return out;
+}
+
+}  // namespace cpu
+
+}  // namespace sconce

@@ -1,0 +1,87 @@
+#include "src/ops/masked.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sconce/check.h"
+#include "src/device/threads.h"
+#include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/nonzero.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cpu {
+namespace {
+
+// Calls element(position, rank) for each set bit and run(position, rank) for 64 set bits at once, by blocks in
+// parallel.
+template <class Element, class Run>
+void for_each_set(const NonzeroBits& bits, const Element& element, const Run& run) {
+  parallel_for(0, bits.blocks(), 1, [&](int64_t begin, int64_t end) noexcept {
+    int64_t k = bits.before_block(begin);
+    const int64_t last = std::min(end * NonzeroBits::kBlock, bits.words());
+    for (int64_t w = begin * NonzeroBits::kBlock; w < last; ++w) {
+      uint64_t word = bits.word(w);
+      if (~word == 0) {
+        run(w * 64, k);
+        k += 64;
+        continue;
+      }
+      for (; word; word &= word - 1) element(w * 64 + std::countr_zero(word), k++);
+    }
+  });
+}
+
+}  // namespace
+
+Tensor masked_select(const Tensor& self, const Tensor& mask) {
+  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument, "masked_select: expected BoolTensor for mask, got ",
+               dtype_name(mask.dtype()));
+  const Shape shape = broadcast_shapes("masked_select", self.sizes(), mask.sizes());
+  const NonzeroBits bits(expand("masked_select", mask, shape));
+  const Tensor packed = contiguous(expand("masked_select", self, shape));
+  const int64_t count = bits.count();
+  Tensor out = Tensor::empty({&count, 1}, self.dtype());
+  dispatch_bytes(self.itemsize(), [&]<class E>() {
+    const auto* from = static_cast<const char*>(packed.data());
+    auto* to = static_cast<char*>(out.data());
+    constexpr int64_t kItem = sizeof(E);
+    for_each_set(
+        bits,
+        [=](int64_t position, int64_t k) noexcept { std::memcpy(to + k * kItem, from + position * kItem, kItem); },
+        [=](int64_t position, int64_t k) noexcept {
+          std::memcpy(to + k * kItem, from + position * kItem, 64 * kItem);
+        });
+  });
+  return out;
+}
+
+Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  SCONCE_CHECK(self.dtype() == source.dtype(), kInvalidArgument,
+               "masked_scatter: expected self and source to have same dtypes but got ", dtype_name(self.dtype()),
+               " and ", dtype_name(source.dtype()));
+  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
+               "masked_scatter_ only supports boolean masks, but got mask with dtype ", dtype_name(mask.dtype()));
+  const Shape shape = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());
+  Tensor out = clone_contiguous(expand("masked_scatter", self, shape));
+  const NonzeroBits bits(expand("masked_scatter", mask, shape));
+  SCONCE_CHECK(bits.count() <= source.numel(), kInvalidArgument,
+               "masked_scatter: Number of elements of source < number of ones in mask: ", source.numel(), " < ",
+               bits.count());
+  const Tensor packed = contiguous(source);
+  dispatch_bytes(self.itemsize(), [&]<class E>() {
+    const auto* from = static_cast<const char*>(packed.data());
+    auto* to = static_cast<char*>(out.data());
+    constexpr int64_t kItem = sizeof(E);
+    for_each_set(
+        bits,
+        [=](int64_t position, int64_t k) noexcept { std::memcpy(to + position * kItem, from + k * kItem, kItem); },
+        [=](int64_t position, int64_t k) noexcept {
+          std::memcpy(to + position * kItem, from + k * kItem, 64 * kItem);
+        });
+  });
+  return out;
+}
+
+}  // namespace sconce::cpu

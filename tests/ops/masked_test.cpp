@@ -1,0 +1,18 @@
+#include "src/ops/masked.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/ops/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+
+TEST_CASE("masked_select: as PyTorch") {
+  run_cases("indexing.cases", "masked_select",
+            [](Case& c) { return std::vector{cpu::masked_select(c.tensor(0), c.tensor(1))}; });
+}
+
+TEST_CASE("masked_scatter: as PyTorch") {
+  run_cases("indexing.cases", "masked_scatter",
+            [](Case& c) { return std::vector{cpu::masked_scatter(c.tensor(0), c.tensor(1), c.tensor(2))}; });
+}
