@@ -62,12 +62,12 @@ int32_t hex4(const char* p) noexcept {
 }  // namespace
 
 void JsonCursor::fail(std::string_view problem) const {
-  SCONCE_FAIL(kInvalidArgument, "JSON: ", problem, p_ == end_ ? ", text ends" : "", " at byte ", offset());
+  SCONCE_FAIL(kInvalidArgument, "JSON: ", context_, context_.empty() ? "" : ": ", problem,
+              p_ == end_ ? ", text ends" : "", " at byte ", offset());
 }
 
 void JsonCursor::fail_expected(std::string_view what, std::string_view kind) const {
-  SCONCE_FAIL(kInvalidArgument, "JSON: ", what, " must be ", kind, p_ == end_ ? ", text ends" : "", " at byte ",
-              offset());
+  fail(std::string(what) + " must be " + std::string(kind));
 }
 
 std::string_view JsonCursor::string_token(bool& escaped) {

@@ -24,6 +24,8 @@ class JsonCursor {
     skip_whitespace();
     return p_ == end_ ? '\0' : *p_;
   }
+  // Named in errors from here on: "input 'x'". The view must stay valid while it is set.
+  void set_context(std::string_view context) noexcept { context_ = context; }
   size_t offset() const noexcept { return static_cast<size_t>(p_ - begin_); }
   void seek(size_t offset) noexcept { p_ = begin_ + offset; }
   const char* position() const noexcept { return p_; }
@@ -116,6 +118,7 @@ class JsonCursor {
   const char* p_;
   const char* end_;
   int depth_ = 0;
+  std::string_view context_;
   std::deque<std::string> unescaped_;  // keeps the views of strings with escapes valid
 };
 

@@ -1,0 +1,145 @@
+#include "server/documents.h"
+
+#include <nlohmann/json.hpp>
+
+#include "sconce/model.h"
+
+namespace sconce {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text that came from a client or a package may be no UTF-8.
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json tensor_json(const std::string& name, const TensorInterface& tensor) {
+  Json json = {{"name", name}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
+  // What travels in a carrier type is named for those who want to know.
+  if (tensor.dtype &&
+      (is_complex(*tensor.dtype) || is_float8(*tensor.dtype) || *tensor.dtype == DType::kFloat4E2M1FNx2)) {
+    json["parameters"] = {{"dtype", dtype_name(*tensor.dtype)}};
+  }
+  return json;
+}
+
+std::string config_type(std::string_view datatype) {
+  return datatype == "UNKNOWN" ? "TYPE_INVALID" : "TYPE_" + std::string(datatype);
+}
+
+Json config_tensor(const std::string& name, const TensorInterface& tensor, bool batched) {
+  std::vector<int64_t> dims = tensor.shape;
+  if (batched && !dims.empty()) dims.erase(dims.begin());
+  return {{"name", name}, {"data_type", config_type(tensor.datatype)}, {"dims", dims}, {"is_shape_tensor", false}};
+}
+
+Json duration(uint64_t count, uint64_t ns) { return {{"count", count}, {"ns", ns}}; }
+
+}  // namespace
+
+std::string error_document(std::string_view message) { return dump({{"error", message}}); }
+
+std::string server_document() {
+  return dump({{"name", "sconce"},
+               {"version", version()},
+               {"extensions", {"model_configuration", "binary_tensor_data", "parameters", "statistics"}}});
+}
+
+std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {
+  Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", "torch_aoti"}};
+  for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
+  json["inputs"] = Json::array();
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    json["inputs"].push_back(tensor_json(model.input_names.name(i), model.inputs[i]));
+  }
+  json["outputs"] = Json::array();
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    json["outputs"].push_back(tensor_json(model.output_names.name(i), model.outputs[i]));
+  }
+  return dump(json);
+}
+
+std::string config_document(const ModelInterface& model, int64_t replicas, std::string_view device) {
+  const bool batched = model.max_batch_size > 0;
+  Json inputs = Json::array(), outputs = Json::array();
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    Json input = config_tensor(model.input_names.name(i), model.inputs[i], batched);
+    input["format"] = "FORMAT_NONE";
+    input["allow_ragged_batch"] = false;
+    input["optional"] = false;
+    inputs.push_back(std::move(input));
+  }
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    Json output = config_tensor(model.output_names.name(i), model.outputs[i], batched);
+    output["label_filename"] = "";
+    outputs.push_back(std::move(output));
+  }
+  const bool cuda = device.starts_with("cuda");
+  return dump({{"name", model.name},
+               {"platform", "torch_aoti"},
+               {"backend", "pytorch"},
+               {"runtime", ""},
+               {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+               {"max_batch_size", model.max_batch_size},
+               {"input", std::move(inputs)},
+               {"output", std::move(outputs)},
+               {"batch_input", Json::array()},
+               {"batch_output", Json::array()},
+               {"optimization",
+                {{"priority", "PRIORITY_DEFAULT"},
+                 {"input_pinned_memory", {{"enable", true}}},
+                 {"output_pinned_memory", {{"enable", true}}},
+                 {"gather_kernel_buffer_threshold", 0},
+                 {"eager_batching", false}}},
+               {"instance_group", Json::array({{{"name", model.name},
+                                                {"kind", cuda ? "KIND_GPU" : "KIND_CPU"},
+                                                {"count", replicas},
+                                                {"gpus", Json::array()},
+                                                {"secondary_devices", Json::array()},
+                                                {"profile", Json::array()},
+                                                {"passive", false},
+                                                {"host_policy", ""}}})},
+               {"default_model_filename", "model.pt2"},
+               {"cc_model_filenames", Json::object()},
+               {"metric_tags", Json::object()},
+               {"parameters", Json::object()},
+               {"model_warmup", Json::array()},
+               {"model_transaction_policy", {{"decoupled", false}}},
+               {"response_cache", {{"enable", false}}}});
+}
+
+std::string statistics_document(std::span<const ModelStatistics> models) {
+  Json list = Json::array();
+  for (const ModelStatistics& m : models) {
+    const Totals& t = m.totals;
+    list.push_back({{"name", m.name},
+                    {"version", std::to_string(m.version)},
+                    {"last_inference", t.last_inference_ms},
+                    {"inference_count", t.inferences},
+                    {"execution_count", t.executions},
+                    {"inference_stats",
+                     {{"success", duration(t.success, t.total_ns)},
+                      {"fail", duration(t.failures, t.failure_ns)},
+                      {"queue", duration(t.success, t.queue_ns)},
+                      {"compute_input", duration(t.success, t.input_ns)},
+                      {"compute_infer", duration(t.success, t.compute_ns)},
+                      {"compute_output", duration(t.success, t.output_ns)},
+                      {"cache_hit", duration(0, 0)},
+                      {"cache_miss", duration(0, 0)}}},
+                    {"response_stats", Json::object()},
+                    {"batch_stats", Json::array()},
+                    {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", m.constant_bytes}}})}});
+  }
+  return dump({{"model_stats", std::move(list)}});
+}
+
+std::string index_document(std::span<const IndexEntry> entries) {
+  Json list = Json::array();
+  for (const IndexEntry& entry : entries) {
+    Json json = {{"name", entry.name}, {"version", std::to_string(entry.version)}, {"state", entry.state}};
+    if (!entry.reason.empty()) json["reason"] = entry.reason;
+    list.push_back(std::move(json));
+  }
+  return dump(list);
+}
+
+}  // namespace sconce

@@ -1,0 +1,39 @@
+// The JSON documents about models and the server: metadata, configuration, statistics, index. Built with nlohmann;
+// none of them is on the path of an inference.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/interface.h"
+#include "server/statistics.h"
+
+namespace sconce {
+
+std::string error_document(std::string_view message);
+std::string server_document();
+// GET /v2/models/M. versions: those to list.
+std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions);
+// GET /v2/models/M/config. replicas: per device kind, "cpu" or "cuda".
+std::string config_document(const ModelInterface& model, int64_t replicas, std::string_view device);
+
+struct ModelStatistics {
+  std::string name;
+  int64_t version = 1;
+  Totals totals;
+  uint64_t constant_bytes = 0;
+};
+std::string statistics_document(std::span<const ModelStatistics> models);
+
+struct IndexEntry {
+  std::string name;
+  int64_t version = 1;
+  std::string state;   // READY, LOADING, UNAVAILABLE
+  std::string reason;  // empty unless UNAVAILABLE
+};
+std::string index_document(std::span<const IndexEntry> entries);
+
+}  // namespace sconce

@@ -1,0 +1,471 @@
+#include "server/infer_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string>
+
+#include "sconce/check.h"
+#include "server/json_cursor.h"
+#include "server/tensor_json.h"
+
+namespace sconce {
+namespace {
+
+constexpr std::string_view kReserved = "triton_";
+
+// Sizes as sent.
+struct Shape {
+  std::array<int64_t, Tensor::kMaxRank> sizes;
+  size_t rank = 0;
+  IntSpan span() const noexcept { return {sizes.data(), rank}; }
+};
+
+// Number of elements; kInvalidArgument where it, or its bytes, do not fit 63 bits, zero sizes left out of account.
+int64_t checked_elements(const Shape& shape, size_t itemsize, std::string_view what) {
+  int64_t product = 1, bytes = 0;
+  bool zero = false;
+  for (const int64_t size : shape.span()) {
+    zero = zero || size == 0;
+    SCONCE_CHECK(!__builtin_mul_overflow(product, std::max<int64_t>(size, 1), &product), kInvalidArgument, what,
+                 ": shape has too many elements: ", to_string(shape.span()));
+  }
+  SCONCE_CHECK(!__builtin_mul_overflow(product, static_cast<int64_t>(itemsize), &bytes), kInvalidArgument, what,
+               ": shape has too many elements: ", to_string(shape.span()));
+  return zero ? 0 : product;
+}
+
+// The tensor of the model's dtype over elements that travel as their carrier's: complex loses its last dimension of 2.
+Shape model_shape(Shape shape, DType dtype, std::string_view what) {
+  if (!is_complex(dtype)) return shape;
+  SCONCE_CHECK(shape.rank > 0 && shape.sizes[shape.rank - 1] == 2, kInvalidArgument, what,
+               ": a complex tensor needs a last dimension of 2, got shape ", to_string(shape.span()));
+  --shape.rank;
+  return shape;
+}
+
+// JSON form of one element: the carrier's.
+DType wire_dtype(DType dtype) noexcept {
+  if (is_complex(dtype)) return component_dtype(dtype);
+  if (is_float8(dtype) || dtype == DType::kFloat4E2M1FNx2) return DType::kUInt8;
+  return dtype;
+}
+
+// One element of "inputs".
+struct WireTensor {
+  std::string_view name, datatype;
+  Shape shape;
+  bool has_shape = false;
+  std::optional<size_t> data_at;  // offset of "data" in the JSON
+  size_t data_bytes = 0;          // of its text
+  std::optional<uint64_t> binary_bytes;
+  bool shared_memory = false;
+};
+
+class Decoder {
+ public:
+  Decoder(const ModelInterface& model, const BodyBuffer& body, size_t json_length, TensorScratch& scratch,
+          InferRequest& request)
+      : model_(model),
+        body_(body),
+        scratch_(scratch),
+        request_(request),
+        json_({reinterpret_cast<const char*>(body.begin()), json_length}),
+        binary_at_(json_length) {}
+
+  void run() {
+    request_.inputs.resize(model_.inputs.size());
+    bool inputs_seen = false, outputs_seen = false;
+    json_.object("the request", [&](std::string_view key) {
+      if (key == "inputs") {
+        SCONCE_CHECK(!inputs_seen, kInvalidArgument, "request has 'inputs' twice");
+        inputs_seen = true;
+        json_.array("'inputs'", [&](size_t) { read_input(); });
+      } else if (key == "outputs") {
+        SCONCE_CHECK(!outputs_seen, kInvalidArgument, "request has 'outputs' twice");
+        outputs_seen = true;
+        json_.array("'outputs'", [&](size_t) { read_output(); });
+      } else if (key == "id") {
+        const std::string_view id = json_.raw_string("'id'");
+        if (id.size() > 2) request_.json_id = id;
+      } else if (key == "parameters") {
+        json_.object("'parameters'", [&](std::string_view name) { read_parameter(name); });
+      } else {
+        json_.skip();
+      }
+    });
+    json_.finish();
+    SCONCE_CHECK(inputs_seen, kInvalidArgument, "request has no 'inputs'");
+    check_inputs_complete();
+    SCONCE_CHECK(binary_at_ == body_.size(), kInvalidArgument,
+                 "unexpected additional input data: ", body_.size() - binary_at_, " bytes after the last tensor");
+    finish_outputs();
+  }
+
+  // The body is the bytes of the only input.
+  void run_raw() {
+    SCONCE_CHECK(model_.inputs.size() == 1, kInvalidArgument, "a raw binary request needs a model with one input, '",
+                 model_.name, "' has ", model_.inputs.size());
+    request_.inputs.resize(1);
+    const TensorInterface& input = model_.inputs[0];
+    const std::string what = "input '" + model_.input_names.name(0) + "'";
+    SCONCE_CHECK(input.shape_known && input.dtype, kInvalidArgument, what,
+                 ": a raw binary request needs a package that records shapes");
+    WireTensor wire;
+    wire.shape.rank = std::min(input.shape.size(), wire.shape.sizes.size());
+    int64_t fixed = static_cast<int64_t>(dtype_bytes(wire_dtype(*input.dtype)));
+    size_t variable = SIZE_MAX;
+    for (size_t d = 0; d < wire.shape.rank; ++d) {
+      const bool batch = d == 0 && model_.max_batch_size > 0;
+      wire.shape.sizes[d] = batch ? 1 : input.shape[d];
+      if (wire.shape.sizes[d] == -1) {
+        SCONCE_CHECK(variable == SIZE_MAX, kInvalidArgument, what,
+                     ": a raw binary request allows one variable dimension, shape is ", to_string(input.shape));
+        variable = d;
+      } else {
+        fixed *= wire.shape.sizes[d];
+      }
+    }
+    const int64_t bytes = static_cast<int64_t>(body_.size());
+    if (variable != SIZE_MAX) {
+      SCONCE_CHECK(fixed > 0 && bytes % fixed == 0, kInvalidArgument, what, ": ", bytes,
+                   " bytes are not a multiple of ", fixed);
+      wire.shape.sizes[variable] = bytes / fixed;
+    }
+    wire.binary_bytes = body_.size();
+    binary_at_ = 0;
+    request_.inputs[0] = make_tensor(0, wire, what);
+    default_binary_ = true;
+    finish_outputs();
+  }
+
+ private:
+  void read_input() {
+    WireTensor wire;
+    json_.object("an input", [&](std::string_view key) {
+      if (key == "name") {
+        wire.name = json_.string("an input's 'name'");
+      } else if (key == "datatype") {
+        wire.datatype = json_.string("an input's 'datatype'");
+      } else if (key == "shape") {
+        wire.has_shape = true;
+        wire.shape.rank = 0;
+        json_.array("an input's 'shape'", [&](size_t i) { read_size(wire.shape, i); });
+      } else if (key == "data") {
+        if (json_.peek() != '[') json_.fail_expected("an input's 'data'", "an array");
+        wire.data_at = json_.offset();
+        wire.data_bytes = json_.skip_unchecked().size();
+      } else if (key == "parameters") {
+        json_.object("an input's 'parameters'", [&](std::string_view name) {
+          if (name == "binary_data_size") {
+            wire.binary_bytes = json_.unsigned_integer("'binary_data_size'");
+          } else {
+            wire.shared_memory = wire.shared_memory || name == "shared_memory_region";
+            json_.skip();
+          }
+        });
+      } else {
+        json_.skip();
+      }
+    });
+    SCONCE_CHECK(!wire.name.empty(), kInvalidArgument, "an input has no 'name'");
+    const std::optional<size_t> index = model_.input_names.find(wire.name);
+    SCONCE_CHECK(index, kInvalidArgument, "unexpected inference input '", wire.name, "' for model '", model_.name,
+                 "', inputs are ", model_.input_names.list());
+    SCONCE_CHECK(!request_.inputs[*index].defined(), kInvalidArgument, "input '", wire.name, "' is given twice");
+    const std::string_view name = wire.name;
+    // Errors name the input; built only where one is at hand.
+    context_.assign("input '").append(name).append("'");
+    SCONCE_CHECK(wire.has_shape, kInvalidArgument, context_, " has no 'shape'");
+    SCONCE_CHECK(!wire.datatype.empty(), kInvalidArgument, context_, " has no 'datatype'");
+    SCONCE_CHECK(!wire.shared_memory, kUnsupported, context_, ": shared memory is not supported");
+    SCONCE_CHECK(
+        wire.data_at.has_value() != wire.binary_bytes.has_value(), kInvalidArgument, context_,
+        wire.data_at ? " has both 'data' and 'binary_data_size'" : " has neither 'data' nor 'binary_data_size'");
+    const TensorInterface& input = model_.inputs[*index];
+    SCONCE_CHECK(!input.dtype || wire.datatype == input.datatype, kInvalidArgument, "inference input '", name,
+                 "' data-type is '", wire.datatype, "', model '", model_.name, "' expects '", input.datatype, "'");
+    request_.inputs[*index] = make_tensor(*index, wire, context_);
+  }
+
+  void read_size(Shape& shape, size_t i) {
+    SCONCE_CHECK(i < shape.sizes.size(), kInvalidArgument, "an input's shape has more than ", shape.sizes.size(),
+                 " dimensions");
+    const uint64_t size = json_.unsigned_integer("a size in 'shape'");
+    SCONCE_CHECK(size <= INT64_MAX, kInvalidArgument, "a size in 'shape' is out of range: ", size);
+    shape.sizes[i] = static_cast<int64_t>(size);
+    shape.rank = i + 1;
+  }
+
+  Tensor make_tensor(size_t index, const WireTensor& wire, std::string_view what) {
+    std::optional<DType> dtype = model_.inputs[index].dtype;
+    if (!dtype) dtype = dtype_from_oip(wire.datatype);
+    SCONCE_CHECK(dtype, kInvalidArgument, what, ": datatype is not supported: '", wire.datatype, "'");
+    const DType carrier = wire_dtype(*dtype);
+    const int64_t elements = checked_elements(wire.shape, dtype_bytes(carrier), what);
+    const Shape shape = model_shape(wire.shape, *dtype, what);
+    Tensor tensor = wire.binary_bytes ? binary_tensor(wire, shape, *dtype, elements, what)
+                                      : json_tensor(wire, shape, *dtype, elements, what);
+    if (index == 0 && model_.max_batch_size > 0 && tensor.dim() > 0) request_.rows = tensor.size(0);
+    return in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
+  }
+
+  Tensor binary_tensor(const WireTensor& wire, const Shape& shape, DType dtype, int64_t elements,
+                       std::string_view what) {
+    const uint64_t expected = static_cast<uint64_t>(elements) * dtype_bytes(wire_dtype(dtype));
+    SCONCE_CHECK(*wire.binary_bytes == expected, kInvalidArgument, "unexpected total byte size ", *wire.binary_bytes,
+                 " for ", what, ", expecting ", expected);
+    SCONCE_CHECK(expected <= body_.size() - binary_at_, kInvalidArgument, what, ": expected ", expected,
+                 " bytes of binary data, ", body_.size() - binary_at_, " are left in the request");
+    std::byte* const data = body_.begin() + binary_at_;
+    binary_at_ += static_cast<size_t>(expected);
+    const auto offset = data - static_cast<std::byte*>(body_.storage()->data());
+    const ptrdiff_t itemsize = static_cast<ptrdiff_t>(dtype_bytes(dtype));
+    if (offset % itemsize == 0) {
+      std::array<int64_t, Tensor::kMaxRank> strides;
+      contiguous_strides(shape.span(), strides.data());
+      return Tensor(body_.storage(), dtype, shape.span(), {strides.data(), shape.rank}, offset / itemsize);
+    }
+    Tensor copy = scratch_.tensor(shape.span(), dtype);
+    if (expected != 0) std::memcpy(copy.data(), data, static_cast<size_t>(expected));
+    return copy;
+  }
+
+  Tensor json_tensor(const WireTensor& wire, const Shape& shape, DType dtype, int64_t elements, std::string_view what) {
+    const DType carrier = wire_dtype(dtype);
+    SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, what, ": receiving ",
+                 dtype_oip(dtype), " data via JSON is not supported, use the binary data format");
+    // Each element takes a digit and a separator: refuse before memory is taken for what cannot be there.
+    const auto count = static_cast<uint64_t>(elements);
+    SCONCE_CHECK(count <= wire.data_bytes / 2, kInvalidArgument, what, ": shape ", to_string(wire.shape.span()),
+                 " has ", elements, " elements, 'data' has fewer");
+    Tensor tensor = scratch_.tensor(shape.span(), dtype);
+    ElementSink sink{static_cast<std::byte*>(tensor.data()), 0, static_cast<size_t>(elements)};
+    const size_t resume = json_.offset();
+    json_.seek(*wire.data_at);
+    json_.set_context(what);
+    read_elements(json_, carrier, sink, nullptr);
+    json_.set_context({});
+    json_.seek(resume);
+    SCONCE_CHECK(sink.count == sink.capacity, kInvalidArgument, what, ": shape ", to_string(wire.shape.span()), " has ",
+                 elements, " elements, 'data' has ", sink.count);
+    return tensor;
+  }
+
+  void read_output() {
+    std::string_view name, json_name;
+    std::optional<bool> binary;
+    bool shared_memory = false, classification = false;
+    json_.object("an output", [&](std::string_view key) {
+      if (key == "name") {
+        json_.peek();
+        const size_t at = json_.offset();
+        name = json_.string("an output's 'name'");
+        json_name = {json_.position() - (json_.offset() - at), json_.offset() - at};
+      } else if (key == "parameters") {
+        json_.object("an output's 'parameters'", [&](std::string_view parameter) {
+          if (parameter == "binary_data") {
+            binary = json_.boolean("'binary_data'");
+          } else {
+            shared_memory = shared_memory || parameter == "shared_memory_region";
+            classification = classification || parameter == "classification";
+            json_.skip();
+          }
+        });
+      } else {
+        json_.skip();
+      }
+    });
+    SCONCE_CHECK(!name.empty(), kInvalidArgument, "an output has no 'name'");
+    SCONCE_CHECK(!shared_memory, kUnsupported, "output '", name, "': shared memory is not supported");
+    SCONCE_CHECK(!classification, kUnsupported, "output '", name, "': classification is not supported");
+    const std::optional<size_t> index = model_.output_names.find(name);
+    SCONCE_CHECK(index, kInvalidArgument, "unexpected inference output '", name, "' for model '", model_.name,
+                 "', outputs are ", model_.output_names.list());
+    for (const InferRequest::Output& other : request_.outputs) {
+      SCONCE_CHECK(other.index != *index, kInvalidArgument, "output '", name, "' is asked for twice");
+    }
+    if (!binary) pending_binary_.push_back(request_.outputs.size());
+    request_.outputs.push_back({*index, json_name, binary.value_or(false)});
+  }
+
+  void read_parameter(std::string_view name) {
+    SCONCE_CHECK(!name.starts_with(kReserved), kInvalidArgument,
+                 "parameter keys starting with 'triton_' are reserved: '", name, "'");
+    if (name == "binary_data_output") {
+      default_binary_ = json_.boolean("'binary_data_output'");
+    } else if (name == "priority" || name == "timeout") {
+      json_.unsigned_integer(name);
+    } else {
+      json_.skip();
+    }
+  }
+
+  void check_inputs_complete() {
+    std::string missing;
+    size_t given = 0;
+    for (size_t i = 0; i < request_.inputs.size(); ++i) {
+      if (request_.inputs[i].defined()) {
+        ++given;
+      } else {
+        missing += (missing.empty() ? "'" : ", '") + model_.input_names.name(i) + "'";
+      }
+    }
+    SCONCE_CHECK(missing.empty(), kInvalidArgument, "expected ", request_.inputs.size(), " inputs but got ", given,
+                 " inputs for model '", model_.name, "', missing ", missing);
+  }
+
+  // What was left open until all of the request was read.
+  void finish_outputs() {
+    if (request_.outputs.empty()) {
+      for (size_t i = 0; i < model_.outputs.size(); ++i) {
+        request_.outputs.push_back({i, model_.output_names.json(i), default_binary_});
+      }
+      return;
+    }
+    for (const size_t i : pending_binary_) request_.outputs[i].binary = default_binary_;
+  }
+
+  const ModelInterface& model_;
+  const BodyBuffer& body_;
+  TensorScratch& scratch_;
+  InferRequest& request_;
+  JsonCursor json_;
+  size_t binary_at_;
+  bool default_binary_ = false;
+  std::string context_;
+  std::vector<size_t> pending_binary_;  // outputs that say nothing of their form
+};
+
+void append_number(TextBuffer& text, int64_t number) {
+  text.commit(std::to_chars(text.reserve(20), text.data() + text.size() + 20, number).ptr);
+}
+
+}  // namespace
+
+Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch) {
+  const size_t rank = static_cast<size_t>(tensor.dim());
+  if (spec.strides.size() != rank || rank == 0) return tensor;
+  bool differs = false;
+  for (size_t d = 0; d < rank; ++d) {
+    differs = differs || (spec.strides[d] && tensor.sizes()[d] > 1 && *spec.strides[d] != tensor.strides()[d]);
+  }
+  if (!differs || tensor.numel() == 0) return tensor;
+
+  // Recorded strides are used as they are. Those that depend on sizes are not recorded: their dimensions lie outside
+  // the others, in order.
+  std::array<int64_t, Tensor::kMaxRank> strides;
+  int64_t dense = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    if (!spec.strides[d]) continue;
+    strides[d] = *spec.strides[d];
+    int64_t extent = 0;
+    SCONCE_CHECK(strides[d] >= 0 && !__builtin_mul_overflow(strides[d], tensor.sizes()[d], &extent), kInvalidArgument,
+                 "input '", spec.name, "' is too large for its recorded strides: ", describe(tensor));
+    dense = std::max(dense, extent);
+  }
+  for (size_t d = rank; d-- > 0;) {
+    if (spec.strides[d]) continue;
+    strides[d] = dense;
+    SCONCE_CHECK(!__builtin_mul_overflow(dense, tensor.sizes()[d], &dense), kInvalidArgument, "input '", spec.name,
+                 "' is too large for its recorded strides: ", describe(tensor));
+  }
+  const IntSpan span{strides.data(), rank};
+  const TensorScratch::Piece piece = scratch.allocate(storage_bytes_needed(tensor.sizes(), span, 0, tensor.itemsize()));
+  Tensor laid_out(piece.storage, tensor.dtype(), tensor.sizes(), span,
+                  static_cast<int64_t>(piece.offset / tensor.itemsize()));
+  copy_from_contiguous(static_cast<const std::byte*>(tensor.data()), laid_out);
+  if (!laid_out.is_dense()) {
+    // Elements may share memory (an expanded example input): then their values must agree.
+    const TensorScratch::Piece back = scratch.allocate(tensor.bytes());
+    copy_to_contiguous(laid_out, back.data);
+    SCONCE_CHECK(std::memcmp(back.data, tensor.data(), tensor.bytes()) == 0, kInvalidArgument, "input '", spec.name,
+                 "' has elements that share memory in the strides the package was compiled for, but differ in the "
+                 "request: strides ",
+                 to_string(span));
+  }
+  return laid_out;
+}
+
+void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
+                  TensorScratch& scratch, InferRequest& request) {
+  SCONCE_CHECK(!json_length || *json_length <= body.size(), kInvalidArgument,
+               "Inference-Header-Content-Length is larger than the body: ", json_length.value_or(0), " of ",
+               body.size(), " bytes");
+  Decoder decoder(model, body, static_cast<size_t>(json_length.value_or(body.size())), scratch, request);
+  if (json_length && *json_length == 0 && body.size() != 0) {
+    decoder.run_raw();
+  } else {
+    decoder.run();
+  }
+}
+
+void encode_infer(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
+                  TensorScratch& scratch, Response& response) {
+  TextBuffer& text = response.text();
+  text.append('{');
+  if (!request.json_id.empty()) {
+    text.append("\"id\":");
+    text.append(request.json_id);
+    text.append(',');
+  }
+  text.append("\"model_name\":\"");
+  text.append(model.name);
+  text.append("\",\"model_version\":\"");
+  append_number(text, model.version);
+  text.append("\",\"outputs\":[");
+  bool first = true;
+  for (const InferRequest::Output& wanted : request.outputs) {
+    const Tensor& tensor = outputs[wanted.index];
+    if (!tensor.defined()) continue;  // the model returned None
+    SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
+                 "an output on this device cannot be sent: ", describe(tensor));
+    if (!first) text.append(',');
+    first = false;
+    text.append("{\"name\":");
+    text.append(wanted.json_name);
+    text.append(",\"datatype\":\"");
+    text.append(dtype_oip(tensor.dtype()));
+    text.append("\",\"shape\":[");
+    for (const int64_t size : tensor.sizes()) {
+      append_number(text, size);
+      text.append(',');
+    }
+    if (is_complex(tensor.dtype())) {
+      text.append("2,");
+    }
+    if (tensor.dim() > 0 || is_complex(tensor.dtype())) text.truncate(text.size() - 1);
+    if (wanted.binary) {
+      text.append("],\"parameters\":{\"binary_data_size\":");
+      append_number(text, static_cast<int64_t>(tensor.bytes()));
+      text.append("}}");
+      if (tensor.numel() == 0) continue;
+      const void* data = tensor.data();
+      if (!tensor.is_contiguous()) {
+        const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
+        copy_to_contiguous(tensor, piece.data);
+        data = piece.data;
+      }
+      response.segments.push_back({data, tensor.bytes()});
+    } else {
+      const DType carrier = wire_dtype(tensor.dtype());
+      SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, "output ",
+                   wanted.json_name, ": sending ", dtype_oip(tensor.dtype()),
+                   " data via JSON is not supported, use the binary data format");
+      text.append("],\"data\":");
+      // float8 and float4 travel as the bytes they are.
+      const bool bytes = carrier == DType::kUInt8 && tensor.dtype() != DType::kUInt8;
+      write_flat(text,
+                 bytes ? tensor.view_as(carrier, tensor.sizes(), tensor.strides(), tensor.storage_offset()) : tensor);
+      text.append('}');
+    }
+  }
+  text.append("]}");
+  if (!response.segments.empty()) {
+    response.type = content_type::kBinary;
+    response.json_length = response.text_bytes();
+  }
+}
+
+}  // namespace sconce

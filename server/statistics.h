@@ -1,0 +1,64 @@
+// Statistics: what a model's requests took. Each io thread has counters of its own, so that counting shares no cache
+// line and needs no atomic read-modify-write; readers add them up.
+//
+// Count on the owner's thread only; totals() on any. Numbers of one request may be seen in part.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sconce/error.h"
+
+namespace sconce {
+
+// One answered request.
+struct RequestTimes {
+  std::chrono::nanoseconds total{}, queue{}, input{}, compute{}, output{};
+};
+
+// Upper bounds of the latency histogram's buckets in microseconds; one more bucket has none.
+constexpr std::array<uint32_t, 16> kLatencyBuckets = {50,    100,   200,    500,    1000,   2000,    5000,    10000,
+                                                      20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000};
+
+// Why a request failed, as Triton's metric nv_inference_request_failure names it.
+enum class FailureReason : int8_t { kRejected, kCanceled, kBackend, kOther };
+constexpr size_t kFailureReasons = 4;
+FailureReason failure_reason(ErrorCode code) noexcept;
+
+// Plain sums.
+struct Totals {
+  uint64_t success = 0, failures = 0;
+  std::array<uint64_t, kFailureReasons> failures_by_reason{};
+  uint64_t inferences = 0;  // rows, where there is a batch dimension
+  uint64_t executions = 0;
+  uint64_t last_inference_ms = 0;  // since 1970
+  uint64_t total_ns = 0, queue_ns = 0, input_ns = 0, compute_ns = 0, output_ns = 0, failure_ns = 0;
+  std::array<uint64_t, kLatencyBuckets.size() + 1> latency{};
+  std::array<uint64_t, kLatencyBuckets.size() + 1> compute_latency{};
+  void add(const Totals& other) noexcept;
+};
+
+class Statistics {
+ public:
+  explicit Statistics(size_t threads) : counters_(threads) {}
+
+  void success(size_t thread, const RequestTimes& times, int64_t rows) noexcept;
+  void failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept;
+  Totals totals() const noexcept;
+
+ private:
+  using Counter = std::atomic<uint64_t>;
+  struct alignas(64) Counters {
+    Counter success, inferences, executions, last_inference_ms;
+    Counter total_ns, queue_ns, input_ns, compute_ns, output_ns, failure_ns;
+    std::array<Counter, kFailureReasons> failures;
+    std::array<Counter, kLatencyBuckets.size() + 1> latency, compute_latency;
+  };
+  std::vector<Counters> counters_;
+};
+
+}  // namespace sconce
