@@ -1,0 +1,221 @@
+// The inner loops of convolution_channels.h over the vectors of gemm_vectors.h. Included once per instruction set,
+// after gemm_vectors.h; everything is internal to that translation unit.
+
+namespace sconce {
+namespace {
+
+// Sums, the weights of one step and an input fill the registers.
+#if defined(SCONCE_GEMM_AVX512)
+constexpr int kChannelVectors = 4;
+constexpr int kChannelPixels[5] = {0, 12, 8, 8, 6};
+#else
+constexpr int kChannelVectors = 3;
+constexpr int kChannelPixels[5] = {0, 10, 6, 4, 0};
+#endif
+
+#if defined(SCONCE_GEMM_AVX512)
+// The second operand where one is NaN.
+inline __m512 channel_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
+#else
+inline __m256 channel_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+#endif
+
+template <int P, int N>
+using ChannelSums = VectorF32::R[P][N];
+
+template <int P, int N>
+inline void start_sums(const ChannelTile& t, ChannelSums<P, N>& sum) {
+  using V = VectorF32;
+#pragma GCC unroll 16
+  for (int p = 0; p < P; ++p)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) sum[p][v] = t.bias ? V::load(t.bias + v * V::W) : V::zero();
+  if (!t.accumulate) return;
+  for (int p = 0; p < P; ++p)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) {
+      const int64_t n = t.lanes - v * V::W;
+      const float* from = t.output + t.output_at[p] + v * V::W;
+      sum[p][v] = V::add(sum[p][v], n >= V::W ? V::load(from) : V::load_n(from, n));
+    }
+}
+
+template <int P, int N>
+inline void store_sums(const ChannelTile& t, ChannelSums<P, N>& sum) {
+  using V = VectorF32;
+  if (t.relu)
+#pragma GCC unroll 16
+    for (int p = 0; p < P; ++p)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) sum[p][v] = channel_max(V::zero(), sum[p][v]);
+  if (t.lanes == N * V::W) {
+#pragma GCC unroll 16
+    for (int p = 0; p < P; ++p)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) V::store(t.output + t.output_at[p] + v * V::W, sum[p][v]);
+    return;
+  }
+#pragma GCC unroll 16
+  for (int p = 0; p < P; ++p) {
+#pragma GCC unroll 4
+    for (int v = 0; v + 1 < N; ++v) V::store(t.output + t.output_at[p] + v * V::W, sum[p][v]);
+    V::store_n(t.output + t.output_at[p] + (N - 1) * V::W, sum[p][N - 1], t.lanes - (N - 1) * V::W);
+  }
+}
+
+template <int P, int N>
+void dense_tile(const ChannelTile& t) {
+  using V = VectorF32;
+  const float* x[P];
+#pragma GCC unroll 16
+  for (int p = 0; p < P; ++p) x[p] = t.input + t.input_at[p];
+  ChannelSums<P, N> sum;
+  start_sums<P, N>(t, sum);
+  const float* w = t.weight;
+  for (int64_t r = 0; r < t.run_count; ++r) {
+    const int64_t end = t.runs[r].offset + t.runs[r].length;
+    for (int64_t i = t.runs[r].offset; i < end; ++i, w += N * V::W) {
+      V::R ws[N];
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) ws[v] = V::load(w + v * V::W);
+#pragma GCC unroll 16
+      for (int p = 0; p < P; ++p) {
+        const V::R xs = V::broadcast(x[p] + i);
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) sum[p][v] = V::fma(xs, ws[v], sum[p][v]);
+      }
+    }
+  }
+  store_sums<P, N>(t, sum);
+}
+
+template <int P, int N, bool Tail>
+inline void depthwise_steps(const ChannelTile& t, ChannelSums<P, N>& sum) {
+  using V = VectorF32;
+  const float* x[P];
+#pragma GCC unroll 16
+  for (int p = 0; p < P; ++p) x[p] = t.input + t.input_at[p];
+  const float* w = t.weight;
+  const int64_t last = t.lanes - (N - 1) * V::W;
+  for (int64_t r = 0; r < t.run_count; ++r, w += N * V::W) {
+    const int64_t at = t.runs[r].offset;
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) {
+      const V::R ws = V::load(w + v * V::W);
+#pragma GCC unroll 16
+      for (int p = 0; p < P; ++p) {
+        const float* from = x[p] + at + v * V::W;
+        sum[p][v] = V::fma(Tail && v + 1 == N ? V::load_n(from, last) : V::load(from), ws, sum[p][v]);
+      }
+    }
+  }
+}
+
+template <int P, int N>
+void depthwise_tile(const ChannelTile& t) {
+  ChannelSums<P, N> sum;
+  start_sums<P, N>(t, sum);
+  if (t.lanes == N * VectorF32::W)
+    depthwise_steps<P, N, false>(t, sum);
+  else
+    depthwise_steps<P, N, true>(t, sum);
+  store_sums<P, N>(t, sum);
+}
+
+using ChannelTileOf = void (*)(const ChannelTile&);
+
+template <int N, size_t... P>
+constexpr auto dense_tiles(std::index_sequence<P...>) {
+  return std::array<ChannelTileOf, sizeof...(P)>{&dense_tile<static_cast<int>(P) + 1, N>...};
+}
+template <int N, size_t... P>
+constexpr auto depthwise_tiles(std::index_sequence<P...>) {
+  return std::array<ChannelTileOf, sizeof...(P)>{&depthwise_tile<static_cast<int>(P) + 1, N>...};
+}
+
+template <int N>
+constexpr auto kDenseTiles = dense_tiles<N>(std::make_index_sequence<kChannelPixels[N]>());
+template <int N>
+constexpr auto kDepthwiseTiles = depthwise_tiles<N>(std::make_index_sequence<kChannelPixels[N]>());
+
+void dense_entry(int vectors, int64_t pixels, const ChannelTile& tile) noexcept {
+  const auto p = static_cast<size_t>(pixels - 1);
+  switch (vectors) {
+    case 1:
+      return kDenseTiles<1>[p](tile);
+    case 2:
+      return kDenseTiles<2>[p](tile);
+    case 3:
+      return kDenseTiles<3>[p](tile);
+#if defined(SCONCE_GEMM_AVX512)
+    default:
+      return kDenseTiles<4>[p](tile);
+#endif
+  }
+}
+
+void depthwise_entry(int vectors, int64_t pixels, const ChannelTile& tile) noexcept {
+  const auto p = static_cast<size_t>(pixels - 1);
+  switch (vectors) {
+    case 1:
+      return kDepthwiseTiles<1>[p](tile);
+    case 2:
+      return kDepthwiseTiles<2>[p](tile);
+    case 3:
+      return kDepthwiseTiles<3>[p](tile);
+#if defined(SCONCE_GEMM_AVX512)
+    default:
+      return kDepthwiseTiles<4>[p](tile);
+#endif
+  }
+}
+
+// Eight columns, rows k..k+8.
+inline void transpose_block(const float* const* columns, int64_t k, const int64_t* row, float* to, int64_t apart) {
+  __m256 r[8], t[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const float *low = columns[i] + k, *high = columns[i + 4] + k;
+    r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+    r[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low + 4)), _mm_loadu_ps(high + 4), 1);
+  }
+#pragma GCC unroll 2
+  for (int h = 0; h < 8; h += 4) {
+    t[h + 0] = _mm256_unpacklo_ps(r[h + 0], r[h + 1]);
+    t[h + 1] = _mm256_unpackhi_ps(r[h + 0], r[h + 1]);
+    t[h + 2] = _mm256_unpacklo_ps(r[h + 2], r[h + 3]);
+    t[h + 3] = _mm256_unpackhi_ps(r[h + 2], r[h + 3]);
+    const __m256 rows[4] = {_mm256_shuffle_ps(t[h], t[h + 2], 0x44), _mm256_shuffle_ps(t[h], t[h + 2], 0xEE),
+                            _mm256_shuffle_ps(t[h + 1], t[h + 3], 0x44), _mm256_shuffle_ps(t[h + 1], t[h + 3], 0xEE)};
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) _mm256_storeu_ps(to + (row ? row[k + h + i] : k + h + i) * apart, rows[i]);
+  }
+}
+
+void transpose_entry(const float* from, int64_t from_apart, int64_t columns, int64_t rows, const int64_t* row, bool pad,
+                     float* to, int64_t apart) noexcept {
+  const int64_t whole = pad ? columns : columns & ~int64_t{7};
+  int64_t j = 0;
+  for (; j < whole; j += 8) {
+    const float* at[8];
+    for (int64_t c = 0; c < 8; ++c) at[c] = from + std::min(j + c, columns - 1) * from_apart;
+    int64_t k = 0;
+    for (; k + 8 <= rows; k += 8) transpose_block(at, k, row, to + j, apart);
+    for (; k < rows; ++k)
+      for (int64_t c = 0; c < 8; ++c) to[(row ? row[k] : k) * apart + j + c] = at[c][k];
+  }
+  for (int64_t k = 0; k < rows; ++k)
+    for (int64_t c = j; c < columns; ++c) to[(row ? row[k] : k) * apart + c] = from[c * from_apart + k];
+}
+
+constexpr ChannelTiles make_channel_tiles() {
+  return {VectorF32::W,
+          kChannelVectors,
+          {kChannelPixels[0], kChannelPixels[1], kChannelPixels[2], kChannelPixels[3], kChannelPixels[4]},
+          dense_entry,
+          depthwise_entry,
+          transpose_entry};
+}
+
+}  // namespace
+}  // namespace sconce

@@ -1,0 +1,154 @@
+#include "src/ops/convolution_weights.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+// Everything that the ordered bytes depend on besides the weight's own.
+struct Recipe {
+  int64_t offset, dtype, group, out, in, kernel0, kernel1, kernel2;
+  int64_t groups, out_group, in_group, taps, width, flags;
+  uint64_t tap_list;
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+constexpr uint64_t kHashStart = 0xcbf29ce484222325;
+uint64_t mix(uint64_t hash, int64_t value) {
+  hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 29;
+}
+
+struct Kept {
+  Recipe recipe;
+  std::unique_ptr<float, decltype(&std::free)> data{nullptr, &std::free};
+};
+constexpr char kKind = 0;
+
+// One group's block of vectors.
+void order_block(const WeightView& weight, const WeightOrder& order, const std::vector<int64_t>& tap_at,
+                 const std::vector<int64_t>& rows, int64_t group, int64_t block, float* to) {
+  const ChannelTiles& tiles = *order.tiles;
+  const ChannelBlocks blocks(tiles, order.out);
+  const int64_t apart = blocks.vectors(block) * tiles.width;
+  const auto taps = static_cast<int64_t>(order.taps.size());
+  const auto evenly = [&](int64_t step) {
+    for (size_t t = 1; t < tap_at.size(); ++t)
+      if (tap_at[t] != tap_at[t - 1] + step) return false;
+    return true;
+  };
+  const int64_t in = order.in;
+  for (int v = 0; v < blocks.vectors(block); ++v, to += tiles.width) {
+    const int64_t lane = (blocks.first_vector(block) + v) * tiles.width;
+    const int64_t columns = std::min<int64_t>(tiles.width, order.out - lane);
+    const float* from = static_cast<const float*>(weight.data) + group * weight.group + lane * weight.out;
+    if (in > 1 && weight.in == 1) {
+      if (evenly(in)) {
+        tiles.transpose(from + tap_at[0], weight.out, columns, taps * in, nullptr, true, to, apart);
+      } else {
+        for (int64_t t = 0; t < taps; ++t)
+          tiles.transpose(from + tap_at[static_cast<size_t>(t)], weight.out, columns, in, nullptr, true,
+                          to + t * in * apart, apart);
+      }
+    } else if (evenly(1) && (in == 1 || weight.in == taps)) {
+      tiles.transpose(from + tap_at[0], weight.out, columns, taps * in, in == 1 ? nullptr : rows.data(), true, to,
+                      apart);
+    } else {
+      for (int64_t t = 0; t < taps; ++t)
+        for (int64_t i = 0; i < in; ++i) {
+          float* row = to + (t * in + i) * apart;
+          const float* at = from + tap_at[static_cast<size_t>(t)] + i * weight.in;
+          for (int64_t c = 0; c < columns; ++c) row[c] = at[c * weight.out];
+        }
+    }
+    // Lanes without a channel are computed with, so they should be numbers.
+    const int64_t written = std::min<int64_t>((columns + 7) / 8 * 8, tiles.width);
+    for (int64_t k = 0; written < tiles.width && k < taps * in; ++k)
+      std::fill(to + k * apart + written, to + k * apart + tiles.width, 0.0f);
+  }
+}
+
+void order_weight(const ConvolutionShape& shape, const WeightView& given, const WeightOrder& order, float* to) {
+  if (order.taps.empty()) return;
+  Tensor keep;
+  WeightView weight = float_weight(shape, given, keep);
+  if (order.depthwise) weight.out = weight.group;  // every group is one channel
+  const Dims3& kernel = shape.kernel;
+  std::vector<int64_t> tap_at;
+  for (const int64_t t : order.taps)
+    tap_at.push_back(t / (kernel[1] * kernel[2]) * weight.kernel[0] + t / kernel[2] % kernel[1] * weight.kernel[1] +
+                     t % kernel[2] * weight.kernel[2]);
+  // Where input i, tap t lies at i * taps + t, this is the row it belongs to.
+  std::vector<int64_t> rows;
+  const auto taps = static_cast<int64_t>(order.taps.size());
+  if (order.in > 1 && weight.in == taps)
+    for (int64_t i = 0; i < order.in; ++i)
+      for (int64_t t = 0; t < taps; ++t) rows.push_back(t * order.in + i);
+  const ChannelBlocks blocks(*order.tiles, order.out);
+  for (int64_t g = 0; g < order.groups; ++g)
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      order_block(weight, order, tap_at, rows, g, b, to);
+      to += blocks.vectors(b) * order.tiles->width * order.in * taps;
+    }
+}
+
+}  // namespace
+
+ChannelBlocks::ChannelBlocks(const ChannelTiles& tiles, int64_t channels) noexcept {
+  all_vectors = (channels + tiles.width - 1) / tiles.width;
+  count = (all_vectors + tiles.vectors - 1) / tiles.vectors;
+  least_ = all_vectors / count;
+  longer_ = all_vectors % count;
+}
+
+OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& weight, const WeightOrder& order,
+                             Storage* constant) {
+  const int64_t elems = order.group_elems() * order.groups;
+  if (!constant) {
+    own_ = Tensor::empty({&elems, 1}, DType::kFloat32);
+    order_weight(shape, weight, order, own_.data_as<float>());
+    data_ = own_.data_as<float>();
+    return;
+  }
+  const auto offset = static_cast<const std::byte*>(weight.data) - static_cast<const std::byte*>(constant->data());
+  Recipe recipe{offset,
+                static_cast<int64_t>(weight.dtype),
+                weight.group,
+                weight.out,
+                weight.in,
+                weight.kernel[0],
+                weight.kernel[1],
+                weight.kernel[2],
+                order.groups,
+                order.out,
+                order.in,
+                static_cast<int64_t>(order.taps.size()),
+                order.tiles->width,
+                order.depthwise + 2 * shape.kernel[2],
+                kHashStart};
+  for (const int64_t t : order.taps) recipe.tap_list = mix(recipe.tap_list, t);
+  uint64_t hash = kHashStart;
+  static_assert(sizeof(Recipe) % sizeof(int64_t) == 0);
+  int64_t words[sizeof(Recipe) / sizeof(int64_t)];
+  std::memcpy(words, &recipe, sizeof recipe);
+  for (const int64_t word : words) hash = mix(hash, word);
+
+  const DerivedKey key{&kKind, {static_cast<int64_t>(hash)}};
+  const auto* kept = static_cast<const Kept*>(constant->derived(key, [&] {
+    auto made = std::make_shared<Kept>();
+    made->recipe = recipe;
+    const size_t bytes = (static_cast<size_t>(elems) * sizeof(float) + 63) / 64 * 64;
+    made->data.reset(static_cast<float*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64))));
+    SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
+    order_weight(shape, weight, order, made->data.get());
+    return made;
+  }));
+  SCONCE_CHECK(kept->recipe == recipe, kInternal, "two weight orders of one constant have the same hash");
+  data_ = kept->data.get();
+}
+
+}  // namespace sconce

@@ -1,0 +1,46 @@
+// Weights in the order in which convolve_channels() reads them. Of a constant they are made once and kept with its
+// storage.
+#pragma once
+
+#include <vector>
+
+#include "src/ops/convolution_channels.h"
+
+namespace sconce {
+
+// The output channels of a group in pieces of `vectors` vectors, as even as possible.
+struct ChannelBlocks {
+  ChannelBlocks(const ChannelTiles& tiles, int64_t channels) noexcept;
+  int64_t count = 0;
+  int64_t all_vectors = 0;
+  int vectors(int64_t block) const noexcept { return static_cast<int>(least_ + (block < longer_ ? 1 : 0)); }
+  int64_t first_vector(int64_t block) const noexcept { return block * least_ + std::min(block, longer_); }
+
+ private:
+  int64_t least_ = 0, longer_ = 0;
+};
+
+// Which part of a weight, in which order: for each group, for each block, [taps][inputs][vectors * width]; depthwise:
+// for each block, [taps][vectors * width].
+struct WeightOrder {
+  const ChannelTiles* tiles = nullptr;
+  bool depthwise = false;
+  int64_t groups = 1, out = 0, in = 0;  // of a group; depthwise: one group, one input
+  std::vector<int64_t> taps;            // indices into the kernel, row-major
+  int64_t group_elems() const noexcept {
+    return ChannelBlocks(*tiles, out).all_vectors * tiles->width * in * static_cast<int64_t>(taps.size());
+  }
+};
+
+class OrderedWeight {
+ public:
+  // `constant`: the storage of weight.data if its bytes never change, else null.
+  OrderedWeight(const ConvolutionShape& shape, const WeightView& weight, const WeightOrder& order, Storage* constant);
+  const float* data() const noexcept { return data_; }
+
+ private:
+  const float* data_ = nullptr;
+  Tensor own_;
+};
+
+}  // namespace sconce
