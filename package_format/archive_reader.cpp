@@ -1,7 +1,7 @@
 #include "package_format/archive_reader.h"
 
 #include <algorithm>
-#include <cstring>
+#include <new>
 #include <numeric>
 #include <system_error>
 
@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kElfMagic = "\177ELF";
+constexpr std::string_view kZipMagic = "PK";
 constexpr std::string_view kFormatMember = "archive_format";
 constexpr std::string_view kModelFolder = "data/aotinductor/";
 // Content that may be inflated from an archive: this much, or this many times the archive's size if that is more.
@@ -48,10 +49,13 @@ std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
     reader->open_directory();
   } else {
     const std::span<const std::byte> file = reader->files_.emplace_back(path).bytes();
-    if (file.size() >= kElfMagic.size() && std::memcmp(file.data(), kElfMagic.data(), kElfMagic.size()) == 0) {
+    const std::string_view start(reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 4));
+    if (start == kElfMagic) {
       reader->kind_ = Kind::kSharedObject;
       reader->add(path.filename().string(), file, file.size(), 0, 0, false);
     } else {
+      SCONCE_CHECK(start.starts_with(kZipMagic), kUnsupported,
+                   "file is neither a package nor a model library: ", path.native());
       reader->open_archive();
     }
   }
@@ -139,7 +143,8 @@ std::span<const std::byte> ArchiveReader::inflate(const ArchiveMember& member) c
     const uint64_t limit = std::max<uint64_t>(kMaxInflatedBytes, kMaxInflation * file.size());
     SCONCE_CHECK(member.size <= limit - inflated_bytes_, kCorruptPackage, "member inflates to too much: ", member.path,
                  ": ", member.size, " bytes from an archive of ", file.size());
-    std::unique_ptr<std::byte[]> fresh(new std::byte[member.size]);
+    std::unique_ptr<std::byte[]> fresh(new (std::nothrow) std::byte[member.size]);
+    SCONCE_CHECK(fresh, kOutOfMemory, "no memory to inflate member: ", member.path, ": ", member.size, " bytes");
     inflate_member(file, member.path, {fresh.get(), member.size});
     inflated_bytes_ += member.size;
     content = std::move(fresh);

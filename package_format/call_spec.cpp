@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
+#include "package_format/source_text.h"
 #include "sconce/check.h"
 
 namespace sconce {
@@ -77,6 +79,27 @@ void read_keys(SpecNode& node, const json& context, const char* kind) {
                node.children.size(), " children: ", context.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+// True for the spec of a call: a tuple of the tuple of arguments and the dict of keywords.
+bool is_call(const SpecNode& node) {
+  using Kind = SpecNode::Kind;
+  return node.kind == Kind::kTuple && node.children.size() == 2 && node.children[0].kind == Kind::kTuple &&
+         node.children[1].kind == Kind::kDict;
+}
+
+// Of the user's inputs of an ExportedProgram, in order, whether each is a tensor. nullopt if the JSON has another form.
+std::optional<std::vector<bool>> tensor_leaves(std::string_view program) {
+  const json value = json::parse(program, nullptr, /*allow_exceptions=*/false);
+  const json::json_pointer path("/graph_module/signature/input_specs");
+  if (!value.is_object() || !value.contains(path) || !value[path].is_array()) return std::nullopt;
+  std::vector<bool> tensors;
+  for (const json& input : value[path]) {
+    if (!input.is_object()) return std::nullopt;
+    const json::json_pointer tensor("/user_input/arg/as_tensor");
+    if (input.contains("user_input") || input.contains("constant_input")) tensors.push_back(input.contains(tensor));
+  }
+  return tensors;
+}
+
 SpecNode read_node(const json& value) {
   SCONCE_CHECK(value.is_object() && value.contains("type") && value.contains("context") &&
                    value.contains("children_spec") && value["children_spec"].is_array(),
@@ -139,25 +162,58 @@ SpecNode parse_treespec(std::string_view text) {
   return read_node(value[1]);
 }
 
-CallSpec parse_call_spec(std::string_view in_spec, std::string_view out_spec, size_t inputs) {
+CallSpec parse_call_spec(std::string_view in_spec, std::string_view out_spec) {
   CallSpec spec;
   SpecNode in = parse_treespec(in_spec);
-  using Kind = SpecNode::Kind;
-  SCONCE_CHECK(in.kind == Kind::kTuple && in.children.size() == 2 && in.children[0].kind == Kind::kTuple &&
-                   in.children[1].kind == Kind::kDict,
-               kCorruptPackage, "call spec's input is not a tuple of arguments and a dict of keywords");
+  SCONCE_CHECK(is_call(in), kCorruptPackage, "call spec's input is not a tuple of arguments and a dict of keywords");
   spec.args = std::move(in.children[0]);
   spec.kwargs = std::move(in.children[1]);
   spec.result = parse_treespec(out_spec);
   spec.known = true;
+  return spec;
+}
+
+void map_inputs(CallSpec& spec, size_t inputs, std::string_view program) {
+  spec.input_leaf.clear();
+  if (!spec.known) return;
   const size_t leaves = spec.args.leaves() + spec.kwargs.leaves();
   SCONCE_CHECK(inputs <= leaves, kCorruptPackage, "model has more inputs than its call spec has leaves: ", inputs,
                " and ", leaves);
-  if (inputs == leaves) {
-    spec.input_leaf.resize(inputs);
-    std::iota(spec.input_leaf.begin(), spec.input_leaf.end(), size_t{0});
+  std::vector<size_t> mapped(inputs);
+  std::iota(mapped.begin(), mapped.end(), size_t{0});
+  if (inputs != leaves) {
+    if (program.empty()) return;
+    const std::optional<std::vector<bool>> tensors = tensor_leaves(program);
+    if (!tensors || tensors->size() != leaves) return;
+    mapped.clear();
+    for (size_t leaf = 0; leaf < leaves; ++leaf)
+      if ((*tensors)[leaf]) mapped.push_back(leaf);
+    if (mapped.size() != inputs) return;
   }
-  return spec;
+  spec.input_leaf = std::move(mapped);
+}
+
+CallSpec find_call_spec(const ElfReader& so) {
+  constexpr std::string_view kStart = "[1, {\"type\": ";
+  const auto constants = so.find("_binary_constants_bin_start");
+  std::vector<std::string_view> found;
+  for (const Elf64_Phdr& segment : so.segments()) {
+    const bool code = (segment.p_flags & PF_X) != 0;
+    const bool weights = constants && constants->st_value >= segment.p_vaddr &&
+                         constants->st_value - segment.p_vaddr <= segment.p_filesz;
+    if (segment.p_type != PT_LOAD || code || weights) continue;
+    const std::span<const std::byte> bytes = so.at(segment.p_vaddr, segment.p_filesz);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (size_t at = find_text(text, kStart); at != std::string_view::npos; at = find_text(text, kStart, at + 1)) {
+      const size_t end = text.find('\0', at);
+      if (end != std::string_view::npos) found.push_back(text.substr(at, end - at));
+    }
+  }
+  if (found.size() == 1) found.push_back(found.front());  // the linker merged two equal ones
+  if (found.size() != 2) return {};
+  const bool first = is_call(parse_treespec(found[0])), second = is_call(parse_treespec(found[1]));
+  if (first == second && found[0] != found[1]) return {};
+  return first ? parse_call_spec(found[0], found[1]) : parse_call_spec(found[1], found[0]);
 }
 
 }  // namespace sconce

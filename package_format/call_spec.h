@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "package_format/elf_reader.h"
 #include "sconce/package.h"
 
 namespace sconce {
@@ -13,8 +14,15 @@ namespace sconce {
 // One spec: [1, {"type", "context", "children_spec"}]. kCorruptPackage with the reason.
 SpecNode parse_treespec(std::string_view json);
 
-// The two specs of a model with `inputs` inputs. in_spec must be a tuple of arguments and a dict of keywords.
-// input_leaf is filled where every leaf is an input.
-CallSpec parse_call_spec(std::string_view in_spec, std::string_view out_spec, size_t inputs);
+// The two specs of a model. in_spec must be a tuple of arguments and a dict of keywords. input_leaf is left empty.
+CallSpec parse_call_spec(std::string_view in_spec, std::string_view out_spec);
+
+// Fills input_leaf where that is certain: every leaf is an input, or `program`, the model's ExportedProgram as JSON,
+// says which leaves are tensors ("" without one). kCorruptPackage if there are more inputs than leaves.
+void map_inputs(CallSpec& spec, size_t inputs, std::string_view program = {});
+
+// The call spec of a library without source, from the two string literals in its read-only data, whose order the linker
+// chooses. Not known where they cannot be told apart; once loaded, the library itself answers.
+CallSpec find_call_spec(const ElfReader& so);
 
 }  // namespace sconce

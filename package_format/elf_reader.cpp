@@ -162,9 +162,22 @@ std::vector<std::string> ElfReader::needed() const {
 std::optional<Elf64_Sym> ElfReader::find(std::string_view name) const {
   for (uint64_t i = 1; i < symbol_count_; ++i) {
     const Elf64_Sym candidate = symbol(i);
-    if (candidate.st_shndx != SHN_UNDEF && string(candidate.st_name) == name) return candidate;
+    if (candidate.st_shndx != SHN_UNDEF && candidate.st_name < strings_.size() &&
+        strings_.substr(candidate.st_name).starts_with(name) && string(candidate.st_name) == name)
+      return candidate;
   }
   return std::nullopt;
+}
+
+std::vector<std::string_view> ElfReader::exports(std::string_view prefix) const {
+  std::vector<std::string_view> names;
+  for (uint64_t i = 1; i < symbol_count_; ++i) {
+    const Elf64_Sym candidate = symbol(i);
+    if (candidate.st_shndx != SHN_UNDEF && candidate.st_name < strings_.size() &&
+        strings_.substr(candidate.st_name).starts_with(prefix))
+      names.push_back(string(candidate.st_name));
+  }
+  return names;
 }
 
 }  // namespace sconce

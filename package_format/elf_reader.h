@@ -29,6 +29,8 @@ class ElfReader {
   std::vector<std::string> needed() const;  // DT_NEEDED, in order
   // A defined symbol. nullopt if there is none of that name.
   std::optional<Elf64_Sym> find(std::string_view name) const;
+  // Names of defined symbols that start with the prefix.
+  std::vector<std::string_view> exports(std::string_view prefix) const;
   // The bytes of the file that are mapped at [address, address + size); empty if they are not all in one segment.
   std::span<const std::byte> at(uint64_t address, uint64_t size) const noexcept;
   // True if the segment at this address is writable.

@@ -39,13 +39,14 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
   SCONCE_CHECK(
       archive.list("models/").empty(), kUnsupported,
       "package holds an ExportedProgram only; compile it with torch._inductor.aoti_compile_and_package: ", path);
-  for (const ArchiveMember& member : archive.members()) {
-    const std::string_view name = member.path;
-    SCONCE_CHECK(!name.ends_with("/constants.pkl") && name.find("/code/__torch__") == std::string_view::npos,
-                 kUnsupported, "file is a TorchScript archive, not an AOTInductor package: ", path);
-    SCONCE_CHECK(name != "data.pkl" && !name.ends_with("/data.pkl"), kUnsupported,
-                 "file is a torch.save checkpoint, not an AOTInductor package: ", path);
-  }
+  const auto any = [&](auto holds) {
+    return std::any_of(archive.members().begin(), archive.members().end(),
+                       [&](const ArchiveMember& member) { return holds(std::string_view(member.path)); });
+  };
+  SCONCE_CHECK(!any([](std::string_view name) { return name.find("/code/__torch__") != std::string_view::npos; }),
+               kUnsupported, "file is a TorchScript archive, not an AOTInductor package: ", path);
+  SCONCE_CHECK(!any([](std::string_view name) { return name == "data.pkl" || name.ends_with("/data.pkl"); }),
+               kUnsupported, "file is a torch.save checkpoint, not an AOTInductor package: ", path);
   SCONCE_FAIL(kUnsupported, "archive is not an AOTInductor package: it has no member below ", kModels, ": ", path);
 }
 
@@ -113,6 +114,9 @@ ModelFiles find_files(const ArchiveReader& archive, std::string_view so_member) 
   files.extern_nodes = archive.find(concat(stem, ".json"));
   files.weights_blob = archive.find(concat(stem, "_weights.blob"));
   files.weights_config = archive.find(concat(files.folder, "weights_config.json"));
+  files.program = archive.find("models/" + files.name + ".json");
+  files.program_weights = archive.find("data/weights/" + files.name + "_weights_config.json");
+  files.program_constants = archive.find("data/constants/" + files.name + "_constants_config.json");
   return files;
 }
 

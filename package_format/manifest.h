@@ -22,6 +22,10 @@ struct ModelFiles {
   const ArchiveMember* extern_nodes = nullptr;    // JSON, operators for the proxy executor
   const ArchiveMember* weights_blob = nullptr;    // all weights, back to back
   const ArchiveMember* weights_config = nullptr;  // JSON, name to file, shape, stride, offset
+  // Of the ExportedProgram that may be packaged with the model, JSON: the graph, and its weights and constants by name.
+  const ArchiveMember* program = nullptr;
+  const ArchiveMember* program_weights = nullptr;
+  const ArchiveMember* program_constants = nullptr;
 };
 
 // In order of name. kUnsupported names the kind of package; kCorruptPackage.

@@ -7,7 +7,9 @@
 #include "package_format/call_spec.h"
 #include "package_format/elf_reader.h"
 #include "package_format/manifest.h"
+#include "package_format/producer.h"
 #include "package_format/weights_index.h"
+#include "package_format/wrapper_mutation.h"
 #include "package_format/wrapper_source.h"
 #include "sconce/check.h"
 
@@ -51,31 +53,71 @@ void read_extern_nodes(const ArchiveReader& archive, const ArchiveMember& member
   }
 }
 
-ModelSpec read_model(const ArchiveReader& archive, const ModelFiles& files) {
+// Libraries up to this size, and those that are mostly code, have their CRC checked when the package is opened. For one
+// that is mostly weights that would read all of them; verify() does.
+constexpr uint64_t kCheckedLibraryBytes = uint64_t{16} << 20;
+
+// Metadata were added in torch 2.4 and are not part of a bare library.
+std::string infer_device_key(const ModelSpec& spec) {
+  const auto cuda = [](const std::string& name) { return name.starts_with("cuda") || name.starts_with("cuMod"); };
+  return std::any_of(spec.imports.begin(), spec.imports.end(), cuda) ? "cuda" : "cpu";
+}
+
+// A CPU package has nothing elsewhere; sources before torch 2.8 check no device.
+void complete_devices(ModelSpec& spec) {
+  if (spec.device_key != "cpu") return;
+  for (std::vector<TensorSpec>* tensors : {&spec.inputs, &spec.outputs})
+    for (TensorSpec& tensor : *tensors)
+      if (!tensor.device && !tensor.none) tensor.device = Device{};
+}
+
+struct ReadModel {
   ModelSpec spec;
+  std::string producer;
+};
+
+ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
+  ReadModel result;
+  ModelSpec& spec = result.spec;
   spec.name = files.name;
   spec.so_member = files.so->name;
   spec.so_bytes = files.so->size;
   if (files.metadata) read_metadata(archive, *files.metadata, spec);
   if (files.extern_nodes) read_extern_nodes(archive, *files.extern_nodes, spec);
-  const ElfReader so(archive.read(*files.so), files.so->path);
+
+  const bool small = spec.so_bytes <= kCheckedLibraryBytes;
+  const ElfReader so(small ? archive.read(*files.so) : archive.view(*files.so), files.so->path);
   spec.imports = so.imports();
-  bool include_weights = true;
+  if (spec.device_key.empty()) spec.device_key = infer_device_key(spec);
+
+  WrapperSource source;
+  std::string_view text;
   if (files.wrapper) {
-    const std::string_view text = archive.read_text(*files.wrapper);
-    const WrapperSource source = read_wrapper_source(text, spec);
+    text = archive.read_text(*files.wrapper);
+    source = read_wrapper_source(text, spec);
     spec.has_source = source.found;
-    include_weights = source.include_weights;
-    if (!source.in_spec.empty() && !source.out_spec.empty())
-      spec.call_spec = parse_call_spec(source.in_spec, source.out_spec, spec.inputs.size());
     spec.threads = kernel_threads(text);
   }
+  result.producer = find_producer(so, text, files.so->path);
   for (const ArchiveMember* kernel : files.kernels)
     spec.threads = std::max(spec.threads, kernel_threads(archive.read_text(*kernel)));
-  const WeightsSummary weights = summarise_weights(archive, files, so, include_weights, spec);
+
+  if (!source.in_spec.empty() && !source.out_spec.empty()) {
+    spec.call_spec = parse_call_spec(source.in_spec, source.out_spec);
+    map_inputs(spec.call_spec, spec.inputs.size(),
+               files.program ? archive.read_text(*files.program) : std::string_view());
+  } else if (!spec.has_source) {
+    spec.call_spec = find_call_spec(so);
+  }
+
+  const WeightsSummary weights = summarise_weights(archive, files, so, source.include_weights, spec);
   spec.weights_form = weights.form;
   spec.weights_bytes = weights.bytes;
-  return spec;
+  const bool inside = weights.form == WeightsForm::kEmbedded || weights.form == WeightsForm::kAppended;
+  if (!small && spec.so_bytes / 2 > (inside ? weights.bytes : 0)) archive.read(*files.so);
+  find_mutated_constants(text, source, weights.writable, spec);
+  complete_devices(spec);
+  return result;
 }
 
 }  // namespace
@@ -84,8 +126,11 @@ std::shared_ptr<const Package> Package::open(const std::filesystem::path& path) 
   std::shared_ptr<Package> package(new Package);
   package->path_ = path;
   package->archive_ = ArchiveReader::open(path);
-  for (const ModelFiles& files : read_manifest(*package->archive_))
-    package->models_.push_back(read_model(*package->archive_, files));
+  for (const ModelFiles& files : read_manifest(*package->archive_)) {
+    ReadModel model = read_model(*package->archive_, files);
+    package->models_.push_back(std::move(model.spec));
+    package->producer_ = std::move(model.producer);
+  }
   return package;
 }
 

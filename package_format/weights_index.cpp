@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kWeightsFolder = "data/weights/";
+constexpr std::string_view kConstantsFolder = "data/constants/";
 constexpr size_t kAppendedPlaceholderBytes = 16;  // size of what is appended, magic
 constexpr size_t kMagicBytes = 8;
 
@@ -107,35 +108,111 @@ std::optional<std::vector<int64_t>> integers(const json& list) {
   return values;
 }
 
-// Adds the place of one constant that is in a file of its own or shares one.
-void locate_in_file(const ArchiveReader& archive, const std::string& file, bool pickled, size_t i, int64_t offset,
-                    const ModelSpec& model, WeightsIndex& index) {
+// A constant that is in a file of its own or shares one.
+struct FileEntry {
+  std::string path;  // below the root
+  bool pickled = false;
+  int64_t offset = 0;
+};
+
+void locate_in_file(const ArchiveReader& archive, const FileEntry& entry, size_t i, const ModelSpec& model,
+                    WeightsIndex& index) {
   const ConstantSpec& constant = model.constants[i];
-  const ArchiveMember* member = archive.find(std::string(kWeightsFolder) + file);
-  SCONCE_CHECK(member != nullptr, kCorruptPackage, "constant's file is missing: ", constant.fqn, ": ", kWeightsFolder,
-               file);
+  const ArchiveMember* member = archive.find(entry.path);
+  SCONCE_CHECK(member != nullptr, kCorruptPackage, "constant's file is missing: ", constant.fqn, ": ", entry.path);
   const std::span<const std::byte> content = archive.view(*member);
-  const std::span<const std::byte> bytes = pickled ? torch_file_storage(content, member->path) : content;
-  const auto needed = constant.dtype ? bytes_needed(constant.shape, constant.strides, offset, *constant.dtype)
+  const std::span<const std::byte> bytes = entry.pickled ? torch_file_storage(content, member->path) : content;
+  const auto needed = constant.dtype ? bytes_needed(constant.shape, constant.strides, entry.offset, *constant.dtype)
                                      : std::optional<uint64_t>();
   SCONCE_CHECK(needed && *needed <= bytes.size(), kCorruptPackage, "constant does not fit its file: ", constant.fqn,
                ": ", member->path, " has ", bytes.size(), " bytes");
-  index.locations.push_back({i, bytes.data(), offset, bytes.size()});
+  index.locations.push_back({i, bytes.data(), entry.offset, bytes.size()});
 }
 
-// {FQN: [file, shape, strides, offset]}, each file a tensor that torch.save wrote.
-void locate_pickled(const ArchiveReader& archive, const ArchiveMember& config, const ModelSpec& model,
-                    WeightsIndex& index) {
-  const json entries = parse_object(archive, config);
+// weights_config.json: {FQN: [file, shape, strides, offset]}, each file a tensor that torch.save wrote.
+FileEntry read_pickled_entry(const json& entries, const ConstantSpec& constant, const std::string& path) {
+  const auto at = entries.find(constant.fqn);
+  SCONCE_CHECK(at != entries.end(), kCorruptPackage, "constant has no file: ", constant.fqn, ": ", path);
+  const bool sound = at->is_array() && at->size() == 4 && (*at)[0].is_string() && (*at)[3].is_number_integer() &&
+                     integers((*at)[1]) == constant.shape && integers((*at)[2]) == constant.strides;
+  SCONCE_CHECK(sound, kCorruptPackage, "constant's entry does not fit the source: ", constant.fqn, ": ", path);
+  return {std::string(kWeightsFolder).append((*at)[0].get_ref<const std::string&>()), true, (*at)[3].get<int64_t>()};
+}
+
+// The payload configs of an ExportedProgram: {"config": {FQN: {"path_name", "use_pickle", "tensor_meta": {"sizes":
+// [{"as_int"}], "strides", "storage_offset"}}}}, each file the raw bytes of a storage.
+class ProgramWeights {
+ public:
+  ProgramWeights(const ArchiveReader& archive, const ModelFiles& files) {
+    add(archive, files.program_weights, kWeightsFolder);
+    add(archive, files.program_constants, kConstantsFolder);
+  }
+
+  bool has_all(const ModelSpec& model) const {
+    return !sources_.empty() && std::all_of(model.constants.begin(), model.constants.end(), [&](const auto& constant) {
+      return constant.folded || find(constant.fqn).first != nullptr;
+    });
+  }
+
+  FileEntry read(const ConstantSpec& constant) const {
+    const auto [value, folder] = find(constant.fqn);
+    SCONCE_CHECK(value != nullptr, kCorruptPackage, "constant has no file: ", constant.fqn);
+    const json& meta = value->is_object() ? value->value("tensor_meta", json()) : *value;
+    const bool sound = value->is_object() && value->value("path_name", json()).is_string() && meta.is_object() &&
+                       symbolic(meta.value("sizes", json())) == constant.shape &&
+                       symbolic(meta.value("strides", json())) == constant.strides &&
+                       symbolic(json::array({meta.value("storage_offset", json())})).has_value();
+    SCONCE_CHECK(sound, kCorruptPackage, "constant's entry does not fit the source: ", constant.fqn);
+    const int64_t offset = symbolic(json::array({meta["storage_offset"]}))->front();
+    return {std::string(folder).append((*value)["path_name"].get_ref<const std::string&>()),
+            value->value("use_pickle", json(false)) == true, offset};
+  }
+
+ private:
+  struct Source {
+    json value;
+    std::string_view folder;
+  };
+
+  void add(const ArchiveReader& archive, const ArchiveMember* member, std::string_view folder) {
+    if (member == nullptr) return;
+    json value = parse_object(archive, *member);
+    SCONCE_CHECK(value.contains("config") && value["config"].is_object(), kCorruptPackage,
+                 "member has no list of weights: ", member->path);
+    sources_.push_back({std::move(value["config"]), folder});
+  }
+
+  std::pair<const json*, std::string_view> find(const std::string& fqn) const {
+    for (const Source& source : sources_)
+      if (const auto at = source.value.find(fqn); at != source.value.end()) return {&*at, source.folder};
+    return {nullptr, {}};
+  }
+
+  // [{"as_int": 5}]
+  static std::optional<std::vector<int64_t>> symbolic(const json& list) {
+    if (!list.is_array()) return std::nullopt;
+    std::vector<int64_t> values;
+    for (const json& value : list) {
+      const json number = value.is_object() ? value.value("as_int", json()) : json();
+      if (!number.is_number_integer()) return std::nullopt;
+      values.push_back(number.get<int64_t>());
+    }
+    return values;
+  }
+
+  std::vector<Source> sources_;
+};
+
+void locate_in_files(const ArchiveReader& archive, const ModelFiles& files, const ModelSpec& model,
+                     WeightsIndex& index) {
+  const json pickled = files.weights_config ? parse_object(archive, *files.weights_config) : json();
+  const ProgramWeights program(archive, files.weights_config ? ModelFiles() : files);
   for (size_t i = 0; i < model.constants.size(); ++i) {
     const ConstantSpec& constant = model.constants[i];
     if (constant.folded) continue;
-    const auto at = entries.find(constant.fqn);
-    SCONCE_CHECK(at != entries.end(), kCorruptPackage, "constant has no file: ", constant.fqn, ": ", config.path);
-    const bool sound = at->is_array() && at->size() == 4 && (*at)[0].is_string() && (*at)[3].is_number_integer() &&
-                       integers((*at)[1]) == constant.shape && integers((*at)[2]) == constant.strides;
-    SCONCE_CHECK(sound, kCorruptPackage, "constant's entry does not fit the source: ", constant.fqn, ": ", config.path);
-    locate_in_file(archive, (*at)[0].get<std::string>(), /*pickled=*/true, i, (*at)[3].get<int64_t>(), model, index);
+    const FileEntry entry = files.weights_config ? read_pickled_entry(pickled, constant, files.weights_config->path)
+                                                 : program.read(constant);
+    locate_in_file(archive, entry, i, model, index);
   }
 }
 
@@ -158,7 +235,8 @@ WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles&
     summary.bytes = appended.empty() ? embedded.bytes.size() : appended.size();
     return summary;
   }
-  summary.form = files.weights_config ? WeightsForm::kFiles : WeightsForm::kUserProvided;
+  const bool in_files = files.weights_config != nullptr || ProgramWeights(archive, files).has_all(model);
+  summary.form = in_files ? WeightsForm::kFiles : WeightsForm::kUserProvided;
   summary.bytes = stored_bytes(model);
   return summary;
 }
@@ -188,7 +266,7 @@ WeightsIndex locate_weights(const Package& package, const ModelSpec& model) {
       locate_in_order(archive.view(*files.weights_blob), model, files.weights_blob->path, index);
       break;
     case WeightsForm::kFiles:
-      locate_pickled(archive, *files.weights_config, model, index);
+      locate_in_files(archive, files, model, index);
       break;
     case WeightsForm::kNone:
     case WeightsForm::kUserProvided:

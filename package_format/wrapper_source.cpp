@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "package_format/source_text.h"
+#include "package_format/wrapper_graph.h"
 #include "sconce/check.h"
 
 namespace sconce {
@@ -16,18 +17,26 @@ std::string_view behind(std::string_view text, std::string_view mark) {
   return at == std::string_view::npos ? std::string_view() : text.substr(at + mark.size());
 }
 
-// "{8, 3, 3}": any integers, a comma may be last.
-bool read_list(std::string_view text, std::vector<int64_t>& values) {
-  if (!skip(text, "{")) return false;
-  for (;;) {
-    while (skip(text, " ") || skip(text, ",")) {
+// "{8, 3, 3}": integers, a comma may be last. Written out: a packed weight's metadata are hundreds.
+template <class T>
+bool read_list(std::string_view text, std::vector<T>& values) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  if (at == end || *at++ != '{') return false;
+  while (at != end) {
+    if (*at == ' ' || *at == ',' || *at == 'L') {
+      ++at;
+    } else if (*at == '}') {
+      return true;
+    } else {
+      int64_t value = 0;
+      const auto [stop, error] = std::from_chars(at, end, value);
+      if (error != std::errc()) return false;
+      values.push_back(static_cast<T>(value));
+      at = stop;
     }
-    if (skip(text, "}")) return true;
-    const std::optional<int64_t> value = skip_integer(text);
-    if (!value) return false;
-    skip(text, "L");
-    values.push_back(*value);
   }
+  return false;
 }
 
 std::optional<Device> device_named(std::string_view type) {
@@ -85,9 +94,8 @@ void read_constant_field(std::string_view field, std::string_view value, Constan
   } else if (field == "layout") {
     constant.opaque = word_behind(value, "torch_layout_") == "_mkldnn";
   } else if (field == "opaque_metadata") {
-    std::vector<int64_t> bytes;
-    if (read_list(value, bytes))
-      for (const int64_t byte : bytes) constant.opaque_metadata.push_back(static_cast<std::byte>(byte));
+    constant.opaque_metadata.clear();
+    if (!read_list(value, constant.opaque_metadata)) constant.opaque_metadata.clear();
   }
 }
 
@@ -233,11 +241,16 @@ WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec) {
   if (rest.empty()) return source;
   source.found = true;
   rest = read_constructor(rest, spec, source);
-  // Behind the constructor: checks, the body of run_impl, and the compile command as a comment at the end.
+  // Behind the constructor: what folds constants, checks, the body of run_impl, and the compile command as a comment.
   const size_t run = std::min(find_text(rest, "::run_impl("), rest.size());
-  read_checks(rest.substr(0, run), spec);
-  rest.remove_prefix(run);
-  std::string_view command = behind(rest, "// Compile cmd\n");
+  const std::string_view before = rest.substr(0, run);
+  source.body = rest.substr(run);
+  const std::string_view folding = behind(before, "::_const_run_impl(");
+  const size_t folding_end = find_text(folding, "::_const_run_impl\n");
+  if (folding_end != std::string_view::npos) source.folding = folding.substr(0, folding_end);
+  read_checks(before, spec);
+  read_graph(source.body, spec);
+  std::string_view command = behind(source.body, "// Compile cmd\n");
   spec.march = std::string(behind(command.substr(0, command.find('\n')), " -march="));
   spec.march.resize(std::min(spec.march.find(' '), spec.march.size()));
   return source;

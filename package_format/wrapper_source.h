@@ -14,10 +14,12 @@ struct WrapperSource {
   bool found = false;           // the text defines an AOTInductor model
   bool include_weights = true;  // the .so has its weights, or knows where in its own file they are
   std::string in_spec, out_spec;
+  std::string_view body;     // from run_impl on
+  std::string_view folding;  // the body of _const_run_impl; empty without runtime constant folding
 };
 
-// Fills inputs, outputs, constants, march. The text of a member is the package's, so it is bounded by nothing:
-// counts beyond 65,536 are kCorruptPackage.
+// Fills inputs, outputs, constants (but ConstantSpec::mutated) and march. The text of a member is the package's, so it
+// is bounded by nothing: counts beyond 65,536 are kCorruptPackage.
 WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec);
 
 // The largest N of `num_threads(N)`; 0 if there is none.

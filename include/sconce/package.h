@@ -22,7 +22,8 @@ namespace sconce {
 struct Dim {
   int64_t min = 0;
   int64_t max = INT64_MAX;  // INT64_MAX: unbounded
-  std::string symbol;       // "s77"; empty where the size is fixed or the source gives none
+  // "s77"; of outputs also "2*s77"; empty where the size is fixed or the source gives none.
+  std::string symbol;
   bool is_static() const noexcept { return min == max; }
 };
 
@@ -33,6 +34,7 @@ struct TensorSpec {
   bool has_shape = false;        // false: rank and dims unknown
   std::vector<Dim> dims;
   std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
+  bool none = false;             // an output that is always None
 };
 
 enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };

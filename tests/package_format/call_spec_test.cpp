@@ -114,12 +114,26 @@ TEST_CASE("call spec: arguments, keywords in recorded order, and the leaf of eac
   const std::string kwargs = node("builtins.dict", R"("[\"shift\", \"scale\"]")", {kLeaf, kLeaf});
   const std::string in =
       spec(node("builtins.tuple", R"("null")", {node("builtins.tuple", R"("null")", {kLeaf}), kwargs}));
-  const CallSpec got = parse_call_spec(in, spec(kLeaf), 3);
+  CallSpec got = parse_call_spec(in, spec(kLeaf));
   CHECK(got.known);
   CHECK(got.kwargs.keys == std::vector<std::string>{"shift", "scale"});
-  CHECK(got.input_leaf == std::vector<size_t>{0, 1, 2});
   CHECK(got.result.kind == Kind::kLeaf);
-  CHECK(parse_call_spec(in, spec(kLeaf), 2).input_leaf.empty());  // one leaf is no tensor; which one is not recorded
-  CHECK_THROWS_AS(parse_call_spec(in, spec(kLeaf), 4), Error);
-  CHECK_THROWS_AS(parse_call_spec(spec(kLeaf), spec(kLeaf), 1), Error);
+  CHECK(got.input_leaf.empty());
+  CHECK_THROWS_AS(parse_call_spec(spec(kLeaf), spec(kLeaf)), Error);
+
+  map_inputs(got, 3);
+  CHECK(got.input_leaf == std::vector<size_t>{0, 1, 2});
+  map_inputs(got, 2);  // one leaf is no tensor; which one is not recorded
+  CHECK(got.input_leaf.empty());
+  const std::string program = R"({"graph_module": {"signature": {"input_specs": [
+      {"parameter": {"arg": {"name": "p"}}}, {"user_input": {"arg": {"as_tensor": {"name": "x"}}}},
+      {"constant_input": {"name": "shift", "value": {"as_none": true}}},
+      {"user_input": {"arg": {"as_tensor": {"name": "scale"}}}}]}}})";
+  map_inputs(got, 2, program);
+  CHECK(got.input_leaf == std::vector<size_t>{0, 2});
+  map_inputs(got, 1, program);  // the program is not this model's
+  CHECK(got.input_leaf.empty());
+  map_inputs(got, 2, "{}");
+  CHECK(got.input_leaf.empty());
+  CHECK_THROWS_AS(map_inputs(got, 4), Error);
 }
