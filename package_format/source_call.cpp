@@ -73,7 +73,7 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-std::optional<DType> dtype_of_cpp(std::string_view type) {
+std::optional<DType> cpp_dtype(std::string_view type) {
   skip(type, "const ");
   if (!skip(type, "at::")) skip(type, "c10::");
   struct Name {

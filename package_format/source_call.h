@@ -21,6 +21,6 @@ std::optional<std::string_view> skip_bracketed(std::string_view& text);
 bool has_word(std::string_view text, std::string_view word);
 
 // "const float" -> float32, "at::BFloat16" -> bfloat16.
-std::optional<DType> dtype_of_cpp(std::string_view type);
+std::optional<DType> cpp_dtype(std::string_view type);
 
 }  // namespace sconce

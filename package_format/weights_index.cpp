@@ -235,6 +235,7 @@ WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles&
     summary.bytes = appended.empty() ? embedded.bytes.size() : appended.size();
     return summary;
   }
+  if (!model.has_source) return summary;
   const bool in_files = files.weights_config != nullptr || ProgramWeights(archive, files).has_all(model);
   summary.form = in_files ? WeightsForm::kFiles : WeightsForm::kUserProvided;
   summary.bytes = stored_bytes(model);

@@ -229,7 +229,7 @@ bool GraphReader::declare_number(std::string_view line) {
     return true;
   }
   if (name.empty() || !(rest.starts_with(";") || rest.starts_with(" = "))) return false;
-  const std::optional<DType> dtype = dtype_of_cpp(type);
+  const std::optional<DType> dtype = cpp_dtype(type);
   if (dtype) numbers_[name] = *dtype;
   return dtype.has_value();
 }
@@ -400,7 +400,7 @@ void GraphReader::casts(std::string_view line) {
     if (value.dtype) continue;
     const size_t open = line.rfind('(', at);
     if (open == std::string_view::npos) continue;
-    value.dtype = dtype_of_cpp(line.substr(open + 1, at - open - 1));
+    value.dtype = cpp_dtype(line.substr(open + 1, at - open - 1));
     if (value.input >= 0) spec_.inputs[static_cast<size_t>(value.input)].dtype = value.dtype;
   }
 }
