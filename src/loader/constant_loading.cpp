@@ -1,0 +1,81 @@
+#include "src/loader/constant_loading.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "sconce/check.h"
+
+namespace sconce::loader {
+namespace {
+
+thread_local ConstantLoading* loading = nullptr;
+
+}  // namespace
+
+ConstantLoading::ConstantLoading(const Module& module, ConstantSource& source)
+    : module_(module), source_(source), previous_(loading) {
+  loading = this;
+}
+ConstantLoading::~ConstantLoading() {
+  loading = previous_;
+  while (copies_) delete std::exchange(copies_, copies_->previous);
+}
+
+void* ConstantLoading::copy(void* destination, const void* source, size_t bytes) noexcept {
+  if (loading) {
+    const auto* from = static_cast<const std::byte*>(source);
+    const std::byte* archived = loading->module_.archived(from, bytes);
+    if (!archived && loading->self_map_ && from >= loading->self_map_ &&
+        from + bytes <= loading->self_map_ + loading->self_map_bytes_)
+      archived = loading->module_.image().data() + loading->self_map_offset_ + (from - loading->self_map_);
+    // Without memory to remember it the copy is made after all; the constant then counts as untraced.
+    if (Copy* copy = archived ? new (std::nothrow) Copy{destination, archived, bytes, loading->copies_} : nullptr) {
+      loading->copies_ = copy;
+      return destination;
+    }
+  }
+  return std::memcpy(destination, source, bytes);
+}
+
+void* ConstantLoading::map(void* address, size_t bytes, int protection, int flags, int fd, long offset) noexcept {
+  void* mapped = ::mmap(address, bytes, protection, flags, fd, offset);
+  if (loading && fd >= 0 && mapped != MAP_FAILED && offset >= 0 &&
+      static_cast<uint64_t>(offset) + bytes <= loading->module_.image().size()) {
+    loading->self_map_ = static_cast<const std::byte*>(mapped);
+    loading->self_map_bytes_ = bytes;
+    loading->self_map_offset_ = static_cast<size_t>(offset);
+  }
+  return mapped;
+}
+
+Tensor ConstantLoading::substitute(void* data, Tensor requested) {
+  const std::byte* archived = nullptr;
+  size_t bytes = requested.storage()->bytes();
+  const Copy* copy = copies_;
+  while (copy && copy->destination != data) copy = copy->previous;  // the last one, as a rule
+  if (copy && data) {
+    archived = copy->archived;
+    SCONCE_CHECK(copy->bytes >= bytes, kCorruptPackage, "constant ", given_, ": ", describe(requested), " needs ",
+                 bytes, " bytes, the package stores ", copy->bytes);
+    bytes = copy->bytes;
+  } else if (data) {
+    archived = module_.archived(data, bytes);  // torch 2.6 uses its constants where they lie
+  }
+  Tensor packaged = std::move(requested);
+  if (archived) {
+    auto storage = archived_storage(module_.package(), archived, bytes, packaged.device());
+    if (packaged.storage()->opaque_metadata())
+      storage->set_opaque_metadata(*packaged.storage()->opaque_metadata());
+    packaged = Tensor(std::move(storage), packaged.dtype(), packaged.sizes(), packaged.strides(),
+                      packaged.storage_offset(), packaged.layout());
+  } else {
+    SCONCE_CHECK(!module_.has_holes() || bytes == 0, kInternal, "constant ", given_,
+                 " could not be traced to the archive");
+  }
+  return source_.constant(given_++, packaged, archived != nullptr);
+}
+
+}  // namespace sconce::loader

@@ -1,0 +1,185 @@
+#include "src/loader/container.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "sconce/check.h"
+#include "src/loader/constant_loading.h"
+#include "src/loader/error_capture.h"
+#include "src/shim/guard.h"
+
+namespace sconce::loader {
+namespace {
+
+// "Error: Expected u0 <= 8 but received 9\n" -> "Expected u0 <= 8 but received 9"
+std::string trimmed(std::string text) {
+  constexpr std::string_view kPrefix = "Error: ";
+  if (const size_t at = text.find(kPrefix); at != std::string::npos) text.erase(0, at + kPrefix.size());
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+ContainerApi ContainerApi::resolve(const SharedLibrary& library) {
+  ContainerApi api;
+#define SCONCE_X(member, exported, parameters) \
+  api.member = library.function<RuntimeError parameters>(#exported);
+  SCONCE_CONTAINER_REQUIRED(SCONCE_X)
+#undef SCONCE_X
+#define SCONCE_X(member, exported, parameters) \
+  api.member = reinterpret_cast<RuntimeError(*) parameters>(library.find(#exported));
+  SCONCE_CONTAINER_OPTIONAL(SCONCE_X)
+#undef SCONCE_X
+  api.last_error = reinterpret_cast<const char* (*)()>(library.find("AOTInductorGetLastError"));
+  return api;
+}
+
+// Throws what went wrong inside a call: the operator's error where one of ours failed, with the model's own words.
+// Generated code ignores the result of some calls, so an operator's error counts even where the call says success.
+void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) const {
+  std::optional<shim::ShimError> operator_error = shim::take_error();
+  if (rc == 0 && !operator_error) [[likely]]
+    return;
+  std::string words = trimmed(capture.take());
+  if (rc != 0 && module_->api().last_error)
+    if (const char* text = module_->api().last_error(); text && *text) words = trimmed(text);
+  if (operator_error) {
+    std::string text = operator_error->text;
+    if (!words.empty()) text += " [" + words + "]";
+    throw Error(operator_error->code, text);
+  }
+  throw Error(ErrorCode::kModelFailed, words.empty() ? std::string(what) + " failed without a message" : words);
+}
+
+Container::Container(std::shared_ptr<const Module> module, Device device, ConstantSource& source)
+    : module_(std::move(module)), handle_(nullptr, Destroy{module_->api().destroy}) {
+  const ContainerApi& api = module_->api();
+  ErrorCapture capture;
+  shim::take_error();
+  ConstantLoading loading(*module_, source);
+  ContainerHandle created = nullptr;
+  const RuntimeError rc = api.create(&created, 1, to_string(device).c_str(), nullptr);
+  handle_.reset(created);
+  check(rc, "AOTInductorModelContainerCreateWithDevice", capture);
+  if (!module_->blob().empty() && loading.given() == 0 && api.update_from_blob)
+    check(api.update_from_blob(created, reinterpret_cast<const uint8_t*>(module_->blob().data())),
+          "AOTInductorModelUpdateConstantsFromBlob", capture);
+  constants_given_ = loading.given();
+  check(api.num_inputs(created, &num_inputs_), "GetNumInputs", capture);
+  check(api.num_outputs(created, &num_outputs_), "GetNumOutputs", capture);
+  input_handles_.resize(num_inputs_);
+  output_handles_.resize(num_outputs_);
+}
+
+std::vector<ContainerConstant> Container::constants() const {
+  const ContainerApi& api = module_->api();
+  ErrorCapture capture;
+  size_t count = 0;
+  check(api.num_constants(handle_.get(), &count), "GetNumConstants", capture);
+  std::vector<ContainerConstant> constants(count);
+  for (size_t i = 0; i < count; ++i) {
+    ContainerConstant& c = constants[i];
+    const char *name = nullptr, *fqn = nullptr;
+    check(api.constant_name(handle_.get(), i, &name), "GetConstantName", capture);
+    check(api.constant_fqn(handle_.get(), i, &fqn), "GetConstantOriginalFQN", capture);
+    check(api.constant_folded(handle_.get(), i, &c.folded), "GetConstantFromFolded", capture);
+    check(api.constant_type(handle_.get(), i, &c.type), "GetConstantType", capture);
+    check(api.constant_dtype(handle_.get(), i, &c.dtype), "GetConstantDtype", capture);
+    if (api.constant_data_size) check(api.constant_data_size(handle_.get(), i, &c.data_size), "GetConstantDataSize", capture);
+    c.name = name ? name : "";
+    c.fqn = fqn ? fqn : "";
+  }
+  return constants;
+}
+
+std::vector<std::string> Container::input_names() const {
+  ErrorCapture capture;
+  std::vector<std::string> names(num_inputs_);
+  for (size_t i = 0; i < num_inputs_; ++i) {
+    const char* name = nullptr;
+    check(module_->api().input_name(handle_.get(), i, &name), "GetInputName", capture);
+    names[i] = name ? name : "";
+  }
+  return names;
+}
+
+std::vector<std::string> Container::output_names() const {
+  ErrorCapture capture;
+  std::vector<std::string> names(num_outputs_);
+  for (size_t i = 0; i < num_outputs_; ++i) {
+    const char* name = nullptr;
+    check(module_->api().output_name(handle_.get(), i, &name), "GetOutputName", capture);
+    names[i] = name ? name : "";
+  }
+  return names;
+}
+
+std::pair<std::string, std::string> Container::call_spec() const {
+  ErrorCapture capture;
+  const char *in = nullptr, *out = nullptr;
+  check(module_->api().call_spec(handle_.get(), &in, &out), "GetCallSpec", capture);
+  return {in ? in : "", out ? out : ""};
+}
+
+void Container::set_constants(std::span<const std::pair<std::string, Tensor>> constants) {
+  const ContainerApi& api = module_->api();
+  ErrorCapture capture;
+  // The container makes handles of its own from these (torch 2.15) or keeps them for good without ever freeing them
+  // (2.8 to 2.14), so they stay ours and live until the container is gone.
+  std::vector<AOTInductorConstantMapEntry> pairs;
+  for (const auto& [name, tensor] : constants) {
+    user_managed_.push_back(std::make_unique<Tensor>(tensor));
+    pairs.push_back({name.c_str(), reinterpret_cast<AtenTensorHandle>(user_managed_.back().get())});
+  }
+  if (api.update_user_managed_pairs) {
+    check(api.update_user_managed_pairs(handle_.get(), pairs.data(), pairs.size(), false, false),
+          "UpdateUserManagedConstantBufferPairs", capture);
+  } else {
+    SCONCE_CHECK(api.update_user_managed, kUnsupported,
+                 "packages of torch 2.7 and older cannot take weights from outside");
+    std::unordered_map<std::string, AtenTensorHandle> map;
+    for (const auto& pair : pairs) map.emplace(pair.name, pair.handle);
+    check(api.update_user_managed(handle_.get(), &map, false, false), "UpdateUserManagedConstantBuffer", capture);
+  }
+}
+
+void Container::fold() {
+  ErrorCapture capture;
+  shim::take_error();
+  check(module_->api().fold(handle_.get(), false, nullptr, nullptr), "RunConstantFolding", capture);
+}
+
+void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  SCONCE_CHECK(inputs.size() == num_inputs_, kInvalidArgument, "expected ", num_inputs_, " inputs, got ",
+               inputs.size());
+  SCONCE_CHECK(outputs.size() == num_outputs_, kInvalidArgument, "expected room for ", num_outputs_,
+               " outputs, got ", outputs.size());
+  const ContainerApi& api = module_->api();
+  ErrorCapture capture;
+  shim::take_error();
+  std::fill(output_handles_.begin(), output_handles_.end(), nullptr);
+  // The model steals input handles after its own checks and nulls what it took; what is left is still ours.
+  struct Handles {
+    std::vector<AtenTensorHandle>& handles;
+    ~Handles() {
+      for (size_t i = 0; i < handles.size(); ++i) {
+        AtenTensorHandle handle = handles[i];
+        if (!handle) continue;
+        for (size_t j = i; j < handles.size(); ++j)  // an output may be given twice
+          if (handles[j] == handle) handles[j] = nullptr;
+        shim::delete_handle(handle);
+      }
+    }
+  };
+  const Handles own_inputs{input_handles_}, own_outputs{output_handles_};
+  for (size_t i = 0; i < num_inputs_; ++i) input_handles_[i] = shim::new_handle(inputs[i]);
+  const auto run = api.run_single_threaded ? api.run_single_threaded : api.run;
+  const RuntimeError rc =
+      run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_, nullptr, nullptr);
+  check(rc, "the model", capture);
+  for (size_t i = 0; i < num_outputs_; ++i)
+    outputs[i] = output_handles_[i] ? *shim::tensor_of(output_handles_[i]) : Tensor();
+}
+
+}  // namespace sconce::loader

@@ -1,0 +1,73 @@
+// Container: AOTInductor's object for one replica, with one model instance and constants that we hand it.
+//
+// Used by one thread at a time. Its own locks, buffers and swaps are never entered: new weights mean a new container
+// of the same module.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sconce/tensor.h"
+#include "src/loader/module.h"
+
+namespace sconce::loader {
+
+// Gives a container its stored constants, in the container's order (folded ones are not asked for).
+class ConstantSource {
+ public:
+  virtual ~ConstantSource() = default;
+  // index counts stored constants. `packaged` has the constant's dtype, sizes and strides over the bytes of the archive
+  // (or, where they could not be traced, over bytes that live as long as the container is being made).
+  virtual Tensor constant(size_t index, const Tensor& packaged, bool traced) = 0;
+};
+
+struct ContainerConstant {
+  std::string name, fqn;
+  bool folded = false;
+  int32_t type = 0;
+  int32_t dtype = 0;
+  size_t data_size = 0;  // 0 where the package does not tell (torch 2.6, 2.7)
+};
+
+class Container {
+ public:
+  Container(std::shared_ptr<const Module> module, Device device, ConstantSource& source);
+  Container(const Container&) = delete;
+  Container& operator=(const Container&) = delete;
+
+  // Constants given so far through the source: 0 where the package keeps its weights outside and has none to load.
+  size_t constants_given() const noexcept { return constants_given_; }
+  std::vector<ContainerConstant> constants() const;
+  std::vector<std::string> input_names() const;
+  std::vector<std::string> output_names() const;
+  size_t num_inputs() const noexcept { return num_inputs_; }
+  size_t num_outputs() const noexcept { return num_outputs_; }
+  std::pair<std::string, std::string> call_spec() const;
+
+  // Uses the tensors in place; names are the container's own. For packages that do not load weights by themselves.
+  void set_constants(std::span<const std::pair<std::string, Tensor>> constants);
+  // Computes folded constants from those set. kModelFailed.
+  void fold();
+
+  // inputs.size() == num_inputs(), outputs.size() == num_outputs(). Outputs the model returns as None are undefined.
+  // kModelFailed with the model's own message, or the code of the operator that failed. Usable again after a failure.
+  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
+ private:
+  void check(RuntimeError rc, const char* what, class ErrorCapture& capture) const;
+
+  std::shared_ptr<const Module> module_;
+  struct Destroy {
+    RuntimeError (*destroy)(ContainerHandle);
+    void operator()(ContainerHandle handle) const noexcept { destroy(handle); }
+  };
+  // Handles given with set_constants: some containers keep them, so they go last.
+  std::vector<std::unique_ptr<Tensor>> user_managed_;
+  std::unique_ptr<AOTInductorModelContainerOpaque, Destroy> handle_;
+  size_t num_inputs_ = 0, num_outputs_ = 0, constants_given_ = 0;
+  std::vector<AtenTensorHandle> input_handles_, output_handles_;
+};
+
+}  // namespace sconce::loader

@@ -1,0 +1,113 @@
+#include "src/loader/module.h"
+
+#include <cstring>
+#include <string>
+
+#include "package_format/archive_reader.h"
+#include "package_format/weights_index.h"
+#include "sconce/check.h"
+#include "src/loader/constant_loading.h"
+#include "src/loader/container.h"
+#include "src/loader/elf_image.h"
+#include "src/loader/preflight.h"
+
+namespace sconce::loader {
+namespace {
+
+// Below this, copying costs less than a hole in the file.
+constexpr uint64_t kSmallestHole = 64 * 1024;
+
+// Weights that follow the code (USE_MMAP_SELF): the placeholder holds their size with the magic, and the magic, which
+// also ends them. They start at a multiple of 16 KiB.
+uint64_t appended_weights(std::span<const std::byte> image, const std::byte* placeholder) {
+  uint64_t size, magic, tail;
+  std::memcpy(&size, placeholder, 8);
+  std::memcpy(&magic, placeholder + 8, 8);
+  if (size <= 8 || size > image.size() || (image.size() - size) % 16384 != 0) return 0;
+  std::memcpy(&tail, image.data() + image.size() - 8, 8);
+  return tail == magic ? size : 0;
+}
+
+std::span<const std::byte> weights_blob(const ArchiveReader& archive, const ModelSpec& spec) {
+  for (const ArchiveMember* member : archive.list("data/aotinductor/" + spec.name + "/"))
+    if (member->name.ends_with(".blob")) return archive.view(*member);
+  SCONCE_FAIL(kCorruptPackage, "model '", spec.name, "': its weights blob is missing");
+}
+
+}  // namespace
+
+std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> package, const ModelSpec& spec) {
+  auto module = std::shared_ptr<Module>(new Module);
+  module->package_ = std::move(package);
+  module->spec_ = &spec;
+  const ArchiveReader& archive = module->package_->archive();
+  const ArchiveMember* member = archive.find(spec.so_member);
+  SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
+  module->image_ = archive.read(*member);
+  const std::span<const std::byte> image = module->image_;
+  preflight(spec, image);
+
+  const ElfImage elf(image, spec.name);
+  const size_t begin = elf.find_symbol("_binary_constants_bin_start"), end = elf.find_symbol("_binary_constants_bin_end");
+  std::vector<ByteRange> holes;
+  if (begin && end && elf.symbol(end).st_value >= elf.symbol(begin).st_value) {
+    const uint64_t address = elf.symbol(begin).st_value, size = elf.symbol(end).st_value - address;
+    const uint64_t offset = elf.offset_of(address, size, "constants");
+    module->constants_size_ = size;
+    module->constants_archived_ = image.data() + offset;
+    // Without an imported memcpy there is no seeing which constant comes from where; 2.6 needs none, as it copies none.
+    const bool traceable = elf.find_symbol("memcpy") != 0;
+    if (size >= kSmallestHole && traceable) holes.push_back({offset, size});
+    if (const uint64_t appended = size >= 16 && size < 64 ? appended_weights(image, image.data() + offset) : 0;
+        appended >= kSmallestHole && traceable)
+      holes.push_back({image.size() - appended, appended - 8});
+  }
+  module->has_holes_ = !holes.empty();
+  module->library_ = SharedLibrary::load(image, spec.name, holes);
+  module->library_.rebind("memcpy", reinterpret_cast<void*>(&ConstantLoading::copy));
+  module->library_.rebind("mmap", reinterpret_cast<void*>(&ConstantLoading::map));
+  module->api_ = ContainerApi::resolve(module->library_);
+  if (module->constants_size_)
+    module->constants_begin_ = static_cast<const std::byte*>(module->library_.find("_binary_constants_bin_start"));
+  if (spec.weights_form == WeightsForm::kBlob) module->blob_ = weights_blob(archive, spec);
+  return module;
+}
+
+const std::byte* Module::archived(const void* address, size_t size) const noexcept {
+  const auto* at = static_cast<const std::byte*>(address);
+  if (!constants_begin_ || at < constants_begin_ || at >= constants_begin_ + constants_size_ ||
+      size > static_cast<size_t>(constants_begin_ + constants_size_ - at))
+    return nullptr;
+  return constants_archived_ + (at - constants_begin_);
+}
+
+std::vector<Tensor> Module::outside_constants(std::span<const ContainerConstant> constants) const {
+  std::vector<Tensor> tensors;
+  const WeightsIndex index = spec_->has_source ? locate_weights(*package_, *spec_) : WeightsIndex{};
+  for (const ContainerConstant& constant : constants) {
+    if (constant.folded) continue;
+    Tensor& tensor = tensors.emplace_back();
+    for (const WeightLocation& location : index.locations) {
+      const ConstantSpec& spec = spec_->constants[location.constant];
+      if (spec.name != constant.name) continue;
+      SCONCE_CHECK(spec.dtype, kCorruptPackage, "constant '", spec.name, "': its dtype is not recorded");
+      auto storage = archived_storage(package_, location.data, location.bytes, Device{});
+      if (spec.opaque) storage->set_opaque_metadata(spec.opaque_metadata);
+      tensor = Tensor(std::move(storage), *spec.dtype, spec.shape, spec.strides, spec.offset,
+                      spec.opaque ? Layout::kMkldnn : Layout::kStrided);
+    }
+  }
+  return tensors;
+}
+
+StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size,
+                            Device device) {
+  auto storage = StoragePtr::adopt(
+      new Storage(const_cast<std::byte*>(bytes), size, device,
+                  [](void*, size_t, void* context) noexcept { delete static_cast<std::shared_ptr<const Package>*>(context); },
+                  new std::shared_ptr<const Package>(std::move(package))));
+  storage->set_immutable(true);
+  return storage;
+}
+
+}  // namespace sconce::loader

@@ -1,0 +1,55 @@
+// Module: the code of one model in this process, and where its stored constants lie.
+//
+// Immutable once loaded; shared by the containers made from it. Unloads when the last of them goes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sconce/package.h"
+#include "sconce/tensor.h"
+#include "src/loader/container_api.h"
+#include "src/loader/shared_library.h"
+
+namespace sconce::loader {
+
+struct ContainerConstant;
+
+// Bytes of the archive as a constant's storage. Keeps the package, and with it the mapping, as long as it is viewed.
+StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size, Device device);
+
+class Module {
+ public:
+  // Preflight, copy, fix-ups, dlopen. kIncompatible, kCorruptPackage, kIo.
+  static std::shared_ptr<const Module> load(std::shared_ptr<const Package> package, const ModelSpec& spec);
+
+  const ContainerApi& api() const noexcept { return api_; }
+  const ModelSpec& spec() const noexcept { return *spec_; }
+  const std::shared_ptr<const Package>& package() const noexcept { return package_; }
+  // The .so inside the archive mapping.
+  std::span<const std::byte> image() const noexcept { return image_; }
+  // External weights (binary blob), empty otherwise.
+  std::span<const std::byte> blob() const noexcept { return blob_; }
+  // Constants that the package keeps outside its code, in the container's order of stored constants; undefined where it
+  // brings none.
+  std::vector<Tensor> outside_constants(std::span<const ContainerConstant> constants) const;
+  // Bytes of the archive that stand for `size` bytes at `address` of the loaded library; null if outside the constants.
+  const std::byte* archived(const void* address, size_t size) const noexcept;
+  // True where the loaded library has no constants of its own: they must be traced to the archive.
+  bool has_holes() const noexcept { return has_holes_; }
+
+ private:
+  Module() = default;
+  std::shared_ptr<const Package> package_;
+  const ModelSpec* spec_ = nullptr;
+  std::span<const std::byte> image_, blob_;
+  SharedLibrary library_;
+  ContainerApi api_;
+  const std::byte* constants_begin_ = nullptr;   // in the loaded library
+  size_t constants_size_ = 0;
+  const std::byte* constants_archived_ = nullptr;
+  bool has_holes_ = false;
+};
+
+}  // namespace sconce::loader
