@@ -1,5 +1,7 @@
 #include "src/runner/replica.h"
 
+#include <algorithm>
+
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 
@@ -38,7 +40,9 @@ std::unique_ptr<loader::Container> Replica::build(const std::shared_ptr<const lo
       if (tensors[i].defined()) pairs.emplace_back(table.stored()[i].spec.name, tensors[i]);
     if (!pairs.empty()) container->set_constants(pairs);
   }
-  if (set.missing(table).empty()) container->fold();
+  // Without folded constants there is nothing to compute, and a container says so on std::cerr.
+  const bool folds = std::any_of(table.all().begin(), table.all().end(), [](const auto& c) { return c.folded; });
+  if (folds && set.missing(table).empty()) container->fold();
   return container;
 }
 
