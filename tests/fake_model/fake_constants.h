@@ -1,0 +1,70 @@
+// The constants of the fake model. Compiled with
+//   FAKE_FEATURES=n   length of w and b (4)
+//   FAKE_STATE        adds the buffer `steps` [1], which each run reads and increments
+//   FAKE_FOLDED       adds `_FOLDED_CONST_w2` = 2 w, which runs use in the place of w
+//   FAKE_APPENDED     weights follow the .so's own bytes
+//   FAKE_EXTERNAL     weights come in one blob by AOTInductorModelUpdateConstantsFromBlob
+//   FAKE_WEIGHTLESS   weights are the caller's to give
+// Stored values: w[i] = 1 + i % 16, b[i] = 10 * (i % 16), steps = 0. Each is padded to 64 bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#ifndef FAKE_FEATURES
+#define FAKE_FEATURES 4
+#endif
+
+namespace fake {
+
+enum ConstantType : int32_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
+
+struct ConstantInfo {
+  const char* name;
+  const char* fqn;
+  int64_t size;  // elements; all are float32 of one dimension
+  int32_t type;
+  bool folded;
+  size_t data_size() const { return (static_cast<size_t>(size) * sizeof(float) + 63) / 64 * 64; }
+};
+
+inline constexpr int64_t kFeatures = FAKE_FEATURES;
+inline constexpr ConstantInfo kConstants[] = {
+    {"scale_w", "scale.w", kFeatures, kParameter, false},
+    {"scale_b", "scale.b", kFeatures, kParameter, false},
+#ifdef FAKE_STATE
+    {"steps", "steps", 1, kBuffer, false},
+#endif
+#ifdef FAKE_FOLDED
+    {"_FOLDED_CONST_w2", "_FOLDED_CONST_w2", kFeatures, kFolded, true},
+#endif
+};
+inline constexpr size_t kConstantCount = sizeof(kConstants) / sizeof(kConstants[0]);
+inline constexpr size_t kW = 0, kB = 1;
+#ifdef FAKE_STATE
+inline constexpr size_t kSteps = 2;
+inline constexpr bool kHasState = true;
+#else
+inline constexpr size_t kSteps = 0;
+inline constexpr bool kHasState = false;
+#endif
+#ifdef FAKE_FOLDED
+inline constexpr size_t kW2 = kConstantCount - 1;
+inline constexpr bool kHasFolded = true;
+#else
+inline constexpr size_t kW2 = 0;
+inline constexpr bool kHasFolded = false;
+#endif
+#ifdef FAKE_WEIGHTLESS
+inline constexpr bool kIncludeWeights = false;
+#elif defined(FAKE_EXTERNAL)
+inline constexpr bool kIncludeWeights = false;
+#else
+inline constexpr bool kIncludeWeights = true;
+#endif
+
+// The stored weights, wherever they are; throws std::runtime_error where there are none.
+const unsigned char* stored_constants();
+void set_external_constants(const unsigned char* blob);
+
+}  // namespace fake
