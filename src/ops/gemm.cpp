@@ -15,12 +15,15 @@
 
 namespace sconce {
 
-const bool kHasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+bool has_avx512() noexcept {
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has;
+}
 
 template <class S>
 const GemmKernels<S>& gemm_kernels() noexcept {
-  return std::get<GemmKernels<S>>(kHasAvx512 ? kGemmAvx512 : kGemmAvx2);
+  return std::get<GemmKernels<S>>(has_avx512() ? kGemmAvx512 : kGemmAvx2);
 }
 template const GemmKernels<float>& gemm_kernels() noexcept;
 template const GemmKernels<double>& gemm_kernels() noexcept;

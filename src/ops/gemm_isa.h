@@ -9,6 +9,8 @@ namespace sconce {
 
 using GemmKernelSet = std::tuple<GemmKernels<float>, GemmKernels<double>, GemmKernels<Half>, GemmKernels<BFloat16>,
                                  GemmKernels<ComplexFloat>, GemmKernels<ComplexDouble>>;
+bool has_avx512() noexcept;  // F, BW, DQ and VL
+
 extern const GemmKernelSet kGemmAvx2;
 extern const GemmKernelSet kGemmAvx512;
 

@@ -1,0 +1,39 @@
+// The softmax of flash attention: one block of scores at a time, keeping each row's maximum and sum between blocks.
+// One table per compute type (float, double), chosen for the CPU at hand. Nothing here allocates or throws.
+#pragma once
+
+#include <cstdint>
+
+namespace sconce {
+
+// scores[rows, columns] become weights exp(score - maximum of the row so far).
+template <class T>
+struct SoftmaxBlock {
+  T* scores;
+  int64_t stride;  // of scores, in elements
+  int64_t rows, columns;
+  int64_t padded;       // columns from `columns` up to this one are set to 0
+  int64_t visible;      // row i sees the columns below visible + i, and at most `columns`; the others weigh 0
+  const T* mask;        // added to the scores, [rows, columns] with unit column stride, or null
+  int64_t mask_stride;  // 0 where all rows share one
+  T* maximum;           // [rows], -infinity before the first block; where a row has seen nothing but -infinity it stays
+  T* sum;               // [rows], of the weights; 0 before the first block
+  T* correction;        // [rows], out: what the sums and products of the blocks before are to be multiplied by
+};
+
+template <class T>
+struct SoftmaxKernels {
+  // A row whose scores are all -infinity gets weights 0. NaN in a score makes the row's sum NaN.
+  void (*block)(const SoftmaxBlock<T>& block) noexcept;
+  // to[i] = factor * from[i].
+  void (*scale)(const T* from, T factor, T* to, int64_t n) noexcept;
+};
+
+// Of this CPU.
+template <class T>
+const SoftmaxKernels<T>& softmax_kernels() noexcept;
+
+extern const SoftmaxKernels<float> kSoftmaxF32Avx2, kSoftmaxF32Avx512;
+extern const SoftmaxKernels<double> kSoftmaxF64Avx2, kSoftmaxF64Avx512;
+
+}  // namespace sconce
