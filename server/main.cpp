@@ -1,1 +1,74 @@
-int main() { return 0; }
+// The program: chooses the subcommand, prints errors, sets the exit status: 0 done, 1 failed or will not run, 2 wrong
+// usage or a file that cannot be read.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "sconce/error.h"
+#include "sconce/model.h"
+#include "server/commands/command.h"
+
+namespace {
+
+struct Command {
+  const char* name;
+  const char* description;
+  sconce::commands::Action (*add)(CLI::App&);
+};
+
+constexpr Command kCommands[] = {
+    {"inspect", "Show what a package says about itself", sconce::commands::add_inspect},
+    {"check", "Check that a package is sound and would run here", sconce::commands::add_check},
+    {"ops", "List the operators that this build implements", sconce::commands::add_ops},
+};
+
+constexpr int kFailed = 1, kUnusable = 2;
+
+int status_of(const sconce::Error& error) {
+  using sconce::ErrorCode;
+  switch (error.code()) {
+    case ErrorCode::kIo:
+    case ErrorCode::kCorruptPackage:
+    case ErrorCode::kNotFound:
+      return kUnusable;
+    default:
+      return kFailed;
+  }
+}
+
+int dispatch(CLI::App& app, int argc, char** argv) {
+  std::vector<std::pair<CLI::App*, sconce::commands::Action>> commands;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.description);
+    commands.emplace_back(sub, command.add(*sub));
+  }
+  app.parse(argc, argv);
+  for (const auto& [sub, action] : commands)
+    if (sub->parsed()) return action();
+  std::cout << app.help();
+  return kUnusable;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
+  app.set_version_flag("--version", "sconce " + sconce::version());
+  app.require_subcommand(0, 1);
+  try {
+    return dispatch(app, argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUnusable;
+  } catch (const sconce::Error& error) {
+    std::cerr << "sconce: " << error.what() << "\n";
+    return status_of(error);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "sconce: out of memory\n";
+    return kFailed;
+  } catch (const std::exception& error) {
+    std::cerr << "sconce: " << error.what() << "\n";
+    return kFailed;
+  }
+}

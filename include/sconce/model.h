@@ -107,6 +107,10 @@ class Model {
   std::unique_ptr<Impl> impl_;
 };
 
+// Whether a model could be loaded in this process: symbols, libraries, instruction sets, platform; none of its code
+// runs. kIncompatible with every reason against it. The name as in Package::model.
+void check_runnable(const Package& package, std::string_view model_name = {});
+
 // Random state of the operators that draw numbers (PyTorch's default CPU generator).
 void manual_seed(uint64_t seed);
 

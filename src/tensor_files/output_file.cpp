@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "sconce/element_walk.h"
 
 namespace sconce::tensor_files {
 
@@ -56,25 +57,16 @@ void for_each_piece(const Tensor& tensor, std::string_view where,
   }
   constexpr size_t kPiece = size_t{1} << 20;
   const size_t item = tensor.itemsize();
-  const size_t rank = tensor.sizes().size();
   std::vector<std::byte> piece(std::min(kPiece, tensor.bytes()));
-  std::vector<int64_t> index(rank, 0);
-  int64_t element = 0;  // offset of index from data
   size_t filled = 0;
-  for (int64_t n = 0; n < tensor.numel(); ++n) {
+  walk_elements(tensor.sizes(), tensor.strides(), tensor.strides(), [&](int64_t element, int64_t) {
     std::memcpy(&piece[filled], data + element * static_cast<int64_t>(item), item);
     filled += item;
     if (filled + item > piece.size()) {
       take({piece.data(), filled});
       filled = 0;
     }
-    for (size_t d = rank; d-- > 0;) {
-      element += tensor.strides()[d];
-      if (++index[d] < tensor.sizes()[d]) break;
-      element -= tensor.sizes()[d] * tensor.strides()[d];
-      index[d] = 0;
-    }
-  }
+  });
   if (filled > 0) take({piece.data(), filled});
 }
 

@@ -1,0 +1,34 @@
+// walk_elements: visits the elements of two tensors of the same sizes in row-major order. For code that handles any
+// strides and need not be fast.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+// visit(a, b) gets the offsets in elements, from each tensor's first, under the two lists of strides.
+template <class F>
+void walk_elements(IntSpan sizes, IntSpan strides_a, IntSpan strides_b, F&& visit) {
+  std::vector<int64_t> index(sizes.size(), 0);
+  for (const int64_t size : sizes)
+    if (size == 0) return;
+  for (int64_t a = 0, b = 0;;) {
+    visit(a, b);
+    size_t d = sizes.size();
+    for (;; --d) {
+      if (d == 0) return;
+      a += strides_a[d - 1];
+      b += strides_b[d - 1];
+      if (++index[d - 1] < sizes[d - 1]) break;
+      a -= sizes[d - 1] * strides_a[d - 1];
+      b -= sizes[d - 1] * strides_b[d - 1];
+      index[d - 1] = 0;
+    }
+  }
+}
+
+}  // namespace sconce

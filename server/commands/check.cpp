@@ -1,0 +1,41 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "sconce/model.h"
+#include "server/commands/command.h"
+#include "server/commands/terminal.h"
+
+namespace sconce::commands {
+namespace {
+
+struct Options {
+  std::string path, model;
+};
+
+// The exit status for what is wrong is main's: 1 where the package would not run, 2 where it cannot be read.
+int check(const Options& options) {
+  const std::shared_ptr<const Package> package = Package::open(options.path);
+  package->verify();
+  if (options.model.empty())
+    for (const ModelSpec& model : package->models()) check_runnable(*package, model.name);
+  else
+    check_runnable(*package, options.model);
+  std::cout << fmt::format("{}: {}\n", options.path, green("ok"));
+  return 0;
+}
+
+}  // namespace
+
+Action add_check(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
+      ->required();
+  app.add_option("--model", options->model, "Only this model of the archive");
+  app.footer("Exit status: 0 sound and would run here, 1 will not run, 2 cannot be read.");
+  return [options] { return check(*options); };
+}
+
+}  // namespace sconce::commands

@@ -1,0 +1,19 @@
+// The subcommands of the program. Each adds its options to `app` when the command line is set up and returns what is
+// to be done once it has been parsed: a callable that gives the exit status. Errors are thrown; main prints them.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+
+namespace sconce::commands {
+
+using Action = std::function<int()>;
+
+Action add_bench(CLI::App& app);
+Action add_check(CLI::App& app);
+Action add_inspect(CLI::App& app);
+Action add_ops(CLI::App& app);
+Action add_pack(CLI::App& app);
+Action add_run(CLI::App& app);
+
+}  // namespace sconce::commands

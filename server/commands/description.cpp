@@ -1,0 +1,327 @@
+#include "server/commands/description.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sconce/model.h"
+#include "server/commands/terminal.h"
+#include "server/names.h"
+
+namespace sconce::commands {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Longest list that describe_text prints in full.
+constexpr size_t kShortList = 24;
+
+std::string or_unknown(const std::string& text) { return text.empty() ? "unknown" : text; }
+
+std::string describe_dim(const Dim& dim) {
+  if (dim.is_static()) return std::to_string(dim.min);
+  const std::string range =
+      dim.max == INT64_MAX ? fmt::format("{}..", dim.min) : fmt::format("{}..{}", dim.min, dim.max);
+  return dim.symbol.empty() ? range : fmt::format("{} ({})", dim.symbol, range);
+}
+
+std::string describe_list(const std::vector<std::optional<int64_t>>& values) {
+  std::vector<std::string> words;
+  for (const auto& value : values) words.push_back(value ? std::to_string(*value) : "?");
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+// A pytree as Python would write it, tensors by their names.
+std::string describe_tree(const SpecNode& node, std::span<const std::string> names, size_t& leaf) {
+  if (node.kind == SpecNode::Kind::kLeaf) {
+    const size_t i = leaf++;
+    return i < names.size() ? names[i] : "*";
+  }
+  if (node.kind == SpecNode::Kind::kNone) return "None";
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    std::string part = describe_tree(node.children[i], names, leaf);
+    if (i < node.keys.size()) {
+      const bool quoted = node.kind == SpecNode::Kind::kDict || node.kind == SpecNode::Kind::kOrderedDict ||
+                          node.kind == SpecNode::Kind::kDefaultDict;
+      const bool is_int = i < node.int_keys.size() && node.int_keys[i];
+      const std::string key = quoted && !is_int ? fmt::format("'{}'", node.keys[i]) : node.keys[i];
+      part = key + (quoted ? ": " : "=") + part;
+    }
+    parts.push_back(std::move(part));
+  }
+  const std::string joined = fmt::format("{}", fmt::join(parts, ", "));
+  switch (node.kind) {
+    case SpecNode::Kind::kTuple:
+      return fmt::format("({}{})", joined, parts.size() == 1 ? "," : "");
+    case SpecNode::Kind::kList:
+      return fmt::format("[{}]", joined);
+    case SpecNode::Kind::kDict:
+    case SpecNode::Kind::kOrderedDict:
+    case SpecNode::Kind::kDefaultDict:
+      return fmt::format("{{{}}}", joined);
+    default:
+      return fmt::format("{}({})", node.type.substr(node.type.rfind('.') + 1), joined);
+  }
+}
+
+std::string describe_call(const ModelSpec& model) {
+  if (!model.call_spec.known) return "unknown";
+  std::vector<std::string> names(model.call_spec.args.leaves() + model.call_spec.kwargs.leaves(), "*");
+  for (size_t i = 0; i < model.call_spec.input_leaf.size() && i < model.inputs.size(); ++i)
+    if (model.call_spec.input_leaf[i] < names.size()) names[model.call_spec.input_leaf[i]] = model.inputs[i].name;
+  size_t leaf = 0;
+  std::vector<std::string> parts;
+  for (const SpecNode& child : model.call_spec.args.children) parts.push_back(describe_tree(child, names, leaf));
+  for (size_t i = 0; i < model.call_spec.kwargs.children.size(); ++i)
+    parts.push_back(model.call_spec.kwargs.keys[i] + "=" +
+                    describe_tree(model.call_spec.kwargs.children[i], names, leaf));
+  std::vector<std::string> results;
+  for (const TensorSpec& output : model.outputs) results.push_back(output.name);
+  leaf = 0;
+  return fmt::format("({}) -> {}", fmt::join(parts, ", "), describe_tree(model.call_spec.result, results, leaf));
+}
+
+void add_line(std::string& out, std::string_view label, std::string_view text) {
+  out += bold(fmt::format("{:<14}", label));
+  out += text;
+  out += '\n';
+}
+
+void add_tensors(std::string& out, std::string_view label, const std::vector<TensorSpec>& tensors,
+                 const TensorNames& names) {
+  add_line(out, label, std::to_string(tensors.size()));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    out += fmt::format("  {}  {}  {}\n", names.name(i), faint(tensors[i].name), describe(tensors[i]));
+}
+
+void add_constants(std::string& out, const ModelSpec& model, bool all) {
+  add_line(out, "constants", std::to_string(model.constants.size()));
+  for (size_t i = 0; i < model.constants.size(); ++i) {
+    if (!all && i == kShortList) {
+      out += faint(fmt::format("  ... and {} more (--all)\n", model.constants.size() - i));
+      break;
+    }
+    const ConstantSpec& c = model.constants[i];
+    std::string marks = name_of(c.type);
+    if (c.folded) marks += ", computed at load";
+    if (c.mutated) marks += ", written by the model";
+    if (c.opaque) marks += ", packed";
+    out += fmt::format("  {}  {} {}  {}  {}\n", c.fqn.empty() ? c.name : c.fqn,
+                       c.dtype ? dtype_name(*c.dtype) : std::string_view("dtype unknown"),
+                       to_string(std::span<const int64_t>(c.shape)), format_bytes(c.data_size), faint(marks));
+  }
+}
+
+void add_operators(std::string& out, const ModelSpec& model) {
+  const std::vector<std::string> operators = operators_of(model);
+  const std::vector<std::string> implemented = implemented_operators();
+  add_line(out, "operators", std::to_string(operators.size() + model.proxy_targets.size()));
+  for (const std::string& name : operators) {
+    const bool known = std::binary_search(implemented.begin(), implemented.end(), name);
+    out += known ? fmt::format("  {}\n", name) : fmt::format("  {}  {}\n", name, red("not implemented"));
+  }
+  for (const std::string& name : model.proxy_targets)
+    out += fmt::format("  {}  {}\n", name, faint("through the proxy executor"));
+}
+
+void add_model(std::string& out, const ModelSpec& model, bool all) {
+  out += '\n';
+  add_line(out, "model", model.name);
+  add_line(out, "device",
+           model.device_key + (model.compute_capability.empty() ? "" : ", sm_" + model.compute_capability));
+  add_line(out, "compiled for",
+           fmt::format("{} {}, {}{}", or_unknown(model.platform), or_unknown(model.machine),
+                       model.cpu_isa.empty() ? "instruction set unknown" : model.cpu_isa,
+                       model.march.empty() ? "" : ", -march=" + model.march));
+  add_line(out, "threads", model.threads == 0 ? "one, or unknown" : std::to_string(model.threads));
+  add_line(out, "code", fmt::format("{}, {}", format_bytes(model.so_bytes), model.so_member));
+  add_line(out, "weights", fmt::format("{}, {}", format_bytes(model.weights_bytes), name_of(model.weights_form)));
+  add_line(out, "signature",
+           model.has_source ? "from the generated source" : "the package has no source: shapes are unknown");
+  add_line(out, "call", describe_call(model));
+  add_tensors(out, "inputs", model.inputs, TensorNames::of_inputs(model));
+  add_tensors(out, "outputs", model.outputs, TensorNames::of_outputs(model));
+  add_constants(out, model, all);
+  add_operators(out, model);
+}
+
+Json json_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json to_json(const TensorSpec& spec, const std::string& name) {
+  Json json = {{"name", name},
+               {"code_name", spec.name},
+               {"dtype", spec.dtype ? Json(dtype_name(*spec.dtype)) : Json()},
+               {"device", spec.device ? Json(sconce::to_string(*spec.device)) : Json()},
+               {"shape", nullptr},
+               {"strides", nullptr}};
+  if (!spec.has_shape) return json;
+  json["shape"] = Json::array();
+  for (const Dim& dim : spec.dims) {
+    if (dim.is_static())
+      json["shape"].push_back(dim.min);
+    else
+      json["shape"].push_back({{"symbol", json_or_null(dim.symbol)},
+                               {"min", dim.min},
+                               {"max", dim.max == INT64_MAX ? Json() : Json(dim.max)}});
+  }
+  if (spec.strides.empty() && !spec.dims.empty()) return json;
+  json["strides"] = Json::array();
+  for (const auto& stride : spec.strides) json["strides"].push_back(stride ? Json(*stride) : Json());
+  return json;
+}
+
+Json to_json(const ConstantSpec& c) {
+  return {{"name", c.name},
+          {"fqn", json_or_null(c.fqn)},
+          {"dtype", c.dtype ? Json(dtype_name(*c.dtype)) : Json()},
+          {"shape", c.shape},
+          {"strides", c.strides},
+          {"offset", c.offset},
+          {"bytes", c.data_size},
+          {"type", name_of(c.type)},
+          {"folded", c.folded},
+          {"mutated", c.mutated},
+          {"opaque", c.opaque},
+          {"device", c.device ? Json(sconce::to_string(*c.device)) : Json()}};
+}
+
+Json to_json(const SpecNode& node) {
+  static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
+                                           "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
+  Json json = {{"kind", kKinds[static_cast<int>(node.kind)]}};
+  if (!node.type.empty()) json["type"] = node.type;
+  if (!node.keys.empty()) {
+    json["keys"] = Json::array();
+    for (size_t i = 0; i < node.keys.size(); ++i) {
+      const bool is_int = i < node.int_keys.size() && node.int_keys[i];
+      json["keys"].push_back(is_int ? Json::parse(node.keys[i]) : Json(node.keys[i]));
+    }
+  }
+  if (!node.children.empty()) {
+    json["children"] = Json::array();
+    for (const SpecNode& child : node.children) json["children"].push_back(to_json(child));
+  }
+  return json;
+}
+
+Json to_json(const std::vector<TensorSpec>& tensors, const TensorNames& names) {
+  Json json = Json::array();
+  for (size_t i = 0; i < tensors.size(); ++i) json.push_back(to_json(tensors[i], names.name(i)));
+  return json;
+}
+
+Json to_json(const std::vector<ConstantSpec>& constants) {
+  Json json = Json::array();
+  for (const ConstantSpec& constant : constants) json.push_back(to_json(constant));
+  return json;
+}
+
+Json to_json(const ModelSpec& model) {
+  const std::vector<std::string> operators = operators_of(model);
+  const std::vector<std::string> implemented = implemented_operators();
+  Json missing = Json::array();
+  for (const std::string& name : operators)
+    if (!std::binary_search(implemented.begin(), implemented.end(), name)) missing.push_back(name);
+  Json call;
+  if (model.call_spec.known)
+    call = {{"args", to_json(model.call_spec.args)},
+            {"kwargs", to_json(model.call_spec.kwargs)},
+            {"result", to_json(model.call_spec.result)},
+            {"input_leaf", model.call_spec.input_leaf}};
+  return {{"name", model.name},
+          {"device", model.device_key},
+          {"platform", json_or_null(model.platform)},
+          {"machine", json_or_null(model.machine)},
+          {"cpu_isa", json_or_null(model.cpu_isa)},
+          {"march", json_or_null(model.march)},
+          {"compute_capability", json_or_null(model.compute_capability)},
+          {"threads", model.threads},
+          {"metadata", model.metadata},
+          {"has_source", model.has_source},
+          {"code", {{"member", model.so_member}, {"bytes", model.so_bytes}}},
+          {"weights", {{"form", name_of(model.weights_form)}, {"bytes", model.weights_bytes}}},
+          {"inputs", to_json(model.inputs, TensorNames::of_inputs(model))},
+          {"outputs", to_json(model.outputs, TensorNames::of_outputs(model))},
+          {"call_spec", call},
+          {"constants", to_json(model.constants)},
+          {"operators", operators},
+          {"operators_missing", missing},
+          {"proxy_targets", model.proxy_targets}};
+}
+
+}  // namespace
+
+std::string describe(const TensorSpec& spec) {
+  std::string text(spec.dtype ? dtype_name(*spec.dtype) : std::string_view("dtype unknown"));
+  if (!spec.has_shape) return text + ", shape unknown";
+  std::vector<std::string> dims;
+  for (const Dim& dim : spec.dims) dims.push_back(describe_dim(dim));
+  text += fmt::format(" [{}]", fmt::join(dims, ", "));
+  if (!spec.strides.empty()) text += fmt::format(" strides {}", describe_list(spec.strides));
+  if (spec.device) text += fmt::format(" {}", sconce::to_string(*spec.device));
+  return text;
+}
+
+const char* name_of(ConstantType type) {
+  switch (type) {
+    case ConstantType::kParameter:
+      return "parameter";
+    case ConstantType::kBuffer:
+      return "buffer";
+    case ConstantType::kTensorConstant:
+      return "tensor constant";
+    case ConstantType::kFolded:
+      return "folded";
+    case ConstantType::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+const char* name_of(WeightsForm form) {
+  switch (form) {
+    case WeightsForm::kNone:
+      return "none";
+    case WeightsForm::kEmbedded:
+      return "embedded in the code";
+    case WeightsForm::kAppended:
+      return "appended to the code";
+    case WeightsForm::kBlob:
+      return "one blob";
+    case WeightsForm::kFiles:
+      return "files";
+    case WeightsForm::kUserProvided:
+      return "provided by the user";
+  }
+  return "unknown";
+}
+
+std::vector<std::string> operators_of(const ModelSpec& model) {
+  static constexpr std::string_view kPrefixes[] = {"aoti_torch_cpu_", "aoti_torch_cuda_"};
+  std::set<std::string> found;
+  for (const std::string& name : model.imports)
+    for (const std::string_view prefix : kPrefixes)
+      if (name.starts_with(prefix)) found.insert(name);
+  return {found.begin(), found.end()};
+}
+
+std::string describe_text(const Package& package, std::span<const ModelSpec* const> models, bool all) {
+  std::string out;
+  add_line(out, "package", package.path().string());
+  add_line(out, "producer", or_unknown(package.producer()));
+  for (const ModelSpec* model : models) add_model(out, *model, all);
+  return out;
+}
+
+nlohmann::ordered_json describe_json(const Package& package, std::span<const ModelSpec* const> models) {
+  Json json = {{"package", package.path().string()}, {"producer", package.producer()}, {"models", Json::array()}};
+  for (const ModelSpec* model : models) json["models"].push_back(to_json(*model));
+  return json;
+}
+
+}  // namespace sconce::commands

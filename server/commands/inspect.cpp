@@ -1,0 +1,42 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "server/commands/command.h"
+#include "server/commands/description.h"
+
+namespace sconce::commands {
+namespace {
+
+struct Options {
+  std::string path, model;
+  bool json = false, all = false;
+};
+
+int inspect(const Options& options) {
+  const std::shared_ptr<const Package> package = Package::open(options.path);
+  if (!options.model.empty()) package->model(options.model);  // kNotFound names what there is
+  std::vector<const ModelSpec*> models;
+  for (const ModelSpec& model : package->models())
+    if (options.model.empty() || model.name == options.model) models.push_back(&model);
+  if (options.json)
+    std::cout << describe_json(*package, models).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  else
+    std::cout << describe_text(*package, models, options.all);
+  return 0;
+}
+
+}  // namespace
+
+Action add_inspect(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
+      ->required();
+  app.add_option("--model", options->model, "Only this model of the archive");
+  app.add_flag("--json", options->json, "As JSON");
+  app.add_flag("--all", options->all, "Every constant and operator, however many");
+  return [options] { return inspect(*options); };
+}
+
+}  // namespace sconce::commands

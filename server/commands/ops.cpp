@@ -1,0 +1,37 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sconce/model.h"
+#include "server/commands/command.h"
+
+namespace sconce::commands {
+namespace {
+
+struct Options {
+  std::string filter;
+  bool json = false;
+};
+
+int list(const Options& options) {
+  nlohmann::json found = nlohmann::json::array();
+  for (const std::string& name : implemented_operators())
+    if (name.find(options.filter) != std::string::npos) found.push_back(name);
+  if (options.json)
+    std::cout << found.dump(1) << "\n";
+  else
+    for (const nlohmann::json& name : found) std::cout << name.get_ref<const std::string&>() << "\n";
+  return found.empty() ? 1 : 0;
+}
+
+}  // namespace
+
+Action add_ops(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TEXT", options->filter, "Only operators whose name contains this text");
+  app.add_flag("--json", options->json, "As a JSON array");
+  return [options] { return list(*options); };
+}
+
+}  // namespace sconce::commands

@@ -1,0 +1,15 @@
+#include "package_format/archive_reader.h"
+#include "sconce/check.h"
+#include "sconce/model.h"
+#include "src/loader/preflight.h"
+
+namespace sconce {
+
+void check_runnable(const Package& package, std::string_view model_name) {
+  const ModelSpec& spec = package.model(model_name);
+  const ArchiveMember* member = package.archive().find(spec.so_member);
+  SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
+  loader::preflight(spec, package.archive().read(*member));
+}
+
+}  // namespace sconce

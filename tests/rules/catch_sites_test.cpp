@@ -1,0 +1,38 @@
+// Exceptions are caught in five places: the shim's guard, the lane loop, the control thread, the HTTP session, main.
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+const std::set<std::string> kCatchSites = {
+    "src/shim/guard.h",   "src/shim/guard.cpp", "src/runner/lane.cpp",
+    "server/control.cpp", "server/session.cpp", "server/main.cpp",
+};
+
+size_t catches_in(const std::string& source) {
+  static const std::regex pattern(R"(\bcatch\s*\()");
+  const std::string code = code_of(source);
+  return static_cast<size_t>(
+      std::distance(std::sregex_iterator(code.begin(), code.end(), pattern), std::sregex_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("catch sites: no others than the five") {
+  for (const SourceFile& file :
+       read_tree({"include", "package_format", "src", "server", "examples"}, {".h", ".cpp", ".cu", ".cuh"}))
+    if (!kCatchSites.contains(file.path)) CHECK_MESSAGE(catches_in(file.text) == 0, file.path);
+}
+
+TEST_CASE("catch sites: seen in code, not in comments and strings") {
+  CHECK(catches_in("try { f(); } catch (const Error&) {}") == 1);
+  CHECK(catches_in("try {} catch(...) {} // catch (x)\n") == 1);
+  CHECK(catches_in("/* catch (x) */ f(\"catch (x)\", '\"', 1'000, R\"(catch (x))\");") == 0);
+}
+
+}  // namespace sconce::rules

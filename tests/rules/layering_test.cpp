@@ -1,0 +1,103 @@
+// Includes point one way: a room includes itself and the rooms below it, nothing else.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+// What a room's files may include by "...", by prefix. Rooms that are not named here fail the test.
+const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
+    {"include/sconce/", {"sconce/"}},
+    {"package_format/", {"sconce/", "package_format/"}},
+    {"src/types/", {"sconce/", "src/types/"}},
+    {"src/device/", {"sconce/", "src/types/", "src/device/"}},
+    {"src/ops/", {"sconce/", "src/types/", "src/device/", "src/ops/"}},
+    {"src/shim/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/"}},
+    {"src/custom_ops/",
+     {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/"}},
+    {"src/loader/",
+     {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/",
+      "src/loader/"}},
+    {"src/runner/",
+     {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/",
+      "src/loader/", "src/runner/"}},
+    {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
+    {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
+    {"server/", {"sconce/", "server/"}},
+    {"examples/", {"sconce/"}},
+};
+
+// Libraries that belong to the program.
+const std::set<std::string> kServerOnly = {"boost", "fmt", "spdlog", "CLI", "openssl"};
+
+struct Include {
+  std::string target;
+  bool quoted;
+  size_t line;
+};
+
+std::vector<Include> includes_of(const SourceFile& file) {
+  static const std::regex pattern(R"(^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">])", std::regex::multiline);
+  std::vector<Include> found;
+  for (std::sregex_iterator it(file.text.begin(), file.text.end(), pattern), end; it != end; ++it)
+    found.push_back({(*it)[2], (*it)[1] == "\"", line_of(file.text, static_cast<size_t>(it->position(0)))});
+  return found;
+}
+
+const std::vector<std::string>* allowed_in(const std::string& path) {
+  for (const auto& [room, allowed] : kRooms)
+    if (path.starts_with(room) && !(room == "src/" && path.find('/', room.size()) != std::string::npos))
+      return &allowed;
+  return nullptr;
+}
+
+std::vector<std::string> violations(const SourceFile& file) {
+  std::vector<std::string> bad;
+  const std::vector<std::string>* allowed = allowed_in(file.path);
+  if (!allowed) return {file.path + ": in no room that the rules know"};
+  for (const Include& include : includes_of(file)) {
+    const std::string where = file.path + ":" + std::to_string(include.line) + ": " + include.target;
+    const std::string library = include.target.substr(0, include.target.find('/'));
+    if (include.quoted) {
+      if (std::none_of(allowed->begin(), allowed->end(),
+                       [&](const std::string& prefix) { return include.target.starts_with(prefix); }))
+        bad.push_back(where);
+    } else if (file.path.starts_with("include/sconce/") && include.target.find_first_of("./") != std::string::npos) {
+      bad.push_back(where + " (public headers include the standard library only)");
+    } else if (kServerOnly.contains(library) && include.target.find('/') != std::string::npos &&
+               !file.path.starts_with("server/")) {
+      bad.push_back(where + " (for server/ only)");
+    }
+  }
+  return bad;
+}
+
+}  // namespace
+
+TEST_CASE("layering: includes point one way") {
+  const auto files =
+      read_tree({"include", "package_format", "src", "server", "examples"}, {".h", ".cpp", ".cu", ".cuh"});
+  CHECK(files.size() > 30);
+  for (const SourceFile& file : files)
+    for (const std::string& bad : violations(file)) FAIL_CHECK(bad);
+}
+
+TEST_CASE("layering: a violation is seen") {
+  CHECK(violations({"src/ops/x.cpp", "#include \"src/ops/x.h\"\n#include <vector>\n"}).empty());
+  CHECK(violations({"src/ops/x.cpp", "#include \"src/shim/y.h\"\n"}) ==
+        std::vector<std::string>{"src/ops/x.cpp:1: src/shim/y.h"});
+  CHECK(violations({"src/ops/x.cpp", "#include \"y.h\"\n"}).size() == 1);
+  CHECK(violations({"src/ops/x.cpp", "\n  #  include <boost/asio.hpp>\n"}).size() == 1);
+  CHECK(violations({"server/x.cpp", "#include <boost/asio.hpp>\n#include \"src/loader/y.h\"\n"}).size() == 1);
+  CHECK(violations({"include/sconce/x.h", "#include <nlohmann/json.hpp>\n#include <map>\n"}).size() == 1);
+  CHECK(violations({"src/model.cpp", "#include \"src/runner/runner.h\"\n"}).empty());
+  CHECK(violations({"src/elsewhere/x.cpp", ""}).size() == 1);
+}
+
+}  // namespace sconce::rules

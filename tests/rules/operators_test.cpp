@@ -1,0 +1,29 @@
+// Every row of the operator table has a test that is named after it.
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+std::set<std::string> all_matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern, std::regex::multiline);
+  std::set<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) found.insert((*it)[1]);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("operators: each row of op_table.def has a TEST_CASE that starts with its name") {
+  const std::set<std::string> rows = all_matches(read_text("src/shim/op_table.def"), R"(^\s*SCONCE_OP\((\w+))");
+  std::set<std::string> tested;
+  for (const SourceFile& file : read_tree({"tests/ops"}, {".cpp"}))
+    tested.merge(all_matches(file.text, R"(\bTEST_CASE(?:_TEMPLATE)?\(\s*"(\w+):)"));
+  for (const std::string& row : rows) CHECK_MESSAGE(tested.contains(row), "no test in tests/ops for " << row);
+}
+
+}  // namespace sconce::rules

@@ -1,0 +1,81 @@
+#include "tests/rules/tree.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace sconce::rules {
+namespace fs = std::filesystem;
+
+namespace {
+const fs::path kRoot = SCONCE_SOURCE_DIR;
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+}  // namespace
+
+std::vector<SourceFile> read_tree(const std::vector<std::string>& folders, const std::vector<std::string>& endings) {
+  std::vector<SourceFile> files;
+  for (const std::string& folder : folders) {
+    if (!fs::exists(kRoot / folder)) continue;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      const std::string path = fs::relative(entry.path(), kRoot).generic_string();
+      if (entry.is_regular_file() && std::any_of(endings.begin(), endings.end(),
+                                                 [&](const std::string& ending) { return path.ends_with(ending); }))
+        files.push_back({path, slurp(entry.path())});
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return files;
+}
+
+std::string read_text(const std::string& path) {
+  REQUIRE_MESSAGE(exists(path), path);
+  return slurp(kRoot / path);
+}
+
+bool exists(const std::string& path) { return fs::exists(kRoot / path); }
+
+std::string code_of(std::string_view source) {
+  std::string code(source);
+  const auto blank = [&](size_t from, size_t to) {
+    for (size_t i = from; i < std::min(to, code.size()); ++i)
+      if (code[i] != '\n') code[i] = ' ';
+  };
+  for (size_t i = 0; i < source.size();) {
+    if (source.substr(i, 2) == "//") {
+      const size_t end = std::min(source.find('\n', i), source.size());
+      blank(i, end);
+      i = end;
+    } else if (source.substr(i, 2) == "/*") {
+      const size_t end = source.find("*/", i + 2);
+      blank(i, end == std::string_view::npos ? source.size() : end + 2);
+      i = end == std::string_view::npos ? source.size() : end + 2;
+    } else if (source.substr(i, 2) == "R\"") {
+      const size_t open = source.find('(', i);
+      const std::string close = std::string(")").append(source.substr(i + 2, open - i - 2)).append("\"");
+      const size_t end = std::min(source.find(close, open), source.size());
+      blank(open, end);
+      i = end + close.size();
+    } else if (source[i] == '"' || (source[i] == '\'' && !(i > 0 && std::isalnum(source[i - 1])))) {
+      // A quote after a letter or digit separates digits.
+      size_t end = i + 1;
+      while (end < source.size() && source[end] != source[i]) end += source[end] == '\\' ? 2 : 1;
+      blank(i + 1, end);
+      i = end + 1;
+    } else {
+      ++i;
+    }
+  }
+  return code;
+}
+
+size_t line_of(std::string_view text, size_t position) {
+  return 1 + static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
+}
+
+}  // namespace sconce::rules
