@@ -4,7 +4,6 @@
 #include "src/ops/convolution_channels.h"
 #include "src/ops/convolution_planes.h"
 #include "src/ops/copy.h"
-#include "src/shim/ops.h"
 
 namespace sconce {
 
