@@ -8,26 +8,10 @@
 #include "src/ops/block_copy.h"
 #include "src/ops/copy.h"
 #include "src/ops/strided_loop.h"
+#include "src/ops/type_promotion.h"
 
 namespace sconce {
 namespace {
-
-bool is_wide_unsigned(DType d) { return d == DType::kUInt16 || d == DType::kUInt32 || d == DType::kUInt64; }
-
-DType promote_floats(DType a, DType b) {
-  if (a == b) return a;
-  if (a == DType::kFloat64 || b == DType::kFloat64) return DType::kFloat64;
-  return DType::kFloat32;  // half with bfloat16 too
-}
-
-DType complex_of(DType real) {
-  if (real == DType::kFloat16) return DType::kComplex32;
-  return real == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
-}
-DType real_of(DType complex) {
-  if (complex == DType::kComplex32) return DType::kFloat16;
-  return complex == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32;
-}
 
 // c10::is_channels_last_strides: dimensions from innermost to outermost, ambiguous shapes count as row-major.
 bool strides_like(const Tensor& t, std::span<const int> order) {
@@ -74,33 +58,6 @@ void interleave_rows(const std::vector<const Tensor*>& tensors, int64_t outer, c
 }
 
 }  // namespace
-
-DType promote_types(DType a, DType b) {
-  if (a == b) return a;
-  if (is_complex(a) || is_complex(b)) {
-    const bool sound = !is_wide_unsigned(a) && !is_wide_unsigned(b) && !is_float8(a) && !is_float8(b);
-    const auto part = [](DType d, DType other) {
-      if (is_complex(d)) return real_of(d);
-      return is_floating(d) ? d : real_of(other);  // an integer takes the other's
-    };
-    if (sound) return complex_of(promote_floats(part(a, b), part(b, a)));
-  } else if (is_floating(a) && is_floating(b)) {
-    return promote_floats(a, b);
-  } else if (is_floating(a) && is_integral(b, true)) {
-    return a;
-  } else if (is_floating(b) && is_integral(a, true)) {
-    return b;
-  } else if (is_integral(a, true) && is_integral(b, true) && !is_wide_unsigned(a) && !is_wide_unsigned(b)) {
-    if (a == DType::kBool) return b;
-    if (b == DType::kBool) return a;
-    if (a == DType::kUInt8 || b == DType::kUInt8) {
-      const DType other = a == DType::kUInt8 ? b : a;
-      return other == DType::kInt8 ? DType::kInt16 : other;
-    }
-    return dtype_bytes(a) > dtype_bytes(b) ? a : b;
-  }
-  SCONCE_FAIL(kUnsupported, "type promotion is not supported for ", dtype_name(a), " and ", dtype_name(b));
-}
 
 namespace cpu {
 

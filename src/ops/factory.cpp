@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "src/ops/copy.h"
+#include "src/ops/fill.h"
 
 namespace sconce {
 namespace {
@@ -103,4 +104,29 @@ MemoryFormat suggested_format(const Tensor& tensor) noexcept {
   return MemoryFormat::kContiguous;
 }
 
+namespace cpu {
+
+Tensor full(IntSpan size, double fill_value, std::optional<DType> dtype, std::optional<int32_t> layout,
+            std::optional<Device> device, std::optional<int32_t> pin_memory) {
+  check_factory("full", layout, device, pin_memory);
+  Tensor out = empty_checked("full", size, dtype.value_or(kDefaultDType));
+  fill(out, fill_value);
+  return out;
+}
+
+Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
+                 std::optional<Device> device, std::optional<int32_t> pin_memory) {
+  check_factory("new_empty", layout, device, pin_memory);
+  return empty_checked("new_empty", size, dtype.value_or(self.dtype()));
+}
+
+Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
+                 std::optional<Device> device, std::optional<int32_t> pin_memory) {
+  check_factory("new_zeros", layout, device, pin_memory);
+  Tensor out = empty_checked("new_zeros", size, dtype.value_or(self.dtype()));
+  zero(out);
+  return out;
+}
+
+}  // namespace cpu
 }  // namespace sconce

@@ -34,7 +34,7 @@ void fill_in_order(Tensor& out, const Make& make) {
 
 // values[i] = convert(random()).
 template <class T, class Convert>
-void from_words(Generator& generator, T* values, int64_t count, const Convert& convert) {
+void from_words(Generator& generator, T* values, int64_t count, Convert convert) {
   alignas(64) uint32_t words[kChunk];
   while (count) {
     const int64_t n = std::min(count, kChunk);
@@ -46,7 +46,7 @@ void from_words(Generator& generator, T* values, int64_t count, const Convert& c
 }
 // values[i] = convert(random64()).
 template <class T, class Convert>
-void from_pairs(Generator& generator, T* values, int64_t count, const Convert& convert) {
+void from_pairs(Generator& generator, T* values, int64_t count, Convert convert) {
   alignas(64) uint32_t words[2 * kChunk];
   while (count) {
     const int64_t n = std::min(count, kChunk);
@@ -132,10 +132,10 @@ void integers(Generator& generator, T* values, int64_t count, uint64_t range, in
       return static_cast<T>(integer);
   };
   if (range >= uint64_t{1} << 28)
-    return from_pairs(generator, values, count, [&](uint64_t pair) { return place(pair % range); });
+    return from_pairs(generator, values, count, [=](uint64_t pair) { return place(pair % range); });
   // word % range without a division: exact for 32-bit words.
   const uint64_t inverse = std::numeric_limits<uint64_t>::max() / range + 1;  // 0 where range is 1
-  from_words(generator, values, count, [&](uint32_t word) {
+  from_words(generator, values, count, [=](uint32_t word) {
     return place(static_cast<uint64_t>(static_cast<unsigned __int128>(inverse * word) * range >> 64));
   });
 }
@@ -187,7 +187,7 @@ void fill_uniform(Tensor& out, double from, double to, Generator* generator) {
     const Compute width = static_cast<Compute>(to) - low;
     const T first = T(low), last = T(static_cast<Compute>(to));
     // Rounding may reach the upper bound.
-    const auto place = [&](Compute unit) {
+    const auto place = [=](Compute unit) {
       const T value = T(std::fma(unit, width, low));
       return value == last ? first : value;
     };
@@ -195,9 +195,9 @@ void fill_uniform(Tensor& out, double from, double to, Generator* generator) {
     std::lock_guard lock(source.mutex());
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       if constexpr (std::is_same_v<T, double>)
-        from_pairs(source, values, count, [&](uint64_t pair) { return place(unit_double(pair)); });
+        from_pairs(source, values, count, [=](uint64_t pair) { return place(unit_double(pair)); });
       else
-        from_words(source, values, count, [&](uint32_t word) { return place(unit_float(word)); });
+        from_words(source, values, count, [=](uint32_t word) { return place(unit_float(word)); });
     });
   });
 }
@@ -234,7 +234,7 @@ void fill_exponential(Tensor& out, double lambda, Generator* generator) {
     const double scale = -1.0 / lambda;
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       from_pairs(source, values, count,
-                 [&](uint64_t pair) { return T(static_cast<ComputeType<T>>(scale * std::log1p(-unit_double(pair)))); });
+                 [=](uint64_t pair) { return T(static_cast<ComputeType<T>>(scale * std::log1p(-unit_double(pair)))); });
     });
   });
 }
@@ -250,7 +250,7 @@ void fill_bernoulli(Tensor& out, double p, Generator* generator) {
     const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p53));
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       from_pairs(source, values, count,
-                 [&](uint64_t pair) { return T(static_cast<ComputeType<T>>((pair & kDoubleMask) < bound)); });
+                 [=](uint64_t pair) { return T(static_cast<ComputeType<T>>((pair & kDoubleMask) < bound)); });
     });
   });
 }

@@ -11,8 +11,11 @@
 namespace sconce {
 namespace {
 
-// The same storage with more bytes: the old ones, then uninitialised ones.
-void grow(Storage& storage, size_t bytes) {
+// Grows the storage to at least `bytes`: the old ones, then uninitialised ones.
+void make_room(const char* name, Storage& storage, size_t bytes) {
+  if (bytes <= storage.bytes()) return;
+  SCONCE_CHECK(!storage.immutable(), kFailedPrecondition, name, ": a constant's storage of ", storage.bytes(),
+               " bytes cannot grow to ", bytes);
   StoragePtr grown = allocate_cpu(bytes);
   if (storage.bytes() > 0) std::memcpy(grown->data(), storage.data(), storage.bytes());
   grown->retain();  // given up by the release below
@@ -97,13 +100,8 @@ void resize(Tensor& self, IntSpan size) {
   int64_t strides[Tensor::kMaxRank];
   contiguous_strides(size, strides);
   const IntSpan new_strides(strides, size.size());
-  const size_t needed = storage_bytes_needed(size, new_strides, self.storage_offset(), self.itemsize());
-  Storage& storage = *self.storage();
-  if (needed > storage.bytes()) {
-    SCONCE_CHECK(!storage.immutable(), kFailedPrecondition, "resize_: a constant's storage of ", storage.bytes(),
-                 " bytes cannot grow to ", needed);
-    grow(storage, needed);
-  }
+  make_room("resize_", *self.storage(),
+            storage_bytes_needed(size, new_strides, self.storage_offset(), self.itemsize()));
   self = self.as_strided(size, new_strides, self.storage_offset());
 }
 
@@ -273,9 +271,10 @@ void resize_as_(Tensor& self, const Tensor& the_template, std::optional<int32_t>
 }
 
 void set__source_Tensor(Tensor& self, const Tensor& source) {
-  SCONCE_CHECK(self.dtype() == source.dtype(), kInvalidArgument, "set_: could not set a tensor of type ",
-               dtype_name(source.dtype()), " to a tensor of type ", dtype_name(self.dtype()));
-  self = source;
+  // Offset and strides count elements of `self`, whose dtype stays.
+  make_room("set_", *source.storage(),
+            storage_bytes_needed(source.sizes(), source.strides(), source.storage_offset(), self.itemsize()));
+  self = source.view_as(self.dtype(), source.sizes(), source.strides(), source.storage_offset());
 }
 
 }  // namespace cpu

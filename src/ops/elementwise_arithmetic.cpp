@@ -1,0 +1,141 @@
+// Addition, subtraction, multiplication.
+#include <cmath>
+#include <complex>
+#include <type_traits>
+
+#include "sconce/check.h"
+#include "src/ops/copy.h"
+#include "src/ops/elementwise.h"
+#include "src/ops/elementwise_ops.h"
+
+namespace sconce::cpu {
+namespace {
+
+// a * b as c10 computes it: no recovery of infinities in complex products, integers wrap.
+struct Product {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (kIsComplex<T>)
+      return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    else if constexpr (std::is_same_v<T, bool>)
+      return a && b;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
+  }
+};
+
+// a + alpha * b. The product is fused for real types.
+template <class T>
+struct AddScaled {
+  T alpha;
+  T operator()(T a, T b) const {
+    if constexpr (kIsComplex<T>)
+      return a + Product()(b, alpha);
+    else
+      return std::fma(b, alpha, a);
+  }
+};
+
+// Stored small, computed wide: such operands are rounded to the dtype before they meet.
+bool is_small(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32 || is_float8(dtype);
+}
+Tensor rounded(const Tensor& operand, DType dtype) {
+  return is_small(dtype) && operand.dtype() != dtype ? to_dtype(operand, dtype) : operand;
+}
+template <class T>
+T rounded(double value, DType dtype) {
+  T result{};
+  convert(DType::kFloat64, &value, dtype, &result, 1);
+  return result;
+}
+
+Tensor number(double value) {
+  Tensor t = Tensor::empty({}, DType::kFloat64);
+  *t.data_as<double>() = value;
+  return t;
+}
+
+Tensor add_scaled(const char* name, const Tensor& self, const Tensor& other, DType dtype, double alpha) {
+  SCONCE_CHECK(!is_integral(dtype, true), kInvalidArgument, name,
+               ": For integral input tensors, argument alpha must not be a floating point number.");
+  Tensor out = make_result(name, {&self, &other}, dtype, dtype);
+  const Tensor a = rounded(self, dtype), b = rounded(other, dtype);
+  const auto run = [&]<class T>(T factor) { map_elements<T, T, T>(name, out, AddScaled<T>{factor}, {&a, &b}); };
+  switch (dtype) {
+    case DType::kFloat16:
+      run(static_cast<float>(rounded<Half>(alpha, dtype)));
+      break;
+    case DType::kBFloat16:
+      run(static_cast<float>(rounded<BFloat16>(alpha, dtype)));
+      break;
+    case DType::kFloat32:
+      run(static_cast<float>(alpha));
+      break;
+    case DType::kFloat64:
+      run(alpha);
+      break;
+    case DType::kComplex32:
+      run(static_cast<ComplexFloat>(rounded<ComplexHalf>(alpha, dtype)));
+      break;
+    case DType::kComplex64:
+      run(ComplexFloat(static_cast<float>(alpha)));
+      break;
+    case DType::kComplex128:
+      run(ComplexDouble(alpha));
+      break;
+    default:
+      fail_dispatch(dtype, name);
+  }
+  return out;
+}
+
+Tensor multiply(const Tensor& self, const Tensor& other, DType dtype) {
+  Tensor out = make_result("mul", {&self, &other}, dtype, dtype);
+  const Tensor a = rounded(self, dtype);
+  const auto run = [&]<class T>(const Tensor& b) { map_elements<T, T, T>("mul", out, Product(), {&a, &b}); };
+  if (is_small(dtype) && dtype != DType::kComplex32) {
+    // A single number is multiplied in full precision.
+    if (other.numel() == 1) {
+      SCONCE_CHECK(!is_float8(dtype), kUnsupported, "mul: not implemented for '", dtype_name(dtype), "' and a number");
+      run.operator()<float>(other);
+    } else {
+      run.operator()<float>(rounded(other, dtype));
+    }
+    return out;
+  }
+  if (dtype == DType::kComplex32) {
+    run.operator()<ComplexFloat>(rounded(other, dtype));
+    return out;
+  }
+  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+                        DType::kUInt8, DType::kBool, DType::kUInt16, DType::kUInt32, DType::kUInt64, DType::kComplex64,
+                        DType::kComplex128>(dtype, "mul",
+                                            [&]<class T>() -> void { run.template operator()<T>(other); });
+  return out;
+}
+
+}  // namespace
+
+Tensor add_Tensor(const Tensor& self, const Tensor& other, double alpha) {
+  return add_scaled("add", self, other, ResultType().add(self).add(other).get(), alpha);
+}
+Tensor add_Scalar(const Tensor& self, double other, double alpha) {
+  return add_scaled("add", self, number(other), ResultType().add(self).add_number(other).get(), alpha);
+}
+Tensor subtract_Tensor(const Tensor& self, const Tensor& other, double alpha) {
+  SCONCE_CHECK(self.dtype() != DType::kBool && other.dtype() != DType::kBool, kInvalidArgument,
+               "subtract: Subtraction, the `-` operator, with a bool tensor is not supported.");
+  return add_scaled("subtract", self, other, ResultType().add(self).add(other).get(), -alpha);
+}
+
+Tensor mul_Tensor(const Tensor& self, const Tensor& other) {
+  return multiply(self, other, ResultType().add(self).add(other).get());
+}
+Tensor mul_Scalar(const Tensor& self, double other) {
+  return multiply(self, number(other), ResultType().add(self).add_number(other).get());
+}
+
+}  // namespace sconce::cpu
