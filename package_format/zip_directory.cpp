@@ -31,6 +31,13 @@ struct Entry {
 // True where [offset, offset + size) lies below `limit`; no sum that could overflow.
 bool fits(uint64_t offset, uint64_t size, uint64_t limit) noexcept { return offset <= limit && size <= limit - offset; }
 
+// For messages: a name may hold anything.
+std::string printable(std::string name) {
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return name;
+}
+
 Directory find_directory(std::span<const std::byte> file) {
   SCONCE_SOUND(file.size() >= zip::kEndBytes, "archive is truncated or not a ZIP archive: it has ", file.size(),
                " bytes");
@@ -97,22 +104,6 @@ Directory find_directory(std::span<const std::byte> file) {
   return directory;
 }
 
-// Names are slash-separated relative paths without empty, "." or ".." parts.
-void check_name(std::string_view name) {
-  SCONCE_SOUND(!name.empty(), "member without a name");
-  for (const char c : name)
-    SCONCE_SOUND(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '\\', "member name has a character that ",
-                 "is not allowed: ", static_cast<int>(static_cast<unsigned char>(c)), " in \"", name, "\"");
-  SCONCE_SOUND(name.front() != '/' && !(name.size() >= 2 && name[1] == ':'), "member name is absolute: ", name);
-  if (name.back() == '/') name.remove_suffix(1);
-  for (size_t begin = 0; begin <= name.size();) {
-    const size_t slash = std::min(name.find('/', begin), name.size());
-    const std::string_view part = name.substr(begin, slash - begin);
-    SCONCE_SOUND(!part.empty() && part != "." && part != "..", "member name could leave the archive: ", name);
-    begin = slash + 1;
-  }
-}
-
 // Replaces saturated values by those of the zip64 field, in their fixed order.
 void read_zip64(std::span<const std::byte> extra, std::initializer_list<uint64_t*> values, const std::string& name) {
   const auto saturated = [](uint64_t value) { return value == zip::kSaturated32; };
@@ -153,7 +144,8 @@ Entry read_central(std::span<const std::byte> file, const Directory& directory, 
   Entry entry{};
   ZipMember& member = entry.member;
   member.name.assign(reinterpret_cast<const char*>(header + zip::kCentralBytes), name_length);
-  check_name(member.name);
+  const std::string fault = zip_name_fault(member.name);
+  SCONCE_SOUND(fault.empty(), "member's name ", fault, ": ", printable(member.name));
   entry.folder = member.name.back() == '/';
   entry.flags = load<uint16_t>(header + zip::central::kFlags);
   constexpr uint16_t kRefused = zip::kFlagEncrypted | zip::kFlagStrongEncryption | zip::kFlagMaskedHeaders;
@@ -261,6 +253,21 @@ void check_duplicates(const std::vector<Entry>& entries) {
 }
 
 }  // namespace
+
+std::string zip_name_fault(std::string_view name) {
+  if (name.empty()) return "is empty";
+  const auto refused = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\'; };
+  if (std::any_of(name.begin(), name.end(), refused)) return "has a control character or a backslash";
+  if (name.front() == '/' || (name.size() >= 2 && name[1] == ':')) return "is absolute";
+  if (name.back() == '/') name.remove_suffix(1);
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t slash = std::min(name.find('/', begin), name.size());
+    const std::string_view part = name.substr(begin, slash - begin);
+    if (part.empty() || part == "." || part == "..") return "could leave the archive";
+    begin = slash + 1;
+  }
+  return {};
+}
 
 std::vector<ZipMember> read_zip_directory(std::span<const std::byte> file) {
   const Directory directory = find_directory(file);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sconce {
@@ -21,6 +22,9 @@ struct ZipMember {
   uint32_t crc = 0;
   bool deflated = false;
 };
+
+// Why a member cannot have this name; empty if it can. A slash at the end makes a folder.
+std::string zip_name_fault(std::string_view name);
 
 // In the directory's order.
 std::vector<ZipMember> read_zip_directory(std::span<const std::byte> file);

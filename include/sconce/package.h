@@ -121,4 +121,8 @@ class Package {
   std::unique_ptr<ArchiveReader> archive_;
 };
 
+// Packs a directory with the archive's layout into a .pt2 file that Sconce and PyTorch read; an existing one is replaced
+// when all is written. Its root folder is the file's stem. The errors of Package::open for what is not a package; kIo.
+void pack_directory(const std::filesystem::path& directory, const std::filesystem::path& archive);
+
 }  // namespace sconce
