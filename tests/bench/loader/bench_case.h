@@ -1,0 +1,83 @@
+// What both loader benchmarks measure, so that the two programs differ only in the loader.
+//
+// Inputs come from a file that compare.py writes: int64 count, then per input int64 dtype number, rank, sizes, strides,
+// offset (elements), storage bytes, and the bytes.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct Input {
+  int64_t dtype = 0, offset = 0;
+  std::vector<int64_t> sizes, strides;
+  std::vector<char> bytes;
+};
+
+inline std::vector<Input> read_inputs(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  const auto number = [&] {
+    int64_t value = 0;
+    if (!file.read(reinterpret_cast<char*>(&value), sizeof value)) throw std::runtime_error("inputs end early");
+    return value;
+  };
+  std::vector<Input> inputs(static_cast<size_t>(number()));
+  for (Input& input : inputs) {
+    input.dtype = number();
+    input.sizes.resize(static_cast<size_t>(number()));
+    input.strides.resize(input.sizes.size());
+    for (int64_t& size : input.sizes) size = number();
+    for (int64_t& stride : input.strides) stride = number();
+    input.offset = number();
+    input.bytes.resize(static_cast<size_t>(number()));
+    file.read(input.bytes.data(), static_cast<std::streamsize>(input.bytes.size()));
+  }
+  return inputs;
+}
+
+inline double now_ms() {  // CLOCK_MONOTONIC, as Python's time.monotonic
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline long resident_kb() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("VmRSS:", 0) == 0) return std::stol(line.substr(6));
+  return 0;
+}
+
+// load() loads; run() runs once. Prints one JSON line.
+template <class Load, class Run>
+void measure(double seconds, const Load& load, const Run& run) {
+  const double before = now_ms();
+  load();
+  const double loaded = now_ms();
+  run();
+  const double first = now_ms();
+  const long resident = resident_kb();
+  std::vector<double> calls;
+  const double end = now_ms() + 1000 * seconds;
+  for (int i = 0; i < 20; ++i) run();
+  do {
+    const double start = now_ms();
+    run();
+    calls.push_back(now_ms() - start);
+  } while (now_ms() < end || calls.size() < 20);
+  std::sort(calls.begin(), calls.end());
+  const auto at = [&](double q) { return 1000 * calls[static_cast<size_t>(q * static_cast<double>(calls.size() - 1))]; };
+  std::printf(
+      "{\"load_ms\": %.4f, \"first_run_ms\": %.4f, \"first_output_at_ms\": %.4f, \"p50_us\": %.4f, \"p90_us\": %.4f, "
+      "\"p99_us\": %.4f, \"calls\": %zu, \"resident_kb\": %ld}\n",
+      loaded - before, first - loaded, first, at(0.5), at(0.9), at(0.99), calls.size(), resident);
+}
+
+}  // namespace bench
