@@ -1,5 +1,8 @@
 #include "src/loader/module.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <string>
 
@@ -26,6 +29,19 @@ uint64_t appended_weights(std::span<const std::byte> image, const std::byte* pla
   if (size <= 8 || size > image.size() || (image.size() - size) % 16384 != 0) return 0;
   std::memcpy(&tail, image.data() + image.size() - 8, 8);
   return tail == magic ? size : 0;
+}
+
+// The checksum and the copy have touched every page of the code in the archive; nothing reads them again. Constants stay.
+void leave_to_page_cache(std::span<const std::byte> image, const std::byte* constants, size_t constants_size) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto drop = [&](const std::byte* from, const std::byte* to) {
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(from) + page - 1) / page * page;
+    const uintptr_t end = reinterpret_cast<uintptr_t>(to) / page * page;
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  };
+  const std::byte* const end = image.data() + image.size();
+  drop(image.data(), constants ? constants : end);
+  if (constants) drop(constants + constants_size, end);
 }
 
 std::span<const std::byte> weights_blob(const ArchiveReader& archive, const ModelSpec& spec) {
@@ -69,6 +85,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   module->api_ = ContainerApi::resolve(module->library_);
   if (module->constants_size_)
     module->constants_begin_ = static_cast<const std::byte*>(module->library_.find("_binary_constants_bin_start"));
+  if (!member->deflated) leave_to_page_cache(image, module->constants_archived_, module->constants_size_);
   if (spec.weights_form == WeightsForm::kBlob) module->blob_ = weights_blob(archive, spec);
   return module;
 }

@@ -1,0 +1,267 @@
+#include "src/runner/runner.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fake_package.h"
+#include "sconce/model.h"
+
+using namespace sconce;
+using Ints = std::vector<int64_t>;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "sconce-runner-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()));
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+};
+
+struct Loaded {
+  Folder folder;
+  std::shared_ptr<Model> model;
+  FakeKnobs* knobs;
+
+  explicit Loaded(const std::string& name, int replicas = 1, bool source = true) {
+    fake::write_directory(folder.path / "package", {{"model", fake::model(name)}}, source);
+    LoadOptions options;
+    options.replicas = replicas;
+    model = Model::load(Package::open(folder.path / "package"), options);
+    knobs = fake::loaded().back();
+  }
+};
+
+Tensor filled(const Ints& sizes, float value) {
+  Tensor t = Tensor::empty(sizes, DType::kFloat32);
+  for (int64_t i = 0; i < t.numel(); ++i) t.data_as<float>()[i] = value;
+  return t;
+}
+
+std::vector<float> run(Model& model, float x, int64_t columns = 4, RunInfo* info = nullptr) {
+  const std::vector<Tensor> inputs{filled({2, columns}, x)};
+  std::vector<Tensor> outputs(model.info().spec.outputs.size());
+  const RunInfo got = model.run(inputs, outputs);
+  if (info) *info = got;
+  const float* y = outputs[0].data_as<float>();
+  return {y, y + columns};
+}
+
+std::vector<float> stored(float x) {
+  std::vector<float> y;
+  for (int64_t c = 0; c < 4; ++c) y.push_back(fake::expected(x, c));
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("runner: every form of weights gives the same answers") {
+  for (const char* name : {"fake_model", "fake_folded", "fake_state", "fake_appended", "fake_external"}) {
+    CAPTURE(name);
+    Loaded loaded(name);
+    CHECK(run(*loaded.model, 3).front() == doctest::Approx(name == std::string("fake_folded") ? 6 : 3));
+    if (name != std::string("fake_folded") && name != std::string("fake_state")) CHECK(run(*loaded.model, 3) == stored(3));
+  }
+}
+
+TEST_CASE("runner: replicas share the constants of the archive, uncopied") {
+  Loaded loaded("fake_large", 3);
+  const auto before = loaded.model->extract_constants(Buffer::kActive);
+  const void* shared = before.at("scale.w").data();
+  for (int i = 0; i < 6; ++i) {
+    std::vector<Tensor> inputs{filled({1, 2097152}, 1)}, outputs(1);
+    loaded.model->run(inputs, outputs);
+    CHECK(loaded.knobs->constants[0] == shared);
+  }
+  CHECK(loaded.knobs->live_containers == 3);
+  CHECK(loaded.model->info().constant_bytes == 2u * 2097152 * 4);
+}
+
+TEST_CASE("runner: weights that the package does not bring must be given first") {
+  Loaded loaded("fake_weightless");
+  CHECK_THROWS_WITH_AS(run(*loaded.model, 1), doctest::Contains("has not been given"), Error);
+  loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 1)}}, true);
+  CHECK(run(*loaded.model, 3) == std::vector<float>(4, 7));
+}
+
+TEST_CASE("runner: whatever fails inside the model is an error, and the model goes on") {
+  Loaded loaded("fake_model");
+  for (auto kind : {FakeFailure::kException, FakeFailure::kCheck, FakeFailure::kShim, FakeFailure::kUnchecked,
+                    FakeFailure::kUnknown}) {
+    loaded.knobs->fail_kind = kind;
+    loaded.knobs->fail_in_runs = 1;
+    CHECK_THROWS_AS(run(*loaded.model, 1), Error);
+    CHECK(run(*loaded.model, 3) == stored(3));
+  }
+  CHECK(loaded.knobs->live_tensors <= 2);  // the constants
+}
+
+TEST_CASE("runner: what a partial update leaves out comes from the active set") {
+  Loaded loaded("fake_model", 2);
+  CHECK(loaded.model->generation() == 1);
+  loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  CHECK(loaded.model->generation() == 2);
+  RunInfo info;
+  CHECK(run(*loaded.model, 3, 4, &info) == std::vector<float>{6, 16, 26, 36});
+  CHECK(info.generation == 2);
+}
+
+TEST_CASE("runner: the inactive set is served after swap, and the old one after the next") {
+  Loaded loaded("fake_model", 2);
+  CHECK_THROWS_AS(loaded.model->swap_constants(), Error);
+  loaded.model->update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 0)}, {"scale.b", filled({4}, 5)}}, true);
+  CHECK(run(*loaded.model, 3) == stored(3));
+  loaded.model->swap_constants();
+  CHECK(run(*loaded.model, 3) == std::vector<float>(4, 5));
+  CHECK(loaded.model->extract_constants(Buffer::kInactive).at("scale.b").data_as<float>()[1] == 10);
+  loaded.model->swap_constants();
+  CHECK(run(*loaded.model, 3) == stored(3));
+  loaded.model->free_inactive_constants();
+  CHECK_THROWS_AS(loaded.model->swap_constants(), Error);
+  CHECK_THROWS_AS(loaded.model->extract_constants(Buffer::kInactive), Error);
+  CHECK(loaded.knobs->live_containers == 2);
+}
+
+TEST_CASE("runner: an update that does not fit changes nothing") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  const auto refused = [&](const ConstantMap& constants, bool full, const char* text) {
+    CHECK_THROWS_WITH_AS(model.update_constants(Buffer::kActive, constants, full), doctest::Contains(text), Error);
+    CHECK(model.generation() == 1);
+    CHECK(run(model, 3) == stored(3));
+  };
+  refused({{"nope", filled({4}, 0)}}, false, "no constant 'nope'");
+  refused({{"scale.w", filled({5}, 0)}}, false, "expected shape [4], got [5]");
+  refused({{"scale.w", Tensor::empty(Ints{4}, DType::kFloat64)}}, false, "expected float32, got float64");
+  refused({{"scale.w", Tensor()}}, false, "undefined");
+  refused({{"scale.w", filled({4}, 0)}}, true, "must name constant 'scale.b'");
+}
+
+TEST_CASE("runner: user-managed constants are used in place") {
+  Loaded loaded("fake_model");
+  Tensor w = filled({4}, 2);
+  loaded.model->update_constants(Buffer::kActive, {{"scale.w", w}, {"scale.b", filled({4}, 0)}}, true, true);
+  CHECK(run(*loaded.model, 3)[0] == 6);
+  w.data_as<float>()[0] = 5;
+  CHECK(run(*loaded.model, 3)[0] == 15);
+}
+
+TEST_CASE("runner: folded constants follow their sources") {
+  Loaded loaded("fake_folded");
+  CHECK(run(*loaded.model, 3)[0] == 6);  // 2 w
+  loaded.model->update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 10)}}, false);
+  loaded.model->fold_constants(Buffer::kInactive);
+  CHECK(run(*loaded.model, 3)[0] == 6);
+  loaded.model->swap_constants();
+  CHECK(run(*loaded.model, 3)[0] == 60);
+  loaded.knobs->fail_in_folds = 1;
+  CHECK_THROWS_AS(loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 1)}}, false), Error);
+  CHECK(run(*loaded.model, 3)[0] == 60);
+}
+
+TEST_CASE("runner: a buffer that the model writes is kept across an update unless the update names it") {
+  Loaded loaded("fake_state");
+  const auto steps = [&] {
+    run(*loaded.model, 1);
+    return loaded.model->extract_constants(Buffer::kActive).at("steps").data_as<float>()[0];
+  };
+  CHECK(steps() == 1);
+  CHECK(steps() == 2);
+  loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  CHECK(steps() == 3);
+  loaded.model->update_constants(Buffer::kActive, {{"steps", filled({1}, 100)}}, false);
+  CHECK(steps() == 101);
+}
+
+TEST_CASE("runner: clients under updates see one generation each, and none fails") {
+  Loaded loaded("fake_model", 2);
+  Model& model = *loaded.model;
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> answers{0}, mixed{0}, failed{0};
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 4; ++t)
+    clients.emplace_back([&] {
+      while (!stop) {
+        std::vector<Tensor> inputs{filled({2, 4}, 1)}, outputs(1);
+        try {
+          model.run(inputs, outputs);
+        } catch (const std::exception&) {
+          ++failed;
+          continue;
+        }
+        // Updates set w = g and b = -g + 1000 g: the answer is 1000 g for one g.
+        const float* y = outputs[0].data_as<float>();
+        const float g = y[0] / 1000;
+        for (int i = 0; i < 8; ++i)
+          if (y[i] != g * 1000 || g != static_cast<float>(static_cast<int>(g))) ++mixed;
+        ++answers;
+      }
+    });
+  model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, 1)}, {"scale.b", filled({4}, 999)}}, true);
+  mixed = 0;  // answers of the stored weights are no multiple of 1000
+  for (int g = 2; g < 200 || answers < 200; ++g) {
+    const auto value = static_cast<float>(g % 1000);
+    model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, value)}, {"scale.b", filled({4}, 999 * value)}}, true);
+  }
+  stop = true;
+  for (auto& client : clients) client.join();
+  CHECK(answers > 0);
+  CHECK(failed == 0);
+  CHECK(mixed <= 4);  // at most one answer per client was on its way when counting began
+  CHECK(loaded.knobs->live_containers == 2);
+}
+
+TEST_CASE("runner: submitted requests are answered on lanes, errors too") {
+  struct Request final : RunRequest {
+    std::atomic<bool> done{false};
+    void finished() noexcept override {
+      done = true;
+      done.notify_all();
+    }
+  };
+  Loaded loaded("fake_model", 2);
+  std::vector<Tensor> inputs{filled({2, 4}, 3)}, outputs(1), wrong{filled({2, 3}, 3)};
+  Request good, bad;
+  good.inputs = inputs;
+  good.outputs = outputs;
+  bad.inputs = wrong;
+  bad.outputs = outputs;
+  loaded.model->submit(good);
+  good.done.wait(false);
+  CHECK(!good.error);
+  CHECK(outputs[0].data_as<float>()[1] == fake::expected(3, 1));
+  loaded.model->submit(bad);
+  bad.done.wait(false);
+  REQUIRE(bad.error);
+  CHECK_THROWS_WITH_AS(std::rethrow_exception(bad.error), doctest::Contains("expected size 4 at dimension 1"), Error);
+}
+
+TEST_CASE("runner: packages without source load with what their code tells") {
+  Loaded loaded("fake_model", 1, false);
+  CHECK(run(*loaded.model, 3) == stored(3));
+  CHECK(loaded.model->constants().size() == 2);
+}
+
+TEST_CASE("runner: options out of range are refused") {
+  Folder folder;
+  fake::write_directory(folder.path / "package");
+  const auto package = Package::open(folder.path / "package");
+  LoadOptions options;
+  options.replicas = 0;
+  CHECK_THROWS_AS(Model::load(package, options), Error);
+  options.replicas = 1;
+  options.devices = {Device{DeviceType::kCuda, 0}};
+  CHECK_THROWS_AS(Model::load(package, options), Error);
+  options.devices = {Device{}};
+  options.model_name = "other";
+  CHECK_THROWS_WITH_AS(Model::load(package, options), doctest::Contains("model"), Error);
+}
