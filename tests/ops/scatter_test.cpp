@@ -1,0 +1,92 @@
+#include "src/ops/scatter.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "sconce/error.h"
+#include "src/device/threads.h"
+#include "src/ops/fill.h"
+#include "tests/ops/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+using Ints = std::vector<int64_t>;
+
+namespace {
+constexpr const char* kFile = "sorting.cases";
+}
+
+TEST_CASE("scatter_src_out: as PyTorch") {
+  run_cases(kFile, "scatter_src_out", [](Case& c) -> std::vector<Tensor> {
+    cpu::scatter_src_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.tensor(4));
+    return {};
+  });
+}
+
+TEST_CASE("scatter_value_out: as PyTorch") {
+  run_cases(kFile, "scatter_value_out", [](Case& c) -> std::vector<Tensor> {
+    cpu::scatter_value_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.real(4));
+    return {};
+  });
+}
+
+TEST_CASE("scatter_reduce_two_out: as PyTorch") {
+  run_cases(kFile, "scatter_reduce_two_out", [](Case& c) -> std::vector<Tensor> {
+    cpu::scatter_reduce_two_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.tensor(4), c.text(5),
+                                c.boolean(6));
+    return {};
+  });
+}
+
+TEST_CASE("scatter_src_out: out may be self, not src") {
+  Tensor t = Tensor::empty(Ints{4}, DType::kFloat32), src = Tensor::empty(Ints{2}, DType::kFloat32);
+  Tensor index = Tensor::empty(Ints{2}, DType::kInt64);
+  zero(t);
+  fill(src, 5.0);
+  zero(index);
+  cpu::scatter_src_out(t, t, 0, index, src);
+  CHECK(t.data_as<float>()[0] == 5);
+  CHECK_THROWS_AS(cpu::scatter_src_out(t, t, 0, index, t), Error);
+}
+
+// Duplicates: the last along dim wins and sums are formed in sequence, on any number of threads and along any dim.
+TEST_CASE("scatter_src_out, scatter_reduce_two_out: large, one and two threads") {
+  const int before = kernel_threads();
+  for (int threads : {1, 2})
+    for (const auto& [rows, columns, count, dim] : {std::tuple{300, 200, 900, 0},
+                                                    {200, 300, 700, 1},
+                                                    {1, 5000, 60000, 1},
+                                                    {5000, 1, 60000, 0},
+                                                    {50, 40, 6000, 0}}) {
+      set_kernel_threads(threads);
+      CAPTURE(threads);
+      CAPTURE(rows);
+      const int64_t r = dim == 0 ? count : rows, c = dim == 1 ? count : columns, size = dim == 0 ? rows : columns;
+      Tensor index = Tensor::empty(Ints{r, c}, DType::kInt64), src = Tensor::empty(Ints{r, c}, DType::kFloat32);
+      uint64_t state = 3;
+      for (int64_t i = 0; i < r * c; ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        index.data_as<int64_t>()[i] = static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(size));
+        src.data_as<float>()[i] = static_cast<float>(state >> 40) * 0.001f;
+      }
+      Tensor self = Tensor::empty(Ints{rows, columns}, DType::kFloat32);
+      fill(self, 0.5);
+      Tensor last = Tensor::empty(self.sizes(), DType::kFloat32), sum = Tensor::empty(self.sizes(), DType::kFloat32);
+      cpu::scatter_src_out(last, self, dim, index, src);
+      cpu::scatter_reduce_two_out(sum, self, dim, index, src, "sum", true);
+      std::vector<float> want_last(static_cast<size_t>(rows * columns), 0.5f), want_sum = want_last;
+      for (int64_t i = 0; i < r; ++i)
+        for (int64_t j = 0; j < c; ++j) {
+          const int64_t t = index.data_as<int64_t>()[i * c + j];
+          const auto to = static_cast<size_t>(dim == 0 ? t * columns + j : i * columns + t);
+          want_last[to] = src.data_as<float>()[i * c + j];
+          want_sum[to] += src.data_as<float>()[i * c + j];
+        }
+      CHECK(std::equal(want_last.begin(), want_last.end(), last.data_as<float>()));
+      CHECK(std::equal(want_sum.begin(), want_sum.end(), sum.data_as<float>()));
+      index.data_as<int64_t>()[r * c - 1] = size;
+      CHECK_THROWS_AS(cpu::scatter_src_out(last, self, dim, index, src), Error);
+    }
+  set_kernel_threads(before);
+}
