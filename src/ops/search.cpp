@@ -5,10 +5,10 @@
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
-#include "src/ops/cat.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/fill.h"
+#include "src/ops/type_promotion.h"
 
 namespace sconce::cpu {
 namespace {
@@ -113,14 +113,6 @@ bool right_side(bool right, std::optional<std::string_view> side) {
   return *side == "right";
 }
 
-// What both sides are compared in. A 0-d value does not widen a sequence of its own kind.
-DType common_dtype(DType sequence, DType value, bool value_is_scalar) {
-  if (sequence == value) return sequence;
-  if (!value_is_scalar) return promote_types(sequence, value);
-  if (is_floating(sequence)) return sequence;
-  return sequence == DType::kBool || is_floating(value) ? promote_types(sequence, value) : sequence;
-}
-
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
               const Tensor* sorter) {
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64);
@@ -152,8 +144,7 @@ Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bo
                            std::optional<std::string_view> side, const Tensor* sorter) {
   right = right_side(right, side);
   check_sizes(sorted_sequence, self, out_int32, sorter);
-  return search(sorted_sequence, self, common_dtype(sorted_sequence.dtype(), self.dtype(), self.dim() == 0), out_int32,
-                right, sorter);
+  return search(sorted_sequence, self, ResultType().add(sorted_sequence).add(self).get(), out_int32, right, sorter);
 }
 
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_int32, bool right,
@@ -162,8 +153,7 @@ Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_
   Tensor value = Tensor::empty({}, DType::kFloat64);
   fill(value, self);
   check_sizes(sorted_sequence, value, out_int32, sorter);
-  // A number of Python's counts as float32 beside integers, PyTorch's default.
-  return search(sorted_sequence, value, common_dtype(sorted_sequence.dtype(), DType::kFloat32, true), out_int32, right,
+  return search(sorted_sequence, value, ResultType().add(sorted_sequence).add_number(self).get(), out_int32, right,
                 sorter);
 }
 
