@@ -21,6 +21,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"inspect", "Show what a package says about itself", sconce::commands::add_inspect},
     {"check", "Check that a package is sound and would run here", sconce::commands::add_check},
+    {"run", "Run a model once on files or random inputs", sconce::commands::add_run},
+    {"bench", "Measure load time, latency, throughput and memory", sconce::commands::add_bench},
     {"ops", "List the operators that this build implements", sconce::commands::add_ops},
 };
 

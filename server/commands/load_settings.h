@@ -1,0 +1,23 @@
+// Which model to load and how, as the command line says it.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <string>
+
+#include "sconce/model.h"
+
+namespace sconce::commands {
+
+struct LoadSettings {
+  std::string path, model, device = "cpu";
+  int threads = 0;
+  bool no_input_checks = false, verify = false;
+};
+
+// The positional PACKAGE and the options of loading.
+void add_load_options(CLI::App& app, LoadSettings& settings);
+LoadOptions load_options(const LoadSettings& settings);
+std::shared_ptr<Model> load_model(const LoadSettings& settings);
+
+}  // namespace sconce::commands

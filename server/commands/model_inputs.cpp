@@ -1,0 +1,183 @@
+#include "server/commands/model_inputs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "sconce/check.h"
+#include "sconce/tensor_files.h"
+#include "server/commands/tensor_values.h"
+#include "server/names.h"
+
+namespace sconce::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Strides that a tensor of these sizes has to have: the recorded ones, and for those that are not known the ones of a
+// tensor whose dimensions of unknown stride lie outside the others, row-major.
+std::vector<int64_t> recorded_strides(const TensorSpec& spec, IntSpan sizes) {
+  std::vector<int64_t> strides(sizes.size());
+  contiguous_strides(sizes, strides.data());
+  if (spec.strides.size() != sizes.size()) return strides;
+  int64_t span = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (spec.strides[d]) {
+      strides[d] = *spec.strides[d];
+      span = std::max(span, strides[d] * std::max<int64_t>(sizes[d], 1));
+    }
+  for (size_t d = sizes.size(); d-- > 0;)
+    if (!spec.strides[d]) {
+      strides[d] = span;
+      span *= std::max<int64_t>(sizes[d], 1);
+    }
+  return strides;
+}
+
+Tensor in_recorded_layout(const Tensor& tensor, const TensorSpec& spec) {
+  if (!spec.has_shape || spec.dims.size() != static_cast<size_t>(tensor.dim())) return tensor;
+  const std::vector<int64_t> strides = recorded_strides(spec, tensor.sizes());
+  if (std::equal(strides.begin(), strides.end(), tensor.strides().begin())) return tensor;
+  Tensor out = Tensor::empty_strided(tensor.sizes(), strides, tensor.dtype());
+  copy_elements(tensor, out);
+  return out;
+}
+
+std::map<std::string, int64_t> read_sizes(const std::vector<std::string>& arguments) {
+  std::map<std::string, int64_t> sizes;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    const std::string number = equals == std::string::npos ? "" : argument.substr(equals + 1);
+    int64_t value = -1;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    SCONCE_CHECK(error == std::errc() && end == number.data() + number.size() && value >= 0 && equals > 0,
+                 kInvalidArgument, "--size takes SYMBOL=N, not: ", argument);
+    sizes[argument.substr(0, equals)] = value;
+  }
+  return sizes;
+}
+
+std::vector<Tensor> random_inputs(const ModelSpec& spec, const TensorNames& names, const InputOptions& options) {
+  const std::map<std::string, int64_t> chosen = read_sizes(options.sizes);
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const TensorSpec& input = spec.inputs[i];
+    SCONCE_CHECK(input.has_shape && input.dtype, kInvalidArgument,
+                 "the package does not record dtype and shape, give a file with --input for: ", names.name(i));
+    std::vector<int64_t> sizes;
+    for (const Dim& dim : input.dims) {
+      const auto it = dim.symbol.empty() ? chosen.end() : chosen.find(dim.symbol);
+      sizes.push_back(it != chosen.end() ? it->second : std::min(dim.max, std::max<int64_t>(dim.min, 2)));
+      if (dim.is_static()) sizes.back() = dim.min;
+    }
+    Tensor tensor = Tensor::empty_strided(sizes, recorded_strides(input, sizes), *input.dtype);
+    fill_random(tensor, options.seed + i);
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  SCONCE_CHECK(file, kIo, "cannot open file: ", path.string());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class InputFiles {
+ public:
+  InputFiles(const ModelSpec& spec, const TensorNames& names)
+      : spec_(spec), names_(names), inputs_(spec.inputs.size()) {}
+
+  void add(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    // A file's name may have a '=' of its own.
+    if (equals == std::string::npos || fs::exists(argument))
+      add_all(argument);
+    else
+      add_one(argument.substr(0, equals), argument.substr(equals + 1));
+  }
+
+  std::vector<Tensor> finish() {
+    std::vector<Tensor> tensors;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      SCONCE_CHECK(inputs_[i], kInvalidArgument, "no file given for input: ", names_.name(i));
+      tensors.push_back(in_recorded_layout(*inputs_[i], spec_.inputs[i]));
+    }
+    return tensors;
+  }
+
+ private:
+  size_t index_of(std::string_view name) const {
+    const std::optional<size_t> i = names_.find(name);
+    SCONCE_CHECK(i, kInvalidArgument, "no such input: ", name, "; the model has ", names_.list());
+    return *i;
+  }
+  void set(size_t i, Tensor tensor) {
+    SCONCE_CHECK(!inputs_[i], kInvalidArgument, "input given twice: ", names_.name(i));
+    inputs_[i] = std::move(tensor);
+  }
+  DType dtype_of(size_t i) const {
+    SCONCE_CHECK(spec_.inputs[i].dtype, kInvalidArgument,
+                 "the package does not record the dtype, JSON cannot be read for input: ", names_.name(i));
+    return *spec_.inputs[i].dtype;
+  }
+  void add_one(const std::string& name, const fs::path& path) {
+    const size_t i = index_of(name);
+    if (path.extension() == ".json") {
+      const std::string text = read_file(path);
+      JsonCursor cursor(text);
+      Tensor tensor = read_json_tensor(cursor, dtype_of(i));
+      cursor.finish();
+      return set(i, std::move(tensor));
+    }
+    const std::vector<NamedTensor> tensors = read_tensors(path);
+    if (tensors.size() == 1) return set(i, tensors[0].tensor);
+    for (const NamedTensor& t : tensors)
+      if (t.name == name) return set(i, t.tensor);
+    SCONCE_FAIL(kInvalidArgument, "file has ", tensors.size(), " tensors, none called ", name, ": ", path.string());
+  }
+  void add_all(const fs::path& path) {
+    if (path.extension() == ".json") {
+      const std::string text = read_file(path);
+      JsonCursor cursor(text);
+      cursor.object("inputs", [&](std::string_view key) {
+        const size_t i = index_of(key);
+        set(i, read_json_tensor(cursor, dtype_of(i)));
+      });
+      return cursor.finish();
+    }
+    const std::vector<NamedTensor> tensors = read_tensors(path);
+    // A single tensor for a single input needs no name.
+    if (tensors.size() == 1 && inputs_.size() == 1) return set(0, tensors[0].tensor);
+    for (const NamedTensor& t : tensors) set(index_of(t.name), t.tensor);
+  }
+
+  const ModelSpec& spec_;
+  const TensorNames& names_;
+  std::vector<std::optional<Tensor>> inputs_;
+};
+
+}  // namespace
+
+void add_input_options(CLI::App& app, InputOptions& options) {
+  app.add_option(
+         "--input", options.files,
+         "NAME=FILE, or FILE with tensors named as the inputs: .npy, .npz, .safetensors or .json; random without")
+      ->allow_extra_args(false);
+  app.add_option("--size", options.sizes, "SYMBOL=N: a dynamic size of random inputs")->allow_extra_args(false);
+  app.add_option("--seed", options.seed, "Seed of random inputs and of the model's random numbers");
+}
+
+std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options) {
+  const TensorNames names = TensorNames::of_inputs(spec);
+  if (options.files.empty()) return random_inputs(spec, names, options);
+  InputFiles files(spec, names);
+  for (const std::string& argument : options.files) files.add(argument);
+  return files.finish();
+}
+
+}  // namespace sconce::commands

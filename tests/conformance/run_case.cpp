@@ -1,0 +1,236 @@
+#include "tests/conformance/run_case.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <regex>
+#include <stdexcept>
+
+#include "tests/conformance/compare.h"
+#include "tests/conformance/data_file.h"
+#include "tests/conformance/host.h"
+
+namespace sconce::conformance {
+namespace {
+
+class Failure : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void expect_agreement(const std::string& difference, const std::string& where) {
+  if (!difference.empty()) throw Failure(where + ": " + difference);
+}
+
+// An expected error passes if its text matches, or if it is a refusal of the caller's tensors that names one of them.
+void expect_refusal(const Error& error, const StepCase& step) {
+  const std::string text = error.what();
+  const bool refused_by_us = error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kNotFound;
+  const bool names_constant = std::any_of(step.constants.begin(), step.constants.end(), [&](const auto& constant) {
+    return text.find(constant.first) != std::string::npos;
+  });
+  const char* subject = step.what == StepCase::Do::kRun ? "input" : "constant";
+  if (refused_by_us && (names_constant || text.find(subject) != std::string::npos)) return;
+  const std::regex message(step.message.empty() ? std::string(".*") : step.message);
+  if (!std::regex_search(text, message))
+    throw Failure(std::string("failed with the wrong error: ") + wire_name(error.code()) + ": " + text +
+                  "; expected a match of: " + step.message);
+}
+
+class CaseRun {
+ public:
+  explicit CaseRun(const Case& c) : case_(c), data_(c.folder / "data.bin"), package_(Package::open(c.package)) {}
+
+  void load() { model(false); }
+
+  void check_constants() {
+    if (!case_.constants) return;
+    std::map<std::string, ConstantSpec> found;
+    for (ConstantSpec& spec : model(false).constants()) {
+      std::string key = spec.fqn.empty() ? spec.name : spec.fqn;
+      if (!found.emplace(std::move(key), std::move(spec)).second)
+        throw Failure("constants: two have the same name: " + (spec.fqn.empty() ? spec.name : spec.fqn));
+    }
+    for (const ConstantCase& want : *case_.constants) {
+      const std::string& key = want.fqn.empty() ? want.name : want.fqn;
+      const auto it = found.find(key);
+      if (it == found.end()) throw Failure("constants: missing: " + key);
+      const ConstantSpec& got = it->second;
+      if (want.dtype && got.dtype != want.dtype)
+        throw Failure("constants: " + key + ": got " + std::string(got.dtype ? dtype_name(*got.dtype) : "no dtype") +
+                      ", expected " + std::string(dtype_name(*want.dtype)));
+      if (want.shape && got.shape != *want.shape)
+        throw Failure("constants: " + key + ": got shape " + to_string(IntSpan(got.shape)) + ", expected " +
+                      to_string(IntSpan(*want.shape)));
+      // Ours may be padded to the alignment of storages.
+      if (want.data_size && got.data_size != *want.data_size && got.data_size != (*want.data_size + 63) / 64 * 64)
+        throw Failure("constants: " + key + ": got " + std::to_string(got.data_size) + " bytes, expected " +
+                      std::to_string(*want.data_size));
+      found.erase(it);
+    }
+    if (!found.empty()) throw Failure("constants: not recorded: " + found.begin()->first);
+  }
+
+  void do_step(const StepCase& step) {
+    if (!step.fails) return act(step);
+    try {
+      act(step);
+    } catch (const Error& error) {
+      return expect_refusal(error, step);
+    }
+    throw Failure("succeeded, expected an error that matches: " + step.message);
+  }
+
+ private:
+  // Steps that need the package's input checks have a model of their own: the option is one of loading, and such
+  // steps leave no trace, since they fail before the model runs.
+  Model& model(bool checks) {
+    std::shared_ptr<Model>& model = checks ? checked_ : unchecked_;
+    if (!model) {
+      LoadOptions options;
+      options.model_name = case_.model;
+      options.devices = {parse_device(case_.device)};
+      options.check_inputs = checks;
+      model = Model::load(package_, options);
+    }
+    return *model;
+  }
+
+  void act(const StepCase& step) {
+    using Do = StepCase::Do;
+    switch (step.what) {
+      case Do::kRun:
+        return run(step);
+      case Do::kUpdate:
+        return model(false).update_constants(step.buffer, load_constants(step), step.full, step.user_managed);
+      case Do::kFold:
+        return model(false).fold_constants(step.buffer);
+      case Do::kSwap:
+        return model(false).swap_constants();
+      case Do::kFreeInactive:
+        return model(false).free_inactive_constants();
+      case Do::kExtract:
+        return extract(step);
+    }
+  }
+
+  ConstantMap load_constants(const StepCase& step) {
+    ConstantMap constants;
+    for (const auto& [fqn, tensor] : step.constants) constants[fqn] = data_.load(tensor);
+    if (step.user_managed) kept_.push_back(constants);
+    return constants;
+  }
+
+  void extract(const StepCase& step) {
+    const ConstantMap got = model(false).extract_constants(step.buffer);
+    for (const auto& [fqn, want] : step.constants) {
+      const auto it = got.find(fqn);
+      if (it == got.end()) throw Failure("constant " + fqn + ": not extracted");
+      // Strides are not part of what is extracted: PyTorch's own extraction gives the constant as it is stored.
+      TensorCase expected = want;
+      if (it->second.defined()) expected.stride.assign(it->second.strides().begin(), it->second.strides().end());
+      expect_agreement(compare_meta(it->second, expected), "constant " + fqn);
+      expect_agreement(compare_bits(it->second, want, data_.storage(want)), "constant " + fqn);
+    }
+  }
+
+  void run(const StepCase& step) {
+    std::vector<Tensor> inputs;
+    for (const TensorCase& input : step.inputs) {
+      if (input.same_as && *input.same_as >= inputs.size())
+        throw std::runtime_error("case.json: same_as is not an earlier input");
+      inputs.push_back(input.same_as ? view(input, inputs[*input.same_as].storage()) : data_.load(input));
+    }
+    std::vector<Tensor> outputs(step.fails ? model(step.checks).info().spec.outputs.size() : step.outputs.size());
+    if (step.seed) manual_seed(*step.seed);
+    model(step.checks).run(inputs, outputs);
+    if (step.fails) return;
+    for (size_t i = 0; i < outputs.size(); ++i) check_output(step, i, inputs, outputs);
+    check_inputs(step, inputs);
+  }
+
+  void check_output(const StepCase& step, size_t i, const std::vector<Tensor>& inputs,
+                    const std::vector<Tensor>& outputs) {
+    const std::string where = "output " + std::to_string(i);
+    const Tensor& got = outputs[i];
+    if (!step.outputs[i]) {
+      if (got.defined()) throw Failure(where + ": got " + describe(got) + ", expected None");
+      return;
+    }
+    const TensorCase& want = *step.outputs[i];
+    expect_agreement(compare_meta(got, want), where);
+    if (step.compare_values)
+      expect_agreement(compare_values(got, want, data_.storage(want), step.rtol, step.atol), where);
+    if (!want.alias) return;
+    const std::vector<Tensor>& others = want.alias->of_input ? inputs : outputs;
+    if (want.alias->index >= others.size()) throw std::runtime_error("case.json: alias of no tensor");
+    const Tensor& other = others[want.alias->index];
+    if (!other.defined() || got.storage()->data() != other.storage()->data())
+      throw Failure(where + ": does not share the storage of " + (want.alias->of_input ? "input " : "output ") +
+                    std::to_string(want.alias->index));
+  }
+
+  void check_inputs(const StepCase& step, const std::vector<Tensor>& inputs) {
+    std::vector<const Storage*> written;
+    for (const auto& [i, after] : step.mutated) {
+      const std::string where = "input " + std::to_string(i) + " after the run";
+      expect_agreement(compare_meta(inputs.at(i), after), where);
+      expect_agreement(compare_values(inputs[i], after, data_.storage(after), step.rtol, step.atol), where);
+      written.push_back(inputs[i].storage().get());
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Storage* storage = inputs[i].storage().get();
+      if (std::find(written.begin(), written.end(), storage) != written.end()) continue;
+      const TensorCase* owner = &step.inputs[i];
+      while (owner->same_as) owner = &step.inputs[*owner->same_as];
+      const std::span<const std::byte> before = data_.storage(*owner);
+      if (!before.empty() && std::memcmp(storage->data(), before.data(), before.size()) != 0)
+        throw Failure("input " + std::to_string(i) + " was changed by the run");
+    }
+  }
+
+  const Case& case_;
+  const DataFile data_;
+  std::vector<ConstantMap> kept_;  // user-managed: outlive the models
+  std::shared_ptr<const Package> package_;
+  std::shared_ptr<Model> checked_, unchecked_;
+};
+
+Outcome failed(const std::string& reason) { return {Outcome::Status::kFailed, reason, 0}; }
+
+Outcome do_steps(const Case& c) {
+  std::string where = "load";
+  try {
+    CaseRun run(c);
+    run.load();
+    where = "constants";
+    run.check_constants();
+    for (size_t i = 0; i < c.steps.size(); ++i) {
+      where = "step " + std::to_string(i) + " (" + c.steps[i].what_name + ")";
+      run.do_step(c.steps[i]);
+    }
+    return {};
+  } catch (const Failure& failure) {
+    return failed(where + ": " + failure.what());
+  } catch (const Error& error) {
+    return failed(where + ": " + wire_name(error.code()) + ": " + error.what());
+  } catch (const std::exception& error) {
+    return failed(where + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+std::string reason_to_skip(const Case& c) {
+  if (c.device == "cuda") return reason_against_cuda(c.sm);
+  if (const auto isa = c.metadata.find("AOTI_CPU_ISA"); isa != c.metadata.end()) return reason_against_isa(isa->second);
+  return "";
+}
+
+Outcome run_case(const Case& c) {
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome = do_steps(c);
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+}  // namespace sconce::conformance
