@@ -11,7 +11,8 @@ void convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands
   if (output.numel() == 0) return;
   const DType dtype = operands.input.dtype;
   const bool small_float = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  if (small_float && output.stride(1) == 1) return convolve_channels(shape, operands, output);
+  if (small_float && (output.stride(1) == 1 || operands.weight.blocked))
+    return convolve_channels(shape, operands, output);
   convolve_planes(shape, operands, output);
 }
 

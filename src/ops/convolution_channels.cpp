@@ -16,9 +16,11 @@ constexpr int64_t kBandPixels = 1024;
 constexpr int64_t kPanelBytes = 32 << 10;  // of the weights that a pass over the pixels uses: first-level cache
 constexpr double kWorkPerThread = 1e5;     // multiplications that are worth a thread
 
-// A box of outputs: images, slices, rows; each whole where the one before has more than one.
+// A box of outputs: images, slices, rows, columns; each whole where the one before has more than one.
+using Box = std::array<int64_t, 4>;
 struct Band {
-  std::array<int64_t, 3> first, count;
+  Box first, count;
+  int64_t pixels() const noexcept { return count[0] * count[1] * count[2] * count[3]; }
 };
 
 // Steps of the sum that share a pass over the pixels.
@@ -42,9 +44,6 @@ class Job {
   void choose_bands();
   int64_t count(size_t d) const { return piece_[d].count; }
   const float* input_of(const Band& band, int64_t group) const;
-  int64_t band_pixels(const Band& band) const {
-    return band.count[0] * band.count[1] * band.count[2] * piece_[2].count;
-  }
   Band band(int64_t index) const;
   template <class F>
   void each_row(const Band& band, F f) const;
@@ -63,7 +62,8 @@ class Job {
   WeightOrder order_;
   int64_t groups_ = 1, in_channels_ = 0, out_channels_ = 0;  // of a group; depthwise: one group of them all
   const ChannelTiles* tiles_ = nullptr;
-  const float* weight_ = nullptr;
+  const std::byte* weight_ = nullptr;
+  DType weight_dtype_ = DType::kFloat32;
   const float* bias_ = nullptr;  // [groups][all_vectors * width]
   bool direct_in_ = false, direct_out_ = false;
   bool accumulate_ = false, relu_ = false, finish_ = false;
@@ -73,8 +73,8 @@ class Job {
   std::vector<ChannelRun> runs_;
   std::vector<Pass> passes_;  // by vectors of a block: the first `passes_of_` entries each
   std::array<std::pair<size_t, size_t>, 5> passes_of_{};
-  std::array<int64_t, 3> band_count_{}, bands_{};  // size and number along images, slices, rows
-  int64_t splits_ = 1;                             // of a band's blocks among tasks
+  Box band_count_{}, bands_{};  // size and number along images, slices, rows, columns
+  int64_t splits_ = 1;          // of a band's blocks among tasks
 };
 
 void Job::plan() {
@@ -156,24 +156,23 @@ void Job::plan() {
 }
 
 void Job::choose_bands() {
-  const std::array<int64_t, 3> whole = {shape_.batch, count(0), count(1)};
-  const auto rows_for = [&](size_t d, int64_t outputs) {
+  const Box whole = {shape_.batch, count(0), count(1), count(2)};
+  const auto inputs = [&](size_t d, int64_t outputs) {
     return piece_[d].taps.empty() ? outputs : piece_[d].end(0, outputs) - piece_[d].begin(0);
   };
-  const int64_t row_bytes = rows_for(2, count(2)) * in_channels_ * static_cast<int64_t>(sizeof(float));
+  const int64_t pixel_bytes = in_channels_ * static_cast<int64_t>(sizeof(float));
   const int64_t tasks = kernel_threads() == 1 || shape_.work() < 2 * kWorkPerThread ? 1 : kernel_threads();
-  const auto fits = [&](const std::array<int64_t, 3>& c) {
-    const int64_t bytes = direct_in_ ? 0 : c[0] * rows_for(0, c[1]) * rows_for(1, c[2]) * row_bytes;
-    return bytes <= kBandBytes && c[0] * c[1] * c[2] * count(2) <= kBandPixels;
+  const auto fits = [&](const Box& c) {
+    const int64_t bytes = direct_in_ ? 0 : c[0] * inputs(0, c[1]) * inputs(1, c[2]) * inputs(2, c[3]) * pixel_bytes;
+    return bytes <= kBandBytes && c[0] * c[1] * c[2] * c[3] <= kBandPixels;
   };
-  // All rows of a slice, all slices of an image, several images, as far as they fit and enough bands are left.
-  band_count_ = {1, 1, 1};
-  int64_t rows = whole[0] * whole[1] * whole[2];
-  const int64_t most_rows = std::max<int64_t>(1, rows / tasks);
-  for (size_t d = 3; d-- > 0;) {
-    auto wider = band_count_;
-    const int64_t inner = band_count_[1] * band_count_[2];
-    int64_t low = 1, high = std::min(whole[d], std::max<int64_t>(1, most_rows / (d == 2 ? 1 : inner)));
+  // Whole rows, whole slices, whole images, several images, as far as they fit and enough bands are left.
+  band_count_ = {1, 1, 1, 1};
+  const int64_t most_pixels = std::max<int64_t>(1, whole[0] * whole[1] * whole[2] * whole[3] / tasks);
+  int64_t inner = 1;
+  for (size_t d = 4; d-- > 0;) {
+    Box wider = band_count_;
+    int64_t low = 1, high = std::min(whole[d], std::max<int64_t>(1, most_pixels / inner));
     while (low < high) {
       const int64_t middle = (low + high + 1) / 2;
       wider[d] = middle;
@@ -182,25 +181,25 @@ void Job::choose_bands() {
       else
         high = middle - 1;
     }
-    // Bands of even size.
     const int64_t bands = (whole[d] + low - 1) / low;
-    band_count_[d] = (whole[d] + bands - 1) / bands;
+    band_count_[d] = (whole[d] + bands - 1) / bands;  // of even size
+    inner *= band_count_[d];
     if (band_count_[d] < whole[d]) break;
   }
-  for (size_t d = 0; d < 3; ++d) bands_[d] = (whole[d] + band_count_[d] - 1) / band_count_[d];
-  box_ = {rows_for(0, band_count_[1]), rows_for(1, band_count_[2]), rows_for(2, count(2))};
-  const int64_t all = bands_[0] * bands_[1] * bands_[2] * groups_;
+  for (size_t d = 0; d < 4; ++d) bands_[d] = (whole[d] + band_count_[d] - 1) / band_count_[d];
+  box_ = {inputs(0, band_count_[1]), inputs(1, band_count_[2]), inputs(2, band_count_[3])};
+  const int64_t all = bands_[0] * bands_[1] * bands_[2] * bands_[3] * groups_;
   const ChannelBlocks blocks(*tiles_, out_channels_);
   if (all < 2 * tasks && tasks > 1) splits_ = std::min(blocks.count, (2 * tasks + all - 1) / all);
 }
 
 Band Job::band(int64_t index) const {
-  const std::array<int64_t, 3> whole = {shape_.batch, count(0), count(1)};
-  const std::array<int64_t, 3> at = {index / (bands_[1] * bands_[2]), index / bands_[2] % bands_[1], index % bands_[2]};
+  const Box whole = {shape_.batch, count(0), count(1), count(2)};
   Band b{};
-  for (size_t d = 0; d < 3; ++d) {
-    b.first[d] = at[d] * band_count_[d];
+  for (size_t d = 4; d-- > 0;) {
+    b.first[d] = index % bands_[d] * band_count_[d];
     b.count[d] = std::min(band_count_[d], whole[d] - b.first[d]);
+    index /= bands_[d];
   }
   return b;
 }
@@ -220,21 +219,22 @@ void Job::place_pixels(const Band& band, int64_t group, int64_t* input_at, int64
     int64_t from;
     if (direct_in_)
       from = (band.first[0] + n) * in_.batch + (band.first[1] + d) * piece_[0].in_step * in_.pixel[0] +
-             (band.first[2] + h) * piece_[1].in_step * in_.pixel[1] + group * in_channels_ * in_.channel;
+             (band.first[2] + h) * piece_[1].in_step * in_.pixel[1] + band.first[3] * piece_[2].in_step * in_.pixel[2] +
+             group * in_channels_ * in_.channel;
     else
       from = n * image_pitch_ + d * piece_[0].in_step * pitch_[0] + h * piece_[1].in_step * pitch_[1];
     int64_t to = 0, to_step = pitch;
     if (direct_out_) {
       const PieceAxis &od = piece_[0], &oh = piece_[1], &ow = piece_[2];
       to = (band.first[0] + n) * out_.batch + (od.first + (band.first[1] + d) * od.step) * out_.pixel[0] +
-           (oh.first + (band.first[2] + h) * oh.step) * out_.pixel[1] + ow.first * out_.pixel[2] +
-           group * out_channels_ * out_.channel;
+           (oh.first + (band.first[2] + h) * oh.step) * out_.pixel[1] +
+           (ow.first + band.first[3] * ow.step) * out_.pixel[2] + group * out_channels_ * out_.channel;
       to_step = ow.step * out_.pixel[2];
     } else {
       to = pixel * pitch;
     }
     const int64_t from_step = piece_[2].in_step * pitch_[2];
-    for (int64_t w = 0; w < count(2); ++w, ++pixel) {
+    for (int64_t w = 0; w < band.count[3]; ++w, ++pixel) {
       input_at[pixel] = from + w * from_step;
       output_at[pixel] = to + w * to_step;
     }
@@ -277,7 +277,7 @@ void Job::copy_input(const Band& band, int64_t group, float* to) const noexcept 
         }
         const int64_t at =
             (band.first[0] + n) * in_.batch + group * in_channels_ * in_.channel + d * in_.pixel[0] + h * in_.pixel[1];
-        copy_row(static_cast<const std::byte*>(in_.data) + at * itemsize, piece_[2].begin(0), to);
+        copy_row(static_cast<const std::byte*>(in_.data) + at * itemsize, piece_[2].begin(band.first[3]), to);
       }
 }
 
@@ -297,8 +297,8 @@ void Job::finish(const Band& band, int64_t group, int64_t lane, int64_t lanes, f
   each_row(band, [&](int64_t n, int64_t d, int64_t h) {
     const auto offset = [&](const ActivationView& v) {
       return (band.first[0] + n) * v.batch + (od.first + (band.first[1] + d) * od.step) * v.pixel[0] +
-             (oh.first + (band.first[2] + h) * oh.step) * v.pixel[1] + ow.first * v.pixel[2] +
-             (group * out_channels_ + lane) * v.channel;
+             (oh.first + (band.first[2] + h) * oh.step) * v.pixel[1] +
+             (ow.first + band.first[3] * ow.step) * v.pixel[2] + (group * out_channels_ + lane) * v.channel;
     };
     const int64_t out_step = ow.step * out_.pixel[2], other_step = ow.step * other.pixel[2];
     std::byte* to = static_cast<std::byte*>(output_) + offset(out_) * out_itemsize;
@@ -306,12 +306,12 @@ void Job::finish(const Band& band, int64_t group, int64_t lane, int64_t lanes, f
         combine ? static_cast<const std::byte*>(other.data) + offset(other) * other_itemsize : nullptr;
     float* row = direct_out_ ? reinterpret_cast<float*>(to) : values + pixel * out_channels_ + lane;
     const int64_t row_step = direct_out_ ? out_step : out_channels_;
-    pixel += count(2);
+    pixel += band.count[3];
     // A whole row at once where its pixels follow each other everywhere.
     const bool joined = row_step == lanes && (direct_out_ || (out_.channel == 1 && out_step == lanes)) &&
                         (!combine || (other.channel == 1 && other_step == lanes));
-    const int64_t length = joined ? lanes * count(2) : lanes;
-    for (int64_t w = 0; w < (joined ? 1 : count(2)); ++w) {
+    const int64_t length = joined ? lanes * band.count[3] : lanes;
+    for (int64_t w = 0; w < (joined ? 1 : band.count[3]); ++w) {
       for (int64_t i = 0; i < length; i += kMost) {
         const int64_t some = std::min(kMost, length - i);
         float* at = row + w * row_step + i;
@@ -325,15 +325,16 @@ void Job::finish(const Band& band, int64_t group, int64_t lane, int64_t lanes, f
       }
     }
     if (!direct_out_ && !joined && out_.channel != 1 && out_step == 1 && out_.dtype == DType::kFloat32)
-      tiles_->transpose(row, row_step, count(2), lanes, nullptr, false, reinterpret_cast<float*>(to), out_.channel);
+      tiles_->transpose(row, row_step, band.count[3], lanes, nullptr, false, reinterpret_cast<float*>(to),
+                        out_.channel);
   });
 }
 
 void Job::work(int64_t task, float* scratch) const noexcept {
   const int64_t split = task % splits_, group = task / splits_ % groups_;
   const Band at = band(task / splits_ / groups_);
-  const int64_t pixels = band_pixels(at);
-  const int64_t most = band_count_[0] * band_count_[1] * band_count_[2] * count(2);
+  const int64_t pixels = at.pixels();
+  const int64_t most = band_count_[0] * band_count_[1] * band_count_[2] * band_count_[3];
   auto* input_at = reinterpret_cast<int64_t*>(scratch);
   int64_t* output_at = input_at + most;
   scratch += 4 * most;
@@ -353,14 +354,16 @@ void Job::work(int64_t task, float* scratch) const noexcept {
   for (int64_t b = first; b < last; ++b) {
     const int vectors = blocks.vectors(b);
     const int64_t lane = blocks.first_vector(b) * tiles_->width;
-    const float* weight = weight_ + group * blocks.all_vectors * tiles_->width * rows + lane * rows;
+    const auto itemsize = static_cast<int64_t>(dtype_bytes(weight_dtype_));
+    const std::byte* weight = weight_ + (group * blocks.all_vectors * tiles_->width * rows + lane * rows) * itemsize;
     const auto [pass_begin, pass_end] = passes_of_[static_cast<size_t>(vectors)];
     for (size_t i = pass_begin; i < pass_end; ++i) {
       const Pass& pass = passes_[i];
       tile.input = input + (order_.depthwise ? lane : 0);
       tile.runs = runs_.data() + pass.first_run;
       tile.run_count = pass.runs;
-      tile.weight = weight + pass.first_row * vectors * tiles_->width;
+      tile.weight = weight + pass.first_row * vectors * tiles_->width * itemsize;
+      tile.weight_dtype = weight_dtype_;
       tile.bias = bias_ && i == pass_begin ? bias_ + group * blocks.all_vectors * tiles_->width + lane : nullptr;
       tile.output = values + lane;
       tile.lanes = std::min<int64_t>(vectors * tiles_->width, out_channels_ - lane);
@@ -388,7 +391,8 @@ void Job::work(int64_t task, float* scratch) const noexcept {
 void Job::run() {
   plan();
   const OrderedWeight weight(shape_, operands_.weight, order_, operands_.constant);
-  weight_ = weight.data();
+  weight_ = static_cast<const std::byte*>(weight.data());
+  weight_dtype_ = weight.dtype();
   const ChannelBlocks blocks(*tiles_, out_channels_);
   const int64_t lanes = blocks.all_vectors * tiles_->width;
   Tensor bias;
@@ -407,8 +411,8 @@ void Job::run() {
     bias_ = bias.data_as<float>();
   }
 
-  const int64_t pixels = band_count_[0] * band_count_[1] * band_count_[2] * count(2);
-  const int64_t tasks = bands_[0] * bands_[1] * bands_[2] * groups_ * splits_;
+  const int64_t pixels = band_count_[0] * band_count_[1] * band_count_[2] * band_count_[3];
+  const int64_t tasks = bands_[0] * bands_[1] * bands_[2] * bands_[3] * groups_ * splits_;
   const bool alone = kernel_threads() == 1 || shape_.work() < 2 * kWorkPerThread;
   const int64_t threads = alone ? 1 : std::min<int64_t>(kernel_threads(), tasks);
   int64_t elems =

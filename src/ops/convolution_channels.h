@@ -24,8 +24,9 @@ struct ChannelTile {
   const int64_t* input_at;  // offset of each pixel
   const ChannelRun* runs;
   int64_t run_count;
-  const float* weight;  // [sum of lengths][vectors * width]
-  const float* bias;    // [vectors * width], or null
+  const void* weight;  // [sum of lengths][vectors * width] of weight_dtype
+  DType weight_dtype;  // float32; dense: float16 and bfloat16 too
+  const float* bias;   // [vectors * width], or null
   float* output;
   const int64_t* output_at;
   int64_t lanes;    // output channels that exist, at most vectors * width

@@ -63,7 +63,7 @@ inline void store_sums(const ChannelTile& t, ChannelSums<P, N>& sum) {
   }
 }
 
-template <int P, int N>
+template <class S, int P, int N>
 void dense_tile(const ChannelTile& t) {
   using V = VectorF32;
   const float* x[P];
@@ -71,7 +71,7 @@ void dense_tile(const ChannelTile& t) {
   for (int p = 0; p < P; ++p) x[p] = t.input + t.input_at[p];
   ChannelSums<P, N> sum;
   start_sums<P, N>(t, sum);
-  const float* w = t.weight;
+  const S* w = static_cast<const S*>(t.weight);
   for (int64_t r = 0; r < t.run_count; ++r) {
     const int64_t end = t.runs[r].offset + t.runs[r].length;
     for (int64_t i = t.runs[r].offset; i < end; ++i, w += N * V::W) {
@@ -95,7 +95,7 @@ inline void depthwise_steps(const ChannelTile& t, ChannelSums<P, N>& sum) {
   const float* x[P];
 #pragma GCC unroll 16
   for (int p = 0; p < P; ++p) x[p] = t.input + t.input_at[p];
-  const float* w = t.weight;
+  const float* w = static_cast<const float*>(t.weight);
   const int64_t last = t.lanes - (N - 1) * V::W;
   for (int64_t r = 0; r < t.run_count; ++r, w += N * V::W) {
     const int64_t at = t.runs[r].offset;
@@ -124,34 +124,41 @@ void depthwise_tile(const ChannelTile& t) {
 
 using ChannelTileOf = void (*)(const ChannelTile&);
 
-template <int N, size_t... P>
+template <class S, int N, size_t... P>
 constexpr auto dense_tiles(std::index_sequence<P...>) {
-  return std::array<ChannelTileOf, sizeof...(P)>{&dense_tile<static_cast<int>(P) + 1, N>...};
+  return std::array<ChannelTileOf, sizeof...(P)>{&dense_tile<S, static_cast<int>(P) + 1, N>...};
 }
 template <int N, size_t... P>
 constexpr auto depthwise_tiles(std::index_sequence<P...>) {
   return std::array<ChannelTileOf, sizeof...(P)>{&depthwise_tile<static_cast<int>(P) + 1, N>...};
 }
 
-template <int N>
-constexpr auto kDenseTiles = dense_tiles<N>(std::make_index_sequence<kChannelPixels[N]>());
+template <class S, int N>
+constexpr auto kDenseTiles = dense_tiles<S, N>(std::make_index_sequence<kChannelPixels[N]>());
 template <int N>
 constexpr auto kDepthwiseTiles = depthwise_tiles<N>(std::make_index_sequence<kChannelPixels[N]>());
 
-void dense_entry(int vectors, int64_t pixels, const ChannelTile& tile) noexcept {
-  const auto p = static_cast<size_t>(pixels - 1);
+template <class S>
+void dense_of(int vectors, size_t p, const ChannelTile& tile) {
   switch (vectors) {
     case 1:
-      return kDenseTiles<1>[p](tile);
+      return kDenseTiles<S, 1>[p](tile);
     case 2:
-      return kDenseTiles<2>[p](tile);
+      return kDenseTiles<S, 2>[p](tile);
     case 3:
-      return kDenseTiles<3>[p](tile);
+      return kDenseTiles<S, 3>[p](tile);
 #if defined(SCONCE_GEMM_AVX512)
     default:
-      return kDenseTiles<4>[p](tile);
+      return kDenseTiles<S, 4>[p](tile);
 #endif
   }
+}
+
+void dense_entry(int vectors, int64_t pixels, const ChannelTile& tile) noexcept {
+  const auto p = static_cast<size_t>(pixels - 1);
+  if (tile.weight_dtype == DType::kFloat32) return dense_of<float>(vectors, p, tile);
+  if (tile.weight_dtype == DType::kBFloat16) return dense_of<BFloat16>(vectors, p, tile);
+  return dense_of<Half>(vectors, p, tile);
 }
 
 void depthwise_entry(int vectors, int64_t pixels, const ChannelTile& tile) noexcept {

@@ -1,6 +1,7 @@
 #include "src/ops/convolution_operands.h"
 
 #include "sconce/check.h"
+#include "src/ops/mkldnn_weight.h"
 
 namespace sconce {
 
@@ -52,16 +53,33 @@ ActivationView fusion_view(std::string_view name, const ConvolutionShape& shape,
   return view;
 }
 
+WeightView blocked_view(const ConvolutionShape& shape, const BlockedWeight& blocked, const void* data) {
+  const Dims3& kernel = shape.kernel;
+  const int64_t taps = shape.taps(), in = shape.in_group();
+  return {&blocked,
+          data,
+          blocked.dtype,
+          shape.out_group() * in * taps,
+          in * taps,
+          taps,
+          {kernel[1] * kernel[2], kernel[2], 1}};
+}
+
 WeightView float_weight(const ConvolutionShape& shape, const WeightView& weight, Tensor& keep) {
-  if (weight.dtype == DType::kFloat32) return weight;
+  if (weight.dtype == DType::kFloat32 && !weight.blocked) return weight;
   const Dims3& kernel = shape.kernel;
   const int64_t taps = shape.taps(), in = shape.in_group(), out = shape.out_group();
   const int64_t elems = shape.groups * out * in * taps;
   keep = Tensor::empty({&elems, 1}, DType::kFloat32);
   auto* to = keep.data_as<float>();
   WeightView view = weight;
+  view.blocked = nullptr;
   view.data = to;
   view.dtype = DType::kFloat32;
+  if (weight.blocked) {
+    weight.blocked->to_floats(weight.data, to);
+    return view;
+  }
   const int64_t last = (shape.groups - 1) * weight.group + (out - 1) * weight.out + (in - 1) * weight.in +
                        (kernel[0] - 1) * weight.kernel[0] + (kernel[1] - 1) * weight.kernel[1] +
                        (kernel[2] - 1) * weight.kernel[2];
@@ -70,7 +88,10 @@ WeightView float_weight(const ConvolutionShape& shape, const WeightView& weight,
     return view;
   }
   const auto itemsize = static_cast<int64_t>(dtype_bytes(weight.dtype));
-  view = {to, DType::kFloat32, out * in * taps, in * taps, taps, {kernel[1] * kernel[2], kernel[2], 1}};
+  view.group = out * in * taps;
+  view.out = in * taps;
+  view.in = taps;
+  view.kernel = {kernel[1] * kernel[2], kernel[2], 1};
   for (int64_t g = 0; g < shape.groups; ++g)
     for (int64_t o = 0; o < out; ++o)
       for (int64_t i = 0; i < in; ++i)

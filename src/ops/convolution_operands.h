@@ -9,6 +9,8 @@
 
 namespace sconce {
 
+struct BlockedWeight;  // src/ops/mkldnn_weight.h
+
 // Strides in elements. Dimensions that a convolution lacks have size 1 and any stride.
 struct ActivationView {
   const void* data = nullptr;
@@ -18,6 +20,7 @@ struct ActivationView {
 };
 
 struct WeightView {
+  const BlockedWeight* blocked = nullptr;  // data is packed so; the strides are those of its row-major form
   const void* data = nullptr;
   DType dtype = DType::kFloat32;
   int64_t group = 0, out = 0, in = 0;
@@ -36,6 +39,8 @@ struct ConvolutionOperands {
 ActivationView activation_view(const Tensor& tensor);
 // Plain weights: [O, C/groups, ...], transposed [C, O/groups, ...].
 WeightView weight_view(const ConvolutionShape& shape, const Tensor& weight);
+// Packed ones; their dimensions are the shape's.
+WeightView blocked_view(const ConvolutionShape& shape, const BlockedWeight& blocked, const void* data);
 // A tensor that broadcasts to the output. kInvalidArgument "NAME: ..." where it does not.
 ActivationView fusion_view(std::string_view name, const ConvolutionShape& shape, const Tensor& other);
 

@@ -25,7 +25,7 @@ uint64_t mix(uint64_t hash, int64_t value) {
 
 struct Kept {
   Recipe recipe;
-  std::unique_ptr<float, decltype(&std::free)> data{nullptr, &std::free};
+  std::unique_ptr<void, decltype(&std::free)> data{nullptr, &std::free};
 };
 constexpr char kKind = 0;
 
@@ -114,6 +114,7 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
     data_ = own_.data_as<float>();
     return;
   }
+  if (!order.depthwise) dtype_ = weight.dtype;
   const auto offset = static_cast<const std::byte*>(weight.data) - static_cast<const std::byte*>(constant->data());
   Recipe recipe{offset,
                 static_cast<int64_t>(weight.dtype),
@@ -128,7 +129,7 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
                 order.in,
                 static_cast<int64_t>(order.taps.size()),
                 order.tiles->width,
-                order.depthwise + 2 * shape.kernel[2],
+                (order.depthwise ? 1 : 0) + (weight.blocked ? 2 : 0) + 4 * shape.kernel[2],
                 kHashStart};
   for (const int64_t t : order.taps) recipe.tap_list = mix(recipe.tap_list, t);
   uint64_t hash = kHashStart;
@@ -141,10 +142,16 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
   const auto* kept = static_cast<const Kept*>(constant->derived(key, [&] {
     auto made = std::make_shared<Kept>();
     made->recipe = recipe;
-    const size_t bytes = (static_cast<size_t>(elems) * sizeof(float) + 63) / 64 * 64;
-    made->data.reset(static_cast<float*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64))));
+    const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(dtype_) + 63) / 64 * 64;
+    made->data.reset(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
     SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
-    order_weight(shape, weight, order, made->data.get());
+    if (dtype_ == DType::kFloat32) {
+      order_weight(shape, weight, order, static_cast<float*>(made->data.get()));
+    } else {
+      const Tensor floats = Tensor::empty({&elems, 1}, DType::kFloat32);
+      order_weight(shape, weight, order, floats.data_as<float>());
+      scatter_floats(floats.data_as<float>(), dtype_, made->data.get(), 1, elems);
+    }
     return made;
   }));
   SCONCE_CHECK(kept->recipe == recipe, kInternal, "two weight orders of one constant have the same hash");

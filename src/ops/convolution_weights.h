@@ -1,5 +1,5 @@
 // Weights in the order in which convolve_channels() reads them. Of a constant they are made once and kept with its
-// storage.
+// storage, in its own dtype (depthwise: float32); else they are float32.
 #pragma once
 
 #include <vector>
@@ -36,10 +36,12 @@ class OrderedWeight {
  public:
   // `constant`: the storage of weight.data if its bytes never change, else null.
   OrderedWeight(const ConvolutionShape& shape, const WeightView& weight, const WeightOrder& order, Storage* constant);
-  const float* data() const noexcept { return data_; }
+  const void* data() const noexcept { return data_; }
+  DType dtype() const noexcept { return dtype_; }
 
  private:
-  const float* data_ = nullptr;
+  const void* data_ = nullptr;
+  DType dtype_ = DType::kFloat32;
   Tensor own_;
 };
 

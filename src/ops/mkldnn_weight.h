@@ -1,0 +1,33 @@
+// Weights that PyTorch packed with oneDNN when it compiled a package: blocks of channels, described by a copy of
+// oneDNN 3's own memory descriptor. Decoded here, since that structure is no interface of any oneDNN.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+struct BlockedWeight {
+  DType dtype = DType::kFloat32;  // float32, float16 or bfloat16
+  std::vector<int64_t> dims;      // [groups,] out, in, kernel; linear: out, in; RNN: layers, directions, in, gates, out
+  int64_t groups = 1;             // dims has a first dimension of groups where there are several
+  int64_t first = 0;              // element index of the first element
+  // Where index i of dimension d lies: the sum of at[d][i] over the dimensions, from `first`.
+  std::vector<std::vector<int64_t>> at;
+
+  int64_t numel() const noexcept;
+  // Row-major float32.
+  void to_floats(const void* data, float* out) const noexcept;
+};
+
+// Descriptor and group count as PyTorch 2.6 to 2.15 writes them (668 or 772 bytes). kCorruptPackage where they make no
+// sense or describe elements beyond `storage_bytes`; kUnsupported for layouts that are not blocks or carry extra data.
+BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t storage_bytes);
+
+// Of a tensor of layout kMkldnn. Kept with the storage where its bytes never change, else in `own`.
+const BlockedWeight& blocked_weight(const Tensor& tensor, BlockedWeight& own);
+
+}  // namespace sconce
