@@ -62,8 +62,8 @@ StepCase read_step(const Json& json) {
   step.buffer = json.value("buffer", "active") == "active" ? Buffer::kActive : Buffer::kInactive;
   step.full = json.value("full", false);
   step.user_managed = json.value("user_managed", false);
-  for (const auto& [fqn, tensor] : json.value("constants", Json::object()).items())
-    step.constants.emplace(fqn, read_tensor(tensor));
+  const Json constants = json.value("constants", Json::object());
+  for (const auto& [fqn, tensor] : constants.items()) step.constants.emplace(fqn, read_tensor(tensor));
   return step;
 }
 
