@@ -20,12 +20,6 @@ std::string metadata_document(const ModelInterface& model, std::span<const int64
 // GET /v2/models/M/config. replicas: per device kind, "cpu" or "cuda".
 std::string config_document(const ModelInterface& model, int64_t replicas, std::string_view device);
 
-struct ModelStatistics {
-  std::string name;
-  int64_t version = 1;
-  Totals totals;
-  uint64_t constant_bytes = 0;
-};
 std::string statistics_document(std::span<const ModelStatistics> models);
 
 struct IndexEntry {

@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"check", "Check that a package is sound and would run here", sconce::commands::add_check},
     {"run", "Run a model once on files or random inputs", sconce::commands::add_run},
     {"bench", "Measure load time, latency, throughput and memory", sconce::commands::add_bench},
+    {"serve", "Serve packages over HTTP", sconce::commands::add_serve},
     {"ops", "List the operators that this build implements", sconce::commands::add_ops},
 };
 

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "sconce/error.h"
@@ -42,6 +42,12 @@ struct Totals {
   void add(const Totals& other) noexcept;
 };
 
+struct ModelStatistics {
+  std::string name;
+  int64_t version = 1;
+  Totals totals;
+  uint64_t constant_bytes = 0;
+};
 class Statistics {
  public:
   explicit Statistics(size_t threads) : counters_(threads) {}

@@ -15,5 +15,6 @@ Action add_inspect(CLI::App& app);
 Action add_ops(CLI::App& app);
 Action add_pack(CLI::App& app);
 Action add_run(CLI::App& app);
+Action add_serve(CLI::App& app);
 
 }  // namespace sconce::commands

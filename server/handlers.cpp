@@ -1,0 +1,123 @@
+#include "server/handlers.h"
+
+#include "sconce/check.h"
+#include "server/documents.h"
+#include "server/json_cursor.h"
+#include "server/page.h"
+
+namespace sconce {
+namespace {
+
+void live(Response& response) { response.set_text("{\"live\":true}"); }
+
+void ready(const Service& service, const Catalog& catalog, Response& response) {
+  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && catalog.all_ready();
+  response.status = is_ready ? 200 : 503;
+  response.set_text(is_ready ? "{\"ready\":true}" : "{\"ready\":false}");
+}
+
+void model_ready(const Service& service, const Catalog& catalog, const RouteMatch& route, Response& response) {
+  const Catalog::Version& version = catalog.find(route.model, route.version);
+  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && version.state == Catalog::State::kReady;
+  response.status = is_ready ? 200 : 503;
+  response.set_text("{\"name\":\"");
+  response.set_text(route.model);  // a name that was found: letters, digits, '_', '-', '.'
+  response.set_text(is_ready ? "\",\"ready\":true}" : "\",\"ready\":false}");
+}
+
+void metadata(const Catalog& catalog, const RouteMatch& route, Response& response) {
+  const std::shared_ptr<ServedModel>& model = catalog.ready(route.model, route.version);
+  std::vector<int64_t> versions;
+  if (!route.version.empty()) {
+    versions.push_back(model->interface().version);
+  } else {
+    for (const Catalog::Version& v : catalog.entry(route.model).versions) {
+      if (v.state == Catalog::State::kReady) versions.push_back(v.version);
+    }
+  }
+  response.set_text(metadata_document(model->interface(), versions));
+}
+
+void statistics(const Catalog& catalog, const RouteMatch& route, Response& response) {
+  std::vector<ModelStatistics> models;
+  for (const Catalog::Entry& entry : catalog.entries()) {
+    if (!route.model.empty() && entry.name != route.model) continue;
+    for (const Catalog::Version& v : entry.versions) {
+      if (v.state != Catalog::State::kReady) continue;
+      if (route.version.empty() || std::to_string(v.version) == route.version)
+        models.push_back(v.model->statistics_now());
+    }
+  }
+  // Says why, where a model was named that is not there or not ready.
+  if (models.empty() && !route.model.empty()) catalog.ready(route.model, route.version);
+  response.set_text(statistics_document(models));
+}
+
+void index(const Catalog& catalog, std::string_view body, Response& response) {
+  bool ready_only = false;
+  if (!body.empty()) {
+    JsonCursor json(body);
+    json.object("the request", [&](std::string_view key) {
+      if (key == "ready") {
+        ready_only = json.boolean("'ready'");
+      } else {
+        json.skip();
+      }
+    });
+    json.finish();
+  }
+  std::vector<IndexEntry> entries;
+  for (const Catalog::Entry& entry : catalog.entries()) {
+    for (const Catalog::Version& v : entry.versions) {
+      if (ready_only && v.state != Catalog::State::kReady) continue;
+      const char* state = v.state == Catalog::State::kReady     ? "READY"
+                          : v.state == Catalog::State::kLoading ? "LOADING"
+                                                                : "UNAVAILABLE";
+      entries.push_back({entry.name, v.version, state, v.reason});
+    }
+  }
+  response.set_text(index_document(entries));
+}
+
+}  // namespace
+
+void handle(const Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body,
+            bool accepts_html, Response& response) {
+  switch (route.action) {
+    case Action::kPage:
+      response.type = accepts_html ? content_type::kHtml : content_type::kText;
+      return response.set_text(page_text(catalog, service.public_address, accepts_html));
+    case Action::kLive:
+      return live(response);
+    case Action::kReady:
+      return ready(service, catalog, response);
+    case Action::kServerMetadata:
+      return response.set_text(server_document());
+    case Action::kModelReady:
+      return model_ready(service, catalog, route, response);
+    case Action::kModelMetadata:
+      return metadata(catalog, route, response);
+    case Action::kModelConfig:
+      return response.set_text(catalog.ready(route.model, route.version)->config_json());
+    case Action::kModelStatistics:
+    case Action::kStatistics:
+      return statistics(catalog, route, response);
+    case Action::kRepositoryIndex:
+      return index(catalog, body, response);
+    case Action::kMetricsText:
+      response.type = "text/plain; version=0.0.4; charset=utf-8";
+      return response.set_text(metrics_text(catalog, service.counters, service.start_time));
+    case Action::kInfer:
+    case Action::kCall:
+      break;
+  }
+  SCONCE_FAIL(kInternal, "route has no handler");
+}
+
+void answer_error(int status, std::string_view message, Response& response) {
+  response.reset();
+  response.status = status;
+  response.set_text(error_document(message));
+}
+
+}  // namespace sconce

@@ -1,0 +1,113 @@
+#include "server/inference.h"
+
+#include <charconv>
+#include <utility>
+
+#include "server/call_codec.h"
+
+namespace sconce {
+
+void Inference::decode(std::shared_ptr<ServedModel> model, Form form, bool base64, const BodyBuffer& body,
+                       std::optional<uint64_t> json_length, Clock::time_point start) {
+  model_ = std::move(model);
+  form_ = form;
+  base64_ = base64;
+  start_ = start;
+  const ModelInterface& interface = model_->interface();
+  if (form_ == Form::kInfer) {
+    decode_infer(interface, body, json_length, scratch_, request_);
+  } else {
+    decode_call(interface, body, scratch_, request_.inputs);
+    if (interface.max_batch_size > 0 && request_.inputs[0].dim() > 0) request_.rows = request_.inputs[0].size(0);
+  }
+  results_.resize(interface.outputs.size());
+  decoded_ = Clock::now();
+}
+
+bool Inference::run() {
+  const ServedModel::Place place = model_->admit();
+  placed_ = true;
+  error = nullptr;
+  if (place == ServedModel::Place::kHere) {
+    info = model_->model().run(request_.inputs, results_);
+    run_done_ = Clock::now();
+    leave();
+    return true;
+  }
+  // What cannot run need not wait for its turn.
+  model_->model().check_inputs(request_.inputs);
+  inputs = request_.inputs;
+  outputs = results_;
+  model_->model().submit(*this);
+  return false;
+}
+
+void Inference::finished() noexcept {
+  run_done_ = Clock::now();
+  if (model_->interface().mutates_constants && error == nullptr) {
+    // An output may be a buffer that the next run writes.
+    for (Tensor& output : results_) {
+      if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
+      Tensor copy = Tensor::empty(output.sizes(), output.dtype());
+      copy_to_contiguous(output, static_cast<std::byte*>(copy.data()));
+      output = std::move(copy);
+    }
+  }
+  notify_(context_);
+}
+
+void Inference::leave() noexcept {
+  if (placed_) model_->leave(error == nullptr ? info.compute : std::chrono::nanoseconds(0));
+  placed_ = false;
+}
+
+void Inference::encode(Response& response) {
+  leave();
+  if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
+  if (form_ == Form::kInfer) {
+    encode_infer(model_->interface(), request_, results_, scratch_, response);
+  } else {
+    encode_call(model_->interface(), results_, base64_, scratch_, response);
+  }
+}
+
+void Inference::succeed() {
+  const Clock::time_point now = Clock::now();
+  model_->statistics().success(thread_, {now - start_, info.queue, decoded_ - start_, info.compute, now - run_done_},
+                               request_.rows);
+}
+
+std::string Inference::explain(std::string message) const {
+  constexpr std::string_view kInput = "input ";
+  if (!model_ || !message.starts_with(kInput)) return message;
+  const char* const digits = message.data() + kInput.size();
+  const char* const end = message.data() + message.size();
+  size_t index = 0;
+  const auto [next, ec] = std::from_chars(digits, end, index);
+  const size_t close = message.find(')');
+  if (ec != std::errc() || !std::string_view(next, static_cast<size_t>(end - next)).starts_with(" (") ||
+      close == std::string::npos || index >= model_->interface().inputs.size()) {
+    return message;
+  }
+  return "input '" + model_->interface().input_names.name(index) + "'" + message.substr(close + 1);
+}
+
+void Inference::fail(ErrorCode code) noexcept {
+  if (!model_) return;
+  leave();
+  model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
+}
+
+void Inference::clear() noexcept {
+  if (!model_) return;
+  leave();
+  for (Tensor& tensor : results_) tensor = Tensor();
+  request_.clear();
+  scratch_.reset();
+  inputs = {};
+  outputs = {};
+  error = nullptr;
+  model_.reset();
+}
+
+}  // namespace sconce

@@ -1,0 +1,67 @@
+// Inference: one request to a model, from its body to its answer. Lives in its connection and is reused, so that a
+// request takes no memory after warm-up. Confined to the connection's thread, but for finished().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/model.h"
+#include "server/infer_codec.h"
+#include "server/request_memory.h"
+#include "server/response.h"
+#include "server/served_model.h"
+
+namespace sconce {
+
+class Inference final : public RunRequest {
+ public:
+  enum class Form : int8_t { kInfer, kCall };
+  using Clock = std::chrono::steady_clock;
+  // Called on the lane when a queued run is over. Must not throw.
+  using Notify = void (*)(void* context) noexcept;
+
+  Inference(size_t thread, Notify notify, void* context) : thread_(thread), notify_(notify), context_(context) {}
+
+  // Reads the request. base64: how a call's answer has its tensors. Errors of the codecs.
+  void decode(std::shared_ptr<ServedModel> model, Form form, bool base64, const BodyBuffer& body,
+              std::optional<uint64_t> json_length, Clock::time_point start);
+  // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
+  bool run();
+  // After the run. Throws the run's error.
+  void encode(Response& response);
+  // The answer stands: counts the request.
+  void succeed();
+  // An error's text as the client shall read it: with the tensor's name over HTTP in the place of its number and the
+  // generated code's name, "input 1 (arg1_1)".
+  std::string explain(std::string message) const;
+  // Counts a request that failed, if there is one.
+  void fail(ErrorCode code) noexcept;
+  // Lets go of all tensors and of the model. The answer has been sent.
+  void clear() noexcept;
+
+  // Frees memory beyond `keep` bytes. No request is under way.
+  void trim(size_t keep) noexcept { scratch_.trim(keep); }
+
+ private:
+  void finished() noexcept override;
+  void leave() noexcept;
+
+  const size_t thread_;
+  const Notify notify_;
+  void* const context_;
+
+  std::shared_ptr<ServedModel> model_;
+  Form form_ = Form::kInfer;
+  bool base64_ = false;
+  bool placed_ = false;  // holds a place of the model
+  InferRequest request_;
+  std::vector<Tensor> results_;
+  TensorScratch scratch_;
+  Clock::time_point start_, decoded_, run_done_;
+};
+
+}  // namespace sconce

@@ -1,0 +1,153 @@
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace sconce {
+namespace {
+
+enum MetricId : size_t {
+#define METRIC(id, kind, name, labels, help) id,
+#include "server/metrics.def"
+#undef METRIC
+};
+
+constexpr MetricRow kRows[] = {
+#define METRIC(id, kind, name, labels, help) {name, #kind, labels, help},
+#include "server/metrics.def"
+#undef METRIC
+};
+
+// One model, as the metrics see it.
+struct Sample {
+  std::string labels;  // model="m",version="1"
+  const ServedModel* model;
+  Totals totals;
+};
+
+class Text {
+ public:
+  void head(MetricId id) {
+    put("# HELP {} {}\n# TYPE {} {}\n", kRows[id].name, kRows[id].help, kRows[id].name, kRows[id].kind);
+  }
+  void value(MetricId id, std::string_view labels, auto number) {
+    if (labels.empty()) return put("{} {}\n", kRows[id].name, number);
+    put("{}{{{}}} {}\n", kRows[id].name, labels, number);
+  }
+  template <size_t n>
+  void histogram(MetricId id, std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; ++i) {
+      count += buckets[i];
+      const std::string bound = i < kLatencyBuckets.size() ? fmt::format("{}", kLatencyBuckets[i] / 1e6) : "+Inf";
+      put("{}_bucket{{{},le=\"{}\"}} {}\n", kRows[id].name, labels, bound, count);
+    }
+    put("{}_sum{{{}}} {}\n", kRows[id].name, labels, static_cast<double>(sum_ns) * 1e-9);
+    put("{}_count{{{}}} {}\n", kRows[id].name, labels, count);
+  }
+  std::string take() { return fmt::to_string(buffer_); }
+
+ private:
+  template <class... Args>
+  void put(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+  }
+  fmt::memory_buffer buffer_;
+};
+
+// Resident pages times the page size.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t open_files() {
+  std::error_code ec;
+  int64_t count = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", ec), end; !ec && it != end; it.increment(ec)) ++count;
+  return count;
+}
+
+}  // namespace
+
+std::span<const MetricRow> metric_rows() noexcept { return kRows; }
+
+std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                         double start_time) {
+  Text text;
+  std::vector<Sample> samples;
+  text.head(kModelReady);
+  for (const Catalog::Entry& entry : catalog.entries()) {
+    for (const Catalog::Version& version : entry.versions) {
+      std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version);
+      text.value(kModelReady, labels, version.state == Catalog::State::kReady ? 1 : 0);
+      if (version.model)
+        samples.push_back({std::move(labels), version.model.get(), version.model->statistics().totals()});
+    }
+  }
+  const auto each = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Sample& sample : samples) text.value(id, sample.labels, number(sample));
+  };
+  each(kRequestSuccess, [](const Sample& s) { return s.totals.success; });
+  text.head(kRequestFailure);
+  constexpr std::string_view kReasons[kFailureReasons] = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
+  for (const Sample& sample : samples) {
+    const ModelInterface& m = sample.model->interface();
+    for (size_t i = 0; i < kFailureReasons; ++i) {
+      text.value(kRequestFailure,
+                 fmt::format("model=\"{}\",reason=\"{}\",version=\"{}\"", m.name, kReasons[i], m.version),
+                 sample.totals.failures_by_reason[i]);
+    }
+  }
+  each(kInferenceCount, [](const Sample& s) { return s.totals.inferences; });
+  each(kExecutionCount, [](const Sample& s) { return s.totals.executions; });
+  each(kRequestDuration, [](const Sample& s) { return s.totals.total_ns / 1000; });
+  each(kQueueDuration, [](const Sample& s) { return s.totals.queue_ns / 1000; });
+  each(kInputDuration, [](const Sample& s) { return s.totals.input_ns / 1000; });
+  each(kInferDuration, [](const Sample& s) { return s.totals.compute_ns / 1000; });
+  each(kOutputDuration, [](const Sample& s) { return s.totals.output_ns / 1000; });
+  each(kPending, [](const Sample& s) { return s.model->pending(); });
+  each(kLoadDuration,
+       [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
+  each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
+  text.head(kModelRequest);
+  for (const Sample& s : samples) text.histogram(kModelRequest, s.labels, s.totals.latency, s.totals.total_ns);
+  text.head(kModelCompute);
+  for (const Sample& s : samples)
+    text.histogram(kModelCompute, s.labels, s.totals.compute_latency, s.totals.compute_ns);
+
+  const auto sum = [&](auto member) {
+    uint64_t total = 0;
+    for (const ConnectionCounters& c : connections) total += (c.*member).load(std::memory_order_relaxed);
+    return total;
+  };
+  text.head(kResponses);
+  for (size_t i = 0; i < ConnectionCounters{}.responses.size(); ++i) {
+    uint64_t total = 0;
+    for (const ConnectionCounters& c : connections) total += c.responses[i].load(std::memory_order_relaxed);
+    if (total != 0) text.value(kResponses, fmt::format("code=\"{}\"", ConnectionCounters::kLowest + i), total);
+  }
+  const auto single = [&](MetricId id, auto number) {
+    text.head(id);
+    text.value(id, {}, number);
+  };
+  const uint64_t closed = sum(&ConnectionCounters::closed), accepted = sum(&ConnectionCounters::accepted);
+  single(kConnections, accepted - std::min(accepted, closed));
+  single(kAccepted, accepted);
+  single(kReceived, sum(&ConnectionCounters::received));
+  single(kSent, sum(&ConnectionCounters::sent));
+  single(kResident, resident_bytes());
+  single(kStartTime, fmt::format("{:.3f}", start_time));
+  single(kOpenFiles, open_files());
+  return text.take();
+}
+
+}  // namespace sconce

@@ -1,0 +1,148 @@
+#include "server/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/error.hpp>
+#include <charconv>
+
+namespace sconce {
+namespace {
+
+namespace http = boost::beast::http;
+
+// Overhead that a chunked body may have.
+constexpr uint32_t kMaxChunks = 65536;
+constexpr uint32_t kMaxExtensionBytes = 16384;
+
+std::string_view view(boost::beast::string_view text) noexcept { return {text.data(), text.size()}; }
+
+std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_digits(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+RequestParser::RequestParser(uint64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {
+  header_limit(UINT32_MAX);  // the connection's buffer is the limit
+  body_limit(max_body_bytes);
+}
+
+void RequestParser::refuse(int status, const char* problem, error_code& ec) noexcept {
+  status_ = status;
+  problem_ = problem;
+  ec = http::error::bad_value;
+}
+
+int RequestParser::status(error_code ec) const noexcept {
+  if (problem_ != nullptr) return status_;
+  if (ec == http::error::body_limit) return 413;
+  if (ec == http::error::header_limit) return 431;
+  if (ec == http::error::bad_version) return 505;
+  return 400;
+}
+
+std::string_view RequestParser::problem(error_code ec) const noexcept {
+  if (problem_ != nullptr) return problem_;
+  if (ec == http::error::body_limit) return "request body is larger than max_body_bytes";
+  if (ec == http::error::bad_version) return "malformed request line, or not HTTP/1.0 or HTTP/1.1";
+  if (ec == http::error::bad_method) return "malformed request: method";
+  if (ec == http::error::bad_target) return "malformed request: target";
+  if (ec == http::error::bad_field || ec == http::error::bad_value || ec == http::error::bad_obs_fold ||
+      ec == http::error::bad_line_ending) {
+    return "malformed request: header field";
+  }
+  if (ec == http::error::bad_content_length || ec == http::error::multiple_content_length) {
+    return "malformed or contradictory Content-Length";
+  }
+  if (ec == http::error::bad_transfer_encoding) return "malformed or contradictory Transfer-Encoding";
+  if (ec == http::error::bad_chunk || ec == http::error::bad_chunk_extension) return "malformed chunk";
+  return "malformed request";
+}
+
+void RequestParser::on_request_impl(verb method, string_view method_text, string_view target, int version,
+                                    error_code&) {
+  head_.method_text = view(method_text);
+  head_.target = view(target);
+  head_.http11 = version >= 11;
+  head_.head_only = method == verb::head;
+  head_.method = method == verb::get || method == verb::head ? Method::kGet
+                 : method == verb::post                      ? Method::kPost
+                                                             : Method::kOther;
+}
+
+void RequestParser::on_field_impl(field name, string_view name_text, string_view value, error_code& ec) {
+  if (header_done_) return;  // a trailer
+  const auto is = [&](std::string_view expected) {
+    return boost::beast::iequals(value, {expected.data(), expected.size()});
+  };
+  switch (name) {
+    case field::host:
+      if (has_host_) return refuse(400, "two Host fields", ec);
+      has_host_ = true;
+      return;
+    case field::content_length:
+      if (has_length_ || !is_digits(trim(view(value))))
+        return refuse(400, "malformed or contradictory Content-Length", ec);
+      has_length_ = true;
+      return;
+    case field::transfer_encoding:
+      if (!head_.http11) return refuse(400, "Transfer-Encoding in an HTTP/1.0 request", ec);
+      if (!is("chunked")) return refuse(501, "Transfer-Encoding must be chunked", ec);
+      return;
+    case field::content_encoding:
+      if (!is("identity")) return refuse(415, "Content-Encoding is not supported", ec);
+      return;
+    case field::expect:
+      if (!is("100-continue")) return refuse(417, "Expect must be 100-continue", ec);
+      head_.expects_continue = head_.http11;
+      return;
+    case field::accept:
+      head_.accepts_html = view(value).find("text/html") != std::string_view::npos;
+      return;
+    case field::unknown: {
+      constexpr std::string_view kJsonLength = "Inference-Header-Content-Length";
+      if (name_text.size() != kJsonLength.size() ||
+          !boost::beast::iequals(name_text, {kJsonLength.data(), kJsonLength.size()})) {
+        return;
+      }
+      const std::string_view digits = trim(view(value));
+      uint64_t length = 0;
+      if (head_.json_length || !is_digits(digits) ||
+          std::from_chars(digits.data(), digits.data() + digits.size(), length).ec != std::errc()) {
+        return refuse(400, "malformed Inference-Header-Content-Length", ec);
+      }
+      head_.json_length = length;
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void RequestParser::on_header_impl(error_code& ec) {
+  header_done_ = true;
+  if (head_.http11 && !has_host_) refuse(400, "HTTP/1.1 request without a Host field", ec);
+}
+
+void RequestParser::on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) {
+  extension_bytes_ += static_cast<uint32_t>(std::min<size_t>(extensions.size(), kMaxExtensionBytes + 1));
+  if (++chunks_ > kMaxChunks || extension_bytes_ > kMaxExtensionBytes) {
+    refuse(400, "too many chunks or chunk extensions", ec);
+  }
+}
+
+std::size_t RequestParser::on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) {
+  if (bytes.size() > max_body_bytes_ - std::min<uint64_t>(body_->size(), max_body_bytes_)) {
+    ec = http::error::body_limit;
+    return 0;
+  }
+  body_->append(bytes.data(), bytes.size());
+  return bytes.size();
+}
+
+}  // namespace sconce

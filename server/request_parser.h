@@ -1,0 +1,68 @@
+// RequestParser: Beast's HTTP/1 parser, keeping only what the server asks about a request. No allocation: texts are
+// views of the buffer that was parsed. What could be understood in two ways (two lengths, a length and chunks, unknown
+// transfer codings) is refused.
+//
+// One object parses one request; confined to the connection's thread.
+#pragma once
+
+#include <boost/beast/http/basic_parser.hpp>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "server/request_memory.h"
+#include "server/router.h"
+
+namespace sconce {
+
+struct RequestHead {
+  Method method = Method::kOther;
+  bool head_only = false;  // HEAD
+  bool http11 = false;
+  bool accepts_html = false;
+  bool expects_continue = false;
+  std::string_view method_text, target;
+  std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
+};
+
+class RequestParser final : public boost::beast::http::basic_parser<true> {
+ public:
+  using error_code = boost::beast::error_code;
+
+  explicit RequestParser(uint64_t max_body_bytes);
+
+  const RequestHead& head() const noexcept { return head_; }
+  // Where the bytes of a chunked body go.
+  void collect(BodyBuffer& body) noexcept { body_ = &body; }
+  // Status and text for an error that put() returned.
+  int status(error_code ec) const noexcept;
+  std::string_view problem(error_code ec) const noexcept;
+
+ private:
+  using string_view = boost::beast::string_view;
+  using verb = boost::beast::http::verb;
+  using field = boost::beast::http::field;
+
+  void on_request_impl(verb, string_view, string_view, int, error_code&) override;
+  void on_response_impl(int, string_view, int, error_code&) override {}
+  void on_field_impl(field, string_view, string_view, error_code&) override;
+  void on_header_impl(error_code&) override;
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+  std::size_t on_body_impl(string_view body, error_code&) override { return body.size(); }
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override;
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view, error_code&) override;
+  void on_finish_impl(error_code&) override {}
+
+  void refuse(int status, const char* problem, error_code& ec) noexcept;
+
+  RequestHead head_;
+  BodyBuffer* body_ = nullptr;
+  uint64_t max_body_bytes_;
+  const char* problem_ = nullptr;
+  int status_ = 0;
+  uint32_t chunks_ = 0;
+  uint32_t extension_bytes_ = 0;
+  bool header_done_ = false, has_host_ = false, has_length_ = false;
+};
+
+}  // namespace sconce

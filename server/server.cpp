@@ -1,0 +1,170 @@
+#include "server/server.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "sconce/model.h"
+#include "server/control.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/repository.h"
+#include "server/service.h"
+#include "server/worker.h"
+
+namespace sconce {
+namespace {
+
+namespace asio = boost::asio;
+
+// One descriptor for each connection: take what the limit allows.
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+size_t io_threads(const ServerConfig& config) {
+  if (config.io_threads > 0) return static_cast<size_t>(std::min<int64_t>(config.io_threads, 256));
+  cpu_set_t cores;
+  const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return static_cast<size_t>(std::clamp(count, 1, 8));
+}
+
+// The main thread's loop: signals, and the phases of the shutdown.
+class Server {
+ public:
+  explicit Server(const ServerConfig& config)
+      : config_(config),
+        threads_(io_threads(config)),
+        repository_(config, find_packages(config, [](const std::string& text) { log_warn("{}", printable(text)); }),
+                    threads_ + 1),
+        service_{config_, repository_, std::vector<ConnectionCounters>(threads_ + 1), now_seconds(), {}, {}, {}},
+        signals_(context_, SIGTERM, SIGINT),
+        timer_(context_),
+        control_(repository_, config_.exit_on_error,
+                 [this](std::exception_ptr failure) { asio::post(context_, [this, failure] { fail(failure); }); }) {
+    // The last worker accepts, and serves metrics and administration: a busy model does not hold them up.
+    for (size_t i = 0; i <= threads_; ++i) workers_.push_back(std::make_unique<Worker>(service_, i));
+    std::vector<Worker*> io;
+    for (size_t i = 0; i < threads_; ++i) io.push_back(workers_[i].get());
+    Worker& side = *workers_.back();
+    const auto listen = [&](const Address& address, Listeners kind, std::vector<Worker*> workers, const char* what) {
+      if (!address.enabled()) return;
+      listeners_.push_back(std::make_unique<Listener>(side, std::move(workers), address, kind));
+      log_info("{} on http://{}", what, listeners_.back()->address());
+      if (kind == kPublic) service_.public_address = listeners_.back()->address();
+    };
+    listen(config.http, kPublic, io, "inference");
+    listen(config.metrics, kMetrics, {&side}, "metrics");
+    listen(config.admin, kAdmin, {&side}, "administration");
+  }
+
+  ~Server() {
+    control_.stop();
+    for (auto& worker : workers_) worker->stop();
+    listeners_.clear();
+  }
+
+  // Returns after a drain; throws what could not be loaded.
+  void run() {
+    wait_for_signal();
+    for (auto& listener : listeners_) listener->start();
+    for (auto& worker : workers_) worker->start();
+    control_.start();
+    context_.run();
+    control_.stop();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  static double now_seconds() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const boost::system::error_code& ec, int) {
+      if (!ec) drain();
+    });
+  }
+
+  void drain() {
+    log_info("draining: not ready from now on, serving for {} ms more",
+             std::chrono::duration_cast<std::chrono::milliseconds>(config_.drain_grace).count());
+    service_.draining = true;
+    signals_.async_wait([](const boost::system::error_code& ec, int signal) {
+      if (ec) return;
+      log_warn("second signal: ending at once");
+      std::_Exit(128 + signal);
+    });
+    timer_.expires_after(config_.drain_grace);
+    timer_.async_wait([this](const boost::system::error_code& ec) {
+      if (!ec) stop_accepting();
+    });
+  }
+
+  void stop_accepting() {
+    std::promise<void> stopped;
+    std::future<void> done = stopped.get_future();
+    asio::post(workers_.back()->context(), [&] {
+      for (auto& listener : listeners_) listener->stop();
+      stopped.set_value();
+    });
+    done.wait();
+    drain_end_ = Worker::Clock::now() + config_.drain_timeout;
+    wait_for_connections();
+  }
+
+  void wait_for_connections() {
+    // A connection may become idle at any time until its requests are answered.
+    for (auto& worker : workers_) worker->close_idle();
+    if (service_.connections.load() == 0) return context_.stop();
+    if (Worker::Clock::now() >= drain_end_) {
+      log_warn("{} connections still busy after drain_timeout: cut off", service_.connections.load());
+      std::_Exit(1);
+    }
+    timer_.expires_after(std::chrono::milliseconds(10));
+    timer_.async_wait([this](const boost::system::error_code& ec) {
+      if (!ec) wait_for_connections();
+    });
+  }
+
+  void fail(std::exception_ptr failure) {
+    service_.draining = true;
+    failure_ = std::move(failure);
+    context_.stop();
+  }
+
+  const ServerConfig config_;
+  const size_t threads_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // outlive the models, whose lanes post to them
+  Repository repository_;
+  Service service_;
+  asio::io_context context_{1};
+  asio::signal_set signals_;
+  asio::steady_timer timer_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  Worker::Clock::time_point drain_end_;
+  std::exception_ptr failure_;
+  Control control_;
+};
+
+}  // namespace
+
+void run_server(const ServerConfig& config) {
+  start_log(config.log_level);
+  raise_descriptor_limit();
+  std::signal(SIGPIPE, SIG_IGN);
+  log_info("sconce {}", version());
+  Server(config).run();
+  log_info("ended");
+}
+
+}  // namespace sconce

@@ -1,0 +1,24 @@
+// Service: what all connections share. Made before the first connection, outlives the last.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "server/config.h"
+#include "server/metrics.h"
+#include "server/repository.h"
+
+namespace sconce {
+
+struct Service {
+  const ServerConfig& config;
+  Repository& repository;
+  std::vector<ConnectionCounters> counters;  // one per io thread
+  double start_time = 0;                     // seconds since 1970
+  std::string public_address;                // "127.0.0.1:8000", for the page
+  std::atomic<bool> draining{false};         // readiness is false, answers close their connections
+  std::atomic<int64_t> connections{0};
+};
+
+}  // namespace sconce

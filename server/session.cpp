@@ -1,0 +1,516 @@
+#include "server/session.h"
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/error.hpp>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "sconce/check.h"
+#include "server/handlers.h"
+#include "server/log.h"
+
+namespace sconce {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+// Requests of one connection that are answered in a row before others have their turn.
+constexpr int kInARow = 16;
+// Memory that an idle connection keeps.
+constexpr size_t kKeepBytes = 256 * 1024;
+// After a refusal the client may go on sending this much, this long, so that it sees the answer rather than a reset.
+constexpr size_t kLingerBytes = 4 * 1024 * 1024;
+constexpr std::chrono::seconds kLingerTime{2};
+
+struct Failure {
+  int status;
+  ErrorCode code;
+  std::string message;
+};
+
+Failure describe_failure(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const Error& e) {
+    return {http_status(e.code()), e.code(), e.what()};
+  } catch (const std::bad_alloc&) {
+    return {http_status(ErrorCode::kOutOfMemory), ErrorCode::kOutOfMemory, "no memory for this request"};
+  } catch (const std::length_error&) {
+    return {http_status(ErrorCode::kTooLarge), ErrorCode::kTooLarge, "request too large"};
+  } catch (const std::exception& e) {
+    return {500, ErrorCode::kInternal, e.what()};
+  } catch (...) {
+    return {500, ErrorCode::kInternal, "unknown exception"};
+  }
+}
+
+// What is left to send of a list of buffers.
+struct Rest {
+  using value_type = asio::const_buffer;
+  using const_iterator = const asio::const_buffer*;
+  const_iterator first, last;
+  const_iterator begin() const noexcept { return first; }
+  const_iterator end() const noexcept { return last; }
+};
+
+// Hands out the session's own bytes for the handler that a lane posts: that must not fail, and is one at a time.
+template <class T>
+struct NoticeAllocator {
+  using value_type = T;
+  explicit NoticeAllocator(std::byte* memory) noexcept : memory(memory) {}
+  template <class U>
+  NoticeAllocator(const NoticeAllocator<U>& other) noexcept : memory(other.memory) {}
+  T* allocate(size_t n) {
+    if (n * sizeof(T) > 128) throw std::bad_alloc();
+    return reinterpret_cast<T*>(memory);
+  }
+  void deallocate(T*, size_t) noexcept {}
+  template <class U>
+  bool operator==(const NoticeAllocator<U>& other) const noexcept {
+    return memory == other.memory;
+  }
+  std::byte* memory;
+};
+
+}  // namespace
+
+Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener)
+    : worker_(worker),
+      socket_(std::move(socket)),
+      listener_(listener),
+      in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
+      inference_(worker.index(), &Session::on_lane_done, this) {
+  in_ = std::make_unique_for_overwrite<char[]>(in_capacity_);
+}
+
+Session::~Session() = default;
+
+void Session::start(Worker::Sessions::iterator self) {
+  self_ = self;
+  error_code ec;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ec);
+  socket_.non_blocking(true, ec);
+  deadline_ = Clock::now() + worker_.service().config.header_timeout;
+  proceed();
+}
+
+// The loop, and what stops it: the one place where a request's exceptions end.
+void Session::proceed() noexcept {
+  for (;;) {
+    std::exception_ptr problem;
+    try {
+      return steps();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    try {
+      answer_exception(problem);
+    } catch (...) {
+      return close();
+    }
+  }
+}
+
+void Session::steps() {
+  for (int answered = 0;;) {
+    Next next = Next::kContinue;
+    switch (state_) {
+      case State::kHeader:
+        if (answered >= kInARow) {
+          ++pending_;
+          asio::post(worker_.context(), [this] {
+            released();
+            if (state_ == State::kHeader && !reading_) proceed();
+          });
+          return;
+        }
+        next = read_header();
+        break;
+      case State::kFixedBody:
+        next = read_fixed_body();
+        break;
+      case State::kChunkedBody:
+        next = read_chunked_body();
+        break;
+      case State::kAnswering:
+        inference_.encode(response_);
+        inference_.succeed();
+        begin_answer();
+        break;
+      case State::kWriting:
+        next = write();
+        if (next == Next::kContinue) ++answered;
+        break;
+      case State::kRunning:
+      case State::kLingering:
+      case State::kClosed:
+        return;
+    }
+    if (next == Next::kWait) return;
+  }
+}
+
+Session::Next Session::read_header() {
+  if (!parser_) {
+    parser_.emplace(static_cast<uint64_t>(worker_.service().config.max_body_bytes));
+    header_ = begin_;
+  }
+  if (begin_ != end_) {
+    if (!saw_bytes_) {
+      saw_bytes_ = true;
+      deadline_ = Clock::now() + worker_.service().config.header_timeout;
+    }
+    boost::beast::error_code ec;
+    begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
+    if (!ec && parser_->is_header_done()) {
+      begin_body();
+      return Next::kContinue;
+    }
+    if (ec && ec != boost::beast::http::error::need_more) {
+      body_left_ = true;
+      refuse(parser_->status(ec), parser_->problem(ec));
+      return Next::kContinue;
+    }
+  } else if (!saw_bytes_) {
+    header_ = begin_ = end_ = 0;
+  }
+  if (end_ == in_capacity_) {
+    if (header_ == 0) {
+      body_left_ = true;
+      refuse(431, "request header is larger than max_header_bytes");
+      return Next::kContinue;
+    }
+    // The header started behind another request: move it to the front and parse it anew.
+    std::memmove(in_.get(), in_.get() + header_, end_ - header_);
+    end_ -= header_;
+    header_ = begin_ = 0;
+    parser_.emplace(static_cast<uint64_t>(worker_.service().config.max_body_bytes));
+  }
+  read(in_.get() + end_, in_capacity_ - end_);
+  return Next::kWait;
+}
+
+void Session::begin_body() {
+  const ServerConfig& config = worker_.service().config;
+  const RequestHead& head = parser_->head();
+  start_ = phase_start_ = Clock::now();
+  head_only_ = head.head_only;
+  http11_ = head.http11;
+  json_length_ = head.json_length;
+  keep_alive_ = parser_->keep_alive();
+  if (config.access_log) {
+    access_line_ = printable(head.method_text) + " " + printable(head.target);
+  }
+  const uint64_t length = parser_->content_length().value_or(0);
+  const bool all_here = !parser_->chunked() && length <= end_ - begin_;
+  // Until the body was taken, whatever goes wrong must end the connection: its bytes are no request.
+  body_left_ = parser_->chunked() || length != 0;
+  if (head.target != cached_target_ || head.method != cached_method_) {
+    cached_target_.clear();
+    cached_path_ = canonical_target(head.target);
+    cached_method_ = head.method;
+    cached_target_ = head.target;
+    route_ = find_route(cached_path_.path, cached_method_, listener_);
+  }
+  // What is asked of nobody is refused before its body is read.
+  if (route_.result != RouteMatch::Result::kFound && !all_here) return route_request();
+  if (head.expects_continue && !all_here) {
+    // A client that waits for this has room for it; one that does not take it is not worth waiting for.
+    error_code ec;
+    if (socket_.write_some(asio::buffer(kContinue), ec) != kContinue.size()) return close();
+  }
+  body_bytes_ = static_cast<size_t>(length);
+  body_.prepare(body_bytes_, static_cast<size_t>(std::min<uint64_t>(json_length_.value_or(0), length)));
+  if (parser_->chunked()) {
+    parser_->collect(body_);
+    state_ = State::kChunkedBody;
+  } else {
+    state_ = State::kFixedBody;
+    const size_t here = std::min(body_bytes_, end_ - begin_);
+    body_.append(in_.get() + begin_, here);
+    begin_ += here;
+  }
+  if (!all_here) extend_deadline(config.body_timeout, body_bytes_);
+}
+
+Session::Next Session::read_fixed_body() {
+  if (body_.size() < body_bytes_) {
+    read(reinterpret_cast<char*>(body_.end()), body_bytes_ - body_.size());
+    return Next::kWait;
+  }
+  return dispatch();
+}
+
+Session::Next Session::read_chunked_body() {
+  parser_->eager(true);
+  if (begin_ != end_) {
+    boost::beast::error_code ec;
+    begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
+    if (ec && ec != boost::beast::http::error::need_more) {
+      refuse(parser_->status(ec), parser_->problem(ec));
+      return Next::kContinue;
+    }
+    if (parser_->is_done()) return dispatch();
+    extend_deadline(worker_.service().config.body_timeout, body_.size());
+  }
+  // Nothing before begin_ is needed any more.
+  std::memmove(in_.get(), in_.get() + begin_, end_ - begin_);
+  end_ -= begin_;
+  header_ = begin_ = 0;
+  if (end_ == in_capacity_) {
+    refuse(400, "malformed chunk: header or trailer too large");
+    return Next::kContinue;
+  }
+  read(in_.get() + end_, in_capacity_ - end_);
+  return Next::kWait;
+}
+
+Session::Next Session::dispatch() {
+  body_left_ = false;
+  largest_ = std::max(largest_, body_.size());
+  route_request();
+  return Next::kContinue;
+}
+
+void Session::route_request() {
+  response_.reset();
+  switch (route_.result) {
+    case RouteMatch::Result::kNotFound:
+      answer_error(404, "Not Found", response_);
+      return begin_answer();
+    case RouteMatch::Result::kMethodNotAllowed:
+      answer_error(405, "Method Not Allowed", response_);
+      response_.fields = route_.allow == "POST" ? "Allow: POST\r\n" : "Allow: GET, HEAD\r\n";
+      return begin_answer();
+    case RouteMatch::Result::kFound:
+      break;
+  }
+  if (route_.action == Action::kInfer || route_.action == Action::kCall) return run_model();
+  const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
+  handle(worker_.service(), worker_.catalog(), route_, body, parser_->head().accepts_html, response_);
+  begin_answer();
+}
+
+void Session::run_model() {
+  const Inference::Form form = route_.action == Action::kInfer ? Inference::Form::kInfer : Inference::Form::kCall;
+  bool base64 = false;
+  if (form == Inference::Form::kCall) {
+    const std::string_view tensors = query_value(cached_path_.query, "tensors");
+    SCONCE_CHECK(tensors.empty() || tensors == "base64" || tensors == "list", kInvalidArgument,
+                 "parameter tensors must be list or base64, got '", tensors, "'");
+    base64 = tensors == "base64";
+  }
+  const Catalog& catalog = worker_.catalog();
+  inference_.decode(catalog.ready(route_.model, route_.version), form, base64, body_, json_length_, start_);
+  if (inference_.run()) {
+    state_ = State::kAnswering;
+  } else {
+    // The lane may be done by now, but its notice waits for this thread.
+    state_ = State::kRunning;
+    ++pending_;
+  }
+}
+
+void Session::on_lane_done(void* session) noexcept {
+  Session* const self = static_cast<Session*>(session);
+  asio::post(self->worker_.context(), asio::bind_allocator(NoticeAllocator<std::byte>(self->notice_memory_.data()),
+                                                           [self] { self->on_run_finished(); }));
+}
+
+void Session::on_run_finished() noexcept {
+  if (state_ != State::kRunning) inference_.clear();  // closed in the meantime
+  released();
+  if (state_ != State::kRunning) return;
+  state_ = State::kAnswering;
+  proceed();
+}
+
+void Session::answer_exception(const std::exception_ptr& problem) {
+  Failure failure = describe_failure(problem);
+  failure.message = inference_.explain(std::move(failure.message));
+  inference_.fail(failure.code);
+  if (failure.status >= 500) {
+    log_warn("request failed with {}: {}", failure.status, printable(failure.message));
+  }
+  answer_error(failure.status, failure.message, response_);
+  if (failure.code == ErrorCode::kQueueFull) response_.fields = "Retry-After: 1\r\n";
+  if (body_left_) keep_alive_ = false;
+  begin_answer();
+}
+
+void Session::refuse(int status, std::string_view message) {
+  answer_error(status, message, response_);
+  keep_alive_ = false;
+  begin_answer();
+}
+
+void Session::begin_answer() {
+  if (body_left_ || worker_.service().draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  out_.clear();
+  const std::string_view head = response_.finish(http11_, !keep_alive_, head_only_, worker_.date());
+  out_.emplace_back(head.data(), head.size());
+  out_bytes_ = head.size();
+  if (!head_only_) {
+    for (const Response::Segment& segment : response_.segments) {
+      out_.emplace_back(segment.data, segment.bytes);
+      out_bytes_ += segment.bytes;
+    }
+  }
+  out_at_ = sent_ = 0;
+  state_ = State::kWriting;
+  phase_start_ = Clock::now();
+  extend_deadline(worker_.service().config.write_timeout, out_bytes_);
+  worker_.counters().response(response_.status);
+}
+
+Session::Next Session::write() {
+  while (sent_ < out_bytes_) {
+    error_code ec;
+    const size_t sent = socket_.write_some(Rest{out_.data() + out_at_, out_.data() + out_.size()}, ec);
+    if (ec == asio::error::would_block || ec == asio::error::try_again) {
+      ++pending_;
+      socket_.async_wait(asio::ip::tcp::socket::wait_write, [this](error_code e) { on_writable(e); });
+      return Next::kWait;
+    }
+    if (ec) {
+      close();
+      return Next::kWait;
+    }
+    sent_ += sent;
+    ConnectionCounters::add(worker_.counters().sent, sent);
+    for (size_t left = sent; left > 0;) {
+      asio::const_buffer& buffer = out_[out_at_];
+      const size_t step = std::min(left, buffer.size());
+      buffer += step;
+      left -= step;
+      if (buffer.size() == 0) ++out_at_;
+    }
+  }
+  finish_request();
+  return state_ == State::kHeader ? Next::kContinue : Next::kWait;
+}
+
+void Session::on_writable(error_code ec) noexcept {
+  released();
+  if (state_ != State::kWriting) return;
+  if (ec) return close();
+  proceed();
+}
+
+void Session::finish_request() {
+  if (worker_.service().config.access_log) log_access();
+  inference_.clear();
+  parser_.reset();
+  saw_bytes_ = false;
+  head_only_ = false;
+  http11_ = true;
+  if (!keep_alive_) return linger();
+  state_ = State::kHeader;
+  deadline_ = Clock::now() + worker_.service().config.idle_timeout;
+}
+
+void Session::read(char* at, size_t room) {
+  ++pending_;
+  reading_ = true;
+  socket_.async_read_some(asio::buffer(at, room), [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
+}
+
+void Session::on_read(error_code ec, size_t bytes) noexcept {
+  reading_ = false;
+  released();
+  ConnectionCounters::add(worker_.counters().received, bytes);
+  switch (state_) {
+    case State::kHeader:
+    case State::kChunkedBody:
+      end_ += bytes;
+      break;
+    case State::kFixedBody:
+      body_.commit(bytes);
+      break;
+    case State::kLingering:
+      sent_ += bytes;
+      if (ec || sent_ > kLingerBytes) return close();
+      return read(in_.get(), in_capacity_);
+    default:
+      return;  // answered in the meantime: what came is of no interest
+  }
+  if (ec) return close();
+  proceed();
+}
+
+void Session::extend_deadline(std::chrono::microseconds timeout, size_t bytes) noexcept {
+  const int64_t rate = std::max<int64_t>(worker_.service().config.min_rate, 1);
+  deadline_ = phase_start_ + timeout + std::chrono::seconds(static_cast<int64_t>(bytes) / rate);
+}
+
+void Session::check_deadline(Clock::time_point now) {
+  if (state_ == State::kRunning || state_ == State::kClosed) return;
+  if (now < deadline_) {
+    if (state_ == State::kHeader && !saw_bytes_ && largest_ > kKeepBytes) trim();
+    return;
+  }
+  switch (state_) {
+    case State::kHeader:
+      if (!saw_bytes_) return close();
+      body_left_ = true;
+      break;
+    case State::kFixedBody:
+    case State::kChunkedBody:
+      break;
+    default:
+      return close();
+  }
+  try {
+    refuse(408, "the request did not arrive in time");
+  } catch (...) {
+    return close();
+  }
+  proceed();
+}
+
+void Session::close_if_idle() {
+  if (state_ == State::kHeader && !saw_bytes_) close();
+}
+
+void Session::trim() noexcept {
+  body_.trim(kKeepBytes);
+  inference_.trim(kKeepBytes);
+  if (response_.text().capacity() > kKeepBytes) response_.text().release();
+  largest_ = 0;
+}
+
+void Session::linger() noexcept {
+  // Without unread bytes nothing can turn into a reset: close at once.
+  if (!body_left_) return close();
+  state_ = State::kLingering;
+  error_code ec;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ec);
+  deadline_ = Clock::now() + kLingerTime;
+  sent_ = 0;
+  if (!reading_) read(in_.get(), in_capacity_);
+}
+
+void Session::close() noexcept {
+  if (state_ == State::kClosed) return;
+  const bool running = state_ == State::kRunning;
+  state_ = State::kClosed;
+  error_code ec;
+  socket_.close(ec);
+  if (!running) inference_.clear();
+  if (pending_ == 0) worker_.retire(self_);
+}
+
+void Session::released() noexcept {
+  if (--pending_ == 0 && state_ == State::kClosed) worker_.retire(self_);
+}
+
+void Session::log_access() const {
+  log_info("{} {} {} bytes {} us", access_line_, response_.status, out_bytes_,
+           std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count());
+}
+
+}  // namespace sconce

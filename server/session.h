@@ -1,0 +1,117 @@
+// Session: one connection. Reads requests one after the other, answers each before the next is looked at.
+//
+// A step that cannot go on waits for its operation: reading, the run on a lane, or writing; deadlines are looked at by
+// the worker's tick. Confined to the worker's thread, but for the notice of a lane.
+#pragma once
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/inference.h"
+#include "server/request_memory.h"
+#include "server/request_parser.h"
+#include "server/response.h"
+#include "server/router.h"
+#include "server/worker.h"
+
+namespace sconce {
+
+class Session {
+ public:
+  using Clock = Worker::Clock;
+  using error_code = boost::system::error_code;
+
+  Session(Worker& worker, boost::asio::ip::tcp::socket socket, Listeners listener);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  void start(Worker::Sessions::iterator self);
+  void check_deadline(Clock::time_point now);
+  void close_if_idle();
+
+ private:
+  enum class State : int8_t {
+    kHeader,     // reading a request's header, or waiting for one
+    kFixedBody,  // reading a body of known length
+    kChunkedBody,
+    kRunning,    // on a lane
+    kAnswering,  // the run is over
+    kWriting,
+    kLingering,  // answered for the last time; what the client still sends is thrown away
+    kClosed,
+  };
+  enum class Next : int8_t { kContinue, kWait };
+
+  void proceed() noexcept;
+  void steps();
+  Next read_header();
+  void begin_body();
+  Next read_fixed_body();
+  Next read_chunked_body();
+  Next dispatch();
+  void route_request();
+  void run_model();
+  void begin_answer();
+  Next write();
+  void finish_request();
+  void answer_exception(const std::exception_ptr& problem);
+  void refuse(int status, std::string_view message);  // and close
+
+  void read(char* at, size_t room);
+  void on_read(error_code ec, size_t bytes) noexcept;
+  void on_writable(error_code ec) noexcept;
+  static void on_lane_done(void* session) noexcept;
+  void on_run_finished() noexcept;
+  void linger() noexcept;
+  void close() noexcept;
+  void released() noexcept;  // an operation is over
+  void trim() noexcept;
+  void log_access() const;
+  void extend_deadline(std::chrono::microseconds timeout, size_t bytes) noexcept;
+
+  Worker& worker_;
+  boost::asio::ip::tcp::socket socket_;
+  const Listeners listener_;
+  Worker::Sessions::iterator self_;
+  State state_ = State::kHeader;
+  int pending_ = 0;          // operations under way that refer to this object
+  bool reading_ = false;     // one of them is a read
+  bool keep_alive_ = false;  // after the answer
+  bool body_left_ = false;   // the request's body was not read to its end
+  bool saw_bytes_ = false;   // of the request that is being read
+
+  // Bytes read and not yet used: [begin_, end_). The header that is being parsed starts at header_.
+  std::unique_ptr<char[]> in_;
+  const size_t in_capacity_;
+  size_t header_ = 0, begin_ = 0, end_ = 0;
+  std::optional<RequestParser> parser_;
+
+  // Of the request under way.
+  Clock::time_point start_, phase_start_, deadline_;
+  bool head_only_ = false, http11_ = true;
+  std::optional<uint64_t> json_length_;
+  size_t body_bytes_ = 0;  // of a fixed body
+  BodyBuffer body_;
+  std::string cached_target_;  // the target that cached_path_ is of; clients repeat theirs
+  CanonicalTarget cached_path_;
+  Method cached_method_ = Method::kOther;
+  RouteMatch route_;
+  std::string access_line_;  // method and target, if accesses are logged
+
+  Inference inference_;
+  Response response_;
+  std::vector<boost::asio::const_buffer> out_;  // what is left to send
+  size_t out_at_ = 0, out_bytes_ = 0, sent_ = 0;
+  size_t largest_ = 0;                                    // bytes of the largest request since memory was trimmed
+  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the notice of a lane
+};
+
+}  // namespace sconce

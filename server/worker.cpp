@@ -1,0 +1,95 @@
+#include "server/worker.h"
+
+#include <boost/asio/post.hpp>
+#include <cstdio>
+#include <ctime>
+
+#include "server/session.h"
+
+namespace sconce {
+namespace {
+
+namespace asio = boost::asio;
+
+// How often deadlines are looked at.
+constexpr std::chrono::milliseconds kTick{100};
+
+}  // namespace
+
+Worker::Worker(Service& service, size_t index)
+    : service_(service), index_(index), guard_(asio::make_work_guard(context_)), timer_(context_) {
+  update_date();
+}
+
+Worker::~Worker() { stop(); }
+
+void Worker::start() {
+  tick();
+  thread_ = std::thread([this] { context_.run(); });
+}
+
+void Worker::stop() {
+  if (!thread_.joinable()) return;
+  context_.stop();
+  thread_.join();
+}
+
+void Worker::serve(asio::ip::tcp::socket socket, Listeners listener) {
+  service_.connections.fetch_add(1, std::memory_order_relaxed);
+  asio::post(context_, [this, socket = std::move(socket), listener]() mutable {
+    ConnectionCounters::add(counters().accepted, 1);
+    sessions_.push_front(std::make_unique<Session>(*this, std::move(socket), listener));
+    sessions_.front()->start(sessions_.begin());
+  });
+}
+
+void Worker::close_idle() {
+  asio::post(context_, [this] {
+    for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->close_if_idle();
+  });
+}
+
+const Catalog& Worker::catalog() {
+  const uint64_t generation = service_.repository.generation();
+  if (generation != catalog_generation_) {
+    catalog_ = service_.repository.snapshot();
+    catalog_generation_ = generation;
+  }
+  return *catalog_;
+}
+
+void Worker::retire(Sessions::iterator session) noexcept {
+  retired_.splice(retired_.begin(), sessions_, session);
+  ConnectionCounters::add(counters().closed, 1);
+  service_.connections.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Worker::tick() {
+  retired_.clear();
+  update_date();
+  catalog();  // an idle worker keeps no old models
+  const Clock::time_point now = Clock::now();
+  for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->check_deadline(now);
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& ec) {
+    if (!ec) tick();
+  });
+}
+
+void Worker::update_date() {
+  const std::time_t now = std::time(nullptr);
+  if (std::chrono::seconds(now) == date_second_) return;
+  date_second_ = std::chrono::seconds(now);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  // Not strftime: names of days and months are English whatever the locale.
+  constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  std::snprintf(date_, sizeof date_, "%s, %02u %s %04u %02u:%02u:%02u GMT", kDays[utc.tm_wday % 7],
+                static_cast<unsigned>(utc.tm_mday) % 100, kMonths[utc.tm_mon % 12],
+                static_cast<unsigned>(utc.tm_year + 1900) % 10000, static_cast<unsigned>(utc.tm_hour) % 100,
+                static_cast<unsigned>(utc.tm_min) % 100, static_cast<unsigned>(utc.tm_sec) % 100);
+}
+
+}  // namespace sconce

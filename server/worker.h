@@ -1,0 +1,66 @@
+// Worker: one io thread, its event loop and the connections it serves. Everything of a connection happens on its
+// worker's thread, so connections need no locks.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <list>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "server/router.h"
+#include "server/service.h"
+
+namespace sconce {
+
+class Session;
+
+class Worker {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // index: of the worker's counters.
+  Worker(Service& service, size_t index);
+  ~Worker();
+
+  boost::asio::io_context& context() noexcept { return context_; }
+  Service& service() noexcept { return service_; }
+  size_t index() const noexcept { return index_; }
+  ConnectionCounters& counters() noexcept { return service_.counters[index_]; }
+
+  void start();  // runs the loop on a thread of its own
+  // Ends the loop and joins the thread. Connections that are left are dropped.
+  void stop();
+
+  // Any thread.
+  void serve(boost::asio::ip::tcp::socket socket, Listeners listener);
+  // Any thread: closes connections without a request under way, now.
+  void close_idle();
+
+  // For sessions, on the worker's thread.
+  const Catalog& catalog();  // valid until the handler returns
+  std::string_view date() const noexcept { return {date_, 29}; }
+  using Sessions = std::list<std::unique_ptr<Session>>;
+  void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
+
+ private:
+  void tick();
+  void update_date();
+
+  Service& service_;
+  const size_t index_;
+  boost::asio::io_context context_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  boost::asio::steady_timer timer_;
+  Sessions sessions_, retired_;
+  std::shared_ptr<const Catalog> catalog_;
+  uint64_t catalog_generation_ = 0;
+  std::chrono::seconds date_second_{-1};
+  char date_[32] = {};
+  std::thread thread_;
+};
+
+}  // namespace sconce
