@@ -1,7 +1,8 @@
 // The compute functions that shim.h declares by hand. ABI: c/shim.h, torch 2.6 to 2.15.
 #include <vector>
 
-#include "src/ops/index_put.h"
+#include "src/ops/index.h"
+#include "src/ops/matmul.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
 #include "src/shim/ops.h"
@@ -16,23 +17,6 @@ AOTITorchError aoti_torch__mm_plus_mm_out(AtenTensorHandle out, AtenTensorHandle
                                           AtenTensorHandle c, AtenTensorHandle d) {
   return guard("aoti_torch__mm_plus_mm_out", [&] {
     sconce::cpu::mm_plus_mm_out(in(out, "out"), in(a, "a"), in(b, "b"), in(c, "c"), in(d, "d"));
-  });
-}
-
-AOTITorchError aoti_torch_scatter_out(AtenTensorHandle out, AtenTensorHandle self, int64_t dim, AtenTensorHandle index,
-                                      AtenTensorHandle src) {
-  return guard("aoti_torch_scatter_out", [&] {
-    sconce::cpu::scatter_src_out(in(out, "out"), in(self, "self"), dim, in(index, "index"), in(src, "src"));
-  });
-}
-
-AOTITorchError aoti_torch_scatter_reduce_out(AtenTensorHandle out, AtenTensorHandle self, int64_t dim,
-                                             AtenTensorHandle index, AtenTensorHandle src, const char* reduce,
-                                             int32_t include_self) {
-  return guard("aoti_torch_scatter_reduce_out", [&] {
-    SCONCE_CHECK(reduce, kInvalidArgument, "reduce is null");
-    sconce::cpu::scatter_reduce_two_out(in(out, "out"), in(self, "self"), dim, in(index, "index"), in(src, "src"),
-                                        reduce, include_self != 0);
   });
 }
 
