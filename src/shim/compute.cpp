@@ -20,6 +20,23 @@ AOTITorchError aoti_torch__mm_plus_mm_out(AtenTensorHandle out, AtenTensorHandle
   });
 }
 
+AOTITorchError aoti_torch_scatter_out(AtenTensorHandle out, AtenTensorHandle self, int64_t dim, AtenTensorHandle index,
+                                      AtenTensorHandle src) {
+  return guard("aoti_torch_scatter_out", [&] {
+    sconce::cpu::scatter_src_out(in(out, "out"), in(self, "self"), dim, in(index, "index"), in(src, "src"));
+  });
+}
+
+AOTITorchError aoti_torch_scatter_reduce_out(AtenTensorHandle out, AtenTensorHandle self, int64_t dim,
+                                             AtenTensorHandle index, AtenTensorHandle src, const char* reduce,
+                                             int32_t include_self) {
+  return guard("aoti_torch_scatter_reduce_out", [&] {
+    SCONCE_CHECK(reduce, kInvalidArgument, "reduce is null");
+    sconce::cpu::scatter_reduce_two_out(in(out, "out"), in(self, "self"), dim, in(index, "index"), in(src, "src"),
+                                        reduce, include_self != 0);
+  });
+}
+
 // Null elements of indices stand for dimensions that are not indexed.
 AOTITorchError aoti_torch_index_put_out(AtenTensorHandle out, AtenTensorHandle self, const AtenTensorHandle* indices,
                                         const uint32_t num_indices, const AtenTensorHandle values, bool accumulate) {
