@@ -67,8 +67,7 @@ Tensor ConstantLoading::substitute(void* data, Tensor requested) {
   Tensor packaged = std::move(requested);
   if (archived) {
     auto storage = archived_storage(module_.package(), archived, bytes, packaged.device());
-    if (packaged.storage()->opaque_metadata())
-      storage->set_opaque_metadata(*packaged.storage()->opaque_metadata());
+    if (packaged.storage()->opaque_metadata()) storage->set_opaque_metadata(*packaged.storage()->opaque_metadata());
     packaged = Tensor(std::move(storage), packaged.dtype(), packaged.sizes(), packaged.strides(),
                       packaged.storage_offset(), packaged.layout());
   } else {

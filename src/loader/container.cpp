@@ -23,8 +23,7 @@ std::string trimmed(std::string text) {
 
 ContainerApi ContainerApi::resolve(const SharedLibrary& library) {
   ContainerApi api;
-#define SCONCE_X(member, exported, parameters) \
-  api.member = library.function<RuntimeError parameters>(#exported);
+#define SCONCE_X(member, exported, parameters) api.member = library.function<RuntimeError parameters>(#exported);
   SCONCE_CONTAINER_REQUIRED(SCONCE_X)
 #undef SCONCE_X
 #define SCONCE_X(member, exported, parameters) \
@@ -86,7 +85,8 @@ std::vector<ContainerConstant> Container::constants() const {
     check(api.constant_folded(handle_.get(), i, &c.folded), "GetConstantFromFolded", capture);
     check(api.constant_type(handle_.get(), i, &c.type), "GetConstantType", capture);
     check(api.constant_dtype(handle_.get(), i, &c.dtype), "GetConstantDtype", capture);
-    if (api.constant_data_size) check(api.constant_data_size(handle_.get(), i, &c.data_size), "GetConstantDataSize", capture);
+    if (api.constant_data_size)
+      check(api.constant_data_size(handle_.get(), i, &c.data_size), "GetConstantDataSize", capture);
     c.name = name ? name : "";
     c.fqn = fqn ? fqn : "";
   }
@@ -153,8 +153,8 @@ void Container::fold() {
 void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   SCONCE_CHECK(inputs.size() == num_inputs_, kInvalidArgument, "expected ", num_inputs_, " inputs, got ",
                inputs.size());
-  SCONCE_CHECK(outputs.size() == num_outputs_, kInvalidArgument, "expected room for ", num_outputs_,
-               " outputs, got ", outputs.size());
+  SCONCE_CHECK(outputs.size() == num_outputs_, kInvalidArgument, "expected room for ", num_outputs_, " outputs, got ",
+               outputs.size());
   const ContainerApi& api = module_->api();
   ErrorCapture capture;
   shim::take_error();

@@ -31,7 +31,8 @@ uint64_t appended_weights(std::span<const std::byte> image, const std::byte* pla
   return tail == magic ? size : 0;
 }
 
-// The checksum and the copy have touched every page of the code in the archive; nothing reads them again. Constants stay.
+// The checksum and the copy have touched every page of the code in the archive; nothing reads them again. Constants
+// stay.
 void leave_to_page_cache(std::span<const std::byte> image, const std::byte* constants, size_t constants_size) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto drop = [&](const std::byte* from, const std::byte* to) {
@@ -64,7 +65,8 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   preflight(spec, image);
 
   const ElfImage elf(image, spec.name);
-  const size_t begin = elf.find_symbol("_binary_constants_bin_start"), end = elf.find_symbol("_binary_constants_bin_end");
+  const size_t begin = elf.find_symbol("_binary_constants_bin_start"),
+               end = elf.find_symbol("_binary_constants_bin_end");
   std::vector<ByteRange> holes;
   if (begin && end && elf.symbol(end).st_value >= elf.symbol(begin).st_value) {
     const uint64_t address = elf.symbol(begin).st_value, size = elf.symbol(end).st_value - address;
@@ -119,10 +121,10 @@ std::vector<Tensor> Module::outside_constants(std::span<const ContainerConstant>
 
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size,
                             Device device) {
-  auto storage = StoragePtr::adopt(
-      new Storage(const_cast<std::byte*>(bytes), size, device,
-                  [](void*, size_t, void* context) noexcept { delete static_cast<std::shared_ptr<const Package>*>(context); },
-                  new std::shared_ptr<const Package>(std::move(package))));
+  auto storage = StoragePtr::adopt(new Storage(
+      const_cast<std::byte*>(bytes), size, device,
+      [](void*, size_t, void* context) noexcept { delete static_cast<std::shared_ptr<const Package>*>(context); },
+      new std::shared_ptr<const Package>(std::move(package))));
   storage->set_immutable(true);
   return storage;
 }

@@ -46,7 +46,7 @@ class Module {
   std::span<const std::byte> image_, blob_;
   SharedLibrary library_;
   ContainerApi api_;
-  const std::byte* constants_begin_ = nullptr;   // in the loaded library
+  const std::byte* constants_begin_ = nullptr;  // in the loaded library
   size_t constants_size_ = 0;
   const std::byte* constants_archived_ = nullptr;
   bool has_holes_ = false;

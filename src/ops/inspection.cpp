@@ -56,27 +56,61 @@ ScalarValue load_scalar(const void* element, DType dtype) {
     v.u = value;
   };
   switch (dtype) {
-    case DType::kUInt8: natural(read<uint8_t>(element)); break;
-    case DType::kUInt16: natural(read<uint16_t>(element)); break;
-    case DType::kUInt32: natural(read<uint32_t>(element)); break;
-    case DType::kUInt64: natural(read<uint64_t>(element)); break;
-    case DType::kInt8: integer(read<int8_t>(element)); break;
-    case DType::kInt16: integer(read<int16_t>(element)); break;
-    case DType::kInt32: integer(read<int32_t>(element)); break;
-    case DType::kInt64: integer(read<int64_t>(element)); break;
+    case DType::kUInt8:
+      natural(read<uint8_t>(element));
+      break;
+    case DType::kUInt16:
+      natural(read<uint16_t>(element));
+      break;
+    case DType::kUInt32:
+      natural(read<uint32_t>(element));
+      break;
+    case DType::kUInt64:
+      natural(read<uint64_t>(element));
+      break;
+    case DType::kInt8:
+      integer(read<int8_t>(element));
+      break;
+    case DType::kInt16:
+      integer(read<int16_t>(element));
+      break;
+    case DType::kInt32:
+      integer(read<int32_t>(element));
+      break;
+    case DType::kInt64:
+      integer(read<int64_t>(element));
+      break;
     case DType::kBool:
       v.kind = Kind::kBool;
       v.i = read<uint8_t>(element) != 0;
       break;
-    case DType::kFloat32: real(read<float>(element)); break;
-    case DType::kFloat64: real(read<double>(element)); break;
-    case DType::kFloat16: real(static_cast<float>(read<Half>(element))); break;
-    case DType::kBFloat16: real(static_cast<float>(read<BFloat16>(element))); break;
-    case DType::kFloat8E5M2: real(static_cast<float>(read<Float8E5M2>(element))); break;
-    case DType::kFloat8E4M3FN: real(static_cast<float>(read<Float8E4M3FN>(element))); break;
-    case DType::kFloat8E5M2FNUZ: real(static_cast<float>(read<Float8E5M2FNUZ>(element))); break;
-    case DType::kFloat8E4M3FNUZ: real(static_cast<float>(read<Float8E4M3FNUZ>(element))); break;
-    case DType::kFloat8E8M0FNU: real(static_cast<float>(read<Float8E8M0FNU>(element))); break;
+    case DType::kFloat32:
+      real(read<float>(element));
+      break;
+    case DType::kFloat64:
+      real(read<double>(element));
+      break;
+    case DType::kFloat16:
+      real(static_cast<float>(read<Half>(element)));
+      break;
+    case DType::kBFloat16:
+      real(static_cast<float>(read<BFloat16>(element)));
+      break;
+    case DType::kFloat8E5M2:
+      real(static_cast<float>(read<Float8E5M2>(element)));
+      break;
+    case DType::kFloat8E4M3FN:
+      real(static_cast<float>(read<Float8E4M3FN>(element)));
+      break;
+    case DType::kFloat8E5M2FNUZ:
+      real(static_cast<float>(read<Float8E5M2FNUZ>(element)));
+      break;
+    case DType::kFloat8E4M3FNUZ:
+      real(static_cast<float>(read<Float8E4M3FNUZ>(element)));
+      break;
+    case DType::kFloat8E8M0FNU:
+      real(static_cast<float>(read<Float8E8M0FNU>(element)));
+      break;
     case DType::kComplex32: {
       const auto* half = static_cast<const std::byte*>(element);
       complex(static_cast<float>(read<Half>(half)), static_cast<float>(read<Half>(half + 2)));

@@ -78,17 +78,18 @@ std::shared_ptr<const ConstantSet> ConstantSet::with(const ConstantTable& table,
     SCONCE_CHECK(std::equal(tensor.sizes().begin(), tensor.sizes().end(), spec.shape.begin(), spec.shape.end()),
                  kInvalidArgument, "constant '", name, "': expected shape ", to_string(IntSpan(spec.shape)), ", got ",
                  to_string(tensor.sizes()));
-    SCONCE_CHECK(!user_managed || std::equal(tensor.strides().begin(), tensor.strides().end(), spec.strides.begin(),
-                                             spec.strides.end()) ||
-                     tensor.numel() == 0,
-                 kInvalidArgument, "constant '", name, "': expected strides ", to_string(IntSpan(spec.strides)),
-                 ", got ", to_string(tensor.strides()));
+    SCONCE_CHECK(
+        !user_managed ||
+            std::equal(tensor.strides().begin(), tensor.strides().end(), spec.strides.begin(), spec.strides.end()) ||
+            tensor.numel() == 0,
+        kInvalidArgument, "constant '", name, "': expected strides ", to_string(IntSpan(spec.strides)), ", got ",
+        to_string(tensor.strides()));
     named[i] = true;
   }
   if (full)
     for (size_t i = 0; i < named.size(); ++i)
-      SCONCE_CHECK(named[i] || may_be_left_out(table.stored()[i].spec), kInvalidArgument, "a full update must name constant '",
-                   table.stored()[i].public_name(), "'");
+      SCONCE_CHECK(named[i] || may_be_left_out(table.stored()[i].spec), kInvalidArgument,
+                   "a full update must name constant '", table.stored()[i].public_name(), "'");
   for (const auto& [name, tensor] : replacements) {
     const size_t i = table.index(name);
     if (user_managed) {

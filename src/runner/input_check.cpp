@@ -25,8 +25,7 @@ bool looks_row_major(const TensorSpec& spec) {
 
 }  // namespace
 
-InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full)
-    : device_(device), full_(full) {
+InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full) : device_(device), full_(full) {
   std::map<std::string, Symbol> first;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec& spec = inputs[i];
@@ -36,8 +35,7 @@ InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, boo
       CheckedDim checked{dim.min == 2 && !dim.is_static() ? 1 : dim.min, dim.max, -1, {-1, -1}};
       if (d < spec.strides.size() && spec.strides[d]) checked.stride = *spec.strides[d];
       if (!dim.symbol.empty()) {
-        const auto [it, inserted] =
-            first.emplace(dim.symbol, Symbol{static_cast<int32_t>(i), static_cast<int32_t>(d)});
+        const auto [it, inserted] = first.emplace(dim.symbol, Symbol{static_cast<int32_t>(i), static_cast<int32_t>(d)});
         if (!inserted) checked.same_as = it->second;
       }
       input.dims.push_back(checked);
@@ -46,9 +44,7 @@ InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, boo
   }
 }
 
-std::string InputCheck::label(size_t i) const {
-  return "input " + std::to_string(i) + " (" + inputs_[i].name + ")";
-}
+std::string InputCheck::label(size_t i) const { return "input " + std::to_string(i) + " (" + inputs_[i].name + ")"; }
 
 void InputCheck::operator()(std::span<const Tensor> inputs) const {
   SCONCE_CHECK(inputs.size() == inputs_.size(), kInvalidArgument, "expected ", inputs_.size(), " inputs, got ",

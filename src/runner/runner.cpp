@@ -58,8 +58,8 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   const size_t count = options.devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
-    seats_.push_back(std::make_unique<Seat>(
-        static_cast<int>(i), options.devices[i / static_cast<size_t>(options.replicas)], threads));
+    seats_.push_back(std::make_unique<Seat>(static_cast<int>(i),
+                                            options.devices[i / static_cast<size_t>(options.replicas)], threads));
   load_constants(options);
   for (size_t i = 0; i < count; ++i) {
     Seat* seat = seats_[i].get();
@@ -110,8 +110,8 @@ void Runner::load_constants(const LoadOptions&) {
   auto first = std::make_unique<loader::Container>(module_, seats_.front()->replica.device(), record);
   const auto constants = first->constants();
   std::vector<Tensor> tensors = std::move(record.tensors);
-  const size_t stored = static_cast<size_t>(
-      std::count_if(constants.begin(), constants.end(), [](const auto& c) { return !c.folded; }));
+  const size_t stored =
+      static_cast<size_t>(std::count_if(constants.begin(), constants.end(), [](const auto& c) { return !c.folded; }));
   if (tensors.size() < stored) tensors = module_->outside_constants(constants);
   tensors.resize(stored);
   table_ = std::make_unique<ConstantTable>(constants, tensors, info_.spec);
@@ -126,16 +126,20 @@ void Runner::load_constants(const LoadOptions&) {
   complete(info_.spec.inputs, first->input_names());
   complete(info_.spec.outputs, first->output_names());
   check_ = InputCheck(info_.spec.inputs, seats_.front()->replica.device(), check_.full());
-  first.reset();
-
-  publish(stage(std::make_shared<ConstantSet>(std::move(tensors)), {}));
+  // It serves as well, unless it has constants that this replica alone may write or some that are not its own to bring.
+  const bool usable = !table_->any_mutated() && first->constants_given() == stored && stored == constants.size();
+  if (!usable) first.reset();
+  publish(stage(std::make_shared<ConstantSet>(std::move(tensors)), {}, std::move(first)));
 }
 
 std::unique_ptr<Runner::Generation> Runner::stage(std::shared_ptr<const ConstantSet> set,
-                                                  const std::vector<bool>& reset) {
+                                                  const std::vector<bool>& reset,
+                                                  std::unique_ptr<loader::Container> first) {
   auto next = std::make_unique<Generation>();
   next->set = std::move(set);
-  for (auto& seat : seats_) next->containers.push_back(seat->replica.build(module_, *table_, *next->set, reset));
+  if (first) next->containers.push_back(std::move(first));
+  for (size_t i = next->containers.size(); i < seats_.size(); ++i)
+    next->containers.push_back(seats_[i]->replica.build(module_, *table_, *next->set, reset));
   return next;
 }
 

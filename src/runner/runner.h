@@ -55,7 +55,9 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
-  std::unique_ptr<Generation> stage(std::shared_ptr<const ConstantSet> set, const std::vector<bool>& reset);
+  // `first`, where given, is a container of the first replica over this very set.
+  std::unique_ptr<Generation> stage(std::shared_ptr<const ConstantSet> set, const std::vector<bool>& reset,
+                                    std::unique_ptr<loader::Container> first = nullptr);
   void publish(std::unique_ptr<Generation> next);
   // Holder of the seat's replica only.
   void run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, RunInfo& info);

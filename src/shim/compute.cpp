@@ -15,9 +15,8 @@ extern "C" {
 
 AOTITorchError aoti_torch__mm_plus_mm_out(AtenTensorHandle out, AtenTensorHandle a, AtenTensorHandle b,
                                           AtenTensorHandle c, AtenTensorHandle d) {
-  return guard("aoti_torch__mm_plus_mm_out", [&] {
-    sconce::cpu::mm_plus_mm_out(in(out, "out"), in(a, "a"), in(b, "b"), in(c, "c"), in(d, "d"));
-  });
+  return guard("aoti_torch__mm_plus_mm_out",
+               [&] { sconce::cpu::mm_plus_mm_out(in(out, "out"), in(a, "a"), in(b, "b"), in(c, "c"), in(d, "d")); });
 }
 
 AOTITorchError aoti_torch_scatter_out(AtenTensorHandle out, AtenTensorHandle self, int64_t dim, AtenTensorHandle index,

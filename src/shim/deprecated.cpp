@@ -28,8 +28,7 @@ AOTITorchError aoti_torch_addmm_out(AtenTensorHandle out, AtenTensorHandle self,
 }
 
 AOTITorchError aoti_torch_bmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2) {
-  return guard("aoti_torch_bmm_out",
-               [&] { sconce::cpu::bmm_out(in(out, "out"), in(self, "self"), in(mat2, "mat2")); });
+  return guard("aoti_torch_bmm_out", [&] { sconce::cpu::bmm_out(in(out, "out"), in(self, "self"), in(mat2, "mat2")); });
 }
 
 AOTITorchError aoti_torch_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2) {
@@ -42,10 +41,10 @@ AOTITorchError aoti_torch_convolution(AtenTensorHandle input, AtenTensorHandle w
                                       int transposed, const int64_t* output_padding, int64_t output_padding_size,
                                       int64_t groups, AtenTensorHandle* ret) {
   return guard("aoti_torch_convolution", [&] {
-    *ret = new_handle(sconce::cpu::convolution(
-        in(input, "input"), in(weight, "weight"), optional_in(&bias), ints(stride, stride_size),
-        ints(padding, padding_size), ints(dilation, dilation_size), transposed != 0,
-        ints(output_padding, output_padding_size), groups));
+    *ret = new_handle(sconce::cpu::convolution(in(input, "input"), in(weight, "weight"), optional_in(&bias),
+                                               ints(stride, stride_size), ints(padding, padding_size),
+                                               ints(dilation, dilation_size), transposed != 0,
+                                               ints(output_padding, output_padding_size), groups));
   });
 }
 
@@ -57,8 +56,7 @@ AOTITorchError aoti_torch__embedding_bag(AtenTensorHandle weight, AtenTensorHand
   return guard("aoti_torch__embedding_bag", [&] {
     auto results = sconce::cpu::_embedding_bag(in(weight, "weight"), in(indices, "indices"), in(offsets, "offsets"),
                                                scale_grad_by_freq != 0, mode, sparse != 0,
-                                               optional_in(&per_sample_weights), include_last_offset != 0,
-                                               padding_idx);
+                                               optional_in(&per_sample_weights), include_last_offset != 0, padding_idx);
     sconce::shim::deliver(std::move(results), ret0, ret1, ret2, ret3);
   });
 }
@@ -70,8 +68,8 @@ AOTITorchError aoti_torch_nonzero(AtenTensorHandle self, AtenTensorHandle* ret) 
 AOTITorchError aoti_torch_repeat_interleave_Tensor(AtenTensorHandle repeats, int64_t* output_size,
                                                    AtenTensorHandle* ret) {
   return guard("aoti_torch_repeat_interleave_Tensor", [&] {
-    *ret = new_handle(sconce::cpu::repeat_interleave_Tensor(
-        in(repeats, "repeats"), sconce::shim::optional_value<int64_t>(output_size)));
+    *ret = new_handle(sconce::cpu::repeat_interleave_Tensor(in(repeats, "repeats"),
+                                                            sconce::shim::optional_value<int64_t>(output_size)));
   });
 }
 

@@ -12,11 +12,10 @@
 #define SCONCE_CALL_5(call) ::sconce::shim::deliver(call RET_OUT_5)
 #define SCONCE_CALL_6(call) ::sconce::shim::deliver(call RET_OUT_6)
 
-#define SCONCE_OP(name, results, ...)                                                                      \
-  extern "C" AOTITorchError aoti_torch_cpu_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results) {       \
-    return ::sconce::shim::guard("aoti_torch_cpu_" #name, [&] {                                            \
-      SCONCE_CALL_##results(::sconce::cpu::name(SCONCE_MAP(FWD_, __VA_ARGS__)));                           \
-    });                                                                                                    \
+#define SCONCE_OP(name, results, ...)                                                                                 \
+  extern "C" AOTITorchError aoti_torch_cpu_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results) {                  \
+    return ::sconce::shim::guard("aoti_torch_cpu_" #name,                                                             \
+                                 [&] { SCONCE_CALL_##results(::sconce::cpu::name(SCONCE_MAP(FWD_, __VA_ARGS__))); }); \
   }
 #include "src/shim/op_table.def"
 #undef SCONCE_OP

@@ -54,8 +54,8 @@ T convert(const ScalarValue& v, const char* type) {
       return static_cast<T>(v.i);
     } else {
       const double value = v.kind == Kind::kReal || v.kind == Kind::kComplex ? v.real
-                           : v.kind == Kind::kUnsigned                        ? static_cast<double>(v.u)
-                                                                              : static_cast<double>(v.i);
+                           : v.kind == Kind::kUnsigned                       ? static_cast<double>(v.u)
+                                                                             : static_cast<double>(v.i);
       if (std::is_same_v<T, float> && std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max())
         overflow(type);
       return static_cast<T>(value);
@@ -79,10 +79,9 @@ AtenTensorHandle scalar_tensor(T value, DType dtype) {
 
 }  // namespace
 
-#define SCONCE_ITEM(name, type)                                                          \
-  extern "C" AOTITorchError aoti_torch_item_##name(AtenTensorHandle tensor, type* ret) { \
-    return guard("aoti_torch_item_" #name,                                               \
-                 [&] { *ret = convert<type>(sconce::item(in(tensor, "tensor")), #name); }); \
+#define SCONCE_ITEM(name, type)                                                                                       \
+  extern "C" AOTITorchError aoti_torch_item_##name(AtenTensorHandle tensor, type* ret) {                              \
+    return guard("aoti_torch_item_" #name, [&] { *ret = convert<type>(sconce::item(in(tensor, "tensor")), #name); }); \
   }
 SCONCE_ITEM(float32, float)
 SCONCE_ITEM(float64, double)
@@ -99,9 +98,8 @@ SCONCE_ITEM(bool, bool)
 extern "C" {
 
 AOTITorchError aoti_torch_item_float16(AtenTensorHandle tensor, Half* ret) {
-  return guard("aoti_torch_item_float16", [&] {
-    *ret = convert_narrow<Half>(sconce::item(in(tensor, "tensor")), "float16", 65504.f);
-  });
+  return guard("aoti_torch_item_float16",
+               [&] { *ret = convert_narrow<Half>(sconce::item(in(tensor, "tensor")), "float16", 65504.f); });
 }
 AOTITorchError aoti_torch_item_bfloat16(AtenTensorHandle tensor, BFloat16* ret) {
   return guard("aoti_torch_item_bfloat16", [&] {
@@ -117,8 +115,8 @@ AOTITorchError aoti_torch_item_complex64(AtenTensorHandle tensor, std::complex<f
   });
 }
 
-#define SCONCE_SCALAR_TENSOR(name, type, dtype)                                               \
-  AOTITorchError aoti_torch_scalar_to_tensor_##name(type value, AtenTensorHandle* ret) {      \
+#define SCONCE_SCALAR_TENSOR(name, type, dtype)                                                                   \
+  AOTITorchError aoti_torch_scalar_to_tensor_##name(type value, AtenTensorHandle* ret) {                          \
     return guard("aoti_torch_scalar_to_tensor_" #name, [&] { *ret = scalar_tensor<type>(value, DType::dtype); }); \
   }
 SCONCE_SCALAR_TENSOR(float32, float, kFloat32)

@@ -18,21 +18,20 @@ int64_t wrap_dim(const Tensor& t, int64_t d, const char* what) {
 }  // namespace
 
 // These run tens of times per call of a model, so success is the straight path and a null handle the only failure.
-#define SCONCE_GETTER(name, type, expression)                                            \
-  extern "C" AOTITorchError aoti_torch_##name(AtenTensorHandle tensor, type* result) {   \
-    if (!tensor || !result) [[unlikely]]                                                 \
+#define SCONCE_GETTER(name, type, expression)                                                     \
+  extern "C" AOTITorchError aoti_torch_##name(AtenTensorHandle tensor, type* result) {            \
+    if (!tensor || !result) [[unlikely]]                                                          \
       return guard("aoti_torch_" #name, [&] { SCONCE_FAIL(kInvalidArgument, "null argument"); }); \
-    const Tensor& t = *sconce::shim::tensor_of(tensor);                                  \
-    *result = expression;                                                                \
-    return 0;                                                                            \
+    const Tensor& t = *sconce::shim::tensor_of(tensor);                                           \
+    *result = expression;                                                                         \
+    return 0;                                                                                     \
   }
 
 SCONCE_GETTER(get_data_ptr, void*, t.data())
 SCONCE_GETTER(get_dim, int64_t, t.dim())
 SCONCE_GETTER(get_numel, int64_t, t.numel())
 SCONCE_GETTER(get_storage_size, int64_t, t.defined() ? static_cast<int64_t>(t.storage()->bytes()) : 0)
-SCONCE_GETTER(get_storage_numel, int64_t,
-              t.defined() ? static_cast<int64_t>(t.storage()->bytes() / t.itemsize()) : 0)
+SCONCE_GETTER(get_storage_numel, int64_t, t.defined() ? static_cast<int64_t>(t.storage()->bytes() / t.itemsize()) : 0)
 SCONCE_GETTER(get_sizes, int64_t*, const_cast<int64_t*>(t.sizes().data()))
 SCONCE_GETTER(get_strides, int64_t*, const_cast<int64_t*>(t.strides().data()))
 SCONCE_GETTER(get_dtype, int32_t, static_cast<int32_t>(t.dtype()))

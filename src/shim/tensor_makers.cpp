@@ -33,8 +33,8 @@ IntSpan span_of(const int64_t* values, int64_t count) {
   return {values, static_cast<size_t>(count)};
 }
 
-Tensor view_blob(void* data, IntSpan sizes, IntSpan strides, int64_t offset, DType dtype, Device device,
-                 int32_t layout, const uint8_t* opaque, int64_t opaque_size) {
+Tensor view_blob(void* data, IntSpan sizes, IntSpan strides, int64_t offset, DType dtype, Device device, int32_t layout,
+                 const uint8_t* opaque, int64_t opaque_size) {
   if (layout == static_cast<int32_t>(Layout::kMkldnn)) {
     SCONCE_CHECK(opaque && opaque_size > 0, kCorruptPackage, "an mkldnn constant without its layout description");
     // Its true extent is in the metadata; the sizes give a lower bound only, and only kernels that decode look inside.
@@ -137,9 +137,9 @@ AOTITorchError aoti_torch_create_tensor_from_blob_v2(void* data, int64_t ndim, c
                                                      int32_t layout, const uint8_t* opaque_metadata,
                                                      int64_t opaque_metadata_size) {
   return guard("aoti_torch_create_tensor_from_blob_v2", [&] {
-    Tensor tensor = view_blob(data, span_of(sizes, ndim), span_of(strides, ndim), storage_offset,
-                              dtype_in(dtype, "dtype"), device_in(device_type, device_index), layout, opaque_metadata,
-                              opaque_metadata_size);
+    Tensor tensor =
+        view_blob(data, span_of(sizes, ndim), span_of(strides, ndim), storage_offset, dtype_in(dtype, "dtype"),
+                  device_in(device_type, device_index), layout, opaque_metadata, opaque_metadata_size);
     if (ConstantScope* scope = ConstantScope::current()) tensor = scope->substitute(data, std::move(tensor));
     *ret = new_handle(std::move(tensor));
   });
@@ -151,9 +151,9 @@ AOTITorchError torch_from_blob(void* data, int64_t ndim, const int64_t* sizes, c
                                AtenTensorHandle* ret, int32_t layout, const uint8_t* opaque_metadata,
                                int64_t opaque_metadata_size, void (*deleter)(void*, void*), void* deleter_context) {
   return guard("torch_from_blob", [&] {
-    Tensor tensor = view_blob(data, span_of(sizes, ndim), span_of(strides, ndim), storage_offset,
-                              dtype_in(dtype, "dtype"), device_in(device_type, device_index), layout, opaque_metadata,
-                              opaque_metadata_size);
+    Tensor tensor =
+        view_blob(data, span_of(sizes, ndim), span_of(strides, ndim), storage_offset, dtype_in(dtype, "dtype"),
+                  device_in(device_type, device_index), layout, opaque_metadata, opaque_metadata_size);
     if (deleter) {
       struct Owner {
         void (*deleter)(void*, void*);
