@@ -65,14 +65,6 @@ std::optional<std::string_view> skip_bracketed(std::string_view& text) {
   return inner;
 }
 
-bool has_word(std::string_view text, std::string_view word) {
-  for (size_t at = find_text(text, word); at != std::string_view::npos; at = find_text(text, word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
-  }
-  return false;
-}
-
 std::optional<DType> cpp_dtype(std::string_view type) {
   skip(type, "const ");
   if (!skip(type, "at::")) skip(type, "c10::");
@@ -96,6 +88,7 @@ std::optional<DType> cpp_dtype(std::string_view type) {
       {"uint16_t", DType::kUInt16},
       {"uint32_t", DType::kUInt32},
       {"uint64_t", DType::kUInt64},
+      {"complex<at::Half>", DType::kComplex32},
       {"complex<float>", DType::kComplex64},
       {"complex<double>", DType::kComplex128},
       {"Float8_e4m3fn", DType::kFloat8E4M3FN},

@@ -17,9 +17,6 @@ std::vector<std::string_view> split_arguments(std::string_view text);
 // no bracket at the front or no partner. Strings may hold brackets.
 std::optional<std::string_view> skip_bracketed(std::string_view& text);
 
-// True if `word` occurs in `text` as a whole identifier.
-bool has_word(std::string_view text, std::string_view word);
-
 // "const float" -> float32, "at::BFloat16" -> bfloat16.
 std::optional<DType> cpp_dtype(std::string_view type);
 
