@@ -36,6 +36,11 @@ ElfReader::ElfReader(std::span<const std::byte> file, std::string member) : file
   for (const Elf64_Phdr& segment : segments_)
     SCONCE_SOUND(segment.p_offset <= file.size() && segment.p_filesz <= file.size() - segment.p_offset,
                  "a segment lies outside the file");
+  if (header.e_shentsize == sizeof(Elf64_Shdr) && header.e_shoff <= file.size() &&
+      header.e_shnum <= (file.size() - header.e_shoff) / sizeof(Elf64_Shdr)) {
+    sections_offset_ = header.e_shoff;
+    section_count_ = header.e_shnum;
+  }
   read_dynamic();
 }
 
@@ -53,6 +58,13 @@ std::span<const std::byte> ElfReader::at(uint64_t address, uint64_t size) const 
 }
 
 bool ElfReader::writable(uint64_t address) const noexcept {
+  for (uint64_t i = 0; i < section_count_; ++i) {
+    const auto section = load<Elf64_Shdr>(file_, sections_offset_ + i * sizeof(Elf64_Shdr));
+    const bool per_thread = (section.sh_flags & SHF_TLS) != 0;  // has no address of its own
+    if ((section.sh_flags & SHF_ALLOC) == 0 || per_thread) continue;
+    if (address >= section.sh_addr && address - section.sh_addr < section.sh_size)
+      return (section.sh_flags & SHF_WRITE) != 0;
+  }
   const Elf64_Phdr* found = segment(address, 0);
   return found && (found->p_flags & PF_W) != 0;
 }

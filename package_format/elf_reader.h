@@ -33,7 +33,8 @@ class ElfReader {
   std::vector<std::string_view> exports(std::string_view prefix) const;
   // The bytes of the file that are mapped at [address, address + size); empty if they are not all in one segment.
   std::span<const std::byte> at(uint64_t address, uint64_t size) const noexcept;
-  // True if the segment at this address is writable.
+  // True if the section at this address is writable; without section headers, if its segment is. (A linker may put a
+  // read-only section into the segment of writable ones that come before it.)
   bool writable(uint64_t address) const noexcept;
 
  private:
@@ -46,6 +47,8 @@ class ElfReader {
   std::span<const std::byte> file_;
   std::string member_;
   uint16_t machine_ = 0;
+  uint64_t sections_offset_ = 0;
+  uint64_t section_count_ = 0;  // 0 where there are none, or none that make sense
   std::vector<Elf64_Phdr> segments_;
   std::vector<uint64_t> needed_;
   std::string_view strings_;

@@ -16,6 +16,7 @@ constexpr std::string_view kWeightsFolder = "data/weights/";
 constexpr std::string_view kConstantsFolder = "data/constants/";
 constexpr size_t kAppendedPlaceholderBytes = 16;  // size of what is appended, magic
 constexpr size_t kMagicBytes = 8;
+constexpr uintptr_t kAlignment = 64;
 
 uint64_t stored_bytes(const ModelSpec& model) {
   uint64_t sum = 0;
@@ -273,6 +274,9 @@ WeightsIndex locate_weights(const Package& package, const ModelSpec& model) {
     case WeightsForm::kUserProvided:
       break;
   }
+  index.aligned = std::all_of(index.locations.begin(), index.locations.end(), [](const WeightLocation& location) {
+    return location.bytes == 0 || reinterpret_cast<uintptr_t>(location.data) % kAlignment == 0;
+  });
   return index;
 }
 

@@ -21,9 +21,12 @@ struct WeightLocation {
 
 struct WeightsIndex {
   WeightsForm form = WeightsForm::kNone;
-  // One per stored (not folded) constant, in order; empty where the form is kNone or kUserProvided. Data is 64-byte
-  // aligned in files that PyTorch wrote, except in models whose constants are all on CUDA, which are not padded.
+  // One per stored (not folded) constant, in order; empty where the form is kNone or kUserProvided.
   std::vector<WeightLocation> locations;
+  // All data begin at multiples of 64 bytes in memory. False in archives of torch 2.6 and 2.7, whose members begin
+  // anywhere (an int64 at an odd address), and in models whose constants are all on CUDA, which are not padded: such
+  // data are to be copied before a CPU uses them.
+  bool aligned = true;
 };
 
 // Throws kCorruptPackage where the sizes do not add up, kUnsupported for tensors pickled in a form that only Python

@@ -32,7 +32,7 @@ TEST_CASE("source text: words, numbers and marks") {
 TEST_CASE("source text: string literals") {
   const auto value = [](std::string_view text) { return skip_string(text); };
   CHECK(value(R"("plain";)") == "plain");
-  CHECK(value(R"("a\"b\\c\n\t\x41\101\0z";)") == std::string("a\"b\\c\n\tAA\0z", 10));
+  CHECK(value(R"("a\"b\\c\n\t\x41\101\0z";)") == std::string("a\"b\\c\n\tAA\0z", 11));
   CHECK(value(R"x(R"(raw "quoted" \n)";)x") == R"(raw "quoted" \n)");
   CHECK(value("R\"--(a)\" b)--\";") == "a)\" b");
   CHECK(value("\n    R\"(one )\"\n    R\"(two)\"\n    \" three\";") == "one two three");  // long ones are cut up
