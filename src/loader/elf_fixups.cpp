@@ -11,7 +11,6 @@ namespace {
 
 // In the range reserved for operating systems, used by none: the dynamic linker skips it.
 constexpr int64_t kIgnoredTag = 0x60005ce0;
-constexpr std::string_view kCudaDriver = "libcuda.so.1";
 
 class Patcher {
  public:
@@ -81,7 +80,7 @@ class Patcher {
   }
 
   bool dropped(std::string_view library) const {
-    return is_torch_library(library) || (options_.drop_cuda_driver && library == kCudaDriver);
+    return is_torch_library(library) || (options_.drop_cuda_driver && library == kCudaDriverLibrary);
   }
 
   void redirect_needed() {

@@ -20,6 +20,7 @@ namespace sconce::loader {
 
 // The SONAME of libsconce.
 inline constexpr std::string_view kSconceLibrary = "libsconce.so.0";
+inline constexpr std::string_view kCudaDriverLibrary = "libcuda.so.1";
 
 struct Patch {
   uint64_t offset;  // in the file
@@ -27,7 +28,7 @@ struct Patch {
 };
 
 struct FixupOptions {
-  bool drop_cuda_driver = false;  // libcuda.so.1 is not installed: let the model's calls resolve to libsconce
+  bool drop_cuda_driver = false;  // it is not installed: let the model's calls resolve to libsconce
 };
 
 struct Fixups {

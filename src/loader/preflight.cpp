@@ -155,9 +155,11 @@ class Preflight {
   void open_libraries() {
     for (const ElfImage::Needed& needed : image_.needed()) {
       const std::string name(needed.name);
-      if (is_torch_library(name) || name == "libcuda.so.1" || name == kSconceLibrary) continue;
+      if (is_torch_library(name) || name == kSconceLibrary) continue;
       Library library = open_library(name.c_str());
-      if (!library) reasons_.push_back("it needs the library " + name + ", which cannot be opened");
+      // Without a driver its functions may still come from libsconce; those that do not are named below.
+      if (!library && name != kCudaDriverLibrary)
+        reasons_.push_back("it needs the library " + name + ", which cannot be opened");
       libraries_[name] = std::move(library);
     }
   }

@@ -68,9 +68,8 @@ SharedLibrary SharedLibrary::load(std::span<const std::byte> image_bytes, std::s
   SCONCE_CHECK(image.machine() == EM_X86_64, kIncompatible, "model code: ", image.name(),
                " is not compiled for x86-64: ELF machine ", image.machine());
   check_holes(image, holes);
-  constexpr const char* kCudaDriver = "libcuda.so.1";
-  const Fixups fixups =
-      compute_fixups(image, {.drop_cuda_driver = needs(image, kCudaDriver) && !installed(kCudaDriver)});
+  const Fixups fixups = compute_fixups(
+      image, {.drop_cuda_driver = needs(image, kCudaDriverLibrary) && !installed(kCudaDriverLibrary.data())});
   if (!fixups.needs_sconce) make_own_library_global();
 
   std::vector<ByteRange> left_out = fixups.unused;

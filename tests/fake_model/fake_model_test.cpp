@@ -237,33 +237,36 @@ TEST_CASE("fake model: packages of it open, with the signature of what is inside
       {"state", fake::model("fake_state")},       {"appended", fake::model("fake_appended")},
       {"external", fake::model("fake_external")}, {"weightless", fake::model("fake_weightless")}};
   fake::write_directory(folder / "all", models);
+  fake::write_package(folder / "all.pt2", models);
   fake::write_shared_object(folder / "bare.so");
-  const auto package = Package::open(folder / "all");
-  REQUIRE(package->models().size() == models.size());
-  for (const auto& [name, model] : models) {
-    CAPTURE(name);
-    const ModelSpec& spec = package->model(name);
-    CHECK(spec.device_key == "cpu");
-    CHECK(spec.march == "x86-64-v3");
-    REQUIRE(spec.inputs.size() == 1);
-    CHECK(spec.inputs[0].dtype == DType::kFloat32);
-    REQUIRE(spec.inputs[0].dims.size() == 2);
-    CHECK(!spec.inputs[0].dims[0].is_static());
-    CHECK(spec.inputs[0].dims[1].max == model.features);
-    CHECK(spec.call_spec.known);
-    CHECK(spec.constants.size() == 2U + model.state + model.folded);
-    CHECK(spec.constants[0].fqn == "scale.w");
-    CHECK(loader::incompatibilities(spec, fake::library(model)) == std::vector<std::string>{});
-    if (model.weights == fake::Model::Weights::kNone) continue;
-    const WeightsIndex index = locate_weights(*package, spec);
-    REQUIRE(index.locations.size() == 2U + model.state);
-    const std::vector<std::byte> stored = fake::weights(model);
-    CHECK(std::memcmp(index.locations[0].data, stored.data(), stored.size()) == 0);
+  for (const char* form : {"all", "all.pt2"}) {
+    const auto package = Package::open(folder / form);
+    REQUIRE(package->models().size() == models.size());
+    for (const auto& [name, model] : models) {
+      CAPTURE(name);
+      const ModelSpec& spec = package->model(name);
+      CHECK(spec.device_key == "cpu");
+      CHECK(spec.march == "x86-64-v3");
+      REQUIRE(spec.inputs.size() == 1);
+      CHECK(spec.inputs[0].dtype == DType::kFloat32);
+      REQUIRE(spec.inputs[0].dims.size() == 2);
+      CHECK(!spec.inputs[0].dims[0].is_static());
+      CHECK(spec.inputs[0].dims[1].max == model.features);
+      CHECK(spec.call_spec.known);
+      CHECK(spec.constants.size() == 2U + model.state + model.folded);
+      CHECK(spec.constants[0].fqn == "scale.w");
+      CHECK(loader::incompatibilities(spec, fake::library(model)) == std::vector<std::string>{});
+      if (model.weights == fake::Model::Weights::kNone) continue;
+      const WeightsIndex index = locate_weights(*package, spec);
+      REQUIRE(index.locations.size() == 2U + model.state);
+      const std::vector<std::byte> stored = fake::weights(model);
+      CHECK(std::memcmp(index.locations[0].data, stored.data(), stored.size()) == 0);
+    }
+    CHECK(package->model("appended").weights_form == WeightsForm::kAppended);
+    CHECK(package->model("external").weights_form == WeightsForm::kBlob);
+    CHECK(package->model("plain").weights_form == WeightsForm::kEmbedded);
+    CHECK(package->model("weightless").weights_form == WeightsForm::kUserProvided);
   }
-  CHECK(package->model("appended").weights_form == WeightsForm::kAppended);
-  CHECK(package->model("external").weights_form == WeightsForm::kBlob);
-  CHECK(package->model("plain").weights_form == WeightsForm::kEmbedded);
-  CHECK(package->model("weightless").weights_form == WeightsForm::kUserProvided);
   CHECK(Package::open(folder / "bare.so")->models().size() == 1);
   std::filesystem::remove_all(folder);
 }

@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "package_format/archive_writer.h"
+
 namespace fake {
 namespace {
 
@@ -183,6 +185,13 @@ void write_directory(const std::filesystem::path& path, const std::map<std::stri
     std::filesystem::create_directories((path / name).parent_path());
     write_file(path / name, content);
   }
+}
+
+void write_package(const std::filesystem::path& path, const std::map<std::string, Model>& models, bool with_source) {
+  sconce::ArchiveWriter writer(path);
+  for (const auto& [name, content] : members(models, with_source))
+    writer.add(concat({path.stem().native(), "/", name}), content);
+  writer.finish();
 }
 
 std::vector<FakeKnobs*> loaded() {

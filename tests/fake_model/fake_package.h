@@ -35,6 +35,10 @@ void write_shared_object(const std::filesystem::path& path, const Model& model =
 void write_directory(const std::filesystem::path& path, const std::map<std::string, Model>& models = {{"model", {}}},
                      bool with_source = true);
 
+// A .pt2 whose root folder is the file's stem, as torch 2.8 and later write them.
+void write_package(const std::filesystem::path& path, const std::map<std::string, Model>& models = {{"model", {}}},
+                   bool with_source = true);
+
 // The knobs of all fake models that are loaded in this process, in the order in which they were loaded.
 std::vector<FakeKnobs*> loaded();
 

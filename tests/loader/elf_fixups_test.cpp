@@ -134,10 +134,11 @@ TEST_CASE("elf fixups: versions are weak") {
 
 TEST_CASE("elf fixups: sections that are not mapped are left out, and no header points at them") {
   const std::vector<std::byte> bytes = sample("sample_model");
-  const Fixups fixups = compute_fixups(ElfImage(bytes, "model"));
+  const ElfImage image(bytes, "model");
+  const Fixups fixups = compute_fixups(image);
   REQUIRE(!fixups.unused.empty());  // .symtab at least
   for (const ByteRange& range : fixups.unused)
-    for (const Elf64_Phdr& segment : ElfImage(bytes, "model").segments())
+    for (const Elf64_Phdr& segment : image.segments())
       if (segment.p_type == PT_LOAD) CHECK(!range.overlaps({segment.p_offset, segment.p_filesz}));
   const std::vector<std::byte> after = fixed("sample_model");
   Elf64_Ehdr header;

@@ -72,8 +72,9 @@ TEST_CASE("elf image: what a shared object needs, exports and imports") {
 
 TEST_CASE("elf image: a file cut anywhere is refused, with the reason") {
   const std::vector<std::byte> bytes = sample("sample_model");
+  const ElfImage image(bytes, "model");
   uint64_t mapped_end = 0;
-  for (const Elf64_Phdr& segment : ElfImage(bytes, "model").segments())
+  for (const Elf64_Phdr& segment : image.segments())
     if (segment.p_type == PT_LOAD) mapped_end = std::max(mapped_end, segment.p_offset + segment.p_filesz);
   for (size_t size = 0; size < mapped_end; size += size < 4096 ? 1 : 997)
     CHECK_MESSAGE(!refusal(std::span(bytes).first(size)).empty(), size);
