@@ -17,7 +17,7 @@ enum Field : size_t {
   kInitialised = 0,   // bool
   kDimCount = 4,      // int32
   kDims = 8,          // int64[12]
-  kDataType = 104,    // int32: 1 float16, 2 bfloat16, 3 float32
+  kDataType = 104,    // int32: 1 float16, 2 bfloat16, 3 float32, 5 int8
   kPaddedDims = 112,  // int64[12]
   kPaddedOffsets = 208,
   kOffset = 304,      // int64
@@ -53,6 +53,8 @@ DType dtype_of(int32_t number) {
       return DType::kBFloat16;
     case 3:
       return DType::kFloat32;
+    case 5:
+      return DType::kInt8;
     default:
       SCONCE_FAIL(kUnsupported, "packed weight: oneDNN data type ", number, " is not supported");
   }

@@ -11,7 +11,7 @@
 namespace sconce {
 
 struct BlockedWeight {
-  DType dtype = DType::kFloat32;  // float32, float16 or bfloat16
+  DType dtype = DType::kFloat32;  // float32, float16, bfloat16 or int8
   std::vector<int64_t> dims;      // [groups,] out, in, kernel; linear: out, in; RNN: layers, directions, in, gates, out
   int64_t groups = 1;             // dims has a first dimension of groups where there are several
   int64_t first = 0;              // element index of the first element

@@ -46,15 +46,16 @@ ConstantTable::ConstantTable(const std::vector<loader::ContainerConstant>& const
         layout = packaged[stored_.size()].layout();
       }
       any_mutated_ |= spec.mutated;
-      by_name_.emplace(spec.name, stored_.size());
-      if (!spec.fqn.empty()) by_name_.emplace(spec.fqn, stored_.size());
+      by_name_[spec.name].push_back(stored_.size());
+      if (!spec.fqn.empty()) by_fqn_[spec.fqn].push_back(stored_.size());
       stored_.push_back({spec, layout});
     }
     all_.push_back(std::move(spec));
   }
 }
 
-size_t ConstantTable::index(std::string_view name) const {
+const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
+  if (const auto it = by_fqn_.find(name); it != by_fqn_.end()) return it->second;
   if (const auto it = by_name_.find(name); it != by_name_.end()) return it->second;
   for (const ConstantSpec& spec : all_)
     SCONCE_CHECK(spec.name != name && spec.fqn != name, kInvalidArgument, "constant '", name,
@@ -67,8 +68,7 @@ std::shared_ptr<const ConstantSet> ConstantSet::with(const ConstantTable& table,
   std::vector<Tensor> tensors = tensors_;
   std::vector<bool> named(tensors.size());
   // All names, dtypes and shapes before a byte moves.
-  for (const auto& [name, tensor] : replacements) {
-    const size_t i = table.index(name);
+  const auto check = [&](const std::string& name, const Tensor& tensor, size_t i) {
     const ConstantSpec& spec = table.stored()[i].spec;
     SCONCE_CHECK(tensor.defined(), kInvalidArgument, "constant '", name, "': the tensor is undefined");
     SCONCE_CHECK(!spec.opaque && tensor.layout() == Layout::kStrided, kUnsupported, "constant '", name,
@@ -85,23 +85,25 @@ std::shared_ptr<const ConstantSet> ConstantSet::with(const ConstantTable& table,
         kInvalidArgument, "constant '", name, "': expected strides ", to_string(IntSpan(spec.strides)), ", got ",
         to_string(tensor.strides()));
     named[i] = true;
-  }
+  };
+  for (const auto& [name, tensor] : replacements)
+    for (const size_t i : table.indices(name)) check(name, tensor, i);
   if (full)
     for (size_t i = 0; i < named.size(); ++i)
       SCONCE_CHECK(named[i] || may_be_left_out(table.stored()[i].spec), kInvalidArgument,
                    "a full update must name constant '", table.stored()[i].public_name(), "'");
-  for (const auto& [name, tensor] : replacements) {
-    const size_t i = table.index(name);
-    if (user_managed) {
-      tensors[i] = tensor;
-      continue;
+  for (const auto& [name, tensor] : replacements)
+    for (const size_t i : table.indices(name)) {
+      if (user_managed) {
+        tensors[i] = tensor;
+        continue;
+      }
+      const ConstantSpec& spec = table.stored()[i].spec;
+      Tensor copied = Tensor::empty_strided(spec.shape, spec.strides, tensor.dtype(), tensor.device());
+      copy(tensor, copied);
+      copied.storage()->set_immutable(true);
+      tensors[i] = std::move(copied);
     }
-    const ConstantSpec& spec = table.stored()[i].spec;
-    Tensor copied = Tensor::empty_strided(spec.shape, spec.strides, tensor.dtype(), tensor.device());
-    copy(tensor, copied);
-    copied.storage()->set_immutable(true);
-    tensors[i] = std::move(copied);
-  }
   return std::make_shared<ConstantSet>(std::move(tensors));
 }
 

@@ -33,14 +33,15 @@ class ConstantTable {
 
   const std::vector<StoredConstant>& stored() const noexcept { return stored_; }
   const std::vector<ConstantSpec>& all() const noexcept { return all_; }  // the container's order
-  // Index of a stored constant by FQN or own name. kNotFound; kInvalidArgument for a folded one.
-  size_t index(std::string_view name) const;
+  // Stored constants by FQN (the compiler may make several of one tensor), else by own name; never empty. kNotFound;
+  // kInvalidArgument for a folded one.
+  const std::vector<size_t>& indices(std::string_view name) const;
   bool any_mutated() const noexcept { return any_mutated_; }
 
  private:
   std::vector<StoredConstant> stored_;
   std::vector<ConstantSpec> all_;
-  std::map<std::string, size_t, std::less<>> by_name_;
+  std::map<std::string, std::vector<size_t>, std::less<>> by_fqn_, by_name_;
   bool any_mutated_ = false;
 };
 

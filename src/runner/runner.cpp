@@ -228,7 +228,8 @@ std::unique_lock<std::mutex> Runner::begin_update() const {
 
 std::vector<bool> Runner::named(const ConstantMap& constants) const {
   std::vector<bool> named(table_->stored().size());
-  for (const auto& [name, tensor] : constants) named[table_->index(name)] = true;
+  for (const auto& [name, tensor] : constants)
+    for (const size_t i : table_->indices(name)) named[i] = true;
   return named;
 }
 

@@ -36,6 +36,19 @@ void expect_refusal(const Error& error, const StepCase& step) {
                   "; expected a match of: " + step.message);
 }
 
+// Empty if what is recorded of a constant is true of ours.
+std::string difference_of(const ConstantSpec& got, const ConstantCase& want) {
+  if (want.dtype && got.dtype != want.dtype)
+    return "got " + std::string(got.dtype ? dtype_name(*got.dtype) : "no dtype") + ", expected " +
+           std::string(dtype_name(*want.dtype));
+  if (want.shape && got.shape != *want.shape)
+    return "got shape " + to_string(IntSpan(got.shape)) + ", expected " + to_string(IntSpan(*want.shape));
+  // Ours may be padded to the alignment of storages.
+  if (want.data_size && got.data_size != *want.data_size && got.data_size != (*want.data_size + 63) / 64 * 64)
+    return "got " + std::to_string(got.data_size) + " bytes, expected " + std::to_string(*want.data_size);
+  return {};
+}
+
 class CaseRun {
  public:
   explicit CaseRun(const Case& c) : case_(c), data_(c.folder / "data.bin"), package_(Package::open(c.package)) {}
@@ -44,30 +57,25 @@ class CaseRun {
 
   void check_constants() {
     if (!case_.constants) return;
-    std::map<std::string, ConstantSpec> found;
-    for (ConstantSpec& spec : model(false).constants()) {
-      std::string key = spec.fqn.empty() ? spec.name : spec.fqn;
-      if (!found.emplace(std::move(key), std::move(spec)).second)
-        throw Failure("constants: two have the same name: " + (spec.fqn.empty() ? spec.name : spec.fqn));
-    }
+    const std::vector<ConstantSpec> all = model(false).constants();
+    const auto key_of = [](const auto& c) -> const std::string& { return c.fqn.empty() ? c.name : c.fqn; };
+    std::vector<bool> wanted(all.size());
     for (const ConstantCase& want : *case_.constants) {
-      const std::string& key = want.fqn.empty() ? want.name : want.fqn;
-      const auto it = found.find(key);
-      if (it == found.end()) throw Failure("constants: missing: " + key);
-      const ConstantSpec& got = it->second;
-      if (want.dtype && got.dtype != want.dtype)
-        throw Failure("constants: " + key + ": got " + std::string(got.dtype ? dtype_name(*got.dtype) : "no dtype") +
-                      ", expected " + std::string(dtype_name(*want.dtype)));
-      if (want.shape && got.shape != *want.shape)
-        throw Failure("constants: " + key + ": got shape " + to_string(IntSpan(got.shape)) + ", expected " +
-                      to_string(IntSpan(*want.shape)));
-      // Ours may be padded to the alignment of storages.
-      if (want.data_size && got.data_size != *want.data_size && got.data_size != (*want.data_size + 63) / 64 * 64)
-        throw Failure("constants: " + key + ": got " + std::to_string(got.data_size) + " bytes, expected " +
-                      std::to_string(*want.data_size));
-      found.erase(it);
+      // The compiler may make several constants of one FQN; their own names tell them apart, but PyTorch reports the
+      // values of one of them for all.
+      std::string difference = "missing";
+      bool same = false;
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (key_of(all[i]) != key_of(want)) continue;
+        if (want.name.empty() || all[i].name == want.name) wanted[i] = true;
+        const std::string d = difference_of(all[i], want);
+        same |= d.empty();
+        if (!d.empty()) difference = d;
+      }
+      if (!same) throw Failure("constants: " + key_of(want) + ": " + difference);
     }
-    if (!found.empty()) throw Failure("constants: not recorded: " + found.begin()->first);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!wanted[i]) throw Failure("constants: not recorded: " + all[i].name);
   }
 
   void do_step(const StepCase& step) {

@@ -1,0 +1,93 @@
+#include "src/ops/qlinear.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "sconce/error.h"
+
+using namespace sconce;
+using Ints = std::vector<int64_t>;
+
+namespace {
+
+struct Case {
+  int64_t m = 5, k = 33, n = 300;
+  DType x = DType::kUInt8;
+  bool per_channel = true, weight_zero = false, relu = false;
+};
+
+// Against a loop in double precision.
+void check(const Case& c, DType out_dtype, double output_scale, int64_t output_zero) {
+  std::mt19937 random(7);
+  const bool is_signed = c.x == DType::kInt8;
+  Tensor x = Tensor::empty(Ints{c.m, c.k}, c.x), w = Tensor::empty(Ints{c.k, c.n}, DType::kInt8);
+  for (int64_t i = 0; i < x.numel(); ++i) x.data_as<uint8_t>()[i] = static_cast<uint8_t>(random());
+  for (int64_t i = 0; i < w.numel(); ++i) w.data_as<int8_t>()[i] = static_cast<int8_t>(random());
+  const int64_t channels = c.per_channel ? c.n : 1;
+  Tensor scales = Tensor::empty(Ints{channels}, DType::kFloat32), zeros = Tensor::empty(Ints{channels}, DType::kInt64);
+  for (int64_t j = 0; j < channels; ++j) {
+    scales.data_as<float>()[j] = 0.001f * static_cast<float>(1 + random() % 9);
+    zeros.data_as<int64_t>()[j] = c.weight_zero ? static_cast<int64_t>(random() % 7) - 3 : 0;
+  }
+  Tensor bias = Tensor::empty(Ints{c.n}, DType::kFloat32);
+  for (int64_t j = 0; j < c.n; ++j) bias.data_as<float>()[j] = 0.1f * static_cast<float>(j % 7);
+  Tensor x_scale = Tensor::empty(Ints{}, DType::kFloat32), x_zero = Tensor::empty(Ints{}, DType::kInt32);
+  *x_scale.data_as<float>() = 0.02f;
+  *x_zero.data_as<int32_t>() = is_signed ? -3 : 72;
+
+  const double* none[] = {nullptr};
+  const Tensor y = cpu::_qlinear_pointwise_tensor(x, x_scale, x_zero, w, scales, zeros, &bias, output_scale,
+                                                  output_zero, out_dtype, c.relu ? "relu" : "none", none, "");
+  REQUIRE(y.dtype() == out_dtype);
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < c.k; ++l) {
+        const double a = is_signed ? x.data_as<int8_t>()[i * c.k + l] : x.data_as<uint8_t>()[i * c.k + l];
+        sum += (a - *x_zero.data_as<int32_t>()) *
+               (w.data_as<int8_t>()[l * c.n + j] - static_cast<double>(zeros.data_as<int64_t>()[c.per_channel ? j : 0]));
+      }
+      double want = sum * 0.02f * scales.data_as<float>()[c.per_channel ? j : 0] + bias.data_as<float>()[j];
+      if (c.relu) want = std::max(want, 0.0);
+      const int64_t at = i * c.n + j;
+      if (out_dtype == DType::kFloat32) {
+        CHECK(y.data_as<float>()[at] == doctest::Approx(want).epsilon(1e-5));
+      } else {
+        const bool u8 = out_dtype == DType::kUInt8;
+        const double exact = want / output_scale;
+        const double clamped = std::clamp(std::nearbyint(exact) + static_cast<double>(output_zero), u8 ? 0.0 : -128.0,
+                                          u8 ? 255.0 : 127.0);
+        const double got = u8 ? y.data_as<uint8_t>()[at] : y.data_as<int8_t>()[at];
+        // A value half way between two integers may fall either way in float.
+        CHECK(std::abs(got - clamped) <= (std::abs(exact - std::floor(exact) - 0.5) < 1e-3 ? 1 : 0));
+      }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("_qlinear_pointwise_tensor: zero points, scales, bias, activation and results of every kind") {
+  check({}, DType::kFloat32, 1, 0);
+  check({.x = DType::kInt8, .relu = true}, DType::kFloat32, 1, 0);
+  check({.per_channel = false, .weight_zero = true}, DType::kFloat32, 1, 0);
+  check({.weight_zero = true}, DType::kUInt8, 0.05, 128);
+  check({.m = 1, .k = 1, .n = 1}, DType::kInt8, 0.01, -3);
+}
+
+TEST_CASE("_qlinear_pointwise_tensor: what does not fit is refused") {
+  const double* none[] = {nullptr};
+  Tensor x = Tensor::empty(Ints{2, 4}, DType::kUInt8), w = Tensor::empty(Ints{5, 3}, DType::kInt8);
+  Tensor one = Tensor::empty(Ints{1}, DType::kFloat32);
+  *one.data_as<float>() = 1;
+  const auto call = [&](const Tensor& input) {
+    return cpu::_qlinear_pointwise_tensor(input, one, Tensor(), w, one, Tensor(), nullptr, 1, 0, DType::kFloat32,
+                                          "none", none, "");
+  };
+  CHECK_THROWS_WITH_AS(call(x), doctest::Contains("does not fit a weight of 5 rows"), Error);
+  CHECK_THROWS_AS(call(Tensor::empty(Ints{2, 5}, DType::kFloat32)), Error);
+  CHECK(call(Tensor::empty(Ints{0, 5}, DType::kUInt8)).numel() == 0);
+}
