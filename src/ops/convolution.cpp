@@ -38,7 +38,6 @@ void check_dtypes(const ConvolutionShape& shape, const Tensor& input, const Tens
 
 namespace cpu {
 
-// Matches aten::convolution, torch 2.15.
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, IntSpan stride, IntSpan padding,
                    IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups) {
   const ConvolutionShape shape =
