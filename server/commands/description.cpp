@@ -159,6 +159,7 @@ Json to_json(const TensorSpec& spec, const std::string& name) {
                {"device", spec.device ? Json(sconce::to_string(*spec.device)) : Json()},
                {"shape", nullptr},
                {"strides", nullptr}};
+  if (spec.none) json["none"] = true;
   if (!spec.has_shape) return json;
   json["shape"] = Json::array();
   for (const Dim& dim : spec.dims) {
@@ -257,6 +258,7 @@ Json to_json(const ModelSpec& model) {
 }  // namespace
 
 std::string describe(const TensorSpec& spec) {
+  if (spec.none) return "None";
   std::string text(spec.dtype ? dtype_name(*spec.dtype) : std::string_view("dtype unknown"));
   if (!spec.has_shape) return text + ", shape unknown";
   std::vector<std::string> dims;

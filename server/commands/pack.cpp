@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "sconce/package.h"
+#include "server/commands/command.h"
+#include "server/commands/terminal.h"
+
+namespace sconce::commands {
+namespace {
+
+struct Options {
+  std::string directory, archive;
+};
+
+int pack(const Options& options) {
+  pack_directory(options.directory, options.archive);
+  const std::shared_ptr<const Package> package = Package::open(options.archive);
+  std::vector<std::string> models;
+  for (const ModelSpec& model : package->models()) models.push_back(model.name);
+  std::cout << fmt::format("{}: {}, {}\n", options.archive, format_bytes(std::filesystem::file_size(options.archive)),
+                           fmt::join(models, ", "));
+  return 0;
+}
+
+}  // namespace
+
+Action add_pack(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("DIRECTORY", options->directory, "A directory with an archive's layout: data/aotinductor/MODEL/...")
+      ->required();
+  app.add_option("PACKAGE", options->archive, "The .pt2 file to write")->required();
+  return [options] { return pack(*options); };
+}
+
+}  // namespace sconce::commands

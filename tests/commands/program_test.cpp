@@ -1,0 +1,235 @@
+// The program as a person starts it: output, files and exit status of its subcommands, on the digits example.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "sconce/model.h"
+#include "sconce/tensor_files.h"
+
+namespace sconce {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kDigits = std::string(SCONCE_SOURCE_DIR) + "/examples/digits/digits.pt2";
+
+struct Result {
+  int status = -1;
+  std::string output;  // standard output and errors
+};
+
+Result start(const std::string& arguments) {
+  Result result;
+  FILE* pipe = ::popen((std::string(SCONCE_PROGRAM " ") + arguments + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  char buffer[4096];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) result.output.append(buffer, n);
+  const int status = ::pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "sconce-program-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()));
+    path_ = name;
+  }
+  ~ScratchFolder() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The archive's files, without its root folder.
+void unpack(const std::string& archive, const fs::path& folder) {
+  zip_t* zip = zip_open(archive.c_str(), ZIP_RDONLY, nullptr);
+  REQUIRE(zip);
+  for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
+    const auto index = static_cast<zip_uint64_t>(i);
+    const std::string name = zip_get_name(zip, index, 0);
+    zip_stat_t info;
+    REQUIRE(zip_stat_index(zip, index, 0, &info) == 0);
+    std::string bytes(info.size, '\0');
+    zip_file_t* file = zip_fopen_index(zip, index, 0);
+    REQUIRE(zip_fread(file, bytes.data(), bytes.size()) == static_cast<zip_int64_t>(bytes.size()));
+    zip_fclose(file);
+    const fs::path path = folder / name.substr(name.find('/') + 1);
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  zip_discard(zip);
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("program: version, help, wrong usage") {
+  CHECK(start("--version").output == "sconce " + version() + "\n");
+  CHECK(start("--version").status == 0);
+  CHECK(start("--help").status == 0);
+  CHECK(contains(start("--help").output, "inspect"));
+  CHECK(start("").status == 2);
+  CHECK(start("no-such-command").status == 2);
+  CHECK(start("inspect").status == 2);
+  CHECK(start("run " + kDigits + " --format xml").status == 2);
+}
+
+TEST_CASE("program: inspect, text and JSON, without colour in a pipe") {
+  const Result text = start("inspect " + kDigits);
+  CHECK(text.status == 0);
+  CHECK(contains(text.output, "ARGS[0]"));
+  CHECK(contains(text.output, "features.0.weight"));
+  CHECK(contains(text.output, "aoti_torch_cpu_convolution"));
+  CHECK(!contains(text.output, "\x1b"));
+  const Result result = start("inspect --json " + kDigits);
+  CHECK(result.status == 0);
+  const auto json = nlohmann::json::parse(result.output);
+  const auto& model = json.at("models").at(0);
+  CHECK(model.at("inputs").at(0).at("dtype") == "float32");
+  CHECK(model.at("inputs").at(0).at("shape").size() == 3);
+  CHECK(model.at("inputs").at(0).at("shape").at(0).at("max") > 2);
+  CHECK(model.at("inputs").at(0).at("shape").at(1) == 8);
+  CHECK(model.at("outputs").size() == 2);
+  CHECK(model.at("constants").size() == 8);
+  CHECK(model.at("operators_missing").empty());
+}
+
+TEST_CASE("program: check tells sound, unable to run and unreadable apart") {
+  const ScratchFolder folder;
+  CHECK(start("check " + kDigits).status == 0);
+  CHECK(start("check " + (folder / "none.pt2")).status == 2);
+  const std::string whole = bytes_of(kDigits);
+  std::ofstream(folder / "cut.pt2", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  CHECK(start("check " + (folder / "cut.pt2")).status == 2);
+  // A changed byte within the code: only its checksum tells.
+  std::string damaged = whole;
+  const size_t code = damaged.find(
+      "\x7f"
+      "ELF");
+  REQUIRE(code != std::string::npos);
+  damaged[code + 200000] = static_cast<char>(damaged[code + 200000] ^ 1);
+  std::ofstream(folder / "damaged.pt2", std::ios::binary) << damaged;
+  const Result result = start("check " + (folder / "damaged.pt2"));
+  CHECK(result.status == 2);
+  CHECK(contains(result.output, ".wrapper.so"));
+}
+
+TEST_CASE("program: a model that asks for what nobody has will not run") {
+  const ScratchFolder folder;
+  // The operator's name in the dynamic symbols of a bare library, and nowhere else.
+  const std::string archive = bytes_of(kDigits);
+  const auto package = Package::open(kDigits);
+  const size_t begin = archive.find(
+      "\x7f"
+      "ELF");
+  std::string library = archive.substr(begin, package->model().so_bytes);
+  const std::string name = "aoti_torch_cpu_convolution", other = "aoti_torch_cpu_konvolution";
+  for (size_t at = 0; (at = library.find(name, at)) != std::string::npos;) library.replace(at, name.size(), other);
+  std::ofstream(folder / "model.so", std::ios::binary) << library;
+  const Result result = start("check " + (folder / "model.so"));
+  CHECK(result.status == 1);
+  CHECK(contains(result.output, other));
+  CHECK(start("run " + (folder / "model.so")).status == 1);
+}
+
+TEST_CASE("program: run reads inputs and writes outputs in every format") {
+  const ScratchFolder folder;
+  const int64_t sizes[] = {3, 8, 8};
+  const NamedTensor images{"ARGS[0]", Tensor::empty(sizes, DType::kFloat32)};
+  for (int i = 0; i < 192; ++i) images.tensor.data_as<float>()[i] = static_cast<float>(i % 17);
+  write_npy(folder / "images.npy", images.tensor);
+  write_safetensors(folder / "images.safetensors", {&images, 1});
+
+  const Result npy =
+      start("run " + kDigits + " --input ARGS[0]=" + (folder / "images.npy") + " --output " + (folder / "npy"));
+  CHECK_MESSAGE(npy.status == 0, npy.output);
+  CHECK(contains(npy.output, "RESULT[class]  int64 [3]"));
+  const Tensor classes = read_npy(folder / "npy/RESULT[class].npy");
+  const Tensor probabilities = read_npy(folder / "npy/RESULT[probabilities].npy");
+  CHECK(to_string(probabilities.sizes()) == "[3, 10]");
+  for (int64_t row = 0; row < 3; ++row) {
+    const float* p = probabilities.data_as<float>() + row * 10;
+    CHECK(std::max_element(p, p + 10) - p == classes.data_as<int64_t>()[row]);
+  }
+
+  for (const std::string format : {"npz", "safetensors", "json"}) {
+    CAPTURE(format);
+    const Result result = start("run " + kDigits + " --input " + (folder / "images.safetensors") + " --format " +
+                                format + " --output " + (folder / format));
+    CHECK_MESSAGE(result.status == 0, result.output);
+  }
+  for (const auto& tensors :
+       {read_npz(folder / "npz/outputs.npz"), read_safetensors(folder / "safetensors/outputs.safetensors")}) {
+    REQUIRE(tensors.size() == 2);
+    CHECK(tensors[0].name == "RESULT[class]");
+    CHECK(tensors[0].tensor.data_as<int64_t>()[2] == classes.data_as<int64_t>()[2]);
+  }
+  const auto json = nlohmann::json::parse(bytes_of(folder / "json/outputs.json"));
+  CHECK(json.at("RESULT[class]").at(2) == classes.data_as<int64_t>()[2]);
+  CHECK(json.at("RESULT[probabilities]").at(1).size() == 10);
+}
+
+TEST_CASE("program: run with random inputs repeats itself; bad inputs are named") {
+  const Result a = start("run " + kDigits + " --seed 4"), b = start("run " + kDigits + " --seed 4");
+  CHECK(a.status == 0);
+  CHECK(a.output.substr(0, a.output.rfind("model in")) == b.output.substr(0, b.output.rfind("model in")));
+  const ScratchFolder folder;
+  const int64_t sizes[] = {3, 8, 9};
+  const Tensor wrong = Tensor::empty(sizes, DType::kFloat32);
+  write_npy(folder / "wrong.npy", wrong);
+  const Result refused = start("run " + kDigits + " --input " + (folder / "wrong.npy"));
+  CHECK(refused.status == 1);
+  CHECK(contains(refused.output, "input 0"));
+}
+
+TEST_CASE("program: bench measures each combination") {
+  const Result result = start("bench " + kDigits + " --duration 0.05 --replicas 1,2 --json");
+  REQUIRE_MESSAGE(result.status == 0, result.output);
+  const auto rows = nlohmann::json::parse(result.output).at("measurements");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[1].at("replicas") == 2);
+  for (const auto& row : rows) {
+    CHECK(row.at("latency_s").at("p50") <= row.at("latency_s").at("p99"));
+    CHECK(row.at("runs_per_s") > 0);
+    CHECK(row.at("memory_bytes") > 0);
+  }
+}
+
+TEST_CASE("program: ops lists what packages can call") {
+  const Result all = start("ops");
+  CHECK(all.status == 0);
+  CHECK(contains(all.output, "aoti_torch_cpu_convolution\n"));
+  CHECK(start("ops no_such_operator").status == 1);
+  CHECK(nlohmann::json::parse(start("ops --json addmm").output).size() >= 1);
+}
+
+TEST_CASE("program: pack makes a package of a directory") {
+  const ScratchFolder folder;
+  unpack(kDigits, folder / "digits");
+  const Result packed = start("pack " + (folder / "digits") + " " + (folder / "again.pt2"));
+  CHECK_MESSAGE(packed.status == 0, packed.output);
+  CHECK(start("check " + (folder / "again.pt2")).status == 0);
+  const Result run = start("run " + (folder / "again.pt2")), original = start("run " + kDigits);
+  CHECK(run.output.substr(0, run.output.rfind("model in")) ==
+        original.output.substr(0, original.output.rfind("model in")));
+  CHECK(start("pack " + (folder / "no-such-folder") + " " + (folder / "x.pt2")).status == 2);
+  CHECK(!fs::exists(folder / "x.pt2"));
+}
+
+}  // namespace sconce
