@@ -37,7 +37,7 @@ const SoftmaxKernels<double>& softmax_kernels() noexcept {
 namespace {
 
 constexpr const char* kName = "_scaled_dot_product_flash_attention_for_cpu";
-constexpr int64_t kFlopsPerThread = 400'000;
+constexpr int64_t kFlopsPerThread = 1'000'000;
 constexpr int64_t kQueries = 56;                  // of a block: whole register tiles
 constexpr int64_t kKeys = 512;                    // of a block
 constexpr int64_t kKeysAtOnce = 768;              // so many are one block still

@@ -10,6 +10,9 @@
 #include "src/ops/gemm_kernels.h"
 #include "src/ops/gemm_vectors.h"
 // After gemm_vectors.h.
+#include "src/ops/gemm_finish.h"
+#include "src/ops/gemm_pack.h"
+// After these.
 #include "src/ops/gemm_tiles.h"
 
 namespace sconce {

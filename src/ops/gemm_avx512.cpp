@@ -17,6 +17,9 @@
 #define SCONCE_GEMM_AVX512
 #include "src/ops/gemm_vectors.h"
 // After gemm_vectors.h.
+#include "src/ops/gemm_finish.h"
+#include "src/ops/gemm_pack.h"
+// After these.
 #include "src/ops/gemm_tiles.h"
 
 namespace sconce {

@@ -7,12 +7,13 @@
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/ops/gemm_isa.h"
 
 namespace sconce {
 namespace {
 
 constexpr int64_t kColumns = 256;  // whose sums fit the first-level cache
-constexpr int64_t kProductsPerThread = 200'000;
+constexpr int64_t kProductsPerThread = 500'000;
 
 // As c10::Scalar::to<T> of a double.
 template <class T>
@@ -25,54 +26,91 @@ T whole(const char* name, std::string_view what, double value) {
   return static_cast<T>(value);
 }
 
-// One row of c, columns [j0, j1). Sums are unsigned and at least as wide as C, so that they wrap as C's do.
+// Unsigned, so that sums wrap, and no wider than C needs.
+template <class C>
+using Wrapping = std::conditional_t<sizeof(C) == 8, uint64_t, std::conditional_t<sizeof(C) == 4, uint32_t, uint16_t>>;
+
+// Not in 16 bits: C++ would multiply them as int, whose overflow is undefined.
+template <class U>
+U times(U a, U b) {
+  if constexpr (sizeof(U) == 8)
+    return a * b;
+  else
+    return static_cast<U>(uint32_t{a} * uint32_t{b});
+}
+
+// One row of c, columns [j0, j1).
 template <class A, class B, class C>
-void row(const MatrixProduct& p, const A* a, const B* b, const C* self, C* c, int64_t j0, int64_t j1, C alpha, C beta) {
-  using U = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
+[[gnu::always_inline]] inline void row(const MatrixProduct& p, const A* a, const B* b, const C* self, C* c, int64_t j0,
+                                       int64_t j1, C alpha, C beta) {
+  using U = Wrapping<C>;
   U sums[kColumns] = {};
-  const int64_t n = j1 - j0;
-  b += j0 * p.b.column_stride;
-  if (p.b.row_stride == 1 && p.b.column_stride != 1) {
+  const int64_t n = j1 - j0, a_cs = p.a.column_stride, b_rs = p.b.row_stride, b_cs = p.b.column_stride;
+  b += j0 * b_cs;
+  const auto factor = [&](int64_t i) { return static_cast<U>(a[i * a_cs]); };
+  if (b_rs == 1 && b_cs != 1) {
     for (int64_t j = 0; j < n; ++j) {
-      const B* column = b + j * p.b.column_stride;
+      const B* column = b + j * b_cs;
       U sum = 0;
-      if (p.a.column_stride == 1)
-        for (int64_t i = 0; i < p.k; ++i) sum += static_cast<U>(a[i]) * static_cast<U>(column[i]);
+      if (a_cs == 1)
+        for (int64_t i = 0; i < p.k; ++i) sum += times(static_cast<U>(a[i]), static_cast<U>(column[i]));
       else
-        for (int64_t i = 0; i < p.k; ++i) sum += static_cast<U>(a[i * p.a.column_stride]) * static_cast<U>(column[i]);
+        for (int64_t i = 0; i < p.k; ++i) sum += times(factor(i), static_cast<U>(column[i]));
       sums[j] = sum;
+    }
+  } else if (b_cs == 1) {
+    int64_t i = 0;
+    for (; i + 4 <= p.k; i += 4) {
+      const U f0 = factor(i), f1 = factor(i + 1), f2 = factor(i + 2), f3 = factor(i + 3);
+      const B *l0 = b + i * b_rs, *l1 = l0 + b_rs, *l2 = l1 + b_rs, *l3 = l2 + b_rs;
+      for (int64_t j = 0; j < n; ++j)
+        sums[j] += times(f0, static_cast<U>(l0[j])) + times(f1, static_cast<U>(l1[j])) +
+                   times(f2, static_cast<U>(l2[j])) + times(f3, static_cast<U>(l3[j]));
+    }
+    for (; i < p.k; ++i) {
+      const U f = factor(i);
+      const B* line = b + i * b_rs;
+      for (int64_t j = 0; j < n; ++j) sums[j] += times(f, static_cast<U>(line[j]));
     }
   } else {
     for (int64_t i = 0; i < p.k; ++i) {
-      const U factor = static_cast<U>(a[i * p.a.column_stride]);
-      const B* line = b + i * p.b.row_stride;
-      if (p.b.column_stride == 1)
-        for (int64_t j = 0; j < n; ++j) sums[j] += factor * static_cast<U>(line[j]);
-      else
-        for (int64_t j = 0; j < n; ++j) sums[j] += factor * static_cast<U>(line[j * p.b.column_stride]);
+      const U f = factor(i);
+      for (int64_t j = 0; j < n; ++j) sums[j] += times(f, static_cast<U>(b[i * b_rs + j * b_cs]));
     }
   }
   for (int64_t j = j0; j < j1; ++j) {
-    U v = static_cast<U>(alpha) * sums[j - j0];
-    if (self) v += static_cast<U>(beta) * static_cast<U>(self[j * p.self.column_stride]);
+    U v = times(static_cast<U>(alpha), sums[j - j0]);
+    if (self) v += times(static_cast<U>(beta), static_cast<U>(self[j * p.self.column_stride]));
     c[j * p.c_column_stride] = static_cast<C>(v);
   }
+}
+
+template <class A, class B, class C>
+void row_avx2(const MatrixProduct& p, const A* a, const B* b, const C* self, C* c, int64_t j0, int64_t j1, C alpha,
+              C beta) {
+  row(p, a, b, self, c, j0, j1, alpha, beta);
+}
+template <class A, class B, class C>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void row_avx512(
+    const MatrixProduct& p, const A* a, const B* b, const C* self, C* c, int64_t j0, int64_t j1, C alpha, C beta) {
+  row(p, a, b, self, c, j0, j1, alpha, beta);
 }
 
 template <class A, class B, class C>
 void run(const char* name, const MatrixProduct& p) {
   const C alpha = whole<C>(name, "alpha", p.alpha), beta = whole<C>(name, "beta", p.beta);
   const C* self = beta == 0 ? nullptr : static_cast<const C*>(p.self.data);
+  const auto row_of = has_avx512() ? &row_avx512<A, B, C> : &row_avx2<A, B, C>;
   const int64_t grain = std::max<int64_t>(1, kProductsPerThread / std::max<int64_t>(1, p.n * p.k));
   parallel_for(0, p.batch * p.m, grain, [&](int64_t begin, int64_t end) noexcept {
     for (int64_t j = 0; j < p.n; j += kColumns)
       for (int64_t r = begin; r < end; ++r) {
         const int64_t i = r / p.m, m = r % p.m;
-        row(p, static_cast<const A*>(p.a.data) + i * p.a.batch_stride + m * p.a.row_stride,
-            static_cast<const B*>(p.b.data) + i * p.b.batch_stride,
-            self ? self + i * p.self.batch_stride + m * p.self.row_stride : nullptr,
-            static_cast<C*>(p.c) + i * p.c_batch_stride + m * p.c_row_stride, j, std::min(p.n, j + kColumns), alpha,
-            beta);
+        row_of(p, static_cast<const A*>(p.a.data) + i * p.a.batch_stride + m * p.a.row_stride,
+               static_cast<const B*>(p.b.data) + i * p.b.batch_stride,
+               self ? self + i * p.self.batch_stride + m * p.self.row_stride : nullptr,
+               static_cast<C*>(p.c) + i * p.c_batch_stride + m * p.c_row_stride, j, std::min(p.n, j + kColumns), alpha,
+               beta);
       }
   });
 }

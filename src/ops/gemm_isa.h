@@ -13,5 +13,6 @@ bool has_avx512() noexcept;  // F, BW, DQ and VL
 
 extern const GemmKernelSet kGemmAvx2;
 extern const GemmKernelSet kGemmAvx512;
+extern const GemmKernels<BFloat16, BFloat16> kGemmAvx512Bf16;
 
 }  // namespace sconce

@@ -22,26 +22,14 @@ struct VectorFor<ComplexDouble> {
 constexpr int kTileRows = 14;
 constexpr int kComplexRows = 6;
 constexpr int kDotRows = 6;
+constexpr int kComplexDotRows = 3;
 #else
 constexpr int kTileRows = 6;
 constexpr int kComplexRows = 3;
 constexpr int kDotRows = 2;
+constexpr int kComplexDotRows = 1;
 #endif
 constexpr int kTileVectors = 2;
-
-template <class S>
-using Real = decltype(std::real(Sum<S>()));
-
-// One finished row that the fast ways do not cover.
-template <class S>
-void finish_row(const Sum<S>* sums, int64_t columns, const GemmEpilogue<S>& e, const S* self, S* c) {
-  const auto alpha = static_cast<Real<S>>(e.alpha), beta = static_cast<Real<S>>(e.beta);
-  for (int64_t j = 0; j < columns; ++j) {
-    Sum<S> v = alpha * sums[j];
-    if (self) v += beta * static_cast<Sum<S>>(self[j * e.self_cs]);
-    c[j] = static_cast<S>(v);
-  }
-}
 
 // c[Rows, columns] from a[Rows, k] and b[k, Vectors * W]. With few rows several steps of k have sums of their own, so
 // that one multiplication need not wait for the one before.
@@ -84,8 +72,14 @@ void tile(int64_t k, const typename V::T* a, int64_t a_rs, int64_t a_cs, const S
         for (int j = 0; j < Vectors; ++j) sum[0][i][j] = V::add(sum[0][i][j], sum[s][i][j]);
   }
 
-  const S* self = e.self ? e.self + row * e.self_rs : nullptr;
-  if (columns == Vectors * V::W && e.alpha == 1 && !self) {
+  if (columns == Vectors * V::W && e.alpha == 1 && (!e.self || (e.self_cs == 1 && e.beta == 1))) {
+    if (const S* self = e.self) {
+      self += row * e.self_rs;
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; ++j) sum[0][i][j] = V::add(sum[0][i][j], V::load(self + i * e.self_rs + j * V::W));
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
@@ -97,25 +91,7 @@ void tile(int64_t k, const typename V::T* a, int64_t a_rs, int64_t a_cs, const S
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) V::store(&sums[i][j * V::W], sum[0][i][j]);
-  if (self && e.self_cs != 1) {
-    for (int i = 0; i < Rows; ++i) finish_row<S>(sums[i], columns, e, self + i * e.self_rs, c + i * c_rs);
-    return;
-  }
-  const auto alpha = V::broadcast(static_cast<typename V::T>(e.alpha));
-  const auto beta = V::broadcast(static_cast<typename V::T>(e.beta));
-  for (int i = 0; i < Rows; ++i, c += c_rs) {
-    for (int64_t j = 0; j < columns; j += V::W) {
-      const int64_t n = columns - j;
-      typename V::R v = V::load(&sums[i][j]), s = V::zero();
-      if (self) s = n >= V::W ? V::load(self + j) : V::load_n(self + j, n);
-      v = V::fma(v, alpha, V::fma(s, beta, V::zero()));
-      if (n >= V::W)
-        V::store(c + j, v);
-      else
-        V::store_n(c + j, v, n);
-    }
-    if (self) self += e.self_rs;
-  }
+  finish_rows<V, S>(sums[0], Rows, Vectors * V::W, columns, e, row, c, c_rs);
 }
 
 // The same for complex numbers, (re, im) side by side in b and c: sums of re(a)*b and of im(a)*b, joined at the end.
@@ -234,67 +210,108 @@ void dot_tile(int64_t k, const typename V::T* a, int64_t a_rs, const S* b, int64
   }
 }
 
+// The same for complex numbers: the sums of re(a)re(b), im(a)im(b) and of re(a)im(b), im(a)re(b), side by side.
+template <class V, class S, int Rows>
+void complex_dot_tile(int64_t k, const S* a, int64_t a_rs, const S* b, int64_t b_cs, S (*sums)[4]) {
+  using T = typename V::T;
+  constexpr int64_t kAtOnce = V::W / 2;
+  typename V::R same[Rows][4], crossed[Rows][4];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) same[i][j] = crossed[i][j] = V::zero();
+  for (int64_t p = 0; p < k; p += kAtOnce) {
+    const int64_t n = 2 * (k - p);
+    typename V::R as[Rows];
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const T* at = reinterpret_cast<const T*>(a + i * a_rs + p);
+      as[i] = n >= V::W ? V::load(at) : V::load_n(at, n);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const T* at = reinterpret_cast<const T*>(b + j * b_cs + p);
+      const typename V::R bs = n >= V::W ? V::load(at) : V::load_n(at, n), turned = V::swap_pairs(bs);
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) {
+        same[i][j] = V::fma(as[i], bs, same[i][j]);
+        crossed[i][j] = V::fma(as[i], turned, crossed[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      T x[V::W], y[V::W], re = 0, im = 0;
+      V::store(x, same[i][j]);
+      V::store(y, crossed[i][j]);
+      for (int l = 0; l < V::W; l += 2) {
+        re += x[l] - x[l + 1];
+        im += y[l] + y[l + 1];
+      }
+      sums[i][j] = S(re, im);
+    }
+}
+
+template <class S>
+constexpr int kDotRowsOf = kIsComplex<S> ? kComplexDotRows : kDotRows;
+
 template <class S, size_t... I>
 constexpr auto dot_tiles(std::index_sequence<I...>) {
   using V = typename VectorFor<S>::Type;
-  return std::array{&dot_tile<V, S, static_cast<int>(I) + 1>...};
+  if constexpr (kIsComplex<S>)
+    return std::array{&complex_dot_tile<V, S, static_cast<int>(I) + 1>...};
+  else
+    return std::array{&dot_tile<V, S, static_cast<int>(I) + 1>...};
 }
 
 template <class S>
 void dot(int64_t m, int64_t n, int64_t k, const Sum<S>* a, int64_t a_rs, const S* b, int64_t b_cs,
          const GemmEpilogue<S>& e, S* c, int64_t c_rs) noexcept {
-  static constexpr auto kByRows = dot_tiles<S>(std::make_index_sequence<kDotRows>());
-  for (int64_t j = 0; j < n; j += 4) {
-    const int64_t columns = n - j < 4 ? n - j : 4;
-    // Fewer than four columns are left: the last one stands in for the missing ones.
-    const S* at = b + j * b_cs;
-    if (columns < 4 && n >= 4) at = b + (n - 4) * b_cs;
-    const int64_t skip = columns < 4 && n >= 4 ? 4 - columns : 0;
-    const int64_t apart = n >= 4 ? b_cs : 0;
-    int64_t left = (m + kDotRows - 1) / kDotRows;
-    for (int64_t row = 0; row < m; --left) {
-      const int64_t rows = (m - row + left - 1) / left;
-      Sum<S> sums[kDotRows][4];
-      if (n >= 4) {
-        kByRows[static_cast<size_t>(rows - 1)](k, a + row * a_rs, a_rs, at, apart, sums);
-      } else {
-        for (int64_t column = columns - 1; column >= 0; --column) {
-          Sum<S> same[kDotRows][4];
-          kByRows[static_cast<size_t>(rows - 1)](k, a + row * a_rs, a_rs, at + column * b_cs, 0, same);
-          for (int64_t i = 0; i < rows; ++i) sums[i][column] = same[i][0];
-        }
-      }
-      for (int64_t i = 0; i < rows; ++i)
-        finish_row<S>(sums[i] + skip, columns, e, e.self ? e.self + (row + i) * e.self_rs + j * e.self_cs : nullptr,
-                      c + (row + i) * c_rs + j);
-      row += rows;
+  static constexpr auto kByRows = dot_tiles<S>(std::make_index_sequence<kDotRowsOf<S>>());
+  dot_by_rows<S, Sum<S>, kDotRowsOf<S>>(kByRows, m, n, k, a, a_rs, b, b_cs, e, c, c_rs);
+}
+
+// Adds the products of Count rows of b to the sums.
+template <class V, class S, int Count>
+void stream_rows(int64_t m, int64_t columns, const Sum<S>* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs,
+                 typename V::T* sums, int64_t sums_rs) {
+  for (int64_t j = 0; j < columns; j += V::W) {
+    const int64_t n = columns - j;
+    typename V::R bs[Count];
+#pragma GCC unroll 8
+    for (int q = 0; q < Count; ++q) bs[q] = n >= V::W ? V::load(b + q * b_rs + j) : V::load_n(b + q * b_rs + j, n);
+    for (int64_t i = 0; i < m; ++i) {
+      typename V::R v = V::load(sums + i * sums_rs + j);
+#pragma GCC unroll 8
+      for (int q = 0; q < Count; ++q) v = V::fma(V::broadcast(a + i * a_rs + q * a_cs), bs[q], v);
+      V::store(sums + i * sums_rs + j, v);
     }
   }
 }
 
-// An 8 x 8 block of 4-byte elements, columns to rows.
-inline void transpose8(const float* from, int64_t apart, float* to, int64_t to_apart) {
-  __m256 r[8], t[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * apart)),
-                                _mm_loadu_ps(from + (i + 4) * apart), 1);
-    r[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * apart + 4)),
-                                    _mm_loadu_ps(from + (i + 4) * apart + 4), 1);
-  }
-#pragma GCC unroll 2
-  for (int h = 0; h < 8; h += 4) {
-    t[h + 0] = _mm256_unpacklo_ps(r[h + 0], r[h + 1]);
-    t[h + 1] = _mm256_unpackhi_ps(r[h + 0], r[h + 1]);
-    t[h + 2] = _mm256_unpacklo_ps(r[h + 2], r[h + 3]);
-    t[h + 3] = _mm256_unpackhi_ps(r[h + 2], r[h + 3]);
-  }
-#pragma GCC unroll 2
-  for (int h = 0; h < 8; h += 4) {
-    _mm256_storeu_ps(to + (h + 0) * to_apart, _mm256_shuffle_ps(t[h], t[h + 2], 0x44));
-    _mm256_storeu_ps(to + (h + 1) * to_apart, _mm256_shuffle_ps(t[h], t[h + 2], 0xEE));
-    _mm256_storeu_ps(to + (h + 2) * to_apart, _mm256_shuffle_ps(t[h + 1], t[h + 3], 0x44));
-    _mm256_storeu_ps(to + (h + 3) * to_apart, _mm256_shuffle_ps(t[h + 1], t[h + 3], 0xEE));
+// A few rows against rows of b that are read from end to end, several at a time, so that memory streams; the sums of
+// as many columns as fit the first-level cache are kept in memory.
+template <class S>
+void stream(int64_t m, int64_t n, int64_t k, const Sum<S>* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs,
+            const GemmEpilogue<S>& e, S* c, int64_t c_rs) noexcept {
+  using V = typename VectorFor<S>::Type;
+  constexpr int64_t kSums = 4096;
+  alignas(64) typename V::T sums[kSums];
+  const int64_t block = kSums / m / V::W * V::W;
+  GemmEpilogue<S> here = e;
+  for (int64_t j = 0; j < n; j += block) {
+    const int64_t columns = n - j < block ? n - j : block;
+    const int64_t sums_rs = (columns + V::W - 1) / V::W * V::W;
+    for (int64_t i = 0; i < m * sums_rs; i += V::W) V::store(sums + i, V::zero());
+    int64_t p = 0;
+    for (; p + 8 <= k; p += 8)
+      stream_rows<V, S, 8>(m, columns, a + p * a_cs, a_rs, a_cs, b + p * b_rs + j, b_rs, sums, sums_rs);
+    for (; p < k; ++p)
+      stream_rows<V, S, 1>(m, columns, a + p * a_cs, a_rs, a_cs, b + p * b_rs + j, b_rs, sums, sums_rs);
+    finish_rows<V, S>(sums, m, sums_rs, columns, here, 0, c + j, c_rs);
+    if (here.self) here.self += columns * here.self_cs;
   }
 }
 
@@ -326,10 +343,21 @@ void pack(int64_t k, int64_t columns, const S* b, int64_t b_rs, int64_t b_cs, S*
       for (; done + 8 <= columns; done += 8) {
         int64_t p = 0;
         for (; p + 8 <= k; p += 8)
-          transpose8(reinterpret_cast<const float*>(b + done * b_cs + p), b_cs,
+          transpose8(reinterpret_cast<const float*>(b + done * b_cs + p), b_cs, 4,
                      reinterpret_cast<float*>(to + p * width + done), width);
         for (; p < k; ++p)
           for (int64_t j = done; j < done + 8; ++j) to[p * width + j] = b[p + j * b_cs];
+      }
+  }
+  if constexpr (sizeof(S) == 8) {
+    if (b_rs == 1)
+      for (; done + 4 <= columns; done += 4) {
+        int64_t p = 0;
+        for (; p + 4 <= k; p += 4)
+          transpose4(reinterpret_cast<const double*>(b + done * b_cs + p), b_cs,
+                     reinterpret_cast<double*>(to + p * width + done), width);
+        for (; p < k; ++p)
+          for (int64_t j = done; j < done + 4; ++j) to[p * width + j] = b[p + j * b_cs];
       }
   }
   // Blocks of a few cache lines, so that each line is read once.
@@ -351,12 +379,10 @@ constexpr GemmKernels<S> make_kernels() {
   kernels.rows = kRowsOf<S>;
   kernels.panel = &panel<S>;
   kernels.pack = &pack<S>;
-  kernels.dot = nullptr;
-  kernels.dot_rows = 0;
-  if constexpr (!kIsComplex<S>) {
-    kernels.dot = &dot<S>;
-    kernels.dot_rows = kDotRows;
-  }
+  kernels.dot = &dot<S>;
+  kernels.dot_rows = kDotRowsOf<S>;
+  kernels.stream = nullptr;
+  if constexpr (!kIsComplex<S>) kernels.stream = &stream<S>;
   return kernels;
 }
 

@@ -49,7 +49,8 @@ struct VectorF32 {
     _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
   }
   // (re, im) pairs: r + i * s, where r holds re*b and s holds im*b.
-  static R complex_sum(R r, R s) { return _mm512_fmaddsub_ps(_mm512_set1_ps(1), r, _mm512_permute_ps(s, 0xB1)); }
+  static R swap_pairs(R v) { return _mm512_permute_ps(v, 0xB1); }
+  static R complex_sum(R r, R s) { return _mm512_fmaddsub_ps(_mm512_set1_ps(1), r, swap_pairs(s)); }
 };
 
 struct VectorF64 {
@@ -71,7 +72,8 @@ struct VectorF64 {
     const __m256d ab = _mm256_hadd_pd(half(a), half(b)), cd = _mm256_hadd_pd(half(c), half(d));
     _mm256_storeu_pd(out, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
   }
-  static R complex_sum(R r, R s) { return _mm512_fmaddsub_pd(_mm512_set1_pd(1), r, _mm512_permute_pd(s, 0x55)); }
+  static R swap_pairs(R v) { return _mm512_permute_pd(v, 0x55); }
+  static R complex_sum(R r, R s) { return _mm512_fmaddsub_pd(_mm512_set1_pd(1), r, swap_pairs(s)); }
 };
 
 #else
@@ -126,7 +128,8 @@ struct VectorF32 {
     const __m256 abcd = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
     _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
   }
-  static R complex_sum(R r, R s) { return _mm256_addsub_ps(r, _mm256_permute_ps(s, 0xB1)); }
+  static R swap_pairs(R v) { return _mm256_permute_ps(v, 0xB1); }
+  static R complex_sum(R r, R s) { return _mm256_addsub_ps(r, swap_pairs(s)); }
 };
 
 struct VectorF64 {
@@ -147,7 +150,8 @@ struct VectorF64 {
     const __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
     _mm256_storeu_pd(out, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
   }
-  static R complex_sum(R r, R s) { return _mm256_addsub_pd(r, _mm256_permute_pd(s, 0x5)); }
+  static R swap_pairs(R v) { return _mm256_permute_pd(v, 0x5); }
+  static R complex_sum(R r, R s) { return _mm256_addsub_pd(r, swap_pairs(s)); }
 };
 
 #endif

@@ -28,10 +28,10 @@ constexpr double kRounding = std::is_same_v<S, Half>                            
                                                                                                   : 1e-5;
 
 // c against alpha * a @ b + beta * self, b being [k, n] by b_rs and b_cs; what lies beyond the columns is untouched.
-template <class S>
+template <class S, class Factor>
 struct Check {
   int64_t m, n, k;
-  const Sum<S>* a;
+  const Factor* a;
   int64_t a_rs, a_cs;
   const S* b;
   int64_t b_rs, b_cs;
@@ -55,13 +55,17 @@ struct Check {
   }
 };
 
-template <class S>
-void check_kernels(const GemmKernels<S>& kernels) {
+template <class S, class Factor>
+void check_kernels(const GemmKernels<S, Factor>& kernels) {
+  constexpr int64_t kSteps = GemmKernels<S, Factor>::kSteps;
   Random random(1);
   const int64_t c_rs = kernels.wide + 3;
   for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 29})
     for (const int64_t k : {0, 1, 2, 3, 4, 5, 8, 17, 40}) {
-      const auto a = random_values<Sum<S>>(m * k * 2 + 1, random);
+      const int64_t steps = (k + kSteps - 1) / kSteps * kSteps;
+      auto a = random_values<Factor>(m * steps * 2 + 1, random);
+      if (k != steps)
+        for (int64_t i = 0; i < m; ++i) a[static_cast<size_t>(i * steps + k)] = Factor{};
       const auto before = random_values<S>(m * c_rs, random), self = random_values<S>(m * c_rs, random);
       for (int64_t n = 1; n <= kernels.wide; n += n % 7 ? 1 : 2)
         for (int form = 0; form < 6; ++form) {
@@ -71,25 +75,31 @@ void check_kernels(const GemmKernels<S>& kernels) {
           if (form == 3) e.self_cs = 0, e.self_rs = 1;
           if (form == 4) e.alpha = 2, e.beta = -1;
           if (form == 5) e = {-3, 1, nullptr, 0, 0};
-          const int64_t a_rs = form % 2 ? k : 1, a_cs = form % 2 ? 1 : m;
+          const bool rows = kSteps == 2 || form % 2;
+          const int64_t a_rs = rows ? steps : 1, a_cs = rows ? 1 : m;
           const auto b = random_values<S>(k * n * 2 + 1, random);
           for (const bool by_columns : {false, true}) {
             const int64_t b_rs = by_columns ? 1 : n, b_cs = by_columns ? k : 1;
-            const Check<S> check{m, n, k, a.data(), a_rs, a_cs, b.data(), b_rs, b_cs, e};
-            std::vector<S> panel(static_cast<size_t>(k * kernels.panel_width(n)));
+            const Check<S, Factor> check{m, n, k, a.data(), a_rs, a_cs, b.data(), b_rs, b_cs, e};
+            std::vector<S> panel(static_cast<size_t>(steps * kernels.panel_width(n)));
             kernels.pack(k, n, b.data(), b_rs, b_cs, panel.data());
             auto c = before;
-            kernels.panel(m, k, a.data(), a_rs, a_cs, panel.data(), kernels.panel_width(n), n, e, c.data(), c_rs);
+            kernels.panel(m, steps, a.data(), a_rs, a_cs, panel.data(), kernels.panel_width(n), n, e, c.data(), c_rs);
             CAPTURE(m);
             CAPTURE(n);
             CAPTURE(k);
             CAPTURE(form);
             REQUIRE(check.wrong(before, c, c_rs) == 0);
-            if (kernels.dot && by_columns) {
-              const Check<S> rows{m, n, k, a.data(), k, 1, b.data(), 1, k, e};
+            if (kernels.stream && !by_columns && m <= kStreamRows) {
               c = before;
-              kernels.dot(m, n, k, a.data(), k, b.data(), k, e, c.data(), c_rs);
-              REQUIRE(rows.wrong(before, c, c_rs) == 0);
+              kernels.stream(m, n, k, a.data(), a_rs, a_cs, b.data(), n, e, c.data(), c_rs);
+              REQUIRE(check.wrong(before, c, c_rs) == 0);
+            }
+            if (by_columns) {
+              const Check<S, Factor> dots{m, n, k, a.data(), steps, 1, b.data(), 1, k, e};
+              c = before;
+              kernels.dot(m, n, k, a.data(), steps, b.data(), k, e, c.data(), c_rs);
+              REQUIRE(dots.wrong(before, c, c_rs) == 0);
             }
           }
         }
@@ -110,15 +120,40 @@ void check_set(const GemmKernelSet& set) {
 TEST_CASE("gemm: the inner loops for AVX2") { check_set(kGemmAvx2); }
 
 TEST_CASE("gemm: the inner loops for AVX-512") {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+  if (has_avx512())
     check_set(kGemmAvx512);
   else
     MESSAGE("skipped: this CPU has no AVX-512");
 }
 
+TEST_CASE("gemm: the inner loops for AVX512_BF16") {
+  if (gemm_pair_kernels())
+    check_kernels(*gemm_pair_kernels());
+  else
+    MESSAGE("skipped: this CPU has no AVX512_BF16");
+}
+
+TEST_CASE("gemm: rows of b read from end to end, more columns than sums are kept for") {
+  Random random(2);
+  for (const GemmKernelSet* set : {&kGemmAvx2, &kGemmAvx512}) {
+    if (set == &kGemmAvx512 && !has_avx512()) continue;
+    const auto& kernels = std::get<GemmKernels<float>>(*set);
+    for (const int64_t m : {1, 3, 8}) {
+      const int64_t n = 5003, k = 21;
+      const auto a = random_values<float>(m * k, random), b = random_values<float>(k * n, random);
+      const auto self = random_values<float>(n, random), before = random_values<float>(m * n, random);
+      const GemmEpilogue<float> e{2, 3, self.data(), 0, 1};
+      const Check<float, float> check{m, n, k, a.data(), k, 1, b.data(), n, 1, e};
+      auto c = before;
+      kernels.stream(m, n, k, a.data(), k, 1, b.data(), n, e, c.data(), n);
+      CHECK(check.wrong(before, c, n) == 0);
+    }
+  }
+}
+
 TEST_CASE("gemm: small floats are rounded to nearest, ties to even, NaN and infinity kept") {
   for (const GemmKernelSet* set : {&kGemmAvx2, &kGemmAvx512}) {
-    if (set == &kGemmAvx512 && !__builtin_cpu_supports("avx512f")) continue;
+    if (set == &kGemmAvx512 && !has_avx512()) continue;
     const auto check = [&]<class S>() {
       const GemmKernels<S>& kernels = std::get<GemmKernels<S>>(*set);
       const std::vector<float> values{1 + 0x1p-9f, 1 + 0x1.8p-8f, 1 + 0x1.8p-7f, -1 - 0x1p-11f, 1e30f, 3e38f,
