@@ -222,6 +222,21 @@ void read_checks(std::string_view text, ModelSpec& spec) {
   }
 }
 
+// "-march=x86-64-v3 -mavx2 -mfma"; -mno-NAME takes away, -mNAME=VALUE is no instruction set.
+void read_compile_command(std::string_view command, ModelSpec& spec) {
+  constexpr std::string_view kMachine = "-m", kArchitecture = "-march=";
+  while (!command.empty()) {
+    std::string_view word = command.substr(0, command.find(' '));
+    command.remove_prefix(std::min(word.size() + 1, command.size()));
+    if (skip(word, kArchitecture)) {
+      spec.march = word;
+    } else if (skip(word, kMachine) && !word.starts_with("no-") && word.find('=') == std::string_view::npos) {
+      if (!spec.isa_flags.empty()) spec.isa_flags += ' ';
+      spec.isa_flags += word;
+    }
+  }
+}
+
 }  // namespace
 
 int kernel_threads(std::string_view text) {
@@ -250,9 +265,8 @@ WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec) {
   if (folding_end != std::string_view::npos) source.folding = folding.substr(0, folding_end);
   read_checks(before, spec);
   read_graph(source.body, spec);
-  std::string_view command = behind(source.body, "// Compile cmd\n");
-  spec.march = std::string(behind(command.substr(0, command.find('\n')), " -march="));
-  spec.march.resize(std::min(spec.march.find(' '), spec.march.size()));
+  const std::string_view command = behind(source.body, "// Compile cmd\n");
+  read_compile_command(command.substr(0, command.find('\n')), spec);
   return source;
 }
 

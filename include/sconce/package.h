@@ -81,6 +81,7 @@ struct ModelSpec {
   std::string device_key;     // "cpu", "cuda"
   std::string platform, machine, cpu_isa, compute_capability;  // empty: not recorded
   std::string march;          // value of -march= in the recorded compile command, "native" included; empty: unknown
+  std::string isa_flags;      // instruction sets named there besides: "avx2 fma f16c"
   std::map<std::string, std::string> metadata;
   bool has_source = false;
   std::vector<TensorSpec> inputs, outputs;

@@ -184,6 +184,13 @@ bool for_each_word(std::string_view text, F&& use) {
   }
 }
 
+// 0 if the name is unknown.
+uint64_t bit_of(std::string_view name) {
+  for (size_t i = 0; i < std::size(kFeatures); ++i)
+    if (kFeatures[i].name == name) return uint64_t{1} << i;
+  return 0;
+}
+
 template <size_t N>
 const Architecture* find(const Architecture (&table)[N], std::string_view name) {
   for (const Architecture& entry : table)
@@ -199,12 +206,17 @@ const CpuFeatures& CpuFeatures::host() {
 }
 
 CpuFeatures CpuFeatures::of(std::string_view names) {
+  for_each_word(names, [](std::string_view word) {
+    SCONCE_CHECK(bit_of(word) != 0, kInvalidArgument, "unknown CPU feature: ", word);
+    return true;
+  });
+  return known_of(names);
+}
+
+CpuFeatures CpuFeatures::known_of(std::string_view names) {
   CpuFeatures result;
   for_each_word(names, [&](std::string_view word) {
-    size_t i = 0;
-    while (i < std::size(kFeatures) && kFeatures[i].name != word) ++i;
-    SCONCE_CHECK(i < std::size(kFeatures), kInvalidArgument, "unknown CPU feature: ", word);
-    result.bits_ |= uint64_t{1} << i;
+    result.bits_ |= bit_of(word);
     return true;
   });
   return result;

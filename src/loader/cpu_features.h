@@ -19,6 +19,8 @@ class CpuFeatures {
   static const CpuFeatures& host();
   // "avx2 fma": GCC's names, blanks between. kInvalidArgument names an unknown one.
   static CpuFeatures of(std::string_view names);
+  // The same without those that are not known here.
+  static CpuFeatures known_of(std::string_view names);
 
   bool has(const CpuFeatures& other) const noexcept { return (bits_ & other.bits_) == other.bits_; }
   bool any_of(const CpuFeatures& other) const noexcept { return (bits_ & other.bits_) != 0; }

@@ -134,6 +134,7 @@ class Preflight {
       else
         reasons_.push_back("compiled with -march=" + spec_.march + ", whose instruction sets are not known here");
     }
+    require_features(CpuFeatures::known_of(spec_.isa_flags), "its compile command names them");
     if (const auto needed = features_of_isa(spec_.cpu_isa))
       require_features(*needed, "AOTI_CPU_ISA is " + spec_.cpu_isa);
     else

@@ -13,7 +13,8 @@ namespace sconce::loader {
 
 // One sentence fragment each; empty: the model can be loaded. kCorruptPackage where the image is no sound ELF file.
 //   - compiled for another operating system, machine or device than there is
-//   - instruction sets that CPU or kernel lack: -march of the compile command (native says nothing) and AOTI_CPU_ISA
+//   - instruction sets that CPU or kernel lack: -march (native says nothing) and the like in the compile command, and
+//     AOTI_CPU_ISA
 //   - older than torch 2.6, or no AOTInductor model at all
 //   - libraries it needs that are not installed
 //   - symbols that nobody has, in the version it asks for: all of them, grouped by what can be done about it

@@ -78,6 +78,7 @@ TEST_CASE("cpu features: sets") {
   CHECK(CpuFeatures::of("").names() == "");
   CHECK(large.any_of(CpuFeatures::of("avx512f sse3")));
   CHECK(!large.any_of(CpuFeatures::of("sse3")));
+  CHECK(CpuFeatures::known_of("avx2 mmx3 fma") == small);
   CHECK_THROWS_WITH_AS(CpuFeatures::of("avx2 mmx3"), "unknown CPU feature: mmx3", Error);
 }
 

@@ -113,6 +113,11 @@ TEST_CASE("preflight: instruction sets that this CPU lacks") {
   const CpuFeatures tiles = features_of_isa(spec.cpu_isa)->without(CpuFeatures::host());
   CHECK(mentions(reasons, "this CPU lacks " + tiles.names() + " (AOTI_CPU_ISA is " + spec.cpu_isa + ")") !=
         tiles.empty());
+  spec.march = "native";
+  spec.cpu_isa.clear();
+  spec.isa_flags = "avx2 fma4 amx-tile unheard-of";
+  CHECK(mentions(incompatibilities(spec, bytes), "(its compile command names them)"));
+  spec.isa_flags = "avx2 fma f16c";
   spec.march = "x86-64-v3";
   spec.cpu_isa = "AVX2";
   CHECK(incompatibilities(spec, bytes).empty());

@@ -57,6 +57,7 @@ TEST_CASE("wrapper source: constants in the forms of every version") {
     CHECK(parsed.spec.constants[2].fqn.empty());
     CHECK(parsed.spec.constants[3].type == ConstantType::kTensorConstant);
     CHECK(parsed.spec.march == "x86-64-v3");
+    CHECK(parsed.spec.isa_flags == "avx2 fma");
   }
 }
 
