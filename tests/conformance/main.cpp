@@ -6,6 +6,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <thread>
@@ -18,7 +19,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> suites;
-  std::string filter, device, json;
+  std::string filter, device, json, known;
   int jobs = static_cast<int>(std::thread::hardware_concurrency());
   int limit_s = 300;
   bool in_process = false, verbose = false, list = false;
@@ -26,12 +27,22 @@ struct Options {
 
 class Report {
  public:
-  explicit Report(const Options& options) : options_(options), on_terminal_(::isatty(STDOUT_FILENO) == 1) {}
+  explicit Report(const Options& options) : options_(options), on_terminal_(::isatty(STDOUT_FILENO) == 1) {
+    if (options.known.empty()) return;
+    std::ifstream file(options.known);
+    if (!file) throw std::runtime_error("cannot open " + options.known);
+    for (std::string line; std::getline(file, line);)
+      if (const size_t space = line.find(' '); !line.empty() && line[0] != '#' && space != std::string::npos)
+        known_[line.substr(0, space)] = line.substr(space + 1);
+  }
 
   void add(const std::string& name, const std::vector<std::string>& tags, const Outcome& outcome) {
     static constexpr const char* kWords[] = {"PASS", "FAIL", "SKIP"};
-    const char* word = kWords[static_cast<int>(outcome.status)];
-    ++counts_[static_cast<int>(outcome.status)];
+    const bool known = outcome.status == Outcome::Status::kFailed && is_known(name, outcome.reason);
+    const char* word = known ? "KNOWN" : kWords[static_cast<int>(outcome.status)];
+    ++(known ? known_count_ : counts_[static_cast<int>(outcome.status)]);
+    if (outcome.status == Outcome::Status::kPassed && known_.contains(name))
+      std::cout << "NOTE " << name << ": passes, take it off " << options_.known << "\n";
     if (on_terminal_) std::cout << "\r\x1b[K";
     if (outcome.status != Outcome::Status::kPassed || options_.verbose) {
       std::cout << word << " " << name;
@@ -48,11 +59,15 @@ class Report {
     if (on_terminal_) std::cout << "\r\x1b[K";
     if (!options_.json.empty()) {
       std::ofstream file(options_.json);
-      const nlohmann::json json = {
-          {"passed", passed()}, {"failed", failed()}, {"skipped", skipped()}, {"cases", cases_}};
+      const nlohmann::json json = {{"passed", passed()},
+                                   {"failed", failed()},
+                                   {"skipped", skipped()},
+                                   {"known", known_count_},
+                                   {"cases", cases_}};
       file << json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
       if (!file.flush()) throw std::runtime_error("cannot write " + options_.json);
     }
+    if (known_count_ > 0) std::cout << known_count_ << " known to fail\n";
     if (skipped() > 0) std::cout << skipped() << " skipped\n";
     std::cout << passed() << " passed, " << failed() << " failed\n";
   }
@@ -61,9 +76,14 @@ class Report {
   int skipped() const { return counts_[2]; }
 
  private:
+  bool is_known(const std::string& name, const std::string& reason) const {
+    const auto it = known_.find(name);
+    return it != known_.end() && reason.find(it->second) != std::string::npos;
+  }
   const Options& options_;
   const bool on_terminal_;
-  int counts_[3] = {};
+  int counts_[3] = {}, known_count_ = 0;
+  std::map<std::string, std::string> known_;
   nlohmann::json cases_ = nlohmann::json::array();
 };
 
@@ -72,6 +92,7 @@ void parse(int argc, char** argv, Options& options, CLI::App& app) {
   app.add_option("--filter", options.filter, "Only cases whose SUITE/CASE a regular expression finds something in");
   app.add_option("--device", options.device, "Only cases for this device")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--json", options.json, "Write a report to this file");
+  app.add_option("--known", options.known, "File of cases known to fail: SUITE/CASE and a word of the reason");
   app.add_option("-j,--jobs", options.jobs, "Cases at a time")->check(CLI::PositiveNumber);
   app.add_option("--limit", options.limit_s, "Seconds a case may take")->check(CLI::PositiveNumber);
   app.add_flag("--in-process", options.in_process, "No process per case: for debuggers and sanitizers");
