@@ -23,20 +23,18 @@ void Tensor::set_dims(IntSpan sizes, IntSpan strides) {
                strides.size(), " strides");
   SCONCE_CHECK(sizes.size() <= kMaxRank, kInvalidArgument, "tensor: rank ", sizes.size(), " exceeds ", kMaxRank);
   const size_t rank = sizes.size();
-  int64_t* dims = rank <= kInlineRank ? inline_ : new int64_t[2 * rank];
   int64_t numel = 1;
   bool overflow = false;
-  for (size_t d = 0; d < rank; ++d) {
-    dims[d] = sizes[d];
-    dims[rank + d] = strides[d];
-    overflow |= __builtin_mul_overflow(numel, sizes[d], &numel);
-  }
+  for (const int64_t size : sizes) overflow |= __builtin_mul_overflow(numel, size, &numel);
+  if (overflow) numel = std::find(sizes.begin(), sizes.end(), 0) != sizes.end() ? 0 : -1;
+  SCONCE_CHECK(numel >= 0, kInvalidArgument, "tensor: sizes ", to_string(sizes), " are negative or overflow");
+  int64_t* dims = rank <= kInlineRank ? inline_ : new int64_t[2 * rank];
+  std::copy(sizes.begin(), sizes.end(), dims);
+  std::copy(strides.begin(), strides.end(), dims + rank);
   if (dims_ != inline_ && dims_ != dims) delete[] dims_;
   dims_ = dims;
   rank_ = static_cast<uint8_t>(rank);
-  if (overflow) numel = std::find(sizes.begin(), sizes.end(), 0) != sizes.end() ? 0 : -1;
   numel_ = numel;
-  SCONCE_CHECK(numel >= 0, kInvalidArgument, "tensor: sizes ", to_string(sizes), " are negative or overflow");
 }
 
 Tensor::Tensor(StoragePtr storage, DType dtype, IntSpan sizes, IntSpan strides, int64_t offset, Layout layout)

@@ -60,7 +60,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   const ArchiveReader& archive = module->package_->archive();
   const ArchiveMember* member = archive.find(spec.so_member);
   SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
-  module->image_ = archive.read(*member);
+  module->image_ = archive.view(*member);  // its checksum was compared when the package was opened
   const std::span<const std::byte> image = module->image_;
   preflight(spec, image);
 
@@ -112,7 +112,7 @@ std::vector<Tensor> Module::outside_constants(std::span<const ContainerConstant>
       SCONCE_CHECK(spec.dtype, kCorruptPackage, "constant '", spec.name, "': its dtype is not recorded");
       auto storage = archived_storage(package_, location.data, location.bytes, Device{});
       if (spec.opaque) storage->set_opaque_metadata(spec.opaque_metadata);
-      tensor = Tensor(std::move(storage), *spec.dtype, spec.shape, spec.strides, spec.offset,
+      tensor = Tensor(std::move(storage), *spec.dtype, spec.shape, spec.strides, location.offset,
                       spec.opaque ? Layout::kMkldnn : Layout::kStrided);
     }
   }
