@@ -179,8 +179,8 @@ class Decoder {
   // Which leaf each input is. Where the package dropped leaves and does not say which: lists and tensor objects are
   // tensors, and numbers are where only that makes the count right.
   std::vector<size_t> assign_leaves() const {
-    if (!spec_.known || spec_.input_leaf.size() == model_.inputs.size()) {
-      std::vector<size_t> identity = spec_.input_leaf;
+    if (!spec_.known || model_.input_leaf.size() == model_.inputs.size()) {
+      std::vector<size_t> identity = model_.input_leaf;
       for (size_t i = identity.size(); i < model_.inputs.size(); ++i) identity.push_back(i);
       for (const size_t leaf : identity) {
         SCONCE_CHECK(leaf < leaves_.size(), kInternal, "call spec has fewer leaves than inputs");

@@ -46,7 +46,8 @@ ModelInterface::ModelInterface(std::string model_name, int64_t model_version, Mo
       version(model_version),
       spec(std::move(model_spec)),
       input_names(TensorNames::of_inputs(spec)),
-      output_names(TensorNames::of_outputs(spec)) {
+      output_names(TensorNames::of_outputs(spec)),
+      input_leaf(input_leaves(spec)) {
   for (const TensorSpec& input : spec.inputs) inputs.push_back(describe_tensor(input));
   for (const TensorSpec& output : spec.outputs) outputs.push_back(describe_tensor(output));
   mutates_constants =

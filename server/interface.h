@@ -25,6 +25,7 @@ struct ModelInterface {
   int64_t version = 1;
   ModelSpec spec;
   TensorNames input_names, output_names;
+  std::vector<size_t> input_leaf;  // of each input; empty where it is not known
   std::vector<TensorInterface> inputs, outputs;
   // Largest first dimension, where all inputs and outputs share it as a variable one; else 0.
   int64_t max_batch_size = 0;

@@ -25,6 +25,8 @@ constexpr size_t kKeepBytes = 256 * 1024;
 // After a refusal the client may go on sending this much, this long, so that it sees the answer rather than a reset.
 constexpr size_t kLingerBytes = 4 * 1024 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
+// In a shutdown, the time that a new connection has for its first bytes.
+constexpr std::chrono::milliseconds kFresh{300};
 
 struct Failure {
   int status;
@@ -94,7 +96,8 @@ void Session::start(Worker::Sessions::iterator self) {
   error_code ec;
   socket_.set_option(asio::ip::tcp::no_delay(true), ec);
   socket_.non_blocking(true, ec);
-  deadline_ = Clock::now() + worker_.service().config.header_timeout;
+  phase_start_ = Clock::now();
+  deadline_ = phase_start_ + worker_.service().config.header_timeout;
   proceed();
 }
 
@@ -410,7 +413,8 @@ void Session::finish_request() {
   http11_ = true;
   if (!keep_alive_) return linger();
   state_ = State::kHeader;
-  deadline_ = Clock::now() + worker_.service().config.idle_timeout;
+  phase_start_ = Clock::now();
+  deadline_ = phase_start_ + worker_.service().config.idle_timeout;
 }
 
 void Session::read(char* at, size_t room) {
@@ -472,8 +476,11 @@ void Session::check_deadline(Clock::time_point now) {
   proceed();
 }
 
-void Session::close_if_idle() {
-  if (state_ == State::kHeader && !saw_bytes_) close();
+void Session::close_if_idle(Clock::time_point now) {
+  if (state_ != State::kHeader || saw_bytes_ || now - phase_start_ < kFresh) return;
+  // A request that is here but was not read yet is answered.
+  error_code ec;
+  if (socket_.available(ec) == 0) close();
 }
 
 void Session::trim() noexcept {

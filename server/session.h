@@ -35,7 +35,8 @@ class Session {
 
   void start(Worker::Sessions::iterator self);
   void check_deadline(Clock::time_point now);
-  void close_if_idle();
+  // For the end of serving: closes the connection if no request is under way or about to come.
+  void close_if_idle(Clock::time_point now);
 
  private:
   enum class State : int8_t {

@@ -45,7 +45,8 @@ void Worker::serve(asio::ip::tcp::socket socket, Listeners listener) {
 
 void Worker::close_idle() {
   asio::post(context_, [this] {
-    for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->close_if_idle();
+    const Clock::time_point now = Clock::now();
+    for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->close_if_idle(now);
   });
 }
 

@@ -53,7 +53,8 @@ Action add_serve(CLI::App& app) {
     app.add_option_function<std::string>(
            flag_name(row.key), [options, key](const std::string& value) { options->flags[key] = value; },
            std::string(row.text) + " [" + std::string(row.default_value) + "]")
-        ->type_name("VALUE");
+        ->type_name("VALUE")
+        ->take_last();
   }
   return [options] { return serve(*options); };
 }

@@ -1,0 +1,140 @@
+// A load generator that costs little: N keep-alive connections, each sends its request again as soon as the answer is
+// complete. One thread, epoll, no HTTP library: the same answer is expected each time, so its length is learnt once.
+//
+// usage: load PORT CONNECTIONS SECONDS REQUEST_FILE
+// Prints requests per second, p50, p99 and p99.9 in microseconds, the bytes of an answer and its body, as JSON.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void die(const char* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+int connect_to(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect");
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+void send_all(int fd, const std::string& data) {
+  for (size_t sent = 0; sent < data.size();) {
+    const ssize_t n = send(fd, data.data() + sent, data.size() - sent, MSG_NOSIGNAL);
+    if (n <= 0) die("send");
+    sent += static_cast<size_t>(n);
+  }
+}
+
+// Reads one answer and returns it whole.
+std::string read_answer(int fd) {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const size_t head = text.find("\r\n\r\n");
+    if (head != std::string::npos) {
+      const size_t at = text.find("Content-Length: ");
+      if (at == std::string::npos || at > head) {
+        std::fprintf(stderr, "answer without a length:\n%s\n", text.c_str());
+        std::exit(1);
+      }
+      if (text.size() >= head + 4 + std::strtoull(text.c_str() + at + 16, nullptr, 10)) return text;
+    }
+    const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+    if (n <= 0) die("recv");
+    text.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+struct Connection {
+  int fd;
+  size_t received = 0;
+  Clock::time_point sent;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const auto port = static_cast<uint16_t>(std::atoi(argv[1]));
+  std::ifstream file(argv[4], std::ios::binary);
+  const std::string request{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<Connection> connections;
+  for (int i = 0; i < std::atoi(argv[2]); ++i) connections.push_back({connect_to(port), 0, {}});
+
+  std::string answer;
+  for (int i = 0; i < 50; ++i) {
+    for (const Connection& c : connections) {
+      send_all(c.fd, request);
+      answer = read_answer(c.fd);
+      if (!answer.starts_with("HTTP/1.1 200")) {
+        std::fprintf(stderr, "unexpected answer:\n%s\n", answer.c_str());
+        return 1;
+      }
+    }
+  }
+
+  const int epoll = epoll_create1(0);
+  for (size_t i = 0; i < connections.size(); ++i) {
+    epoll_event event{EPOLLIN, {.u64 = i}};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, connections[i].fd, &event);
+    connections[i].sent = Clock::now();
+    send_all(connections[i].fd, request);
+  }
+  std::vector<float> latencies;
+  latencies.reserve(1 << 22);
+  std::vector<char> buffer(1 << 20);
+  const auto start = Clock::now();
+  const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::atof(argv[3])));
+  auto now = start;
+  while (now < end) {
+    epoll_event events[64];
+    const int count = epoll_wait(epoll, events, 64, 1000);
+    for (int i = 0; i < count; ++i) {
+      Connection& c = connections[events[i].data.u64];
+      const ssize_t n = recv(c.fd, buffer.data(), buffer.size(), 0);
+      if (n <= 0) die("recv");
+      c.received += static_cast<size_t>(n);
+      if (c.received < answer.size()) continue;
+      now = Clock::now();
+      latencies.push_back(std::chrono::duration<float, std::micro>(now - c.sent).count());
+      c.received = 0;
+      c.sent = now;
+      send_all(c.fd, request);
+    }
+    if (count == 0) now = Clock::now();
+  }
+  const double seconds = std::chrono::duration<double>(now - start).count();
+  std::sort(latencies.begin(), latencies.end());
+  const auto quantile = [&](double q) {
+    return static_cast<double>(latencies[static_cast<size_t>(q * static_cast<double>(latencies.size() - 1))]);
+  };
+  std::printf("{\"requests_per_second\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"answer_bytes\": %zu, "
+              "\"body_bytes\": %zu}\n",
+              static_cast<double>(latencies.size()) / seconds, quantile(0.5), quantile(0.99), quantile(0.999),
+              answer.size(), answer.size() - answer.find("\r\n\r\n") - 4);
+  return 0;
+}

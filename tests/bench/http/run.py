@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Compares `sconce serve` on a no-op model with a bare Beast server that answers as many bytes, in one run.
+
+Both servers run on the same cores, one after the other and several times over; the load generator has cores of its own
+where there are enough. Prints a table of requests per second and latencies, and the ratio.
+
+    ninja -C build/release http_bench && tests/bench/http/run.py [--build DIR] [--package PT2] [--seconds S]
+"""
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def request_bytes(model, rows, features):
+    """A v2 request with binary tensors, as tritonclient sends it."""
+    data = struct.pack(f"<{rows * features}f", *([1.0] * rows * features))
+    header = json.dumps({
+        "inputs": [{"name": "INPUT__0", "shape": [rows, features], "datatype": "FP32",
+                    "parameters": {"binary_data_size": len(data)}}],
+        "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}],
+    }, separators=(",", ":")).encode()
+    return (f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: localhost\r\n"
+            f"Inference-Header-Content-Length: {len(header)}\r\nContent-Length: {len(header) + len(data)}\r\n\r\n"
+            ).encode() + header + data
+
+
+def wait_for(port, path, deadline=20):
+    end = time.time() + deadline
+    while time.time() < end:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+            connection.request("GET", path)
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.02)
+    sys.exit(f"nothing answers on port {port}")
+
+
+def start(command, cores):
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def load(server, build, port, connections, seconds, request, cores):
+    before = cpu_seconds(server.pid)
+    out = subprocess.run([build / "tests/bench/http/http_load", str(port), str(connections), str(seconds), request],
+                         stdout=subprocess.PIPE, check=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    result = json.loads(out.stdout)
+    result["cpu_us"] = (cpu_seconds(server.pid) - before) * 1e6 / (result["requests_per_second"] * seconds)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--package", type=pathlib.Path, help="default: the fake model of the tests")
+    parser.add_argument("--rows", type=int, default=1)
+    parser.add_argument("--features", type=int, default=4)
+    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=1, help="io threads of both servers")
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], help="passed to sconce serve")
+    parser.add_argument("--json", type=pathlib.Path)
+    args = parser.parse_args()
+    package = args.package or args.build / "tests/fake_model/fake_model.so"
+
+    cores = sorted(os.sched_getaffinity(0))
+    server_cores = set(cores[:args.threads])
+    load_cores = set(cores[args.threads:]) or set(cores)
+    port = 18400 + os.getpid() % 1000
+    with tempfile.NamedTemporaryFile() as request:
+        request.write(request_bytes("model", args.rows, args.features))
+        request.flush()
+        results = {"sconce": [], "beast": []}
+        body = None
+        for _ in range(args.rounds):
+            extra = [part for s in args.set for part in ("--set", s)]
+            server = start([args.build / "server/sconce", "serve", f"model={package}", "--http", f"127.0.0.1:{port}",
+                            "--metrics", "off", "--admin", "off", "--io-threads", str(args.threads), "--drain-grace", "0",
+                            *extra], server_cores)
+            try:
+                wait_for(port, "/v2/health/ready")
+                result = load(server, args.build, port, args.connections, args.seconds, request.name, load_cores)
+                results["sconce"].append(result)
+                body = result["body_bytes"]
+            finally:
+                server.send_signal(signal.SIGTERM)
+                server.wait()
+            server = start([args.build / "tests/bench/http/http_beast_server", str(port), str(args.threads), str(body)],
+                           server_cores)
+            try:
+                wait_for(port, "/")
+                results["beast"].append(
+                    load(server, args.build, port, args.connections, args.seconds, request.name, load_cores))
+            finally:
+                server.kill()
+                server.wait()
+
+    def median(name, key):
+        return statistics.median(r[key] for r in results[name])
+
+    print(f"{args.connections} connections, {args.threads} io threads, answers of {body} bytes, median of "
+          f"{args.rounds} rounds of {args.seconds:g} s")
+    print(f"{'':12} {'requests/s':>12} {'p50 us':>9} {'p99 us':>9} {'p99.9 us':>9} {'CPU us/request':>15}")
+    for name in results:
+        print(f"{name:12} {median(name, 'requests_per_second'):12.0f} {median(name, 'p50_us'):9.1f} "
+              f"{median(name, 'p99_us'):9.1f} {median(name, 'p999_us'):9.1f} {median(name, 'cpu_us'):15.2f}")
+    ratio = median("sconce", "requests_per_second") / median("beast", "requests_per_second")
+    print(f"ratio        {100 * ratio:11.1f} %")
+    if args.json:
+        args.json.write_text(json.dumps({"ratio": ratio, **results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

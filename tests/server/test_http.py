@@ -1,0 +1,381 @@
+"""HTTP itself: framing, limits, hostile clients."""
+import concurrent.futures
+import json
+import os
+import re
+import socket
+import struct
+import time
+
+import pytest
+from conftest import FAKE_MODELS, SLEEP_INPUT, Server, fake_expected, read_all, read_answer
+
+BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
+
+
+def post(body=BODY, extra=b"", version=b"1.1", path=b"/v2/models/fake/infer", length=True):
+    head = b"POST " + path + b" HTTP/" + version + b"\r\nHost: x\r\n" + extra
+    if length:
+        head += b"Content-Length: %d\r\n" % len(body)
+    return head + b"\r\n" + body
+
+
+def get(path=b"/v2/health/live", extra=b"", version=b"1.1"):
+    return b"GET " + path + b" HTTP/" + version + b"\r\nHost: x\r\n" + extra + b"\r\n"
+
+
+def status(data):
+    return int(data.split()[1]) if data else None
+
+
+@pytest.fixture(scope="module")
+def strict():
+    """Short limits."""
+    with Server(f"fake={FAKE_MODELS / 'fake_model.so'}",
+                flags=["--header-timeout", "300ms", "--body-timeout", "300ms", "--idle-timeout", "600ms",
+                       "--write-timeout", "500ms", "--max-body-bytes", "64K", "--max-header-bytes", "4K", "--min-rate",
+                       "1M"]) as running:
+        yield running
+
+
+def test_keep_alive_and_pipelining(server):
+    with server.connect() as connection:
+        for _ in range(3):
+            connection.sendall(post())
+            code, head, body, rest = read_answer(connection)
+            assert code == 200 and rest == b"" and b"Connection:" not in head
+        requests = [get(), post(), get(b"/v2/nope"), post(b"{}"), get(b"/v2"), post()] * 30
+        connection.sendall(b"".join(requests))
+        data, codes = b"", []
+        for _ in requests:
+            code, _, _, data = read_answer(connection, data)
+            codes.append(code)
+        assert codes == [200, 200, 404, 400, 200, 200] * 30 and data == b""
+
+
+def test_requests_in_pieces(server):
+    request = post() + get()
+    with server.connect() as connection:
+        for i in range(len(request)):
+            connection.sendall(request[i:i + 1])
+        code, _, body, rest = read_answer(connection)
+        assert code == 200 and json.loads(body)["outputs"][0]["data"] == fake_expected([1, 2, 3, 4])
+        assert read_answer(connection, rest)[0] == 200
+
+
+def test_http_1_0(server):
+    data = server.raw(get(version=b"1.0"))
+    assert status(data) == 200 and b"Connection: close" in data
+    with server.connect() as connection:
+        connection.sendall(get(version=b"1.0", extra=b"Connection: keep-alive\r\n"))
+        code, head, _, _ = read_answer(connection)
+        assert code == 200 and b"Connection: keep-alive" in head
+    assert status(server.raw(b"GET /v2/health/live HTTP/1.0\r\n\r\n")) == 200
+
+
+def test_connection_close(server):
+    data = server.raw(get(extra=b"Connection: close\r\n"))
+    assert status(data) == 200 and b"Connection: close" in data
+
+
+def test_head(server):
+    with server.connect() as connection:
+        connection.sendall(b"HEAD /v2 HTTP/1.1\r\nHost: x\r\n\r\n" + get())
+        data = b""
+        while data.count(b"\r\n\r\n") < 2:
+            data += connection.recv(65536)
+        first, rest = data.split(b"\r\n\r\n", 1)
+        assert b"200 OK" in first and int(re.search(rb"Content-Length: (\d+)", first).group(1)) > 0
+        assert rest.startswith(b"HTTP/1.1 200 OK")
+
+
+def test_post_without_length_is_an_empty_body(server):
+    with server.connect() as connection:
+        connection.sendall(post(b"", path=b"/v2/repository/index", length=False))
+        assert read_answer(connection)[0] == 200
+        connection.sendall(post(b"", length=False))
+        assert read_answer(connection)[0] == 400
+
+
+def test_expect_100_continue(server):
+    with server.connect() as connection:
+        connection.sendall(post(extra=b"Expect: 100-continue\r\n")[:-len(BODY)])
+        assert connection.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(BODY)
+        assert read_answer(connection)[0] == 200
+        # Not asked for where the body is there already.
+        connection.sendall(post(extra=b"Expect: 100-continue\r\n"))
+        assert read_answer(connection)[0] == 200
+    assert status(server.raw(post(extra=b"Expect: 200-ok\r\n"))) == 417
+    big = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n"
+    assert status(server.raw(big)) == 413
+    unknown = b"POST /v2/nope HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n"
+    assert status(server.raw(unknown)) == 404
+
+
+def chunked(pieces, extra=b""):
+    body = b"".join(b"%x%s\r\n%s\r\n" % (len(p), extra, p) for p in pieces) + b"0\r\n\r\n"
+    return post(extra=b"Transfer-Encoding: chunked\r\n", body=b"", length=False) + body
+
+
+def test_chunked_bodies(server):
+    with server.connect() as connection:
+        for pieces in ([BODY], [BODY[:5], BODY[5:]], [BODY[i:i + 1] for i in range(len(BODY))]):
+            connection.sendall(chunked(pieces))
+            assert read_answer(connection)[0] == 200
+        connection.sendall(chunked([BODY], b";name=value"))
+        assert read_answer(connection)[0] == 200
+        request = chunked([BODY[:5], BODY[5:]])
+        for i in range(len(request)):
+            connection.sendall(request[i:i + 1])
+        assert read_answer(connection)[0] == 200
+    large = b'{"inputs":[{"name":"INPUT__0","shape":[20000,4],"datatype":"FP32","data":[' + b",".join(
+        [b"1"] * 80000) + b"]}]}"
+    with server.connect() as connection:
+        connection.sendall(chunked([large[i:i + 7000] for i in range(0, len(large), 7000)]) + get())
+        code, _, _, rest = read_answer(connection)
+        assert code == 200
+        assert read_answer(connection, rest)[0] == 200
+
+
+def test_chunked_binary_tensors_are_aligned(server):
+    header = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
+                                     "parameters": {"binary_data_size": 16}}]}).encode()
+    body = header + struct.pack("<4f", 1, 2, 3, 4)
+    for pieces in ([body], [body[:7], body[7:]]):
+        request = chunked(pieces).replace(
+            b"Transfer-Encoding", b"Inference-Header-Content-Length: %d\r\nTransfer-Encoding" % len(header))
+        with server.connect() as connection:
+            connection.sendall(request)
+            code, _, answer, _ = read_answer(connection)
+            assert code == 200 and json.loads(answer)["outputs"][0]["data"] == fake_expected([1, 2, 3, 4])
+
+
+SMUGGLING = {
+    "length and chunks": b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    "chunks and length": b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+    "two lengths": b"Content-Length: 5\r\nContent-Length: 6\r\n",
+    "two equal lengths": b"Content-Length: 5\r\nContent-Length: 5\r\n",
+    "list of lengths": b"Content-Length: 5, 5\r\n",
+    "signed length": b"Content-Length: +5\r\n",
+    "negative length": b"Content-Length: -5\r\n",
+    "length with letters": b"Content-Length: 12abc\r\n",
+    "hexadecimal length": b"Content-Length: 0x5\r\n",
+    "overflowing length": b"Content-Length: 18446744073709551621\r\n",
+    "empty length": b"Content-Length: \r\n",
+    "unknown coding": b"Transfer-Encoding: gzip\r\n",
+    "coding list": b"Transfer-Encoding: gzip, chunked\r\n",
+    "chunked twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    "chunked with a tab": b"Transfer-Encoding: \tchunked x\r\n",
+    "not quite chunked": b"Transfer-Encoding: xchunked\r\n",
+    "space before the colon": b"Content-Length : 5\r\n",
+    "NUL in a field": b"X: a\0b\r\n",
+    "bare CR": b"X: a\rb\r\n",
+    "bare LF": b"X: a\nContent-Length: 5\r\n\r\n",
+    "no colon": b"Nonsense\r\n",
+    "two hosts": b"Host: y\r\n",
+    "bad JSON length": b"Content-Length: 5\r\nInference-Header-Content-Length: x\r\n",
+    "negative JSON length": b"Content-Length: 5\r\nInference-Header-Content-Length: -1\r\n",
+    "huge JSON length": b"Content-Length: 5\r\nInference-Header-Content-Length: 99999999999999999999\r\n",
+    "two JSON lengths": b"Inference-Header-Content-Length: 1\r\nInference-Header-Content-Length: 1\r\n",
+    "gzip": b"Content-Encoding: gzip\r\n",
+}
+
+
+@pytest.mark.parametrize("name", SMUGGLING)
+def test_what_could_be_read_in_two_ways_ends_the_connection(server, name):
+    smuggled = get(b"/v2/models/smuggled")
+    data = server.raw(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n" + SMUGGLING[name] + b"\r\n" + smuggled)
+    assert status(data) in (400, 413, 415, 501), data
+    assert data.count(b"HTTP/1.1") == 1 and b"Connection: close" in data
+    assert json.loads(data.split(b"\r\n\r\n", 1)[1])["error"]
+
+
+@pytest.mark.parametrize("request_bytes, codes", [
+    (b"\r\n\r\n", {400}),
+    (b"GET\r\n\r\n", {400}),
+    (b"GET / HTTP/2.0\r\n\r\n", {400, 505}),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 505}),
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100), {400}),
+    (b"GET / HTTP/1.1\r\n\r\n", {400}),  # no Host
+    (b"G\0T / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
+    (b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
+    (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", {400, 505}),
+    (b"GET / HTTP/1.1 \r\nHost: x\r\n\r\n", {400, 505}),
+])
+def test_malformed_requests(server, request_bytes, codes):
+    with server.connect() as connection:
+        connection.sendall(request_bytes)
+        connection.shutdown(socket.SHUT_WR)
+        data = read_all(connection)
+    assert status(data) in codes, data
+    assert b"Connection: close" in data
+
+
+@pytest.mark.parametrize("path, code", [
+    (b"//v2", 400), (b"/v2/../admin", 400), (b"/v2/%2e%2e/x", 400), (b"/v2%2fhealth%2flive", 400), (b"/v2/a%00", 400),
+    (b"/v2/%zz", 400), (b"/v2/health/live?x=%00", 200), (b"http://other/v2/health/live", 200), (b"*", 400),
+    (b"/v2/health/live#x", 400), (b"/v2/models/" + b"a" * 3000, 404), (b"/V2", 404),
+])
+def test_paths(server, path, code):
+    with server.connect() as connection:
+        connection.sendall(get(path))
+        answer, _, body, _ = read_answer(connection)
+        assert answer == code, body
+        connection.sendall(get())  # nothing is wrong with the connection
+        assert read_answer(connection)[0] == 200
+
+
+def test_bad_chunks(server):
+    start = post(extra=b"Transfer-Encoding: chunked\r\n", body=b"", length=False)
+    for body in (b"xyz\r\n", b"-1\r\n", b"5\r\nabc\r\n0\r\n\r\n", b"5\r\nabcdeX0\r\n\r\n", b"ffffffffffffffffff\r\n",
+                 b"fffffffff\r\n", b"1;" + b"e" * 20000 + b"\r\na\r\n0\r\n\r\n"):
+        data = server.raw(start + body + get(b"/v2/models/smuggled"))
+        assert status(data) in (400, 413), (body[:20], data)
+        assert data.count(b"HTTP/1.1") == 1
+    many = b"1\r\nx\r\n" * 65537 + b"0\r\n\r\n"
+    data = server.raw(start + many)
+    assert status(data) == 400 and b"too many chunks" in data
+
+
+def test_limits(strict):
+    assert status(strict.raw(get(extra=b"X: " + b"a" * 5000 + b"\r\n"))) == 431
+    assert status(strict.raw(get(extra=b"X: y\r\n" * 2000))) == 431
+    assert status(strict.raw(b"GET /" + b"a" * 5000)) == 431
+    exact = BODY[:-1] + b" " * (65536 - len(BODY)) + b"}"
+    with strict.connect() as connection:
+        connection.sendall(post(exact))
+        assert read_answer(connection)[0] == 200
+    assert status(strict.raw(post(exact[:-1] + b" }"))) == 413
+    data = strict.raw(chunked([b" " * 60000, b" " * 5537]))
+    assert status(data) == 413
+    # An answer comes even while the client goes on sending.
+    with strict.connect() as connection:
+        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n")
+        connection.sendall(b"x" * 3000000)
+        assert status(read_all(connection)) == 413
+
+
+def test_header_timeout(strict):
+    with strict.connect() as connection:
+        start = time.time()
+        for byte in get():
+            try:
+                connection.sendall(bytes([byte]))
+            except OSError:
+                break
+            time.sleep(0.05)
+        data = read_all(connection)
+        assert status(data) == 408 and time.time() - start < 5
+
+
+def test_body_timeout(strict):
+    with strict.connect() as connection:
+        start = time.time()
+        connection.sendall(post()[:-10])
+        data = read_all(connection)
+        assert status(data) == 408 and 0.2 < time.time() - start < 5
+    with strict.connect() as connection:
+        connection.sendall(chunked([BODY])[:-10])
+        assert status(read_all(connection)) == 408
+
+
+def test_idle_timeout(strict):
+    with strict.connect() as connection:
+        connection.sendall(get())
+        assert read_answer(connection)[0] == 200
+        start = time.time()
+        assert read_all(connection) == b"" and 0.4 < time.time() - start < 5
+    with strict.connect() as connection:
+        assert read_all(connection) == b""
+
+
+def test_write_timeout(strict):
+    """A client that asks and does not read is let go of, with what its answers cost."""
+    with strict.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(0.2)
+        body = b'{"inputs":[{"name":"INPUT__0","shape":[4000,4],"datatype":"FP32","data":[' + b",".join(
+            [b"1"] * 16000) + b"]}]}"
+        end = time.time() + 20
+        try:
+            while time.time() < end:
+                connection.sendall(post(body))
+        except TimeoutError:
+            pass  # its answers are in the way
+        except OSError:
+            return
+        connection.settimeout(20)
+        while time.time() < end:
+            time.sleep(0.2)
+            try:
+                connection.sendall(b"x")
+            except OSError:
+                return
+        pytest.fail("still connected")
+
+
+def test_hostile_json_does_not_grow_the_server(server):
+    before = server.memory_kb()
+    big = b"[" * 50_000_000
+    assert server.post("/v2/models/fake/infer", big).status == 400
+    assert server.post("/v2/models/fake/infer", b'{"inputs":' + big).status == 400
+    assert server.post("/v1/models/several.calls:call", b'{"args":' + big).status == 400
+    for _ in range(20):
+        shape = {"INPUT__0": ("FP32", [10**12, 4], [1])}
+        assert server.infer("fake", shape).status == 400
+    time.sleep(0.3)
+    assert server.memory_kb() - before < 32 * 1024
+
+
+def test_bodies_of_many_sizes_and_memory_comes_back(server):
+    before = server.memory_kb()
+    for rows in (1, 100, 10_000, 1_000_000):
+        header = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32",
+                                         "parameters": {"binary_data_size": rows * 16}}],
+                             "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}).encode()
+        answer = server.post("/v2/models/fake/infer", header + struct.pack("<4f", 1, 2, 3, 4) * rows,
+                             {"Inference-Header-Content-Length": str(len(header))})
+        assert answer.status == 200
+        length = int(answer.headers["Inference-Header-Content-Length"])
+        assert answer.body[length:] == struct.pack("<4f", *fake_expected([1, 2, 3, 4])) * rows
+    assert server.memory_kb() < before + 64 * 1024
+
+
+def test_many_connections(server):
+    connections = [server.connect() for _ in range(500)]
+    for connection in connections:
+        connection.sendall(post())
+    for connection in connections:
+        assert read_answer(connection)[0] in (200, 429)
+        connection.close()
+
+
+def test_full_queue_is_429(server):
+    """One replica sleeps 50 ms a run; four may wait."""
+    def one(_):
+        return server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [SLEEP_INPUT, 0, 0, 0])})
+
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(one, range(20)))
+    codes = [a.status for a in answers]
+    assert codes.count(200) >= 5 and codes.count(429) >= 1 and set(codes) == {200, 429}
+    refused = next(a for a in answers if a.status == 429)
+    assert refused.headers["Retry-After"] == "1" and "Exceeds maximum queue size" in refused.json["error"]
+    assert server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)}).status == 200
+
+
+def test_clients_that_vanish(server):
+    before = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    slow = post(BODY.replace(b"[1,2,3,4]", b"[-2e30,2,3,4]"))
+    for i in range(200):
+        connection = server.connect()
+        connection.sendall((slow if i % 20 == 0 else post())[:i + 1 if i % 3 else None])
+        if i % 2:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        connection.close()
+    end = time.time() + 10
+    while len(os.listdir(f"/proc/{server.process.pid}/fd")) > before and time.time() < end:
+        time.sleep(0.05)
+    assert len(os.listdir(f"/proc/{server.process.pid}/fd")) <= before
+    assert server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)}).status == 200

@@ -1,0 +1,286 @@
+"""What is served, settings, start and shutdown."""
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from conftest import FAKE_MODELS, PACKAGES, PROGRAM, ROOT, SLEEP_INPUT, Server, read_all, read_answer, run_serve
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+FAKE = FAKE_MODELS / "fake_model.so"
+ZERO = {"INPUT__0": ("FP32", [1, 4], [0, 0, 0, 0])}
+
+
+@pytest.fixture()
+def repository(tmp_path):
+    """a.so's copies as NAME.pt2 and NAME/VERSION/model.pt2, and what is to be passed over."""
+    shutil.copy(PACKAGES / "several.pt2", tmp_path / "several.pt2")
+    for version in ("1", "2", "10"):
+        (tmp_path / "versioned" / version).mkdir(parents=True)
+        shutil.copy(PACKAGES / "several.pt2", tmp_path / "versioned" / version / "model.pt2")
+    (tmp_path / "versioned" / "011").mkdir()
+    (tmp_path / "versioned" / "latest").mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "bad name").mkdir()
+    (tmp_path / "bad name.pt2").write_bytes(b"x")
+    (tmp_path / "notes.txt").write_text("x")
+    return tmp_path
+
+
+def test_repository_serves_the_highest_version(repository):
+    with Server(repository) as server:
+        index = {(m["name"], m["version"]) for m in server.post("/v2/repository/index", b"").json}
+        models = ("calls", "channels_last", "checked", "dtypes")
+        assert index == {(f"several.{m}", "1") for m in models} | {(f"versioned.{m}", "10") for m in models}
+        assert server.get("/v2/models/versioned.calls").json["versions"] == ["10"]
+        assert server.get("/v2/models/versioned.calls/versions/2").status == 404
+        assert server.stop() == 0
+        log = "".join(server.log)
+        assert "bad name" in log and "empty" in log and "hidden" not in log
+
+
+def test_repository_serves_all_versions(repository):
+    with Server(repository, flags=["--versions", "all"]) as server:
+        assert server.get("/v2/models/versioned.calls").json["versions"] == ["1", "2", "10"]
+        assert server.get("/v2/models/versioned.calls/versions/2").json["versions"] == ["2"]
+        call = {"args": [[1, 2, 3], [0, 1]]}
+        assert server.post("/v1/models/versioned.checked/versions/2:call", call).json == [1, 2]
+        answer = server.infer("versioned.checked", {"ARGS[0]": ("FP32", [3], [1, 2, 3]), "ARGS[1]": ("INT64", [2], [0, 1])})
+        assert answer.json["model_version"] == "10"
+
+
+def test_names():
+    with Server(f"x.y={FAKE}", flags=["--set", "x.y.replicas=2", "--set", "*.queue=7"]) as server:
+        assert server.infer("x.y", ZERO).status == 200
+        assert server.get("/v2/models/x.y/config").json["instance_group"][0]["count"] == 2
+
+
+@pytest.mark.parametrize("arguments, text", [
+    ([], "nothing to serve"),
+    (["/nonexistent.pt2"], "no such package or repository: /nonexistent.pt2"),
+    (["m=/nonexistent.pt2"], "no such package: /nonexistent.pt2"),
+    ([f"a={FAKE}", f"a={FAKE}"], "two packages for model 'a' version 1"),
+    ([f"a={FAKE}", "--set", "b.replicas=2"], "setting replicas for a model that is not served: 'b'"),
+    ([f"a={FAKE}", "--set", "a.colour=red"], "unknown setting of a model: colour"),
+    ([f"a={FAKE}", "--set", "replicas=2"], "expected MODEL.KEY=VALUE"),
+    ([f"a={FAKE}", "--max-body-bytes", "lots"], "setting max_body_bytes: expected a size"),
+    ([f"a={FAKE}", "--config", "/nonexistent.conf"], "configuration file cannot be read: /nonexistent.conf"),
+    ([f"a={FAKE}", "--set", "a.devices=tpu"], "tpu"),
+    ([f"a={FAKE}", "--set", "a.replicas=0"], "must be 1 or more"),
+    ([__file__], "test_serve.py"),
+])
+def test_wrong_arguments_end_the_program_with_a_reason(arguments, text):
+    status, output = run_serve(*arguments)
+    assert status != 0
+    assert text in output
+
+
+def test_a_stem_that_is_no_name(tmp_path):
+    shutil.copy(FAKE, tmp_path / "my model.so")
+    status, output = run_serve(tmp_path / "my model.so")
+    assert status != 0 and "give another with NAME=" in output
+    with Server(f"mine={tmp_path / 'my model.so'}") as server:
+        assert server.get("/v2/models/mine").status == 200
+
+
+def test_settings_from_file_and_environment(tmp_path):
+    conf = tmp_path / "sconce.conf"
+    conf.write_text(f"serve = a={FAKE}\nmax_body_bytes = 1K\na.queue = 5\n")
+    with Server(flags=["--config", str(conf)], environment={"SCONCE_MAX_BODY_BYTES": "2K"}) as server:
+        assert server.get("/v2/models/a").status == 200
+        assert server.post("/v2/models/a/infer", b"x" * 2048).status == 400
+        assert server.post("/v2/models/a/infer", b"x" * 2049).status == 413
+
+
+def test_conf_file_is_what_the_program_prints():
+    printed = subprocess.run([PROGRAM, "serve", "--print-config"], capture_output=True, check=True).stdout
+    assert printed == (ROOT / "conf/sconce.conf").read_bytes()
+    with Server(f"a={FAKE}", flags=["--config", str(ROOT / "conf/sconce.conf")]) as server:
+        assert server.get("/v2/models/a").status == 200
+
+
+def test_taken_port_is_named():
+    with Server(f"a={FAKE}") as server:
+        status, output = run_serve(f"a={FAKE}", "--http", f"127.0.0.1:{server.port}")
+        assert status != 0 and f"cannot listen on 127.0.0.1:{server.port}" in output
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path):
+    flags = ["--set", "bad.op_libraries=/nonexistent.so", "--set", "bad.replicas=0"]
+    status, output = run_serve(f"good={FAKE}", f"bad={FAKE}", *flags)
+    assert status != 0 and "bad" in output
+    with Server(f"good={FAKE}", f"bad={FAKE}", flags=[*flags, "--exit-on-error", "false"], wait=False) as server:
+        end = time.time() + 20
+        while server.get("/v2/models/good/ready").status != 200 and time.time() < end:
+            time.sleep(0.02)
+        assert server.infer("good", ZERO).status == 200
+        assert server.get("/v2/health/live").status == 200
+        assert server.get("/v2/health/ready").status == 503
+        assert server.get("/v2/models/bad/ready").status == 503
+        for answer in (server.infer("bad", ZERO), server.get("/v2/models/bad"), server.get("/v2/models/bad/config"),
+                       server.get("/v2/models/bad/stats")):
+            assert answer.status == 503
+            assert answer.json["error"].startswith("'bad' version 1 is not at ready state: ")
+        index = {m["name"]: m for m in server.post("/v2/repository/index", b"").json}
+        assert index["bad"]["state"] == "UNAVAILABLE" and index["bad"]["reason"]
+        assert [m["name"] for m in server.post("/v2/repository/index", {"ready": True}).json] == ["good"]
+
+
+def test_drain_readiness_first_then_no_answer_is_lost():
+    """Clients that follow the protocol see every request answered: while serving goes on, and until they are done."""
+    with Server(f"a={FAKE}", flags=["--drain-grace", "1s"]) as server:
+        stop = threading.Event()
+        problems, answered, closed_after = [], [0], [0]
+
+        def client():
+            connection = None
+            while not stop.is_set():
+                try:
+                    connection = connection or server.connect()
+                except ConnectionRefusedError:
+                    return
+                body = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
+                try:
+                    connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(
+                        body) + body)
+                    code, head, _, _ = read_answer(connection)
+                except (OSError, AssertionError) as problem:
+                    if connection_is_new[0]:
+                        return  # was still in the backlog when the listener went
+                    problems.append(repr(problem))
+                    return
+                answered[0] += 1
+                if code != 200:
+                    problems.append(code)
+                if b"Connection: close" in head:
+                    closed_after[0] += 1
+                    connection.close()
+                    connection = None
+
+        connection_is_new = [False]
+        threads = [threading.Thread(target=client) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        idle = server.connect()
+        begun = server.connect()
+        begun.sendall(b"GET /v2/health/live HTT")
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        ready = server.get("/v2/health/ready")
+        assert ready.status == 503 and ready.headers["Connection"] == "close"
+        assert server.get("/v2/health/live").status == 200
+        assert server.infer("a", ZERO).status == 200
+        begun.sendall(b"P/1.1\r\nHost: x\r\n\r\n")
+        assert read_answer(begun)[0] == 200
+        assert read_all(idle) == b""  # closed at the end of the grace
+        connection_is_new[0] = True
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert server.process.wait(20) == 0
+        assert not problems and answered[0] > 50 and closed_after[0] >= 8
+
+
+def test_drain_waits_for_requests_under_way():
+    with Server(f"a={FAKE}") as server:
+        connection = server.connect()
+        body = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[%g,2,3,4]}]}' % SLEEP_INPUT
+        request = b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        connection.sendall(request)
+        time.sleep(0.02)
+        server.process.send_signal(signal.SIGTERM)
+        code, head, _, _ = read_answer(connection)
+        assert code == 200 and b"Connection: close" in head
+        assert server.process.wait(20) == 0
+
+
+def test_second_signal_ends_at_once():
+    with Server(f"a={FAKE}", flags=["--drain-grace", "30s"]) as server:
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        assert server.get("/v2/health/ready").status == 503
+        start = time.time()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 128 + signal.SIGTERM
+        assert time.time() - start < 2
+
+
+def test_a_request_that_never_ends_does_not_keep_the_process():
+    with Server(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server:
+        connection = server.connect()
+        connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+        time.sleep(0.1)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(10) == 1
+
+
+def test_running_out_of_descriptors_passes():
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    command = [str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off", "--drain-grace", "0",
+               f"a={FAKE}"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+    try:
+        port = None
+        while port is None:
+            line = process.stderr.readline()
+            assert line
+            found = re.search(r"inference on http://\S+:(\d+)", line)
+            port = int(found.group(1)) if found else None
+        server = Server.__new__(Server)
+        server.process, server.port, server.log = process, port, []
+        server.wait_ready()
+        connections = [server.connect() for _ in range(100)]
+        time.sleep(0.3)
+        cpu = cpu_seconds(process.pid)
+        time.sleep(0.5)
+        assert cpu_seconds(process.pid) - cpu < 0.2  # it waits, and does not spin
+        for connection in connections:
+            connection.close()
+        assert server.get("/v2/health/live").status == 200
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_connection_limit_is_waited_out():
+    with Server(f"a={FAKE}", flags=["--max-connections", "4"]) as server:
+        held = [server.connect() for _ in range(4)]
+        for connection in held:
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert read_answer(connection)[0] == 200
+        waiting = [server.connect() for _ in range(3)]
+        for connection in waiting:
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(0.2)
+        for connection in held:
+            connection.close()
+        for connection in waiting:
+            assert read_answer(connection)[0] == 200
+
+
+def test_access_log_escapes_what_clients_send():
+    with Server(f"a={FAKE}", flags=["--access-log", "true"]) as server:
+        with server.connect() as connection:
+            connection.sendall(b"GET /v2/\x1b[31m HTTP/1.1\r\nHost: x\r\n\r\n")
+            read_all(connection)
+        assert server.get("/v2/x%0ay").status == 400
+        assert server.get("/v2").status == 200
+        server.stop()
+        log = "".join(server.log)
+        assert "GET /v2/x%0ay 400" in log and "GET /v2 200" in log
+        assert "\x1b" not in log
