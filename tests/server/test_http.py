@@ -8,7 +8,7 @@ import struct
 import time
 
 import pytest
-from conftest import FAKE_MODELS, SLEEP_INPUT, Server, fake_expected, read_all, read_answer
+from serving import FAKE_MODELS, SLEEP_INPUT, Server, fake_expected, read_all, read_answer
 
 BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
 

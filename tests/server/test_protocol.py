@@ -5,7 +5,7 @@ import math
 import struct
 
 import pytest
-from conftest import FAIL_INPUT, fake_expected
+from serving import FAIL_INPUT, fake_expected
 
 
 def binary_request(header, *tensors):

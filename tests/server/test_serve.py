@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from conftest import FAKE_MODELS, PACKAGES, PROGRAM, ROOT, SLEEP_INPUT, Server, read_all, read_answer, run_serve
+from serving import FAKE_MODELS, PACKAGES, PROGRAM, ROOT, SLEEP_INPUT, Server, read_all, read_answer, run_serve
 
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as stat:

@@ -2,7 +2,7 @@
 import asyncio
 
 import pytest
-from conftest import FAKE_MODELS, Server
+from serving import FAKE_MODELS, Server
 
 np = pytest.importorskip("numpy", reason="numpy is not installed: ./dev test installs it into .venv")
 httpclient = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed: ./dev test installs it "

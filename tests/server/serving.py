@@ -1,0 +1,164 @@
+"""Runs the real program for the tests of the server."""
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("SCONCE_PROGRAM", ROOT / "build/release/server/sconce"))
+FAKE_MODELS = PROGRAM.parent.parent / "tests/fake_model"
+PACKAGES = pathlib.Path(__file__).parent / "packages"
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Server:
+    """One run of `sconce serve` on ports of its own."""
+
+    def __init__(self, *serve, flags=(), environment=None, wait=True):
+        command = [str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+                   "--drain-grace", "0", *flags, *[str(s) for s in serve]]
+        self.log = []
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(environment or {})})
+        self.ports = {}
+        while len(self.ports) < 3:
+            line = self.read_line()
+            if line is None:
+                raise RuntimeError("ended at start:\n" + "".join(self.log))
+            found = re.search(r"(inference|metrics|administration) on http://\S+:(\d+)", line)
+            if found:
+                self.ports[found.group(1)] = int(found.group(2))
+        self.port = self.ports["inference"]
+        if wait:
+            self.wait_ready()
+
+    def read_line(self):
+        line = self.process.stderr.readline()
+        if not line:
+            return None
+        self.log.append(line)
+        return line
+
+    def wait_ready(self, seconds=30):
+        end = time.time() + seconds
+        while self.get("/v2/health/ready").status != 200:
+            assert time.time() < end, "not ready"
+            time.sleep(0.01)
+
+    def request(self, method, path, body=None, headers=None, port=None, timeout=30):
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, body, headers=None, **more):
+        data = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        return self.request("POST", path, data.encode() if isinstance(data, str) else data, headers, **more)
+
+    def infer(self, model, tensors, outputs=None, **more):
+        """tensors: name -> (datatype, shape, data)."""
+        body = {"inputs": [{"name": n, "datatype": d, "shape": s, "data": v} for n, (d, s, v) in tensors.items()], **more}
+        if outputs is not None:
+            body["outputs"] = [{"name": n} for n in outputs]
+        return self.post(f"/v2/models/{model}/infer", body)
+
+    def connect(self, timeout=10):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def raw(self, data, timeout=10):
+        """Sends bytes, returns all that comes until the server closes the connection."""
+        with self.connect(timeout) as connection:
+            connection.sendall(data)
+            return read_all(connection)
+
+    def metrics(self):
+        text = self.get("/metrics", port=self.ports["metrics"]).body.decode()
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
+
+    def memory_kb(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
+
+    def stop(self, signal_number=signal.SIGTERM, timeout=30):
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        status = self.process.wait(timeout)
+        self.log.append(self.process.stderr.read())
+        self.process.stderr.close()
+        return status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+
+def read_all(connection):
+    data = b""
+    while True:
+        try:
+            piece = connection.recv(65536)
+        except ConnectionResetError:
+            return data
+        if not piece:
+            return data
+        data += piece
+
+
+def read_answer(connection, data=b""):
+    """One answer from a connection that stays open: status, head, body, and what came after it."""
+    while b"\r\n\r\n" not in data:
+        piece = connection.recv(65536)
+        assert piece, f"closed within a head: {data!r}"
+        data += piece
+    head, rest = data.split(b"\r\n\r\n", 1)
+    length = int(re.search(rb"Content-Length: (\d+)", head).group(1))
+    while len(rest) < length:
+        piece = connection.recv(65536)
+        assert piece, "closed within a body"
+        rest += piece
+    return int(head.split()[1]), head, rest[:length], rest[length:]
+
+
+def run_serve(*arguments, environment=None, timeout=30):
+    """A run that ends by itself: its status and what it says."""
+    done = subprocess.run([str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off",
+                           *[str(a) for a in arguments]], capture_output=True, text=True, timeout=timeout,
+                          env={**os.environ, **(environment or {})})
+    return done.returncode, done.stderr
+
+
+# What the fake model computes with its stored weights, and its inputs with a meaning (tests/fake_model/fake_knobs.h).
+def fake_expected(row):
+    return [x * (1 + i) + 10 * i for i, x in enumerate(row)]
+
+
+FAIL_INPUT = -1e30
+SLEEP_INPUT = -2e30
