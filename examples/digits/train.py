@@ -82,7 +82,8 @@ def main():
 
     config.cpp.simdlen = 256  # AVX2
     config.cpp.threads = 1
-    batch = torch.export.Dim("batch", min=1, max=256)
+    # The compiler chooses code for small batches of this convolution and records 15 as the largest.
+    batch = torch.export.Dim("batch", min=1, max=15)
     program = torch.export.export(model, (torch.from_numpy(x_test[:4]),), dynamic_shapes={"images": {0: batch}})
     torch._inductor.aoti_compile_and_package(program, package_path=args.out)
     make_portable(args.out, "x86-64-v3")
