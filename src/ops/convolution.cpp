@@ -2,6 +2,7 @@
 
 #include "sconce/check.h"
 #include "src/ops/convolution_channels.h"
+#include "src/ops/convolution_depthwise.h"
 #include "src/ops/convolution_planes.h"
 #include "src/ops/copy.h"
 
@@ -11,6 +12,7 @@ void convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands
   if (output.numel() == 0) return;
   const DType dtype = operands.input.dtype;
   const bool small_float = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  if (depthwise_suits(shape, operands, output)) return convolve_depthwise(shape, operands, output);
   if (small_float && (output.stride(1) == 1 || operands.weight.blocked))
     return convolve_channels(shape, operands, output);
   convolve_planes(shape, operands, output);

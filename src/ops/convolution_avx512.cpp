@@ -19,6 +19,8 @@
 #define SCONCE_GEMM_AVX512
 #include "src/ops/gemm_vectors.h"
 // After gemm_vectors.h.
+#include "src/ops/convolution_depthwise_tiles.h"
+// After convolution_depthwise_tiles.h.
 #include "src/ops/convolution_channels_tiles.h"
 #include "src/ops/convolution_planes_tiles.h"
 

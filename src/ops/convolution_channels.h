@@ -8,6 +8,8 @@
 
 namespace sconce {
 
+struct DepthwiseTiles;  // src/ops/convolution_depthwise.h
+
 // The output is written whole. Any strides: inputs that are not float32 with adjacent channels, or that need padding,
 // go through a scratch copy a band of rows at a time, and so do outputs that are not. Uses the calling thread's team.
 void convolve_channels(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
@@ -46,6 +48,7 @@ struct ChannelTiles {
   // up to the next multiple of eight are written too.
   void (*transpose)(const float* from, int64_t from_apart, int64_t columns, int64_t rows, const int64_t* row, bool pad,
                     float* to, int64_t apart) noexcept;
+  const DepthwiseTiles* rows;
 };
 
 // The table that suits so many output channels best on this CPU.

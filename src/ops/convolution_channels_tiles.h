@@ -13,13 +13,6 @@ constexpr int kChannelVectors = 3;
 constexpr int kChannelPixels[5] = {0, 10, 6, 4, 0};
 #endif
 
-#if defined(SCONCE_GEMM_AVX512)
-// The second operand where one is NaN.
-inline __m512 channel_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
-#else
-inline __m256 channel_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
-#endif
-
 template <int P, int N>
 using ChannelSums = VectorF32::R[P][N];
 
@@ -215,13 +208,16 @@ void transpose_entry(const float* from, int64_t from_apart, int64_t columns, int
     for (int64_t c = j; c < columns; ++c) to[(row ? row[k] : k) * apart + c] = from[c * from_apart + k];
 }
 
+constexpr DepthwiseTiles kDepthwiseRows = {depthwise_run};
+
 constexpr ChannelTiles make_channel_tiles() {
   return {VectorF32::W,
           kChannelVectors,
           {kChannelPixels[0], kChannelPixels[1], kChannelPixels[2], kChannelPixels[3], kChannelPixels[4]},
           dense_entry,
           depthwise_entry,
-          transpose_entry};
+          transpose_entry,
+          &kDepthwiseRows};
 }
 
 }  // namespace

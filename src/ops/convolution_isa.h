@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/ops/convolution_channels.h"
+#include "src/ops/convolution_depthwise.h"
 #include "src/ops/convolution_planes.h"
 
 namespace sconce {
