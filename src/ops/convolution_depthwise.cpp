@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/device/threads.h"
+#include "src/ops/convolution_plan.h"
 #include "src/ops/convolution_weights.h"
 
 namespace sconce {
@@ -146,8 +147,16 @@ bool depthwise_suits(const ConvolutionShape& s, const ConvolutionOperands& opera
 
 void convolve_depthwise(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output) {
   const ChannelTiles& tiles = channel_tiles(shape.out_channels);
-  WeightOrder order{&tiles, true, 1, shape.out_channels, 1, {}};
-  for (int64_t t = 0; t < shape.taps(); ++t) order.taps.push_back(t);
+  const WeightOrder& order = PlanTable<WeightOrder>::get(PlanKey(shape, operands, activation_view(output)), [&] {
+    WeightOrder made;
+    made.tiles = &tiles;
+    made.depthwise = true;
+    made.out = shape.out_channels;
+    made.in = 1;
+    for (int64_t t = 0; t < shape.taps(); ++t) made.taps.push_back(t);
+    made.set_recipe(shape, operands.weight);
+    return made;
+  });
   const OrderedWeight weight(shape, operands.weight, order, operands.constant);
   const ChannelBlocks blocks(tiles, shape.out_channels);
 

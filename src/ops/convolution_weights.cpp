@@ -9,22 +9,8 @@
 namespace sconce {
 namespace {
 
-// Everything that the ordered bytes depend on besides the weight's own.
-struct Recipe {
-  int64_t offset, dtype, group, out, in, kernel0, kernel1, kernel2;
-  int64_t groups, out_group, in_group, taps, width, flags;
-  uint64_t tap_list;
-  friend bool operator==(const Recipe&, const Recipe&) = default;
-};
-
-constexpr uint64_t kHashStart = 0xcbf29ce484222325;
-uint64_t mix(uint64_t hash, int64_t value) {
-  hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15;
-  return hash ^ hash >> 29;
-}
-
 struct Kept {
-  Recipe recipe;
+  std::array<int64_t, 15> recipe;
   std::unique_ptr<void, decltype(&std::free)> data{nullptr, &std::free};
 };
 constexpr char kKind = 0;
@@ -105,10 +91,37 @@ ChannelBlocks::ChannelBlocks(const ChannelTiles& tiles, int64_t channels) noexce
   longer_ = all_vectors % count;
 }
 
+void WeightOrder::set_recipe(const ConvolutionShape& shape, const WeightView& weight) noexcept {
+  const auto mix = [](uint64_t h, int64_t value) {
+    h = (h ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15;
+    return h ^ h >> 29;
+  };
+  constexpr uint64_t kStart = 0xcbf29ce484222325;
+  uint64_t tap_list = kStart;
+  for (const int64_t t : taps) tap_list = mix(tap_list, t);
+  recipe = {static_cast<int64_t>(weight.dtype),
+            weight.group,
+            weight.out,
+            weight.in,
+            weight.kernel[0],
+            weight.kernel[1],
+            weight.kernel[2],
+            groups,
+            out,
+            in,
+            static_cast<int64_t>(taps.size()),
+            shape.kernel[2],
+            tiles->width,
+            (depthwise ? 1 : 0) + (weight.blocked ? 2 : 0),
+            static_cast<int64_t>(tap_list)};
+  hash = kStart;
+  for (const int64_t word : recipe) hash = mix(hash, word);
+}
+
 OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& weight, const WeightOrder& order,
                              Storage* constant) {
-  const int64_t elems = order.group_elems() * order.groups;
   if (!constant) {
+    const int64_t elems = order.group_elems() * order.groups;
     own_ = Tensor::empty({&elems, 1}, DType::kFloat32);
     order_weight(shape, weight, order, own_.data_as<float>());
     data_ = own_.data_as<float>();
@@ -116,45 +129,31 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
   }
   if (!order.depthwise) dtype_ = weight.dtype;
   const auto offset = static_cast<const std::byte*>(weight.data) - static_cast<const std::byte*>(constant->data());
-  Recipe recipe{offset,
-                static_cast<int64_t>(weight.dtype),
-                weight.group,
-                weight.out,
-                weight.in,
-                weight.kernel[0],
-                weight.kernel[1],
-                weight.kernel[2],
-                order.groups,
-                order.out,
-                order.in,
-                static_cast<int64_t>(order.taps.size()),
-                order.tiles->width,
-                (order.depthwise ? 1 : 0) + (weight.blocked ? 2 : 0) + 4 * shape.kernel[2],
-                kHashStart};
-  for (const int64_t t : order.taps) recipe.tap_list = mix(recipe.tap_list, t);
-  uint64_t hash = kHashStart;
-  static_assert(sizeof(Recipe) % sizeof(int64_t) == 0);
-  int64_t words[sizeof(Recipe) / sizeof(int64_t)];
-  std::memcpy(words, &recipe, sizeof recipe);
-  for (const int64_t word : words) hash = mix(hash, word);
-
-  const DerivedKey key{&kKind, {static_cast<int64_t>(hash)}};
-  const auto* kept = static_cast<const Kept*>(constant->derived(key, [&] {
+  const struct {
+    const ConvolutionShape& shape;
+    const WeightView& weight;
+    const WeightOrder& order;
+    DType dtype;
+  } given{shape, weight, order, dtype_};
+  const DerivedKey key{&kKind, {static_cast<int64_t>(order.hash), offset}};
+  // One reference captured: the function object needs no memory of its own.
+  const auto* kept = static_cast<const Kept*>(constant->derived(key, [&given] {
     auto made = std::make_shared<Kept>();
-    made->recipe = recipe;
-    const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(dtype_) + 63) / 64 * 64;
+    made->recipe = given.order.recipe;
+    const int64_t elems = given.order.group_elems() * given.order.groups;
+    const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(given.dtype) + 63) / 64 * 64;
     made->data.reset(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
     SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
-    if (dtype_ == DType::kFloat32) {
-      order_weight(shape, weight, order, static_cast<float*>(made->data.get()));
+    if (given.dtype == DType::kFloat32) {
+      order_weight(given.shape, given.weight, given.order, static_cast<float*>(made->data.get()));
     } else {
       const Tensor floats = Tensor::empty({&elems, 1}, DType::kFloat32);
-      order_weight(shape, weight, order, floats.data_as<float>());
-      scatter_floats(floats.data_as<float>(), dtype_, made->data.get(), 1, elems);
+      order_weight(given.shape, given.weight, given.order, floats.data_as<float>());
+      scatter_floats(floats.data_as<float>(), given.dtype, made->data.get(), 1, elems);
     }
     return made;
   }));
-  SCONCE_CHECK(kept->recipe == recipe, kInternal, "two weight orders of one constant have the same hash");
+  SCONCE_CHECK(kept->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
   data_ = kept->data.get();
 }
 

@@ -2,6 +2,7 @@
 // storage, in its own dtype (depthwise: float32); else they are float32.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "src/ops/convolution_channels.h"
@@ -27,6 +28,12 @@ struct WeightOrder {
   bool depthwise = false;
   int64_t groups = 1, out = 0, in = 0;  // of a group; depthwise: one group, one input
   std::vector<int64_t> taps;            // indices into the kernel, row-major
+
+  // All that the ordered elements depend on, but for where the weight lies: the fields above, the weight's strides.
+  std::array<int64_t, 15> recipe{};
+  uint64_t hash = 0;
+  void set_recipe(const ConvolutionShape& shape, const WeightView& weight) noexcept;
+
   int64_t group_elems() const noexcept {
     return ChannelBlocks(*tiles, out).all_vectors * tiles->width * in * static_cast<int64_t>(taps.size());
   }
@@ -34,7 +41,7 @@ struct WeightOrder {
 
 class OrderedWeight {
  public:
-  // `constant`: the storage of weight.data if its bytes never change, else null.
+  // `order` has its recipe. `constant`: the storage of weight.data if its bytes never change, else null.
   OrderedWeight(const ConvolutionShape& shape, const WeightView& weight, const WeightOrder& order, Storage* constant);
   const void* data() const noexcept { return data_; }
   DType dtype() const noexcept { return dtype_; }

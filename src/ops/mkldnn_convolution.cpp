@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -135,8 +136,8 @@ Tensor mkldnn__convolution_pointwise_binary_(const Tensor& other, const Tensor& 
   prepare(p, {kName, stride, padding, dilation, {}, false, groups}, X, W, B);
   std::vector<int64_t> sizes{p.shape.batch, p.shape.out_channels};
   for (int d = 3 - p.shape.spatial; d < 3; ++d) sizes.push_back(p.shape.output[static_cast<size_t>(d)]);
-  SCONCE_CHECK(to_string(other.sizes()) == to_string(sizes), kInvalidArgument, kName, ": other of size ",
-               to_string(other.sizes()), " is not of the output's ", to_string(sizes));
+  SCONCE_CHECK(std::equal(sizes.begin(), sizes.end(), other.sizes().begin(), other.sizes().end()), kInvalidArgument,
+               kName, ": other of size ", to_string(other.sizes()), " is not of the output's ", to_string(sizes));
   Tensor output = other;
   // A convolution writes its result while it still reads its input.
   Tensor input;

@@ -23,8 +23,9 @@ WeightView gate_weight(const Tensor& weight, int64_t hidden, int64_t k, BlockedW
   view.data = weight.data();
   if (weight.layout() == Layout::kMkldnn) {
     const BlockedWeight& blocked = blocked_weight(weight, own);
-    SCONCE_CHECK(to_string(blocked.dims) == to_string(std::array<int64_t, 5>{1, 1, k, 4, hidden}), kInvalidArgument,
-                 kName, ": packed weight of dimensions ", to_string(blocked.dims), " does not fit ", k,
+    const int64_t wanted[5] = {1, 1, k, 4, hidden};
+    SCONCE_CHECK(std::equal(blocked.dims.begin(), blocked.dims.end(), wanted, wanted + 5), kInvalidArgument, kName,
+                 ": packed weight of dimensions ", to_string(blocked.dims), " does not fit ", k,
                  " inputs and hidden size ", hidden);
     view.blocked = &blocked;
     view.data = weight.storage()->data();
@@ -176,8 +177,14 @@ std::array<Tensor, 4> mkldnn_rnn_layer(const Tensor& input, const Tensor& weight
     both = Tensor::from_blob(bias, {&gates, 1}, {&one, 1}, DType::kFloat32);
   }
 
-  WeightOrder order{&channel_tiles(gates), false, 1, gates, hidden, {0}};
-  const OrderedWeight ordered(pointwise_shape(1, batch, hidden, gates), state_weight, order,
+  WeightOrder order;
+  order.tiles = &channel_tiles(gates);
+  order.out = gates;
+  order.in = hidden;
+  order.taps = {0};
+  const ConvolutionShape recurrence = pointwise_shape(1, batch, hidden, gates);
+  order.set_recipe(recurrence, state_weight);
+  const OrderedWeight ordered(recurrence, state_weight, order,
                               weight1.storage()->immutable() ? weight1.storage().get() : nullptr);
   const Lstm lstm{batch, hidden, *order.tiles, ordered.data(), ordered.dtype(), state_at, gates_at};
   const int64_t blocks = ChannelBlocks(*order.tiles, gates).count;
