@@ -13,7 +13,7 @@ E load_unaligned(const void* from) noexcept {
   return value;
 }
 template <class E>
-void store_unaligned(void* to, const E& value) noexcept {
+void store_unaligned(void* to, E value) noexcept {
   std::memcpy(to, &value, sizeof(E));
 }
 
@@ -52,6 +52,24 @@ inline void copy_block(const char* source, char* destination, int64_t bytes) noe
     detail::copy_overlapping<uint16_t>(source, destination, bytes);
   else
     *destination = *source;
+}
+
+// n packed copies of one element. E: 1, 2, 4, 8 or 16 bytes.
+template <class E>
+void fill_run(void* to, E value, int64_t n) noexcept {
+  using Pattern [[gnu::vector_size(32)]] = char;
+  constexpr int64_t kItem = sizeof(E), kAtOnce = 32 / kItem;
+  char* out = static_cast<char*>(to);
+  if (n < kAtOnce) {
+    for (int64_t i = 0; i < n; ++i) store_unaligned(out + i * kItem, value);
+    return;
+  }
+  char items[32];
+  for (int64_t i = 0; i < kAtOnce; ++i) store_unaligned(items + i * kItem, value);
+  const auto pattern = load_unaligned<Pattern>(items);
+  const int64_t bytes = n * kItem;
+  for (int64_t at = 0; at + 32 <= bytes; at += 32) store_unaligned(out + at, pattern);
+  store_unaligned(out + bytes - 32, pattern);  // overlaps the one before: 32 is a multiple of the item
 }
 
 }  // namespace sconce

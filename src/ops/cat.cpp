@@ -7,6 +7,7 @@
 #include "src/device/threads.h"
 #include "src/ops/block_copy.h"
 #include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/type_promotion.h"
 
@@ -46,11 +47,26 @@ void interleave_rows(const std::vector<const Tensor*>& tensors, int64_t outer, c
   const auto count = tensors.size();
   const int64_t out_row = static_cast<int64_t>(out.bytes()) / outer;
   auto* to = static_cast<char*>(out.data());
+  std::vector<const char*> from;
+  from.reserve(count);
+  for (const Tensor* t : tensors) from.push_back(static_cast<const char*>(t->data()));
+  const auto item = static_cast<int64_t>(out.itemsize());
+  const bool single = std::all_of(row_bytes.begin(), row_bytes.end(), [&](int64_t bytes) { return bytes == item; });
   parallel_for(0, outer, std::max<int64_t>((64 << 10) / out_row, 1), [&](int64_t begin, int64_t end) noexcept {
+    if (single) {
+      dispatch_bytes(static_cast<size_t>(item), [&]<class E>() {
+        for (int64_t o = begin; o < end; ++o) {
+          char* at = to + o * out_row;
+          for (size_t i = 0; i < count; ++i, at += sizeof(E))
+            store_unaligned(at, load_unaligned<E>(from[i] + o * static_cast<int64_t>(sizeof(E))));
+        }
+      });
+      return;
+    }
     for (int64_t o = begin; o < end; ++o) {
       char* at = to + o * out_row;
       for (size_t i = 0; i < count; ++i) {
-        copy_block(static_cast<const char*>(tensors[i]->data()) + o * row_bytes[i], at, row_bytes[i]);
+        copy_block(from[i] + o * row_bytes[i], at, row_bytes[i]);
         at += row_bytes[i];
       }
     }

@@ -19,24 +19,53 @@ const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_suppo
 
 template <class From, class To>
 void convert_run(const void* source, void* destination, int64_t n) noexcept {
-  const From* __restrict s = static_cast<const From*>(source);
   To* __restrict d = static_cast<To*>(destination);
-  for (int64_t i = 0; i < n; ++i) d[i] = convert_value<To>(s[i]);
+  if constexpr (std::is_same_v<From, bool>) {
+    const uint8_t* __restrict s = static_cast<const uint8_t*>(source);  // bytes vectorise
+    for (int64_t i = 0; i < n; ++i) d[i] = convert_value<To>(std::min(s[i], uint8_t{1}));
+  } else {
+    const From* __restrict s = static_cast<const From*>(source);
+    for (int64_t i = 0; i < n; ++i) d[i] = convert_value<To>(s[i]);
+  }
 }
 
-// float to and from 64-bit integers has no AVX2 instruction.
+// All 256 numbers of a float8 type.
+template <class T>
+struct Float8Table {
+  float values[256];
+  constexpr Float8Table() noexcept : values() {
+    for (int code = 0; code < 256; ++code) {
+      T x{};
+      x.bits = static_cast<uint8_t>(code);
+      values[code] = static_cast<float>(x);
+    }
+  }
+};
+template <class T>
+void float8_to_float(const void* source, float* __restrict destination, int64_t n) noexcept {
+  static constexpr Float8Table<T> kTable;
+  const auto* __restrict s = static_cast<const uint8_t*>(source);
+  for (int64_t i = 0; i < n; ++i) destination[i] = kTable.values[s[i]];
+}
+
 template <class From, class To>
 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=512"))) void convert_run_avx512(
     const void* source, void* destination, int64_t n) noexcept {
   const From* __restrict s = static_cast<const From*>(source);
   To* __restrict d = static_cast<To*>(destination);
-  for (int64_t i = 0; i < n; ++i) d[i] = static_cast<To>(s[i]);
+  for (int64_t i = 0; i < n; ++i) d[i] = convert_value<To>(s[i]);
+}
+
+template <class T>
+void float_to_float8(const void* source, void* destination, int64_t n) noexcept {
+  (has_avx512 ? convert_run_avx512<float, T> : convert_run<float, T>)(source, destination, n);
 }
 
 using Run = void (*)(const void*, void*, int64_t) noexcept;
 
 template <class From, class To>
 Run run_for() {
+  // AVX2 has no instruction for these.
   constexpr bool kFloatAndInt64 = (std::is_floating_point_v<From> && std::is_same_v<To, int64_t>) ||
                                   (std::is_floating_point_v<To> && std::is_same_v<From, int64_t>);
   if constexpr (kFloatAndInt64)
@@ -73,15 +102,15 @@ void widen(DType from, const void* source, void* destination, int64_t n) {
     case DType::kBFloat16:
       return bfloat16_to_float(static_cast<const BFloat16*>(source), out, n);
     case DType::kFloat8E5M2:
-      return convert_run<Float8E5M2, float>(source, out, n);
+      return float8_to_float<Float8E5M2>(source, out, n);
     case DType::kFloat8E4M3FN:
-      return convert_run<Float8E4M3FN, float>(source, out, n);
+      return float8_to_float<Float8E4M3FN>(source, out, n);
     case DType::kFloat8E5M2FNUZ:
-      return convert_run<Float8E5M2FNUZ, float>(source, out, n);
+      return float8_to_float<Float8E5M2FNUZ>(source, out, n);
     case DType::kFloat8E4M3FNUZ:
-      return convert_run<Float8E4M3FNUZ, float>(source, out, n);
+      return float8_to_float<Float8E4M3FNUZ>(source, out, n);
     default:
-      return convert_run<Float8E8M0FNU, float>(source, out, n);
+      return float8_to_float<Float8E8M0FNU>(source, out, n);
   }
 }
 
@@ -95,15 +124,15 @@ void narrow(const void* source, DType to, void* destination, int64_t n) {
     case DType::kBFloat16:
       return bfloat16_from_float(in, static_cast<BFloat16*>(destination), n);
     case DType::kFloat8E5M2:
-      return convert_run<float, Float8E5M2>(in, destination, n);
+      return float_to_float8<Float8E5M2>(in, destination, n);
     case DType::kFloat8E4M3FN:
-      return convert_run<float, Float8E4M3FN>(in, destination, n);
+      return float_to_float8<Float8E4M3FN>(in, destination, n);
     case DType::kFloat8E5M2FNUZ:
-      return convert_run<float, Float8E5M2FNUZ>(in, destination, n);
+      return float_to_float8<Float8E5M2FNUZ>(in, destination, n);
     case DType::kFloat8E4M3FNUZ:
-      return convert_run<float, Float8E4M3FNUZ>(in, destination, n);
+      return float_to_float8<Float8E4M3FNUZ>(in, destination, n);
     default:
-      return convert_run<float, Float8E8M0FNU>(in, destination, n);
+      return float_to_float8<Float8E8M0FNU>(in, destination, n);
   }
 }
 

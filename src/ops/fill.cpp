@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/ops/block_copy.h"
 #include "src/ops/convert.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/strided_loop.h"
@@ -115,7 +116,7 @@ void fill_bytes(Tensor& self, const void* element) {
       loop.run({data}, begin, end, [value](char* const* p, const int64_t* stride, int64_t n) {
         char* to = p[0];
         if (stride[0] == static_cast<int64_t>(sizeof(E))) {
-          for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * static_cast<int64_t>(sizeof(E)), &value, sizeof(E));
+          fill_run(to, value, n);
         } else {
           for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * stride[0], &value, sizeof(E));
         }

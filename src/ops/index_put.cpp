@@ -7,6 +7,7 @@
 #include "src/ops/dispatch.h"
 #include "src/ops/index.h"
 #include "src/ops/index_plan.h"
+#include "src/ops/masked.h"
 
 namespace sconce::cpu {
 namespace {
@@ -136,32 +137,7 @@ bool fill_by_mask(Tensor& self, std::span<const Tensor* const> indices, const Te
     if (mask->size(d) != self.size(before + d)) return false;
     strides[static_cast<int>(before + d)] = mask->stride(d);
   }
-  if (self.numel() == 0) return true;
-  const StridedLoop<2> loop(self.sizes(), {self.strides(), strides}, {self.itemsize(), 1});
-  dispatch_bytes(self.itemsize(), [&]<class E>() {
-    const E value = load_unaligned<E>(values.data());
-    parallel_for(0, loop.numel, kBytesPerThread / static_cast<int64_t>(sizeof(E)),
-                 [&](int64_t begin, int64_t end) noexcept {
-                   loop.run({static_cast<char*>(self.data()), static_cast<char*>(mask->data())}, begin, end,
-                            [&](char* const* p, const int64_t* stride, int64_t n) {
-                              constexpr int64_t kItem = sizeof(E);
-                              char* to = p[0];
-                              const char* set = p[1];
-                              if (stride[1] == 0) {
-                                if (*set)
-                                  for (int64_t i = 0; i < n; ++i) store_unaligned(to + i * stride[0], value);
-                              } else if (stride[0] == kItem && stride[1] == 1) {
-                                for (int64_t i = 0; i < n; ++i) {
-                                  const E old = load_unaligned<E>(to + i * kItem);
-                                  store_unaligned(to + i * kItem, set[i] ? value : old);
-                                }
-                              } else {
-                                for (int64_t i = 0; i < n; ++i)
-                                  if (set[i * stride[1]]) store_unaligned(to + i * stride[0], value);
-                              }
-                            });
-                 });
-  });
+  fill_where(self, mask->as_strided(self.sizes(), strides, mask->storage_offset()), values.data());
   return true;
 }
 

@@ -6,13 +6,24 @@
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/ops/block_copy.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/nonzero.h"
 #include "src/ops/strided_loop.h"
 
-namespace sconce::cpu {
+namespace sconce {
 namespace {
+
+template <class E>
+void blend_run(E* __restrict to, const uint8_t* __restrict set, E value, int64_t n) noexcept {
+  if constexpr (sizeof(E) == 16) {
+    for (int64_t i = 0; i < n; ++i)
+      if (set[i]) to[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = set[i] ? value : to[i];
+  }
+}
 
 // Calls element(position, rank) for each set bit and run(position, rank) for 64 set bits at once, by blocks in
 // parallel.
@@ -34,6 +45,30 @@ void for_each_set(const NonzeroBits& bits, const Element& element, const Run& ru
 }
 
 }  // namespace
+
+void fill_where(Tensor& self, const Tensor& mask, const void* element) {
+  if (self.numel() == 0) return;
+  const StridedLoop<2> loop(self.sizes(), {self.strides(), mask.strides()}, {self.itemsize(), 1});
+  dispatch_bytes(self.itemsize(), [&]<class E>() {
+    const E value = load_unaligned<E>(element);
+    const auto fill_row = [value](char* const* p, const int64_t* stride, int64_t n) {
+      const auto* set = reinterpret_cast<const uint8_t*>(p[1]);
+      if (stride[0] == sizeof(E) && stride[1] == 0) {
+        if (*set) fill_run(p[0], value, n);
+      } else if (stride[0] == sizeof(E) && stride[1] == 1) {
+        blend_run(reinterpret_cast<E*>(p[0]), set, value, n);
+      } else {
+        for (int64_t i = 0; i < n; ++i)
+          if (set[i * stride[1]]) store_unaligned(p[0] + i * stride[0], value);
+      }
+    };
+    parallel_for(0, loop.numel, 32 << 10, [&](int64_t begin, int64_t end) noexcept {
+      loop.run({static_cast<char*>(self.data()), static_cast<char*>(mask.data())}, begin, end, fill_row);
+    });
+  });
+}
+
+namespace cpu {
 
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
   SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument, "masked_select: expected BoolTensor for mask, got ",
@@ -84,4 +119,6 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   return out;
 }
 
-}  // namespace sconce::cpu
+}  // namespace cpu
+
+}  // namespace sconce

@@ -1,9 +1,14 @@
-// Selection by mask. Matches aten::masked_select and masked_scatter (torch 2.15, CPU).
+// Selection by mask. Matches aten::masked_select, masked_scatter and masked_fill (torch 2.15, CPU).
 #pragma once
 
 #include "sconce/tensor.h"
 
-namespace sconce::cpu {
+namespace sconce {
+
+// self[mask] = one element's bytes. mask: bool or uint8 of self's sizes, of any strides.
+void fill_where(Tensor& self, const Tensor& mask, const void* element);
+
+namespace cpu {
 
 // The elements of self (broadcast with mask) where the mask is true, in row-major order: [n]. Mask: bool.
 Tensor masked_select(const Tensor& self, const Tensor& mask);
@@ -11,4 +16,6 @@ Tensor masked_select(const Tensor& self, const Tensor& mask);
 // order. kInvalidArgument where source has too few.
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source);
 
-}  // namespace sconce::cpu
+}  // namespace cpu
+
+}  // namespace sconce

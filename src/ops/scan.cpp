@@ -1,6 +1,10 @@
 #include "src/ops/scan.h"
 
+#include <limits>
+
 #include "sconce/check.h"
+#include "src/ops/block_copy.h"
+#include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/multiply.h"
@@ -31,8 +35,9 @@ struct Sum {
   using Out = T;
   using State = typename AccumulatorOf<T>::Type;
   static State start() { return State(0); }
+  static State combine(State a, State b) { return a + b; }
   static void step(State& state, T value, int64_t, char* out) {
-    state += static_cast<State>(value);
+    state = combine(state, static_cast<State>(value));
     *reinterpret_cast<T*>(out) = narrow_to<T>(state);
   }
 };
@@ -41,8 +46,9 @@ struct Product {
   using Out = T;
   using State = typename AccumulatorOf<T>::Type;
   static State start() { return State(1); }
+  static State combine(State a, State b) { return multiply(a, b); }
   static void step(State& state, T value, int64_t, char* out) {
-    state = multiply(state, static_cast<State>(value));
+    state = combine(state, static_cast<State>(value));
     *reinterpret_cast<T*>(out) = narrow_to<T>(state);
   }
 };
@@ -66,6 +72,39 @@ void cumsum_packed(const float* in, float* out, int64_t n) noexcept {
   }
 }
 
+// Packed slices of half or bfloat16, one after the other: four at a time, widened and rounded by vectors.
+template <class T, class Op>
+void scan_small_floats(const T* in, T* out, int64_t slices, int64_t n) {
+  constexpr int64_t kAtOnce = 4, kBlock = 256;
+  const auto widen = [](const T* from, float* to, int64_t count) {
+    if constexpr (std::is_same_v<T, Half>)
+      half_to_float(from, to, count);
+    else
+      bfloat16_to_float(from, to, count);
+  };
+  const auto round = [](const float* from, T* to, int64_t count) {
+    if constexpr (std::is_same_v<T, Half>)
+      half_from_float(from, to, count);
+    else
+      bfloat16_from_float(from, to, count);
+  };
+  parallel_for(0, slices, std::max<int64_t>((16 << 10) / n, 1), [&](int64_t begin, int64_t end) noexcept {
+    float block[kAtOnce][kBlock] = {};
+    for (int64_t s = begin; s < end; s += kAtOnce) {
+      const int64_t m = std::min(kAtOnce, end - s);
+      float state[kAtOnce];
+      std::fill_n(state, kAtOnce, Op::start());
+      for (int64_t i = 0; i < n; i += kBlock) {
+        const int64_t count = std::min(kBlock, n - i);
+        for (int64_t j = 0; j < m; ++j) widen(in + (s + j) * n + i, block[j], count);
+        for (int64_t k = 0; k < count; ++k)
+          for (int64_t j = 0; j < kAtOnce; ++j) block[j][k] = state[j] = Op::combine(state[j], block[j][k]);
+        for (int64_t j = 0; j < m; ++j) round(block[j], out + (s + j) * n + i, count);
+      }
+    }
+  });
+}
+
 template <template <class> class Op>
 Tensor cumulate(const char* name, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   dim = wrap_dim(name, dim, self.dim());
@@ -84,14 +123,17 @@ Tensor cumulate(const char* name, const Tensor& self, int64_t dim, std::optional
     if constexpr (std::is_same_v<Op<T>, Sum<float>>)
       if (plan.others.numel == 1 && plan.out_step == sizeof(T) && plan.self_step == sizeof(T))
         return cumsum_packed(source.data_as<float>(), out.data_as<float>(), plan.count);
+    if constexpr (kIsSmallFloat<T>)
+      if (plan.out_step == sizeof(T) && plan.self_step == sizeof(T) && source.is_contiguous())
+        return scan_small_floats<T, Op<T>>(source.data_as<T>(), out.data_as<T>(), plan.others.numel, plan.count);
     scan_loop<T>(plan, out.data(), source.data(), Op<T>());
   });
   return out;
 }
 
 template <class T>
-bool is_nan(T value) {
-  if constexpr (kIsSmallFloat<T> || std::is_floating_point_v<T>) return value != value;
+bool is_nan([[maybe_unused]] T value) {
+  if constexpr (std::is_floating_point_v<T>) return value != value;
   return false;
 }
 
@@ -99,20 +141,63 @@ bool is_nan(T value) {
 template <class T, bool Max>
 struct Extreme {
   using Out = T;
+  using Compute = ComputeType<T>;
   struct State {
-    T value;
+    Compute value;
+    T element;
     int64_t at;
   };
   char* values;
   int64_t* positions;
-  static State start() { return {T(), -1}; }
-  void step(State& state, T value, int64_t i, char* out) const {
-    const bool better = Max ? value >= state.value : value <= state.value;
-    if (state.at < 0 || is_nan(value) || (!is_nan(state.value) && better)) state = {value, i};
-    *reinterpret_cast<T*>(out) = state.value;
+  // The first element is never beyond this.
+  static State start() {
+    using L = std::numeric_limits<Compute>;
+    constexpr Compute kHighest = L::has_infinity ? L::infinity() : L::max();
+    constexpr Compute kLowest = L::has_infinity ? -L::infinity() : L::lowest();
+    return {Max ? kLowest : kHighest, T(), 0};
+  }
+  static bool replaces(const State& state, T element) {
+    const auto value = static_cast<Compute>(element);
+    const bool beyond = Max ? value >= state.value : value <= state.value;
+    return is_nan(value) | (!is_nan(state.value) & beyond);
+  }
+  void step(State& state, T element, int64_t i, char* out) const {
+    if (replaces(state, element)) state = {static_cast<Compute>(element), element, i};
+    *reinterpret_cast<T*>(out) = state.element;
     positions[(out - values) / static_cast<int64_t>(sizeof(T))] = state.at;
   }
 };
+
+// Packed slices, one after the other. Most runs of elements change nothing: they are found out by vectors.
+template <class T, bool Max>
+void extreme_rows(const T* in, T* values, int64_t* positions, int64_t slices, int64_t n) {
+  using Op = Extreme<T, Max>;
+  constexpr int64_t kBlock = 32;
+  parallel_for(0, slices, std::max<int64_t>((16 << 10) / n, 1), [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t s = begin; s < end; ++s) {
+      const T* from = in + s * n;
+      T* to = values + s * n;
+      int64_t* at = positions + s * n;
+      auto state = Op::start();
+      for (int64_t i = 0; i < n; i += kBlock) {
+        const int64_t count = std::min(kBlock, n - i);
+        int changes = count < kBlock;
+        if (!changes)
+          for (int64_t k = 0; k < kBlock; ++k) changes |= Op::replaces(state, from[i + k]);
+        if (!changes) {
+          fill_run(to + i, state.element, kBlock);
+          fill_run(at + i, state.at, kBlock);
+          continue;
+        }
+        for (int64_t k = i; k < i + count; ++k) {
+          if (Op::replaces(state, from[k])) state = {static_cast<typename Op::Compute>(from[k]), from[k], k};
+          to[k] = state.element;
+          at[k] = state.at;
+        }
+      }
+    }
+  });
+}
 
 template <bool Max>
 std::array<Tensor, 2> cumulative_extreme(const char* name, const Tensor& self, int64_t dim) {
@@ -126,6 +211,9 @@ std::array<Tensor, 2> cumulative_extreme(const char* name, const Tensor& self, i
       return;
     }
     const ScanPlan plan(out[0], self, dim);
+    if (plan.out_step == sizeof(T) && self.is_contiguous())
+      return extreme_rows<T, Max>(self.data_as<T>(), out[0].data_as<T>(), out[1].data_as<int64_t>(), plan.others.numel,
+                                  plan.count);
     scan_loop<T>(plan, out[0].data(), self.data(),
                  Extreme<T, Max>{static_cast<char*>(out[0].data()), out[1].data_as<int64_t>()});
   });

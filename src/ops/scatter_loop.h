@@ -23,62 +23,111 @@ struct ScatterPlan {
 
 namespace detail {
 
-// Targets outside [low, low + span) are left alone. The index that is out of bounds, if any, goes to *bad.
+// The part of the targets that a thread writes: all of them, or [low, low + span).
+struct Targets {
+  int64_t size, low, span;
+  bool all() const noexcept { return span == size; }
+  bool in_bounds(int64_t t) const noexcept { return static_cast<uint64_t>(t) < static_cast<uint64_t>(size); }
+  bool mine(int64_t t) const noexcept { return static_cast<uint64_t>(t - low) < static_cast<uint64_t>(span); }
+};
+
+struct ScatterSlice {
+  char* out;
+  const char* index;
+  const char* values;
+  int64_t out_step, index_step, value_step, count;
+};
+
+// One element per index. Returns an index that is out of bounds, or null.
+template <bool All, bool Packed, class To, class From, class Op>
+const int64_t* scatter_elements(const ScatterSlice& s, const Targets& targets) noexcept {
+  const auto* index = reinterpret_cast<const int64_t*>(s.index);
+  const auto* values = reinterpret_cast<const From*>(s.values);
+  auto* out = reinterpret_cast<To*>(s.out);
+  for (int64_t i = 0; i < s.count; ++i) {
+    const int64_t* at = Packed ? index + i : reinterpret_cast<const int64_t*>(s.index + i * s.index_step);
+    if (!targets.in_bounds(*at)) [[unlikely]]
+      return at;
+    if (!All && !targets.mine(*at)) continue;
+    if constexpr (Packed)
+      Op::apply(out[*at], values[i]);
+    else
+      Op::apply(*reinterpret_cast<To*>(s.out + *at * s.out_step),
+                *reinterpret_cast<const From*>(s.values + i * s.value_step));
+  }
+  return nullptr;
+}
+
 template <class To, class From, class Op>
-bool scatter_range(const ScatterPlan& plan, char* out, const int64_t* index, const char* values, int64_t begin,
-                   int64_t end, int64_t low, int64_t span, std::atomic<const int64_t*>& bad) noexcept {
-  const bool all = low == 0 && span == plan.size;
-  const auto at = [](const char* base, int64_t offset) { return reinterpret_cast<const int64_t*>(base + offset); };
-  const int64_t* first_bad = nullptr;
-  const auto target = [&](const int64_t* i) {
-    if (static_cast<uint64_t>(*i) >= static_cast<uint64_t>(plan.size)) [[unlikely]] {
-      first_bad = i;
-      return int64_t{-1};
+const int64_t* scatter_slice(const ScatterSlice& s, const Targets& targets) noexcept {
+  if (!targets.all()) return scatter_elements<false, false, To, From, Op>(s, targets);
+  const bool packed = s.index_step == sizeof(int64_t) && s.out_step == sizeof(To) && s.value_step == sizeof(From);
+  return packed ? scatter_elements<true, true, To, From, Op>(s, targets)
+                : scatter_elements<true, false, To, From, Op>(s, targets);
+}
+
+// A row of n elements per index, `steps` (out, index, value) apart. index does not change within a row.
+template <class To, class From, class Op>
+const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const int64_t* steps, int64_t n) noexcept {
+  const bool packed = steps[0] == sizeof(To) && steps[2] == sizeof(From);
+  for (int64_t i = 0; i < s.count; ++i) {
+    const auto* at = reinterpret_cast<const int64_t*>(s.index + i * s.index_step);
+    if (!targets.in_bounds(*at)) [[unlikely]]
+      return at;
+    if (!targets.mine(*at)) continue;
+    char* to = s.out + *at * s.out_step;
+    const char* from = s.values + i * s.value_step;
+    if (packed) {
+      auto* __restrict d = reinterpret_cast<To*>(to);
+      const auto* __restrict v = reinterpret_cast<const From*>(from);
+      for (int64_t j = 0; j < n; ++j) Op::apply(d[j], v[j]);
+    } else {
+      for (int64_t j = 0; j < n; ++j)
+        Op::apply(*reinterpret_cast<To*>(to + j * steps[0]), *reinterpret_cast<const From*>(from + j * steps[2]));
     }
-    return all || static_cast<uint64_t>(*i - low) < static_cast<uint64_t>(span) ? *i : -1;
+  }
+  return nullptr;
+}
+
+template <class To, class From, class Op>
+const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* index, const char* values,
+                             int64_t begin, int64_t end, const Targets& targets) noexcept {
+  const int64_t* bad = nullptr;
+  const auto note = [&](const int64_t* b) {
+    if (b) bad = b;
   };
-  plan.others.run({out, const_cast<char*>(reinterpret_cast<const char*>(index)), const_cast<char*>(values)}, begin, end,
-                  [&](char* const* p, const int64_t* stride, int64_t n) {
-                    if (stride[1] == 0 || n == 1) {
-                      // One index for the whole row.
-                      const bool packed = stride[0] == sizeof(To) && (stride[2] == sizeof(From) || stride[2] == 0);
-                      for (int64_t i = 0; i < plan.count; ++i) {
-                        const int64_t t = target(at(p[1], i * plan.index_step));
-                        if (t < 0) continue;
-                        char* to = p[0] + t * plan.out_step;
-                        const char* from = p[2] + i * plan.value_step;
-                        if (n == 1) {
-                          Op::apply(*reinterpret_cast<To*>(to), *reinterpret_cast<const From*>(from));
-                        } else if (packed && stride[2] != 0) {
-                          auto* __restrict d = reinterpret_cast<To*>(to);
-                          const auto* __restrict s = reinterpret_cast<const From*>(from);
-                          for (int64_t j = 0; j < n; ++j) Op::apply(d[j], s[j]);
-                        } else {
-                          for (int64_t j = 0; j < n; ++j)
-                            Op::apply(*reinterpret_cast<To*>(to + j * stride[0]),
-                                      *reinterpret_cast<const From*>(from + j * stride[2]));
-                        }
-                      }
-                    } else if (plan.index_step < stride[1]) {
-                      for (int64_t j = 0; j < n; ++j)
-                        for (int64_t i = 0; i < plan.count; ++i) {
-                          const int64_t t = target(at(p[1], i * plan.index_step + j * stride[1]));
-                          if (t >= 0)
-                            Op::apply(*reinterpret_cast<To*>(p[0] + t * plan.out_step + j * stride[0]),
-                                      *reinterpret_cast<const From*>(p[2] + i * plan.value_step + j * stride[2]));
-                        }
-                    } else {
-                      for (int64_t i = 0; i < plan.count; ++i)
-                        for (int64_t j = 0; j < n; ++j) {
-                          const int64_t t = target(at(p[1], i * plan.index_step + j * stride[1]));
-                          if (t >= 0)
-                            Op::apply(*reinterpret_cast<To*>(p[0] + t * plan.out_step + j * stride[0]),
-                                      *reinterpret_cast<const From*>(p[2] + i * plan.value_step + j * stride[2]));
-                        }
-                    }
-                  });
-  if (first_bad) bad = first_bad;
-  return !first_bad;
+  char* const index_bytes = const_cast<char*>(reinterpret_cast<const char*>(index));
+  plan.others.run(
+      {out, index_bytes, const_cast<char*>(values)}, begin, end, [&](char* const* p, const int64_t* steps, int64_t n) {
+        const ScatterSlice slice{p[0], p[1], p[2], plan.out_step, plan.index_step, plan.value_step, plan.count};
+        if (n > 1 && steps[1] == 0) return note(scatter_rows<To, From, Op>(slice, targets, steps, n));
+        if (n == 1 || plan.index_step < steps[1]) {
+          for (int64_t j = 0; j < n; ++j) {
+            ScatterSlice one = slice;
+            one.out += j * steps[0];
+            one.index += j * steps[1];
+            one.values += j * steps[2];
+            note(scatter_slice<To, From, Op>(one, targets));
+          }
+          return;
+        }
+        // Neighbours in a row have neighbouring indices: walk along the row, for each place along dim.
+        for (int64_t i = 0; i < plan.count && !bad; ++i) {
+          const char* at = p[1] + i * plan.index_step;
+          const char* from = p[2] + i * plan.value_step;
+          for (int64_t j = 0; j < n; ++j) {
+            const auto* t = reinterpret_cast<const int64_t*>(at + j * steps[1]);
+            if (!targets.in_bounds(*t)) [[unlikely]] {
+              bad = t;
+              break;
+            }
+            if (targets.mine(*t))
+              Op::apply(*reinterpret_cast<To*>(p[0] + *t * plan.out_step + j * steps[0]),
+                        *reinterpret_cast<const From*>(from + j * steps[2]));
+          }
+        }
+      });
+  return bad;
 }
 
 }  // namespace detail
@@ -96,14 +145,16 @@ const int64_t* scatter_loop(const ScatterPlan& plan, void* out, const int64_t* i
   if (others >= threads * (neighbours ? 64 : 1)) {
     const int64_t grain = std::max<int64_t>(kElementsPerThread / std::max<int64_t>(plan.count, 1), neighbours ? 32 : 1);
     parallel_for(0, others, grain, [&](int64_t begin, int64_t end) noexcept {
-      detail::scatter_range<To, From, Op>(plan, to, index, from, begin, end, 0, plan.size, bad);
+      const detail::Targets all{plan.size, 0, plan.size};
+      if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, begin, end, all)) bad = b;
     });
   } else {
     // Few slices: threads take different targets, so that duplicates keep their order.
     const int64_t parts = std::clamp<int64_t>(others * plan.count / kElementsPerThread, 1, threads);
     parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
-      const int64_t low = plan.size * begin / parts, high = plan.size * end / parts;
-      detail::scatter_range<To, From, Op>(plan, to, index, from, 0, others, low, high - low, bad);
+      const int64_t low = plan.size * begin / parts;
+      const detail::Targets part{plan.size, low, plan.size * end / parts - low};
+      if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, 0, others, part)) bad = b;
     });
   }
   return bad;

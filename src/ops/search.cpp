@@ -1,79 +1,67 @@
 #include "src/ops/search.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/fill.h"
+#include "src/ops/search_lanes.h"
 #include "src/ops/type_promotion.h"
 
 namespace sconce::cpu {
 namespace {
 
-constexpr int kLanes = 8;
-
-// Searches a row of n for kLanes values at once, without branches on what is found. Int: int32 where n allows.
-// Right: places after equal elements.
-template <class Int, bool Right, class T>
-void search_lanes(const T* row, const int64_t* sorter, int64_t n, const T* values, Int* places) noexcept {
-  Int low[kLanes] = {}, high[kLanes];
-  for (Int& h : high) h = static_cast<Int>(n);
-  const int steps = std::bit_width(static_cast<uint64_t>(n));
-  const auto probe = [&](auto&& element) {
-    for (int step = 0; step < steps; ++step)
-      for (int l = 0; l < kLanes; ++l) {
-        const Int middle = low[l] + ((high[l] - low[l]) >> 1);
-        const bool active = low[l] < high[l];
-        const auto at = static_cast<ComputeType<T>>(element(active ? middle : Int{0}));
-        const auto value = static_cast<ComputeType<T>>(values[l]);
-        const bool up = !(Right ? at > value : at >= value);
-        const Int next_low = up ? middle + 1 : low[l], next_high = up ? high[l] : middle;
-        low[l] = active ? next_low : low[l];
-        high[l] = active ? next_high : high[l];
-      }
-  };
-  if (sorter)
-    probe([&](Int i) { return row[sorter[i]]; });
-  else
-    probe([&](Int i) { return row[i]; });
-  std::copy_n(low, kLanes, places);
-}
-
+// Values of one row of the sequence, to int64 or int32 places.
 struct Search {
   const Tensor& sequence;  // packed [..., n]
   const Tensor& values;    // packed [..., m]
   const int64_t* sorter;
+  bool right;
   Tensor& out;
 
-  template <class Int, bool Right, class T>
+  template <class T>
   void run() const {
     const int64_t n = sequence.size(sequence.dim() - 1);
-    const int64_t m = values.dim() == 0 ? 1 : sequence.dim() == 1 ? values.numel() : values.size(values.dim() - 1);
-    const T* rows = sequence.data_as<T>();
-    const T* in = values.data_as<T>();
-    const bool narrow = out.dtype() == DType::kInt32;
+    const int64_t m = sequence.dim() == 1 ? values.numel() : values.size(values.dim() - 1);
     parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) noexcept {
-      T lanes[kLanes];
-      Int places[kLanes];
       for (int64_t i = begin; i < end;) {
-        const int64_t row = i / m;
-        const int64_t count = std::min({int64_t{kLanes}, end - i, (row + 1) * m - i});
-        for (int64_t l = 0; l < kLanes; ++l) lanes[l] = in[i + std::min(l, count - 1)];
-        search_lanes<Int, Right>(rows + row * n, sorter ? sorter + row * n : nullptr, n, lanes, places);
-        for (int64_t l = 0; l < count; ++l) {
-          if (narrow)
-            out.data_as<int32_t>()[i + l] = static_cast<int32_t>(places[l]);
-          else
-            out.data_as<int64_t>()[i + l] = places[l];
-        }
+        const int64_t row = i / m, count = std::min(end, (row + 1) * m) - i;
+        run_row(sequence.data_as<T>() + row * n, n, values.data_as<T>() + i, i, count, row);
         i += count;
       }
     });
   }
+
+ private:
+  template <class T>
+  void run_row(const T* elements, int64_t n, const T* in, int64_t at, int64_t count, int64_t row) const noexcept {
+    constexpr int64_t kBlock = 512;
+    int32_t places[kBlock];
+    const bool narrow = out.dtype() == DType::kInt32;
+    if (sorter || n >= INT32_MAX) {
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t place = search_value(elements, sorter ? sorter + row * n : nullptr, n, in[i], right);
+        narrow ? out.data_as<int32_t>()[at + i] = static_cast<int32_t>(place) : out.data_as<int64_t>()[at + i] = place;
+      }
+      return;
+    }
+    if (narrow) return search_values(elements, n, in, count, right, out.data_as<int32_t>() + at);
+    for (int64_t i = 0; i < count; i += kBlock) {
+      const int64_t block = std::min(kBlock, count - i);
+      search_values(elements, n, in + i, block, right, places);
+      std::copy_n(places, block, out.data_as<int64_t>() + at + i);
+    }
+  }
 };
+
+// Smaller types hold the same values in these.
+DType searched_dtype(DType dtype) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
+  if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
+  return dtype;
+}
 
 void check_sizes(const Tensor& sequence, const Tensor& values, bool out_int32, const Tensor* sorter) {
   SCONCE_CHECK(sequence.is_cpu() && values.is_cpu(), kUnsupported,
@@ -116,8 +104,10 @@ bool right_side(bool right, std::optional<std::string_view> side) {
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
               const Tensor* sorter) {
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64);
-  const Tensor packed_sequence = contiguous(to_dtype(sequence, common));
-  const Tensor packed_values = contiguous(to_dtype(values, common));
+  // Values are rounded to the common dtype before they may be widened.
+  const DType wide = searched_dtype(common);
+  const Tensor packed_sequence = contiguous(to_dtype(to_dtype(sequence, common), wide));
+  const Tensor packed_values = contiguous(to_dtype(to_dtype(values, common), wide));
   const int64_t n = sequence.size(sequence.dim() - 1);
   Tensor packed_sorter;
   if (sorter) {
@@ -127,13 +117,10 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
       SCONCE_CHECK(at >= 0 && at < n, kInvalidArgument, "searchsorted(): sorter index out of range: ", at, " of ", n);
     }
   }
-  dispatch_real(common, "searchsorted", [&]<class T>() {
+  detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32,
+                        DType::kFloat64>(wide, "searchsorted", [&]<class T>() {
     if (out.numel() == 0) return;
-    const Search job{packed_sequence, packed_values, sorter ? packed_sorter.data_as<int64_t>() : nullptr, out};
-    if (n >= INT32_MAX)
-      right ? job.run<int64_t, true, T>() : job.run<int64_t, false, T>();
-    else
-      right ? job.run<int32_t, true, T>() : job.run<int32_t, false, T>();
+    Search{packed_sequence, packed_values, sorter ? packed_sorter.data_as<int64_t>() : nullptr, right, out}.run<T>();
   });
   return out;
 }

@@ -35,38 +35,6 @@ int64_t slice_parts(int64_t count, int64_t work_per_slice) {
 namespace cpu {
 namespace {
 
-template <class Key>
-struct Item {
-  Key key;
-  uint32_t position;
-};
-
-// ATen's order where stability is not asked for: that of std::sort, which sees only the results of comparisons.
-template <class Key>
-void sort_unstable(const Key* keys, int64_t n, int64_t* order, void* scratch) noexcept {
-  auto* items = static_cast<Item<Key>*>(scratch);
-  for (int64_t i = 0; i < n; ++i) items[i] = {keys[i], static_cast<uint32_t>(i)};
-  std::sort(items, items + n, [](const Item<Key>& a, const Item<Key>& b) { return a.key < b.key; });
-  for (int64_t i = 0; i < n; ++i) order[i] = items[i].position;
-}
-
-// std::sort keeps the order of equal elements up to this length.
-constexpr int64_t kStableUpTo = 16;
-
-template <class T>
-void sort_row(const SortKey<T>* keys, int64_t n, bool stable, int64_t* order, void* scratch) noexcept {
-  const bool ties_matter = !stable && n > kStableUpTo;
-  constexpr int64_t kDifferent = int64_t{1} << std::min(kSortKeyBits<T>, 32);  // more elements than that have ties
-  if (!ties_matter || n <= kDifferent) {
-    sort_slice(keys, kSortKeyBits<T>, n, order, scratch);
-    if (!ties_matter) return;
-    bool tie = false;
-    for (int64_t i = 1; i < n && !tie; ++i) tie = keys[order[i]] == keys[order[i - 1]];
-    if (!tie) return;
-  }
-  sort_unstable(keys, n, order, scratch);
-}
-
 // Rows of n packed elements.
 template <class T>
 void sort_rows(const T* self, T* values, int64_t* positions, int64_t rows, int64_t n, bool descending, bool stable) {
@@ -85,8 +53,8 @@ void sort_rows(const T* self, T* values, int64_t* positions, int64_t rows, int64
         const T* in = self + row * n;
         T* out = values + row * n;
         int64_t* order = positions + row * n;
-        for (int64_t i = 0; i < n; ++i) keys[i] = directed<T>(sort_key(in[i]), descending);
-        sort_row<T>(keys, n, stable, order, own + key_bytes);
+        const auto range = make_keys(in, n, descending, keys);
+        sort_slice(keys, range, n, stable, order, own + key_bytes);
         for (int64_t i = 0; i < n; ++i) out[i] = in[order[i]];
       }
     }
@@ -112,7 +80,7 @@ std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool> stable
     return out;
   }
   const int64_t n = self.size(dim);
-  SCONCE_CHECK(n < int64_t{1} << 32, kUnsupported, "sort: dimension of size ", n, " is too long");
+  SCONCE_CHECK(n <= kMaxSortLength, kUnsupported, "sort: dimension of size ", n, " is too long");
   detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32, DType::kFloat64, DType::kFloat16,
                         DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kBool, DType::kUInt16,
                         DType::kUInt32, DType::kUInt64>(self.dtype(), "sort", [&]<class T>() {

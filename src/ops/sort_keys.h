@@ -1,6 +1,7 @@
 // Unsigned integers that order as elements do: the form in which slices are sorted and searched.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -13,7 +14,7 @@ namespace sconce {
 template <class T>
 using SortKey = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 
-// NaNs become one key above infinity, zeros of either sign one key.
+// NaNs become one key above infinity, zeros of either sign one key. Written without branches: loops of it vectorise.
 template <class T>
 SortKey<T> sort_key(T value) noexcept {
   if constexpr (std::is_same_v<T, bool>) {
@@ -22,17 +23,19 @@ SortKey<T> sort_key(T value) noexcept {
     using U = std::make_unsigned_t<T>;
     constexpr U kSign = std::is_signed_v<T> ? U{1} << (8 * sizeof(T) - 1) : U{0};
     return static_cast<SortKey<T>>(static_cast<U>(static_cast<U>(value) ^ kSign));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    using U = SortKey<T>;
+    using S = std::make_signed_t<U>;
+    constexpr int kShift = 8 * sizeof(T) - 1;
+    const U bits = std::bit_cast<U>(value + T(0));  // -0 + 0 is 0
+    const U ordered = bits ^ (static_cast<U>(static_cast<S>(bits) >> kShift) | U{1} << kShift);
+    return value != value ? ~U{0} : ordered;
   } else {
-    using U = std::conditional_t<sizeof(T) == 2, uint16_t, SortKey<T>>;
-    constexpr U kSign = U{1} << (8 * sizeof(T) - 1);
-    constexpr U kInfinity = std::is_same_v<T, float>    ? U(0x7F800000u)
-                            : std::is_same_v<T, double> ? U(uint64_t{0x7FF} << 52)
-                            : std::is_same_v<T, Half>   ? U(0x7C00)
-                                                        : U(0x7F80);
-    const U bits = std::bit_cast<U>(value);
-    const U magnitude = bits & static_cast<U>(~kSign);
-    const U ordered = static_cast<U>(bits & kSign ? ~bits : bits | kSign);
-    return magnitude > kInfinity ? static_cast<U>(~U{0}) : magnitude == 0 ? kSign : ordered;
+    constexpr uint16_t kInfinity = std::is_same_v<T, Half> ? 0x7C00 : 0x7F80;
+    const uint16_t magnitude = value.bits & 0x7FFF;
+    const auto sign = static_cast<uint16_t>(static_cast<int16_t>(value.bits) >> 15);
+    const auto ordered = static_cast<uint16_t>(value.bits ^ (sign | 0x8000));
+    return magnitude > kInfinity ? 0xFFFF : magnitude == 0 ? 0x8000 : ordered;
   }
 }
 
@@ -40,12 +43,25 @@ SortKey<T> sort_key(T value) noexcept {
 template <class T>
 inline constexpr int kSortKeyBits = std::is_same_v<T, bool> ? 1 : 8 * sizeof(T);
 
-// Inverts a key where bigger elements come first.
+template <class Key>
+struct KeyRange {
+  Key least, greatest;
+};
+
+// Keys of n >= 1 elements, inverted where the greatest comes first. Returns the least and the greatest of them.
 template <class T>
-SortKey<T> directed(SortKey<T> key, bool descending) noexcept {
-  constexpr SortKey<T> kAll =
-      static_cast<SortKey<T>>(~SortKey<T>{0}) >> (8 * sizeof(SortKey<T>) - static_cast<size_t>(kSortKeyBits<T>));
-  return descending ? key ^ kAll : key;
+KeyRange<SortKey<T>> make_keys(const T* in, int64_t n, bool descending, SortKey<T>* keys) noexcept {
+  using Key = SortKey<T>;
+  constexpr Key kAll = static_cast<Key>(~Key{0}) >> (8 * sizeof(Key) - static_cast<size_t>(kSortKeyBits<T>));
+  const Key flip = descending ? kAll : Key{0};
+  Key least = ~Key{0}, greatest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Key key = sort_key(in[i]) ^ flip;
+    keys[i] = key;
+    least = std::min(least, key);
+    greatest = std::max(greatest, key);
+  }
+  return {least, greatest};
 }
 
 }  // namespace sconce

@@ -1,82 +1,17 @@
 #include "src/ops/sort_slice.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
+#include <bit>
 #include <utility>
+
+#include "src/ops/rank_sort.h"
+#include "src/ops/tie_order.h"
 
 namespace sconce {
 namespace {
 
-// Below these lengths each element's rank is counted against all others: quadratic, but without a single branch.
-constexpr int64_t kRankBelow32 = 160;
-constexpr int64_t kRankBelow64 = 96;
-
-// Ranks of eight neighbours from `at`. Elements before them that are equal count as smaller, those after do not.
-__m256i rank_of(const uint32_t* keys, int64_t at, int64_t n) noexcept {
-  const __m256i flip = _mm256_set1_epi32(INT32_MIN);
-  const auto spread = [&](int64_t j) {
-    return _mm256_xor_si256(_mm256_set1_epi32(static_cast<int32_t>(keys[j])), flip);
-  };
-  const __m256i own = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + at)), flip);
-  __m256i above = _mm256_setzero_si256(), below = _mm256_setzero_si256();  // negative counts
-  for (int64_t j = 0; j < at; ++j) above = _mm256_add_epi32(above, _mm256_cmpgt_epi32(spread(j), own));
-  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  const int64_t within = std::min<int64_t>(at + 8, n);
-  for (int64_t j = at; j < within; ++j) {
-    const __m256i other = spread(j);
-    const __m256i later = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(static_cast<int32_t>(j - at)));
-    const __m256i tie = _mm256_and_si256(_mm256_cmpeq_epi32(own, other), later);
-    below = _mm256_add_epi32(below, _mm256_or_si256(_mm256_cmpgt_epi32(own, other), tie));
-  }
-  for (int64_t j = within; j < n; ++j) below = _mm256_add_epi32(below, _mm256_cmpgt_epi32(own, spread(j)));
-  // at + above: those before that are not greater; minus below: the others that are smaller.
-  return _mm256_sub_epi32(_mm256_add_epi32(_mm256_set1_epi32(static_cast<int32_t>(at)), above), below);
-}
-
-void rank_sort(const uint32_t* keys, int64_t n, int64_t* order) noexcept {
-  alignas(32) int32_t rank[8];
-  for (int64_t at = 0; at < n; at += 8) {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(rank), rank_of(keys, at, n));
-    const int64_t count = std::min<int64_t>(8, n - at);
-    for (int64_t i = 0; i < count; ++i) order[rank[i]] = at + i;
-  }
-}
-
-__m256i rank_of(const uint64_t* keys, int64_t at, int64_t n) noexcept {
-  const __m256i flip = _mm256_set1_epi64x(INT64_MIN);
-  const auto spread = [&](int64_t j) {
-    return _mm256_xor_si256(_mm256_set1_epi64x(static_cast<int64_t>(keys[j])), flip);
-  };
-  const __m256i own = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + at)), flip);
-  __m256i above = _mm256_setzero_si256(), below = _mm256_setzero_si256();
-  for (int64_t j = 0; j < at; ++j) above = _mm256_add_epi64(above, _mm256_cmpgt_epi64(spread(j), own));
-  const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
-  const int64_t within = std::min<int64_t>(at + 4, n);
-  for (int64_t j = at; j < within; ++j) {
-    const __m256i other = spread(j);
-    const __m256i later = _mm256_cmpgt_epi64(lane, _mm256_set1_epi64x(j - at));
-    const __m256i tie = _mm256_and_si256(_mm256_cmpeq_epi64(own, other), later);
-    below = _mm256_add_epi64(below, _mm256_or_si256(_mm256_cmpgt_epi64(own, other), tie));
-  }
-  for (int64_t j = within; j < n; ++j) below = _mm256_add_epi64(below, _mm256_cmpgt_epi64(own, spread(j)));
-  return _mm256_sub_epi64(_mm256_add_epi64(_mm256_set1_epi64x(at), above), below);
-}
-
-void rank_sort(const uint64_t* keys, int64_t n, int64_t* order) noexcept {
-  alignas(32) int64_t rank[4];
-  for (int64_t at = 0; at < n; at += 4) {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(rank), rank_of(keys, at, n));
-    const int64_t count = std::min<int64_t>(4, n - at);
-    for (int64_t i = 0; i < count; ++i) order[rank[i]] = at + i;
-  }
-}
-
-constexpr int kDigitBits = 8;
-constexpr int kBuckets = 1 << kDigitBits;
-
 // A key and where it came from.
-struct Packed {  // 32-bit keys in the upper half of one word
+struct Packed {
   uint64_t word;
   static Packed make(uint32_t key, int64_t position) noexcept {
     return {uint64_t{key} << 32 | static_cast<uint32_t>(position)};
@@ -92,28 +27,19 @@ struct Pair {
   int64_t position() const noexcept { return position_; }
 };
 
-template <class Key>
-int digit(Key key, int pass) noexcept {
-  return static_cast<int>(key >> (pass * kDigitBits) & (kBuckets - 1));
-}
-
 // From the least significant digit up. The first pass reads the keys, the last one writes positions; digits that are
-// the same everywhere are skipped.
-template <class Item, class Key>
-void radix_sort(const Key* keys, int bits, int64_t n, int64_t* order, void* scratch) noexcept {
-  constexpr int kMaxPasses = 8 * sizeof(Key) / kDigitBits;
-  uint32_t counts[kMaxPasses][kBuckets] = {};
-  const int passes = (bits + kDigitBits - 1) / kDigitBits;
+// the same everywhere are skipped. Stable.
+template <class Item, int Width, int Passes, class Key>
+void radix_passes(const Key* keys, int64_t n, int64_t* order, void* scratch) noexcept {
+  constexpr int kBuckets = 1 << Width;
+  const auto digit = [](Key key, int pass) { return static_cast<size_t>(key >> (pass * Width) & (kBuckets - 1)); };
+  uint32_t counts[Passes][kBuckets] = {};
   for (int64_t i = 0; i < n; ++i)
-    for (int p = 0; p < passes; ++p) ++counts[p][digit(keys[i], p)];
+    for (int p = 0; p < Passes; ++p) ++counts[p][digit(keys[i], p)];
 
-  int used[kMaxPasses], use_count = 0;
-  for (int p = 0; p < passes; ++p)
+  int used[Passes], use_count = 0;
+  for (int p = 0; p < Passes; ++p)
     if (counts[p][digit(keys[0], p)] != static_cast<uint32_t>(n)) used[use_count++] = p;
-  if (use_count == 0) {
-    for (int64_t i = 0; i < n; ++i) order[i] = i;
-    return;
-  }
   auto* from = static_cast<Item*>(scratch);
   auto* to = from + n;
   for (int u = 0; u < use_count; ++u) {
@@ -135,20 +61,103 @@ void radix_sort(const Key* keys, int bits, int64_t n, int64_t* order, void* scra
   }
 }
 
+// Wider digits save passes where there are enough keys to pay for their tables.
+constexpr int64_t kWideDigitsFrom = 6000;
+
+void radix_sort(const uint32_t* keys, int bits, int64_t n, int64_t* order, void* scratch) noexcept {
+  if (bits <= 8) return radix_passes<Packed, 8, 1>(keys, n, order, scratch);
+  if (n >= kWideDigitsFrom) {
+    if (bits <= 11) return radix_passes<Packed, 11, 1>(keys, n, order, scratch);
+    if (bits > 16 && bits <= 22) return radix_passes<Packed, 11, 2>(keys, n, order, scratch);
+    if (bits > 24) return radix_passes<Packed, 11, 3>(keys, n, order, scratch);
+  }
+  if (bits <= 16) return radix_passes<Packed, 8, 2>(keys, n, order, scratch);
+  if (bits <= 24) return radix_passes<Packed, 8, 3>(keys, n, order, scratch);
+  radix_passes<Packed, 8, 4>(keys, n, order, scratch);
+}
+
+// Sorts by the upper half of the significant bits, then the few runs whose upper halves are equal by the whole key.
+// False where such runs are long.
+bool sort_by_upper_half(const uint64_t* keys, uint32_t* upper, int shift, int64_t n, int64_t* order,
+                        void* scratch) noexcept {
+  constexpr int64_t kLongRun = 32;
+  for (int64_t i = 0; i < n; ++i) upper[i] = static_cast<uint32_t>(keys[i] >> shift);
+  radix_sort(upper, 32, n, order, scratch);
+  for (int64_t i = 0; i < n;) {
+    int64_t end = i + 1;
+    while (end < n && upper[order[end]] == upper[order[i]]) ++end;
+    if (end - i > kLongRun) return false;
+    for (int64_t k = i + 1; k < end; ++k) {
+      const int64_t moved = order[k];
+      int64_t at = k;
+      for (; at > i && keys[order[at - 1]] > keys[moved]; --at) order[at] = order[at - 1];
+      order[at] = moved;
+    }
+    i = end;
+  }
+  return true;
+}
+
+template <class Key>
+bool has_ties(const Key* keys, const int64_t* order, int64_t n) noexcept {
+  for (int64_t i = 1; i < n; ++i)
+    if (keys[order[i]] == keys[order[i - 1]]) return true;
+  return false;
+}
+
+// std::sort keeps the order of equal elements up to this length.
+constexpr int64_t kStableUpTo = 16;
+
 }  // namespace
 
 size_t sort_scratch_bytes(size_t key_bytes, int64_t n) noexcept {
-  return 2 * static_cast<size_t>(n) * (key_bytes == 4 ? sizeof(Packed) : sizeof(Pair));
+  const auto count = static_cast<size_t>(n);
+  return key_bytes == 4 ? 2 * count * sizeof(Packed) : 2 * count * sizeof(Pair);
 }
 
-void sort_slice(const uint32_t* keys, int bits, int64_t n, int64_t* order, void* scratch) noexcept {
-  if (n < kRankBelow32) return rank_sort(keys, n, order);
-  radix_sort<Packed>(keys, bits, n, order, scratch);
+void sort_slice(uint32_t* keys, KeyRange<uint32_t> range, int64_t n, bool stable, int64_t* order,
+                void* scratch) noexcept {
+  const uint32_t span = range.greatest - range.least;
+  const bool ties_matter = !stable && n > kStableUpTo;
+  const double density = static_cast<double>(n) / (span + 1.0);
+  if (!ties_matter || expected_ties(n, density) < 2) {
+    if (n < kRankSort32) {
+      rank_sort(keys, n, order);
+    } else if (span == 0) {
+      for (int64_t i = 0; i < n; ++i) order[i] = i;
+    } else {
+      for (int64_t i = 0; i < n; ++i) keys[i] -= range.least;
+      radix_sort(keys, std::bit_width(span), n, order, scratch);
+    }
+    if (!ties_matter || !has_ties(keys, order, n)) return;
+  }
+  auto* items = static_cast<TieItem*>(scratch);
+  for (int64_t i = 0; i < n; ++i) items[i] = tie_item(keys[i], static_cast<uint32_t>(i));
+  tie_sort(items, n, density);
+  for (int64_t i = 0; i < n; ++i) order[i] = tie_position(items[i]);
 }
 
-void sort_slice(const uint64_t* keys, int bits, int64_t n, int64_t* order, void* scratch) noexcept {
-  if (n < kRankBelow64) return rank_sort(keys, n, order);
-  radix_sort<Pair>(keys, bits, n, order, scratch);
+void sort_slice(uint64_t* keys, KeyRange<uint64_t> range, int64_t n, bool stable, int64_t* order,
+                void* scratch) noexcept {
+  const uint64_t span = range.greatest - range.least;
+  if (span <= UINT32_MAX) {
+    auto* narrow = reinterpret_cast<uint32_t*>(static_cast<char*>(scratch) + sort_scratch_bytes(4, n));
+    for (int64_t i = 0; i < n; ++i) narrow[i] = static_cast<uint32_t>(keys[i] - range.least);
+    return sort_slice(narrow, {0, static_cast<uint32_t>(span)}, n, stable, order, scratch);
+  }
+  if (n < kRankSort64) {
+    rank_sort(keys, n, order);
+  } else {
+    for (int64_t i = 0; i < n; ++i) keys[i] -= range.least;
+    auto* upper = reinterpret_cast<uint32_t*>(static_cast<char*>(scratch) + sort_scratch_bytes(4, n));
+    if (!sort_by_upper_half(keys, upper, std::bit_width(span) - 32, n, order, scratch))
+      radix_passes<Pair, 8, 8>(keys, n, order, scratch);
+  }
+  if (stable || n <= kStableUpTo || !has_ties(keys, order, n)) return;
+  auto* items = static_cast<Pair*>(scratch);
+  for (int64_t i = 0; i < n; ++i) items[i] = Pair::make(keys[i], i);
+  std::sort(items, items + n, [](const Pair& a, const Pair& b) { return a.key_ < b.key_; });
+  for (int64_t i = 0; i < n; ++i) order[i] = items[i].position_;
 }
 
 }  // namespace sconce

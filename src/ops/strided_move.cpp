@@ -22,15 +22,15 @@ void move_any(StridedRows s, StridedRows d, int64_t inner, int64_t outer) noexce
     if (s.inner == 0) {
       const E value = load_unaligned<E>(from);
       if (d.inner == sizeof(E)) {
-        for (int64_t i = 0; i < inner; ++i) store_unaligned(to + i * static_cast<int64_t>(sizeof(E)), value);
+        fill_run(to, value, inner);
       } else {
         for (int64_t i = 0; i < inner; ++i) store_unaligned(to + i * d.inner, value);
       }
     } else if (d.inner == sizeof(E)) {
       int64_t i = 0;
       for (; i + 4 <= inner; i += 4) {
-        const E a = load_unaligned<E>(from), b = load_unaligned<E>(from + s.inner), c = load_unaligned<E>(from + 2 * s.inner),
-                e = load_unaligned<E>(from + 3 * s.inner);
+        const E a = load_unaligned<E>(from), b = load_unaligned<E>(from + s.inner),
+                c = load_unaligned<E>(from + 2 * s.inner), e = load_unaligned<E>(from + 3 * s.inner);
         from += 4 * s.inner;
         store_unaligned(to, a);
         store_unaligned(to + sizeof(E), b);
@@ -94,9 +94,11 @@ void transpose(StridedRows s, StridedRows d, int64_t inner, int64_t outer) noexc
   } else {
     constexpr int64_t kItem = sizeof(E);
     constexpr int64_t kColumns = 16 / kItem, kRows = 2 * kColumns;
-    constexpr int64_t kTile = std::max<int64_t>(64 / kItem, kRows);  // whole cache lines of the source
-    for (int64_t j0 = 0; j0 < outer; j0 += kTile) {
-      const int64_t j1 = std::min(outer, j0 + kTile);
+    // Neighbouring cache lines of the source at a time; but one, where lines above each other share a cache set.
+    const bool crowded = s.inner % 1024 == 0 || d.outer % 1024 == 0;
+    const int64_t tile = std::max<int64_t>((crowded ? 64 : 256) / kItem, kRows);
+    for (int64_t j0 = 0; j0 < outer; j0 += tile) {
+      const int64_t j1 = std::min(outer, j0 + tile);
       const int64_t full_j = j0 + (j1 - j0) / kColumns * kColumns;
       int64_t i = 0;
       for (; i + kRows <= inner; i += kRows) {
@@ -122,7 +124,7 @@ void move_rectangle(size_t itemsize, StridedRows source, StridedRows destination
   if (source.inner == item && destination.inner == item)
     return copy_rows(source, destination, inner_count * item, outer_count);
   dispatch_bytes(itemsize, [&]<class E>() {
-    if (destination.inner == item && source.outer == item && inner_count > 1 && outer_count > 1)
+    if (destination.inner == item && source.outer == item && source.inner != 0 && inner_count > 1 && outer_count > 1)
       transpose<E>(source, destination, inner_count, outer_count);
     else
       move_any<E>(source, destination, inner_count, outer_count);
