@@ -5,9 +5,11 @@
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/fill.h"
+#include "src/ops/pooling_lanes.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cpu {
@@ -18,21 +20,31 @@ T larger(T a, T b) {
   if constexpr (std::is_integral_v<T>)
     return std::max(a, b);
   else
-    return b > a || std::isnan(static_cast<float>(b)) ? b : a;  // once a is NaN, b > a is false
+    return b > a || std::isnan(b) ? b : a;  // once a is NaN, b > a is false
 }
 
-// Of a packed row. Independent maxima, so that the compiler can use vectors.
+// Of a packed row.
 template <class T>
 T largest_of(const T* values, int64_t count) {
-  constexpr int kWays = 32;
-  T best[kWays];
-  std::fill_n(best, kWays, values[0]);
+  T best = values[0];
   int64_t i = 0;
-  for (; i + kWays <= count; i += kWays)
-    for (int w = 0; w < kWays; ++w) best[w] = larger(best[w], values[i + w]);
-  for (; i < count; ++i) best[0] = larger(best[0], values[i]);
-  for (int w = 1; w < kWays; ++w) best[0] = larger(best[0], best[w]);
-  return best[0];
+  if constexpr (std::is_floating_point_v<T>) {
+    using L = PoolLanes<T>;
+    constexpr int kVectors = 4;
+    if (count >= kVectors * L::kLanes) {
+      typename L::Values lanes[kVectors];
+      for (int v = 0; v < kVectors; ++v) lanes[v] = L::load(values + v * L::kLanes);
+      for (i = kVectors * L::kLanes; i + kVectors * L::kLanes <= count; i += kVectors * L::kLanes)
+        for (int v = 0; v < kVectors; ++v) {
+          const auto x = L::load(values + i + v * L::kLanes);
+          lanes[v] = (x > lanes[v]) | (x != x) ? x : lanes[v];
+        }
+      for (const auto& vector : lanes)
+        for (int lane = 0; lane < L::kLanes; ++lane) best = larger(best, vector[lane]);
+    }
+  }
+  for (; i < count; ++i) best = larger(best, values[i]);
+  return best;
 }
 
 template <class T>
@@ -83,6 +95,9 @@ Tensor amax(const Tensor& self, IntSpan dims, bool keepdim) {
     SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, "amax: Expected reduction dim ", d, " to have non-zero size.");
     reduced[d] = true;
   }
+  // Compared as float, which holds every half exactly.
+  if (self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16)
+    return to_dtype(amax(to_dtype(self, DType::kFloat32), dims, keepdim), self.dtype());
   Shape sizes, full;
   for (int d = 0; d < rank; ++d) {
     full.push_back(reduced[d] ? 1 : self.size(d));
@@ -94,13 +109,16 @@ Tensor amax(const Tensor& self, IntSpan dims, bool keepdim) {
   contiguous_strides(full, strides.data());
   for (int d = 0; d < rank; ++d)
     if (reduced[d]) strides[d] = 0;
-  dispatch_real_bool(self.dtype(), "amax", [&]<class T>() -> void {
+  const auto run = [&]<class T>() -> void {
     if (out.numel() == 0) return;
-    const ComputeType<T> least = std::is_integral_v<T> ? std::numeric_limits<ComputeType<T>>::lowest()
-                                                       : -std::numeric_limits<ComputeType<T>>::infinity();
-    std::fill_n(out.data_as<T>(), out.numel(), T(least));
+    const T least = std::is_integral_v<T> ? std::numeric_limits<T>::lowest() : -std::numeric_limits<T>::infinity();
+    std::fill_n(out.data_as<T>(), out.numel(), least);
     reduce<T>(self, out, strides);
-  });
+  };
+  if (is_integral(self.dtype(), true))
+    dispatch_integral_bool(self.dtype(), "amax", run);
+  else
+    dispatch_float_double(self.dtype(), "amax", run);
   return out;
 }
 

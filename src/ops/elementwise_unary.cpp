@@ -65,6 +65,14 @@ Tensor abs(const Tensor& self) {
     case DType::kFloat64:
       map_elements<double, double>("abs", out, magnitude, {&self});
       break;
+    case DType::kFloat16:
+    case DType::kBFloat16: {
+      Tensor bits = view_dtype(out, DType::kInt16);
+      const Tensor self_bits = view_dtype(self, DType::kInt16);
+      map_elements<int16_t, int16_t>("abs", bits, [](int16_t x) { return static_cast<int16_t>(x & 0x7FFF); },
+                                     {&self_bits});
+      break;
+    }
     case DType::kUInt8:
       map_elements<uint8_t, uint8_t>("abs", out, [](uint8_t x) { return x; }, {&self});
       break;
