@@ -58,7 +58,7 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   char head[kHeadRoom];
   char* p = head;
   const auto put = [&](std::string_view text) {
-    std::memcpy(p, text.data(), text.size());
+    if (!text.empty()) std::memcpy(p, text.data(), text.size());
     p += text.size();
   };
   const auto put_number = [&](size_t number) { p = std::to_chars(p, p + 20, number).ptr; };

@@ -71,6 +71,8 @@ class Server {
     control_.stop();
     for (auto& worker : workers_) worker->stop();
     listeners_.clear();
+    // First the one that accepts: what it has under way refers to the event loops of the others.
+    workers_.pop_back();
   }
 
   // Returns after a drain; throws what could not be loaded.
