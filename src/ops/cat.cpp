@@ -8,30 +8,12 @@
 #include "src/ops/block_copy.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/factory.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/type_promotion.h"
 
 namespace sconce {
 namespace {
-
-// c10::is_channels_last_strides: dimensions from innermost to outermost, ambiguous shapes count as row-major.
-bool strides_like(const Tensor& t, std::span<const int> order) {
-  if (t.stride(1) == 0) return false;
-  int64_t least = 0;
-  for (int d : order) {
-    if (t.size(d) == 0 || t.stride(d) < least) return false;
-    if (d == 0 && least == t.stride(1)) return false;
-    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
-  }
-  return true;
-}
-constexpr int kChannelsLast2d[] = {1, 3, 2, 0};
-constexpr int kChannelsLast3d[] = {1, 4, 3, 2, 0};
-std::span<const int> suggested_order(const Tensor& t) {
-  if (t.dim() == 4 && strides_like(t, kChannelsLast2d)) return kChannelsLast2d;
-  if (t.dim() == 5 && strides_like(t, kChannelsLast3d)) return kChannelsLast3d;
-  return {};
-}
 
 bool is_skipped(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
 
@@ -80,7 +62,7 @@ namespace cpu {
 Tensor cat(TensorList tensors, int64_t dim) {
   SCONCE_CHECK(tensors.size() > 0, kInvalidArgument, "cat: expected a non-empty list of Tensors");
   DType dtype = tensors[0].dtype();
-  std::span<const int> order = suggested_order(tensors[0]);
+  MemoryFormat format = suggested_format(tensors[0]);
   const Tensor* first = nullptr;
   std::vector<const Tensor*> used;
   used.reserve(tensors.size());
@@ -90,7 +72,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
                  " need the CUDA side of the runtime");
     SCONCE_CHECK(t.dim() > 0, kInvalidArgument, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
     dtype = promote_types(dtype, t.dtype());
-    if (i > 0 && suggested_order(t).data() != order.data()) order = {};
+    if (suggested_format(t) != format) format = MemoryFormat::kContiguous;
     if (is_skipped(t)) continue;
     if (!first) first = &t;
   }
@@ -115,24 +97,16 @@ Tensor cat(TensorList tensors, int64_t dim) {
     if (t.numel() > 0) used.push_back(&t);
   }
   Shape strides(sizes);
-  if (order.empty()) {
-    contiguous_strides(sizes, strides.data());
-  } else {
-    int64_t stride = 1;
-    for (int d : order) {
-      strides[d] = stride;
-      stride *= sizes[d];
-    }
-  }
+  format_strides("cat", sizes, format, strides.data());
   Tensor out = Tensor::empty_strided(sizes, strides, dtype);
   if (out.numel() == 0) return out;
 
   int64_t outer = 1, inner = static_cast<int64_t>(out.itemsize());
   for (int d = 0; d < at; ++d) outer *= sizes[d];
   for (int d = at + 1; d < sizes.rank(); ++d) inner *= sizes[d];
-  const bool packed = order.empty() && std::all_of(used.begin(), used.end(), [&](const Tensor* t) {
-                        return t->dtype() == dtype && t->is_contiguous();
-                      });
+  const bool packed =
+      format == MemoryFormat::kContiguous &&
+      std::all_of(used.begin(), used.end(), [&](const Tensor* t) { return t->dtype() == dtype && t->is_contiguous(); });
   if (packed && outer > 1 && inner * sizes[at] / static_cast<int64_t>(used.size()) < 512) {
     std::vector<int64_t> row_bytes;
     row_bytes.reserve(used.size());

@@ -1,20 +1,10 @@
 #include "src/ops/strided_loop.h"
 
 #include "sconce/check.h"
+#include "src/ops/factory.h"
 
 namespace sconce {
 namespace {
-
-bool is_channels_last(const Tensor& t) {
-  if (t.dim() != 4) return false;
-  int64_t expected = 1;
-  for (int d : {1, 3, 2, 0}) {
-    if (t.size(d) == 1) continue;
-    if (t.stride(d) != expected) return false;
-    expected *= t.size(d);
-  }
-  return true;
-}
 
 bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
@@ -128,11 +118,7 @@ Shape elementwise_strides(IntSpan shape, std::span<const Tensor* const> operands
     return out;
   }
   if (same_shape && channels_last) {
-    int64_t stride = 1;
-    for (int d : {1, 3, 2, 0}) {
-      out[d] = stride;
-      stride *= shape[d];
-    }
+    format_strides("elementwise", shape, MemoryFormat::kChannelsLast, out.data());
     return out;
   }
   if (same_shape && dense) return Shape(operands[0]->strides());
