@@ -34,7 +34,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
 };
 
 // Libraries that belong to the program.
-const std::set<std::string> kServerOnly = {"boost", "fmt", "spdlog", "CLI", "openssl"};
+const std::set<std::string> kServerOnly = {"boost", "fmt", "spdlog", "CLI"};
 
 struct Include {
   std::string target;
