@@ -1,4 +1,4 @@
-// Sizes and names of source files, and that each of them is built.
+// Sizes and names of source files.
 #include <doctest/doctest.h>
 
 #include <algorithm>

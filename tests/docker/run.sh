@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# Builds docker/Dockerfile.cpu with whatever builder works here, runs the image and looks at it from outside.
+#
+# Without a registry the base image is made with debootstrap from this machine's own Debian mirror. BASE=IMAGE names
+# another one. Exit status 77: nothing here can build or run an image; the last line says why.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+image=localhost/sconce-test:cpu
+base=${BASE:-docker.io/library/debian:12-slim}
+scratch=$(mktemp -d)
+started=()
+
+skip() {
+  echo "docker: skipped: $*"
+  exit 77
+}
+fail() {
+  echo "docker: FAILED: $*" >&2
+  [ ! -s "$scratch/log" ] || tail -n 40 "$scratch/log" >&2
+  exit 1
+}
+note() { echo "docker: $*"; }
+
+# --- builders ---------------------------------------------------------------------------------------------------------
+# Each has: build, start NAME (the host's folder "models" at /models if it is there), process (of the server, on this
+# machine), stop (prints the exit status), reach COMMAND... (runs it where the container's port 8000 is on 127.0.0.1),
+# import_base (a root file system as tar on standard input), have_base, size, remove.
+
+engine=
+docker_build() { "$engine" build -q -f docker/Dockerfile.cpu --build-arg "BASE=$base" -t "$image" .; }
+docker_start() {
+  local flags=()
+  [ ! -d "$scratch/$1" ] || flags=(-v "$scratch/$1:/models:ro")
+  "$engine" run -d --read-only --name "sconce-test-$$" "${flags[@]}" "$image" > /dev/null
+}
+docker_process() { "$engine" inspect -f '{{.State.Pid}}' "sconce-test-$$"; }
+docker_reach() { nsenter --net="/proc/$(docker_process)/ns/net" "$@"; }
+docker_stop() {
+  "$engine" stop -t 60 "sconce-test-$$" > /dev/null
+  "$engine" logs "sconce-test-$$" > "$scratch/log" 2>&1
+  "$engine" inspect -f '{{.State.ExitCode}}' "sconce-test-$$"
+  "$engine" rm "sconce-test-$$" > /dev/null
+}
+docker_import_base() { "$engine" import - "$1" > /dev/null; }
+docker_have_base() { "$engine" image inspect "$1" > /dev/null 2>&1 || timeout 120 "$engine" pull -q "$1" > /dev/null 2>&1; }
+docker_size() { "$engine" image inspect -f '{{.Size}}' "$image"; }
+docker_remove() { "$engine" rm -f "sconce-test-$$" > /dev/null 2>&1 || true; }
+
+# Without a daemon; containers are chroots, in a network namespace of their own so that port 8000 is free.
+buildah_build() { "${buildah[@]}" bud --isolation chroot --layers -q -f docker/Dockerfile.cpu --build-arg "BASE=$base" -t "$image" .; }
+buildah_start() {
+  local flags=()
+  [ ! -d "$scratch/$1" ] || flags=(-v "$scratch/$1:/models:ro")
+  container=$("${buildah[@]}" from --pull-never "$image")
+  unshare --net sleep infinity &
+  network=$!
+  started+=("$network")
+  until [ "$(readlink "/proc/$network/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
+  nsenter --net="/proc/$network/ns/net" ip link set lo up
+  nsenter --net="/proc/$network/ns/net" "${buildah[@]}" run --isolation chroot "${flags[@]}" "$container" -- \
+    /opt/sconce/bin/entrypoint > "$scratch/log" 2>&1 &
+  runner=$!
+}
+buildah_process() {
+  local pids=$runner next process
+  while [ -n "$pids" ]; do
+    next=
+    for process in $pids; do
+      if [[ $(readlink "/proc/$process/exe") == */opt/sconce/bin/sconce ]]; then echo "$process" && return; fi
+      next+=" $(cat "/proc/$process/task/"*/children 2>/dev/null || true)"
+    done
+    pids=$(echo $next)
+  done
+  return 1
+}
+buildah_reach() { nsenter --net="/proc/$network/ns/net" "$@"; }
+buildah_stop() {
+  local status=0
+  kill -TERM "$(buildah_process)"
+  wait "$runner" || status=$?
+  echo "$status"
+  kill "$network"
+  "${buildah[@]}" rm "$container" > /dev/null
+}
+buildah_import_base() {
+  local empty
+  empty=$("${buildah[@]}" from scratch)
+  "${buildah[@]}" add -q "$empty" "$scratch/base.tar" / > /dev/null
+  "${buildah[@]}" config --cmd /bin/sh "$empty"
+  "${buildah[@]}" commit -q --rm "$empty" "$1" > /dev/null
+}
+buildah_have_base() {
+  "${buildah[@]}" inspect --type image "$1" > /dev/null 2>&1 || timeout 120 "${buildah[@]}" pull -q "$1" > /dev/null 2>&1
+}
+buildah_size() { "${buildah[@]}" images --json "$image" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["size"])'; }
+buildah_remove() { [ -z "${container:-}" ] || "${buildah[@]}" rm "$container" > /dev/null 2>&1 || true; }
+
+choose_builder() {
+  local candidate why=() storage=$PWD/build/images driver
+  for candidate in docker podman; do
+    command -v "$candidate" > /dev/null || continue
+    if timeout 20 "$candidate" info > /dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+      engine=$candidate builder=docker
+      note "building with $candidate"
+      return
+    fi
+    why+=("$candidate: not running, or not for this user")
+  done
+  command -v buildah > /dev/null || skip "no docker, podman or buildah that works (${why[*]:-none is installed})"
+  [ "$(id -u)" = 0 ] || skip "buildah needs root here (${why[*]:-})"
+  for driver in overlay vfs; do
+    buildah=(buildah --storage-driver "$driver" --root "$storage/$driver" --runroot "$scratch/run")
+    if "${buildah[@]}" info > /dev/null 2> "$scratch/log"; then
+      container=$("${buildah[@]}" from scratch 2> "$scratch/log") || continue
+      if "${buildah[@]}" mount "$container" > /dev/null 2> "$scratch/log"; then
+        buildah_remove
+        container=
+        builder=buildah
+        note "building with buildah, storage $driver"
+        return
+      fi
+    fi
+  done
+  skip "buildah has no storage driver that works: $(tail -n 1 "$scratch/log")"
+}
+
+finish() {
+  local process
+  trap - EXIT
+  [ -z "${builder:-}" ] || "${builder}_remove"
+  for process in "${started[@]}"; do kill "$process" 2> /dev/null || true; done
+  rm -rf "$scratch"
+}
+trap finish EXIT
+
+# --- the base image ---------------------------------------------------------------------------------------------------
+
+find_base() {
+  if "${builder}_have_base" "$base"; then
+    note "base image $base"
+    return
+  fi
+  [ -z "${BASE:-}" ] || fail "there is no image $BASE"
+  base=localhost/sconce-base:debian-12
+  if "${builder}_have_base" "$base"; then
+    note "base image $base, made before"
+    return
+  fi
+  command -v debootstrap > /dev/null || skip "no registry answers, and debootstrap is not installed"
+  local mirror
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
+    grep -E '/debian/?$' | head -n 1) || true
+  mirror=${mirror:-http://deb.debian.org/debian}
+  note "no registry answers: making the base image with debootstrap"
+  debootstrap --variant=minbase bookworm "$scratch/base" "$mirror" > "$scratch/log" 2>&1 ||
+    skip "no registry answers, and debootstrap fails: $(tail -n 1 "$scratch/log")"
+  rm -rf "$scratch/base/var/cache/apt/archives/"*.deb "$scratch/base/var/lib/apt/lists/"*
+  tar -C "$scratch/base" --exclude './dev/*' -cf "$scratch/base.tar" .
+  "${builder}_import_base" "$base" < "$scratch/base.tar"
+  rm -rf "$scratch/base" "$scratch/base.tar"
+}
+
+# --- what the image must do -------------------------------------------------------------------------------------------
+
+# Asks until the server is ready; 30 seconds at most.
+wait_ready() {
+  local i
+  for ((i = 0; i < 300; i++)); do
+    if "${builder}_reach" curl -sf -o /dev/null http://127.0.0.1:8000/v2/health/ready; then return; fi
+    sleep 0.1
+  done
+  fail "not ready after 30 seconds"
+}
+
+check_stop() {
+  local status
+  status=$("${builder}_stop")
+  [ "$status" = 0 ] || fail "SIGTERM: exit status $status, not 0"
+}
+
+choose_builder
+find_base
+note "building"
+"${builder}_build" > "$scratch/log" 2>&1 || fail "the image does not build"
+note "image size: $(($("${builder}_size") / 1000000)) MB"
+
+# The digits example, asked as the README says.
+curl_line=$(sed -n 's/^ *\$ \(curl .*digits:call.*\)$/\1/p' README.md)
+wanted=$(sed -n 's/^ *{"class":\[\([0-9]\)\].*/\1/p' README.md)
+[ -n "$curl_line" ] && [ -n "$wanted" ] || fail "README.md has no curl line with its answer"
+"${builder}_start" none
+wait_ready
+answer=$("${builder}_reach" bash -c "$curl_line")
+[[ $answer == *"\"class\":[$wanted]"* ]] || fail "the digits example answers $answer"
+process=$("${builder}_process")
+[ "$(awk '/^Uid:/ { print $2 $3 $4 $5 }' "/proc/$process/status")" = 10001100011000110001 ] || fail "the server runs as $(grep Uid "/proc/$process/status")"
+# 0.0.0.0:8000 and, for metrics, 0.0.0.0:8002 in the kernel's words; administration only on 127.0.0.1.
+listening=$(awk '$4 == "0A" { print $2 }' "/proc/$process/net/tcp" | sort | tr '\n' ' ')
+[ "$listening" = "00000000:1F40 00000000:1F42 0100007F:1F43 " ] || fail "listening on $listening"
+check_stop
+note "digits: right class, user 10001, SIGTERM drains"
+
+# A package at /models is served in place of it.
+mkdir -p "$scratch/mounted"
+cp examples/digits/digits.pt2 "$scratch/mounted/other.pt2"
+chmod -R a+rX "$scratch" "$scratch/mounted"
+"${builder}_start" mounted
+wait_ready
+names=$("${builder}_reach" curl -s -X POST http://127.0.0.1:8000/v2/repository/index)
+[[ $names == *'"other"'* && $names != *'"digits"'* ]] || fail "with a package at /models: served are $names"
+answer=$("${builder}_reach" bash -c "${curl_line/digits:call/other:call}")
+[[ $answer == *"\"class\":[$wanted]"* ]] || fail "the mounted package answers $answer"
+check_stop
+note "a package at /models is served"
+echo "1 passed, 0 failed"

@@ -1,0 +1,114 @@
+// What is in the tree is built, tested and shipped: CMake's lists, the tests, the image.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+// The source files that a CMakeLists.txt names, as paths from the repository's root; twice where it names them twice.
+// Names are relative to its folder, or begin with ${CMAKE_SOURCE_DIR}/.
+std::vector<std::string> sources_in(const SourceFile& list) {
+  static const std::regex comment("#[^\n]*");
+  static const std::regex name(R"((?:\$\{CMAKE_SOURCE_DIR\}/)?[A-Za-z0-9_./-]+\.(?:cpp|cu|c|S)\b)");
+  static const std::string root = "${CMAKE_SOURCE_DIR}/";
+  const std::string text = std::regex_replace(list.text, comment, "");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it) {
+    const std::string word = it->str();
+    const std::string path = word.starts_with(root) ? word.substr(root.size()) : folder_of(list.path) + word;
+    found.push_back(std::filesystem::path(path).lexically_normal().generic_string());
+  }
+  return found;
+}
+
+std::vector<SourceFile> cmake_lists() {
+  return read_tree({"package_format", "src", "server", "examples", "tests"}, {"CMakeLists.txt"});
+}
+
+// Calls such as add_executable(...) of a CMakeLists.txt, without comments. No argument contains a parenthesis but in
+// generator expressions, which have none either.
+std::vector<std::string> calls_in(const std::string& text) {
+  static const std::regex comment("#[^\n]*");
+  static const std::regex call(R"(\b(?:add_library|add_executable|target_sources|sconce_test)\(([^)]*)\))");
+  const std::string code = std::regex_replace(text, comment, "");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(code.begin(), code.end(), call), end; it != end; ++it) found.push_back((*it)[1]);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("build lists: each source file is built") {
+  // Compiled by the program that times it against PyTorch's headers and libraries.
+  std::set<std::string> built = {"tests/bench/loader/torch_loader.cpp"};
+  for (const SourceFile& list : cmake_lists())
+    for (const std::string& source : sources_in(list)) built.insert(source);
+  const auto files = read_tree({"package_format", "src", "server", "examples", "tests"}, {".cpp", ".cu", ".c", ".S"});
+  CHECK(files.size() > 200);
+  for (const SourceFile& file : files)
+    CHECK_MESSAGE(built.contains(file.path), file.path << " is in no CMakeLists.txt");
+}
+
+TEST_CASE("build lists: no target names a file twice") {
+  static const std::regex source(R"([A-Za-z0-9_./-]+\.(?:cpp|cu|c|S)\b)");
+  for (const SourceFile& list : cmake_lists())
+    for (const std::string& call : calls_in(list.text)) {
+      std::map<std::string, int> count;
+      for (std::sregex_iterator it(call.begin(), call.end(), source), end; it != end; ++it) ++count[it->str()];
+      for (const auto& [name, times] : count) CHECK_MESSAGE(times == 1, list.path << " has " << name << " twice");
+    }
+}
+
+TEST_CASE("build lists: sources are found in a list") {
+  CHECK(sources_in(
+            {"src/CMakeLists.txt", "add_library(x ops/a.cpp # b.cpp\n ../c.S ${CMAKE_SOURCE_DIR}/server/d.cpp)"}) ==
+        std::vector<std::string>{"src/ops/a.cpp", "c.S", "server/d.cpp"});
+  CHECK(calls_in("add_library(x a.cpp)\n# sconce_test(y)\nset(z b.cpp)") == std::vector<std::string>{"x a.cpp"});
+}
+
+TEST_CASE("build lists: each test file has tests, none of them skipped") {
+  static const std::regex test_case(R"(\bTEST_CASE(?:_TEMPLATE|_FIXTURE|_TEMPLATE_DEFINE)?\s*\()");
+  static const std::regex off(R"(doctest::(?:skip|may_fail|should_fail|expected_failures)\b)");
+  size_t total = 0;
+  for (const SourceFile& file : read_tree({"tests"}, {"_test.cpp"})) {
+    const std::string code = code_of(file.text);
+    const auto count = std::distance(std::sregex_iterator(code.begin(), code.end(), test_case), {});
+    CHECK_MESSAGE(count > 0, file.path << " has no TEST_CASE");
+    CHECK_MESSAGE(!std::regex_search(code, off), file.path << " leaves tests out");
+    total += static_cast<size_t>(count);
+  }
+  MESSAGE(total << " test cases in the tree");
+  CHECK(total > 400);
+}
+
+TEST_CASE("build lists: the image has every library that is opened when needed") {
+  static const std::regex lazy(R"(sconce_lazy_library\([^)]*\bPACKAGE\s+([a-z0-9.+-]+))");
+  const std::string dockerfile = read_text("docker/Dockerfile.cpu");
+  const std::string runtime = dockerfile.substr(dockerfile.rfind("\nFROM "));
+  int libraries = 0;
+  for (const SourceFile& list : read_tree({"package_format", "src", "server"}, {"CMakeLists.txt"}))
+    for (std::sregex_iterator it(list.text.begin(), list.text.end(), lazy), end; it != end; ++it, ++libraries)
+      CHECK_MESSAGE(std::regex_search(runtime, std::regex("[ \n]" + (*it)[1].str() + "[ \n]")),
+                    list.path << ": docker/Dockerfile.cpu does not install " << (*it)[1].str());
+  CHECK(libraries >= 2);
+}
+
+TEST_CASE("build lists: each distribution has a line of packages for each command that others have") {
+  static const std::regex line("(?:^|\n)([a-z]+:[0-9.]+) ([a-z]+):");
+  std::map<std::string, std::set<std::string>> commands;
+  const std::string text = read_text("dev.packages");
+  for (std::sregex_iterator it(text.begin(), text.end(), line), end; it != end; ++it)
+    commands[(*it)[1]].insert((*it)[2]);
+  REQUIRE(commands.contains("debian:12"));
+  for (const auto& [distribution, own] : commands)
+    CHECK_MESSAGE(own == commands["debian:12"], distribution << " has other commands than debian:12");
+}
+
+}  // namespace sconce::rules

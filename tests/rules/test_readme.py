@@ -1,0 +1,112 @@
+"""What README.md tells a newcomer to type works."""
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("SCONCE_PROGRAM", ROOT / "build/release/server/sconce"))
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "src/README.md", ROOT / "tests/README.md"]
+
+
+def commands_named(program):
+    """First words after `program` in code spans and code blocks of the documents."""
+    found = {}
+    for document in DOCUMENTS:
+        text = document.read_text()
+        code = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^    (?:\$ )?(.*)$", text, re.MULTILINE)
+        for fenced in re.findall(r"^```[a-z]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            code += fenced.splitlines()
+        for span in code:
+            for command in re.findall(rf"(?:^|[\s;|&]){re.escape(program)} ([a-z][a-z-]*)\b", span):
+                found.setdefault(command, document.name)
+    return found
+
+
+def test_commands_of_dev_exist():
+    help_text = subprocess.run(["./dev", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"^  ([a-z]+) ", help_text, re.MULTILINE))
+    named = commands_named("./dev")
+    assert {"serve", "test"} <= named.keys()
+    assert {c: d for c, d in named.items() if c not in known} == {}
+    unknown = subprocess.run(["./dev", "nonsense"], cwd=ROOT, capture_output=True, text=True)
+    assert unknown.returncode != 0 and "no command 'nonsense'" in unknown.stderr
+
+
+def test_commands_of_the_program_exist():
+    if not PROGRAM.exists():
+        pytest.skip(f"the program is not built: {PROGRAM} (./dev build)")
+    named = commands_named("sconce")
+    assert {"serve", "inspect", "check", "run", "bench", "ops", "pack"} <= named.keys()
+    # "sconce serves" is a sentence, where it is no code; here each is code.
+    for command, document in named.items():
+        result = subprocess.run([PROGRAM, command, "--help"], capture_output=True, text=True)
+        assert result.returncode == 0, f"{document}: sconce {command}: {result.stderr}"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def read_until(process, pattern, seconds):
+    """Lines of standard output and errors up to the first that matches."""
+    text, end = "", time.time() + seconds
+    while not re.search(pattern, text):
+        assert time.time() < end, f"no {pattern!r} in: {text}"
+        ready, _, _ = select.select([process.stdout], [], [], 0.1)
+        if ready:
+            piece = os.read(process.stdout.fileno(), 65536).decode()
+            assert piece, f"ended: {text}"
+            text += piece
+    return text
+
+
+def test_dev_serve_and_its_curl_line():
+    preset = PROGRAM.parent.parent.name
+    if not PROGRAM.exists() or PROGRAM != ROOT / "build" / preset / "server/sconce":
+        pytest.skip(f"not a program of ./dev build: {PROGRAM}")
+    address = f"127.0.0.1:{free_port()}"
+    environment = {**os.environ, "SCONCE_PRESET": preset, "SCONCE_HTTP": address, "SCONCE_METRICS": "off",
+                   "SCONCE_ADMIN": "off", "SCONCE_DRAIN_GRACE": "0"}
+    process = subprocess.Popen(["./dev", "serve"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               env=environment, start_new_session=True)
+    try:
+        text = read_until(process, r" info ready\n", 300)
+        line = re.search(r"^ *(curl .*)$", text, re.MULTILINE).group(1)
+        # It is the README's line, which has the usual address.
+        assert f"$ {line.replace(address, '127.0.0.1:8000')}\n" in README
+        answer = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert answer.returncode == 0, answer.stderr
+        told = re.search(r'^ *\{"class":(\[\d\])', README, re.MULTILINE).group(1)
+        assert json.loads(answer.stdout)["class"] == json.loads(told)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_the_picture_is_the_request():
+    """README.md draws the digit that examples/digits/request.json sends: two characters for each pixel."""
+    request = json.loads((ROOT / "examples/digits/request.json").read_text())
+    image = request["args"][0]
+    while len(image) == 1:
+        image = image[0]
+    assert len(image) == 8 and all(len(row) == 8 for row in image)
+    block = re.search(r"not seen:\n\n((?:    .*\n)+)", README).group(1)
+    rows = [line[4:].ljust(16) for line in block.splitlines()]
+    assert len(rows) == 8
+    shades = sorted({(pixel, row[2 * x]) for row, values in zip(rows, image) for x, pixel in enumerate(values)})
+    ranks = [" .:-=+*#%@".index(shade) for _, shade in shades]
+    assert ranks == sorted(ranks), "a darker pixel has a lighter character"
