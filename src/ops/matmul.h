@@ -13,4 +13,7 @@ namespace sconce::cpu {
 // out[m, n] = a @ b + c @ d, the first product being rounded to out's dtype. Matches aoti_torch__mm_plus_mm_out.
 void mm_plus_mm_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d);
 
+// out[b, m, n] = self[b, m, k] @ mat2[b, k, n]. Matches aten::bmm.out.
+void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
+
 }  // namespace sconce::cpu

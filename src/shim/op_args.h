@@ -41,6 +41,9 @@ inline std::optional<Device> optional_device(const int32_t* type, int32_t index)
 inline std::optional<IntSpan> optional_ints(const int64_t** values, int64_t length) {
   return values ? std::optional(IntSpan(*values, static_cast<size_t>(length))) : std::nullopt;
 }
+inline std::optional<std::span<const double>> optional_reals(const double** values, int64_t length) {
+  return values ? std::optional(std::span(*values, static_cast<size_t>(length))) : std::nullopt;
+}
 inline TensorList tensor_list(const AtenTensorHandle* handles, int64_t length) {
   return {reinterpret_cast<const Tensor* const*>(handles), static_cast<size_t>(length)};
 }
@@ -83,9 +86,13 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptReal(n) double* n
 #define KER_OptReal(n) std::optional<double> n
 #define FWD_OptReal(n) ::sconce::shim::optional_value<double>(n)
+// An array of optional numbers, unlike OptRealList, an optional array.
 #define ABI_OptReals(n) const double **n, int64_t n##_len_
 #define KER_OptReals(n) std::span<const double* const> n
 #define FWD_OptReals(n) std::span<const double* const>(n, static_cast<size_t>(n##_len_))
+#define ABI_OptRealList(n) const double **n, int64_t n##_len_
+#define KER_OptRealList(n) std::optional<std::span<const double>> n
+#define FWD_OptRealList(n) ::sconce::shim::optional_reals(n, n##_len_)
 #define ABI_Bool(n) int32_t n
 #define KER_Bool(n) bool n
 #define FWD_Bool(n) (n != 0)
