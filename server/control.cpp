@@ -1,50 +1,266 @@
 #include "server/control.h"
 
-#include <chrono>
+#include <algorithm>
+#include <set>
 
+#include "sconce/check.h"
 #include "server/log.h"
 #include "server/output_probe.h"
 
 namespace sconce {
+namespace {
+
+constexpr size_t kMaxTasks = 1000;
+
+std::string text_of(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
+// This very file is served, and loading it again was not tried in vain.
+bool is_served(const Catalog& catalog, const PackageEntry& package) {
+  const Catalog::Entry* entry = catalog.look_up(package.name);
+  return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
+           return v.state == Catalog::State::kReady && v.reason.empty() && v.file == package.file;
+         });
+}
+
+std::vector<PackageFile> files_of(const std::vector<PackageEntry>& packages) {
+  std::vector<PackageFile> files;
+  for (const PackageEntry& package : packages) {
+    if (std::find(files.begin(), files.end(), package.file) == files.end()) files.push_back(package.file);
+  }
+  return files;
+}
+
+}  // namespace
+
+Control::Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
+                 std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed)
+    : config_(config),
+      finder_(finder),
+      repository_(repository),
+      first_(std::move(packages)),
+      failed_(std::move(failed)),
+      watch_(files_of(first_)) {}
 
 void Control::start() {
-  thread_ = std::thread([this] { load_all(); });
+  thread_ = std::thread([this] { run(); });
 }
 
 void Control::stop() {
-  stopping_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
-void Control::load_all() {
-  for (const PackageEntry& package : repository_.packages()) {
-    if (stopping_) return;
-    try {
-      load(package);
-    } catch (const std::exception& e) {
-      log_error("model {} version {} cannot be loaded: {}", package.name, package.version, printable(e.what()));
-      if (exit_on_error_) return failed_(std::current_exception());
-      repository_.publish_failure(package, e.what());
+void Control::submit(std::function<void()> work, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    SCONCE_CHECK(!stopping_, kUnavailable, "the server is ending");
+    SCONCE_CHECK(tasks_.size() < kMaxTasks, kQueueFull, "too many models wait to be loaded or unloaded: ", kMaxTasks);
+    tasks_.push_back({std::move(work), std::move(done)});
+  }
+  wake_.notify_one();
+}
+
+void Control::run() {
+  load_first();
+  Clock::time_point next_look = Clock::now() + config_.watch;
+  for (;;) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      const auto due = [&] { return stopping_ || !tasks_.empty(); };
+      if (config_.watch.count() > 0) {
+        wake_.wait_until(lock, next_look, due);
+      } else {
+        wake_.wait(lock, due);
+      }
+      if (stopping_) break;
+      if (!tasks_.empty()) {
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+    }
+    if (task.work) perform(std::move(task));
+    if (config_.watch.count() > 0 && Clock::now() >= next_look) {
+      look();
+      next_look = Clock::now() + config_.watch;
     }
   }
+  // Nobody adds to them any more.
+  for (Task& task : tasks_) {
+    task.work = [] { SCONCE_FAIL(kUnavailable, "the server is ending"); };
+    perform(std::move(task));
+  }
+  tasks_.clear();
+}
+
+void Control::perform(Task task) {
+  std::exception_ptr problem;
+  try {
+    task.work();
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  task.work = nullptr;
+  task.done(problem);
+}
+
+void Control::load_first() {
+  for (const PackageEntry& package : first_) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    try {
+      load(package);
+    } catch (...) {
+      if (config_.exit_on_error) return failed_(std::current_exception());
+    }
+  }
+  first_ = {};
   if (repository_.snapshot()->all_ready()) log_info("ready");
 }
 
 void Control::load(const PackageEntry& package) {
-  LoadedModel loaded = repository_.load(package);
-  if (!loaded.interface.outputs_described()) {
+  try {
+    repository_.publish_loading(package);
+    LoadedModel loaded = repository_.load(package);
+    if (!loaded.interface.outputs_described()) {
+      try {
+        probe_outputs(*loaded.model, loaded.interface);
+      } catch (const std::exception& e) {
+        log_info("model {}: the package does not describe its outputs, and it does not run on zeros: {}", package.name,
+                 printable(e.what()));
+      }
+    }
+    const ModelInfo& info = loaded.model->info();
+    log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
+             package.file.version, info.replicas, info.constant_bytes,
+             std::chrono::duration<double, std::milli>(info.load_time).count());
+    repository_.publish(package, std::move(loaded));
+  } catch (...) {
+    const std::string reason = text_of(std::current_exception());
+    log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
+    repository_.publish_failure(package, reason);
+    throw;
+  }
+}
+
+Control::Found Control::find(const std::string& name) {
+  Found found;
+  std::string stem;
+  for (const PackageFile& file : finder_.candidates(name)) {
+    if (!found.versions.empty() && file.stem != stem) break;
+    stem = file.stem;
     try {
-      probe_outputs(*loaded.model, loaded.interface);
-    } catch (const std::exception& e) {
-      log_info("model {}: the package does not describe its outputs, and it does not run on zeros: {}", package.name,
-               printable(e.what()));
+      for (PackageEntry& entry : PackageFinder::open(file)) {
+        if (entry.name == name) found.versions.push_back(std::move(entry));
+      }
+    } catch (...) {
+      if (!found.problem) found.problem = std::current_exception();
+      const std::string reason = text_of(std::current_exception());
+      log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
+      // A name that merely begins like a file's is nothing to remember.
+      if (file.stem == name || repository_.snapshot()->look_up(name))
+        repository_.publish_failure({name, file, {}, nullptr}, reason);
     }
   }
-  const ModelInfo& info = loaded.model->info();
-  log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
-           package.version, info.replicas, info.constant_bytes,
-           std::chrono::duration<double, std::milli>(info.load_time).count());
-  repository_.publish(package, std::move(loaded));
+  PackageFinder::sort(found.versions);
+  return found;
+}
+
+void Control::load_found(const Found& found, const std::string& name, bool again) {
+  std::vector<const PackageEntry*> wanted;
+  {
+    const auto catalog = repository_.snapshot();
+    for (const PackageEntry& package : found.versions) {
+      if (!is_served(*catalog, package)) wanted.push_back(&package);
+    }
+  }
+  if (wanted.empty() && again && !found.problem) {
+    for (const PackageEntry& package : found.versions) wanted.push_back(&package);
+  }
+  std::exception_ptr problem = found.problem;
+  for (const PackageEntry* package : wanted) {
+    try {
+      load(*package);
+    } catch (...) {
+      if (!problem) problem = std::current_exception();
+    }
+  }
+  if (problem) std::rethrow_exception(problem);
+  repository_.keep_only(name, found.versions);
+}
+
+void Control::load_model(const std::string& name) {
+  const Found found = find(name);
+  SCONCE_CHECK(found.problem || !found.versions.empty(), kNotFound, "no package of a model '", name,
+               "' in what is served");
+  load_found(found, name, true);
+}
+
+void Control::unload_model(const std::string& name) {
+  repository_.unload(name);
+  log_info("model {} is unloaded", name);
+}
+
+void Control::look() {
+  std::string problem;
+  try {
+    const std::vector<PackageFile> files = finder_.repository_files();
+    for (const std::string& stem : watch_.look(files)) update_stem(stem, files);
+  } catch (...) {
+    problem = text_of(std::current_exception());
+  }
+  if (!problem.empty() && problem != watch_problem_) log_error("watching repositories: {}", printable(problem));
+  watch_problem_ = problem;
+}
+
+// A package of the stem came, changed or went.
+void Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
+  std::set<std::string> known, names;
+  {
+    const auto catalog = repository_.snapshot();
+    for (const Catalog::Entry& entry : catalog->entries()) {
+      if (entry.versions.front().file.stem == stem) known.insert(entry.name);
+    }
+  }
+  bool complete = true;
+  for (const PackageFile& file : files) {
+    if (file.stem != stem) continue;
+    try {
+      for (const PackageEntry& entry : PackageFinder::open(file)) names.insert(entry.name);
+    } catch (...) {
+      complete = false;
+    }
+  }
+  if (!complete) {
+    names.insert(known.begin(), known.end());
+    if (names.empty()) names.insert(stem);
+  }
+  for (const std::string& name : names) {
+    try {
+      load_found(find(name), name, false);
+    } catch (...) {
+      log_warn("model {} stays as it was: {}", name, printable(text_of(std::current_exception())));
+    }
+  }
+  for (const std::string& name : known) {
+    if (names.contains(name)) continue;
+    repository_.forget(name);
+    log_info("model {} is unloaded: its package is gone", name);
+  }
 }
 
 }  // namespace sconce

@@ -41,7 +41,9 @@ std::string error_document(std::string_view message) { return dump({{"error", me
 std::string server_document() {
   return dump({{"name", "sconce"},
                {"version", version()},
-               {"extensions", {"model_configuration", "binary_tensor_data", "parameters", "statistics"}}});
+               {"extensions",
+                {"model_repository", "model_repository(unload_dependents)", "model_configuration", "binary_tensor_data",
+                 "parameters", "statistics"}}});
 }
 
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {

@@ -26,7 +26,7 @@ struct IndexEntry {
   std::string name;
   int64_t version = 1;
   std::string state;   // READY, LOADING, UNAVAILABLE
-  std::string reason;  // empty unless UNAVAILABLE
+  std::string reason;  // why UNAVAILABLE, or why a newer package is not what is READY; else empty
 };
 std::string index_document(std::span<const IndexEntry> entries);
 

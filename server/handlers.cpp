@@ -2,8 +2,8 @@
 
 #include "sconce/check.h"
 #include "server/documents.h"
-#include "server/json_cursor.h"
 #include "server/page.h"
+#include "server/repository_request.h"
 
 namespace sconce {
 namespace {
@@ -32,7 +32,7 @@ void metadata(const Catalog& catalog, const RouteMatch& route, Response& respons
     versions.push_back(model->interface().version);
   } else {
     for (const Catalog::Version& v : catalog.entry(route.model).versions) {
-      if (v.state == Catalog::State::kReady) versions.push_back(v.version);
+      if (v.state == Catalog::State::kReady) versions.push_back(v.version());
     }
   }
   response.set_text(metadata_document(model->interface(), versions));
@@ -44,7 +44,7 @@ void statistics(const Catalog& catalog, const RouteMatch& route, Response& respo
     if (!route.model.empty() && entry.name != route.model) continue;
     for (const Catalog::Version& v : entry.versions) {
       if (v.state != Catalog::State::kReady) continue;
-      if (route.version.empty() || std::to_string(v.version) == route.version)
+      if (route.version.empty() || std::to_string(v.version()) == route.version)
         models.push_back(v.model->statistics_now());
     }
   }
@@ -54,18 +54,7 @@ void statistics(const Catalog& catalog, const RouteMatch& route, Response& respo
 }
 
 void index(const Catalog& catalog, std::string_view body, Response& response) {
-  bool ready_only = false;
-  if (!body.empty()) {
-    JsonCursor json(body);
-    json.object("the request", [&](std::string_view key) {
-      if (key == "ready") {
-        ready_only = json.boolean("'ready'");
-      } else {
-        json.skip();
-      }
-    });
-    json.finish();
-  }
+  const bool ready_only = read_index_request(body);
   std::vector<IndexEntry> entries;
   for (const Catalog::Entry& entry : catalog.entries()) {
     for (const Catalog::Version& v : entry.versions) {
@@ -73,7 +62,7 @@ void index(const Catalog& catalog, std::string_view body, Response& response) {
       const char* state = v.state == Catalog::State::kReady     ? "READY"
                           : v.state == Catalog::State::kLoading ? "LOADING"
                                                                 : "UNAVAILABLE";
-      entries.push_back({entry.name, v.version, state, v.reason});
+      entries.push_back({entry.name, v.version(), state, v.reason});
     }
   }
   response.set_text(index_document(entries));
@@ -109,6 +98,8 @@ void handle(const Service& service, const Catalog& catalog, const RouteMatch& ro
       return response.set_text(metrics_text(catalog, service.counters, service.start_time));
     case Action::kInfer:
     case Action::kCall:
+    case Action::kModelLoad:
+    case Action::kModelUnload:
       break;
   }
   SCONCE_FAIL(kInternal, "route has no handler");

@@ -86,7 +86,8 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   text.head(kModelReady);
   for (const Catalog::Entry& entry : catalog.entries()) {
     for (const Catalog::Version& version : entry.versions) {
-      std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version);
+      if (version.state == Catalog::State::kUnloaded) continue;
+      std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version());
       text.value(kModelReady, labels, version.state == Catalog::State::kReady ? 1 : 0);
       if (version.model)
         samples.push_back({std::move(labels), version.model.get(), version.model->statistics().totals()});

@@ -42,8 +42,9 @@ std::string plain_text(const Catalog& catalog, std::string_view host) {
   std::string example = "MODEL";
   for (const Catalog::Entry& entry : catalog.entries()) {
     for (const Catalog::Version& v : entry.versions) {
-      text += "\n" + entry.name + ", version " + std::to_string(v.version) + ": ";
+      text += "\n" + entry.name + ", version " + std::to_string(v.version()) + ": ";
       if (v.state == Catalog::State::kLoading) text += "loading";
+      if (v.state == Catalog::State::kUnloaded) text += "unloaded";
       if (v.state == Catalog::State::kUnavailable) text += "not available: " + v.reason;
       if (v.state == Catalog::State::kReady) {
         const ModelInterface& model = v.model->interface();

@@ -1,59 +1,54 @@
-// Repository: which models there are, where their packages lie, and which of them are loaded.
+// Repository: which models are served, in which versions and states.
 //
-// One thread (the control thread) loads; readers take snapshots and never wait for a load. A snapshot is
-// immutable.
+// The control thread alone changes it; readers take snapshots and never wait for a load. A snapshot is immutable and
+// keeps the models it names alive: a request goes on with the model it began with, whatever becomes of the name.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "sconce/package.h"
 #include "server/config.h"
+#include "server/package_finder.h"
+#include "server/reaper.h"
 #include "server/served_model.h"
 
 namespace sconce {
 
-// One version of one model, and where it comes from.
-struct PackageEntry {
-  std::string name;
-  int64_t version = 1;
-  std::filesystem::path path;
-  std::string model;  // inside the package
-  std::shared_ptr<const Package> package;
-};
-
-// What `serve` names. Packages are opened, since their models' names decide theirs. Errors name the path; kNotFound,
-// kInvalidArgument for names, kAlreadyExists for two of one name, and those of Package::open. A repository's entries
-// that are no models are passed over, `note` is told of each.
-std::vector<PackageEntry> find_packages(const ServerConfig& config, void (*note)(const std::string&));
-
-class Catalog {
+class Catalog final : public Reaped {
  public:
-  enum class State : int8_t { kLoading, kReady, kUnavailable };
+  enum class State : int8_t { kLoading, kReady, kUnavailable, kUnloaded };
   struct Version {
-    int64_t version = 1;
+    PackageFile file;  // what is loaded or was tried last
     State state = State::kLoading;
-    std::string reason;                  // of kUnavailable
+    // What was wrong with the last load. With kReady: what was loaded before is still served.
+    std::string reason;
+    // The server is not ready before this is: of the models it started with, until they were loaded or unloaded.
+    bool awaited = false;
     std::shared_ptr<ServedModel> model;  // of kReady
+    int64_t version() const noexcept { return file.version; }
   };
   struct Entry {
     std::string name;
-    std::vector<Version> versions;  // ascending
+    std::vector<Version> versions;  // ascending, at least one
   };
 
   // Version digits as in the URL; empty: the highest that is ready, else the highest. kNotFound.
   const Version& find(std::string_view name, std::string_view version) const;
-  // The same, if it is ready; kUnavailable if not.
+  // The same, if it is ready. Else as Triton: kNotFound if no version was asked for and all are unloaded, kUnavailable.
   const std::shared_ptr<ServedModel>& ready(std::string_view name, std::string_view version) const;
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const Entry& entry(std::string_view name) const;  // kNotFound
+  const Entry* look_up(std::string_view name) const noexcept;
   bool all_ready() const noexcept;
 
  private:
@@ -62,6 +57,11 @@ class Catalog {
     using is_transparent = void;
     size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
   };
+  Entry& edit(const std::string& name);  // made if there is none
+  Version& edit(const PackageEntry& package);
+  void erase(const std::string& name);
+  void index();
+
   std::vector<Entry> entries_;  // by name
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
@@ -74,26 +74,40 @@ struct LoadedModel {
 
 class Repository {
  public:
-  // threads: io threads.
-  Repository(const ServerConfig& config, std::vector<PackageEntry> packages, size_t threads);
+  // packages: what the server starts with; they are loading from now on. threads: io threads.
+  Repository(const ServerConfig& config, Reaper& reaper, const std::vector<PackageEntry>& packages, size_t threads);
 
   // Grows by one with each published snapshot: a reader that has seen it need not take the lock of snapshot().
   uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   std::shared_ptr<const Catalog> snapshot() const;
 
-  const std::vector<PackageEntry>& packages() const noexcept { return packages_; }
+  // Control thread from here on.
 
-  // Control thread. Errors of Model::load and of the model's settings.
+  // Errors of Model::load and of the model's settings.
   LoadedModel load(const PackageEntry& package) const;
+  // Unless it is served: its state is kLoading from now on.
+  void publish_loading(const PackageEntry& package);
+  // Served from now on, in the place of what was.
   void publish(const PackageEntry& package, LoadedModel loaded);
+  // What was served stays.
   void publish_failure(const PackageEntry& package, std::string reason);
+  // Unloads the model's versions that are not among these; forgets those that were unloaded before.
+  void keep_only(const std::string& name, std::span<const PackageEntry> packages);
+  // Unloads all versions; what is under way is finished. kNotFound.
+  void unload(const std::string& name);
+  // The same, and nothing is known of the name any more.
+  void forget(const std::string& name);
 
  private:
-  void publish(const PackageEntry& package, Catalog::Version version);
+  using StatisticsKey = std::pair<std::string, int64_t>;
+  template <class Edit>
+  void change(Edit&& edit);
+  void unload(const std::string& name, Catalog::Version& version);
 
   const ServerConfig& config_;
-  const std::vector<PackageEntry> packages_;
+  Reaper& reaper_;
   const size_t threads_;
+  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload
   mutable std::mutex mutex_;
   std::shared_ptr<const Catalog> catalog_;  // guarded by mutex_
   std::atomic<uint64_t> generation_{1};

@@ -15,6 +15,7 @@ struct Route {
   std::string_view pattern;  // {model}: any segment; {version}: a segment of digits
   Action action;
   uint8_t listeners;
+  bool control = false;
 };
 
 constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
@@ -38,6 +39,8 @@ constexpr std::array kRoutes{
     Route{Method::kGet, "/v2/models/{model}/versions/{version}/stats", Action::kModelStatistics, kPublic | kAdmin},
     Route{Method::kPost, "/v2/models/{model}/versions/{version}/infer", Action::kInfer, kPublic},
     Route{Method::kPost, "/v2/repository/index", Action::kRepositoryIndex, kPublic | kAdmin},
+    Route{Method::kPost, "/v2/repository/models/{model}/load", Action::kModelLoad, kPublic | kAdmin, true},
+    Route{Method::kPost, "/v2/repository/models/{model}/unload", Action::kModelUnload, kPublic | kAdmin, true},
     Route{Method::kPost, "/v1/models/{model}:call", Action::kCall, kPublic},
     Route{Method::kPost, "/v1/models/{model}/versions/{version}:call", Action::kCall, kPublic},
 };
@@ -113,6 +116,7 @@ RouteMatch find_route(std::string_view path, Method method, Listeners listener) 
     if (route.method == method) {
       candidate.result = RouteMatch::Result::kFound;
       candidate.action = route.action;
+      candidate.control = route.control;
       return candidate;
     }
     if (found.result == RouteMatch::Result::kNotFound) {

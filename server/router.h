@@ -26,6 +26,8 @@ enum class Action : int8_t {
   kModelStatistics,
   kStatistics,
   kRepositoryIndex,
+  kModelLoad,
+  kModelUnload,
   kInfer,
   kCall,
   kMetricsText,
@@ -35,6 +37,7 @@ struct RouteMatch {
   enum class Result : int8_t { kFound, kNotFound, kMethodNotAllowed };
   Result result = Result::kNotFound;
   Action action{};
+  bool control = false;      // changes the server: on the public listener only where http_admin allows it
   std::string_view model;    // of the canonical path; empty where the route has none
   std::string_view version;  // digits; empty: the default
   std::string_view allow;    // for kMethodNotAllowed: value of the Allow field

@@ -20,17 +20,17 @@ int64_t inline_limit(const ModelInterface& interface, const ModelConfig& config,
 }  // namespace
 
 ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
-                         size_t threads, std::chrono::nanoseconds inline_below)
+                         std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below)
     : interface_(std::move(interface)),
       model_(std::move(model)),
       config_json_(config_document(interface_, config.replicas, config.devices.front())),
       replicas_(model_->info().replicas),
       queue_(config.queue),
       inline_below_ns_(inline_limit(interface_, config, inline_below)),
-      statistics_(threads) {}
+      statistics_(std::move(statistics)) {}
 
 ModelStatistics ServedModel::statistics_now() const {
-  return {interface_.name, interface_.version, statistics_.totals(), model_->info().constant_bytes};
+  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
 }
 
 int64_t ServedModel::pending() const noexcept { return std::max<int64_t>(in_flight() - replicas_, 0); }

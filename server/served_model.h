@@ -1,4 +1,5 @@
-// ServedModel: one version of a model that is loaded, with what the server knows about it. Thread-safe.
+// ServedModel: one version of a model that is loaded, with what the server knows about it. Thread-safe; destroyed by
+// the reaper once it is served no more and its last request has left.
 #pragma once
 
 #include <atomic>
@@ -10,20 +11,21 @@
 #include "sconce/model.h"
 #include "server/config.h"
 #include "server/interface.h"
+#include "server/reaper.h"
 #include "server/statistics.h"
 
 namespace sconce {
 
-class ServedModel {
+class ServedModel final : public Reaped {
  public:
-  // threads: io threads that count requests. inline_below: see settings.def.
-  ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, size_t threads,
-              std::chrono::nanoseconds inline_below);
+  // statistics: those of earlier loads go on. inline_below: see settings.def.
+  ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
+              std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below);
 
   const ModelInterface& interface() const noexcept { return interface_; }
   Model& model() const noexcept { return *model_; }
   const std::string& config_json() const noexcept { return config_json_; }
-  Statistics& statistics() noexcept { return statistics_; }
+  Statistics& statistics() const noexcept { return *statistics_; }
   ModelStatistics statistics_now() const;
   int64_t in_flight() const noexcept { return in_flight_.load(std::memory_order_relaxed); }
   // Requests that wait for a replica.
@@ -41,7 +43,7 @@ class ServedModel {
   const std::string config_json_;
   const int64_t replicas_, queue_;
   const int64_t inline_below_ns_;  // 0: never
-  Statistics statistics_;
+  const std::shared_ptr<Statistics> statistics_;
   alignas(64) std::atomic<int64_t> in_flight_{0};
   std::atomic<int64_t> runs_{0};
   std::atomic<int64_t> average_ns_{0};  // moving, over the last dozen runs or so

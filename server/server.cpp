@@ -44,13 +44,15 @@ class Server {
   explicit Server(const ServerConfig& config)
       : config_(config),
         threads_(io_threads(config)),
-        repository_(config, find_packages(config, [](const std::string& text) { log_warn("{}", printable(text)); }),
-                    threads_ + 1),
-        service_{config_, repository_, std::vector<ConnectionCounters>(threads_ + 1), now_seconds(), {}, {}, {}},
+        finder_(config_),
+        packages_(find_packages()),
+        repository_(config_, reaper_, packages_, threads_ + 1),
+        control_(config_, finder_, repository_, std::move(packages_),
+                 [this](std::exception_ptr failure) { asio::post(context_, [this, failure] { fail(failure); }); }),
+        service_{config_,       repository_, control_, std::vector<ConnectionCounters>(threads_ + 1),
+                 now_seconds(), {},          {},       {}},
         signals_(context_, SIGTERM, SIGINT),
-        timer_(context_),
-        control_(repository_, config_.exit_on_error,
-                 [this](std::exception_ptr failure) { asio::post(context_, [this, failure] { fail(failure); }); }) {
+        timer_(context_) {
     // The last worker accepts, and serves metrics and administration: a busy model does not hold them up.
     for (size_t i = 0; i <= threads_; ++i) workers_.push_back(std::make_unique<Worker>(service_, i));
     std::vector<Worker*> io;
@@ -89,6 +91,25 @@ class Server {
  private:
   static double now_seconds() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  std::vector<PackageEntry> find_packages() const {
+    const auto note = [](const std::string& text) { log_warn("{}", printable(text)); };
+    std::vector<PackageEntry> packages = finder_.all(note);
+    std::vector<std::string> names;
+    for (const PackageEntry& package : packages) {
+      if (names.empty() || names.back() != package.name) names.push_back(package.name);
+    }
+    if (finder_.has_repository()) {
+      // A model that a setting names may come later.
+      for (const ModelSetting& setting : config_.model_settings) {
+        if (setting.model != "*" && std::find(names.begin(), names.end(), setting.model) == names.end())
+          log_warn("setting {} is for a model that is not there: {}", setting.key, setting.model);
+      }
+    } else {
+      config_.check_model_names(names);
+    }
+    return packages;
   }
 
   void wait_for_signal() {
@@ -146,16 +167,19 @@ class Server {
 
   const ServerConfig config_;
   const size_t threads_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // outlive the models, whose lanes post to them
-  Repository repository_;
-  Service service_;
+  const PackageFinder finder_;
+  std::vector<PackageEntry> packages_;  // what the control thread begins with
   asio::io_context context_{1};
+  Reaper reaper_;                                 // outlives whoever holds a model
+  std::vector<std::unique_ptr<Worker>> workers_;  // outlive the requests, whose lanes post to them
+  Repository repository_;
+  Control control_;
+  Service service_;
   asio::signal_set signals_;
   asio::steady_timer timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Worker::Clock::time_point drain_end_;
   std::exception_ptr failure_;
-  Control control_;
 };
 
 }  // namespace

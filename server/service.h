@@ -11,9 +11,12 @@
 
 namespace sconce {
 
+class Control;
+
 struct Service {
   const ServerConfig& config;
   Repository& repository;
+  Control& control;
   std::vector<ConnectionCounters> counters;  // one per io thread
   double start_time = 0;                     // seconds since 1970
   std::string public_address;                // "127.0.0.1:8000", for the page

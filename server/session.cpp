@@ -9,8 +9,10 @@
 #include <stdexcept>
 
 #include "sconce/check.h"
+#include "server/control.h"
 #include "server/handlers.h"
 #include "server/log.h"
+#include "server/repository_request.h"
 
 namespace sconce {
 namespace {
@@ -144,11 +146,16 @@ void Session::steps() {
         inference_.succeed();
         begin_answer();
         break;
+      case State::kDone:
+        if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
+        begin_answer();
+        break;
       case State::kWriting:
         next = write();
         if (next == Next::kContinue) ++answered;
         break;
       case State::kRunning:
+      case State::kWaiting:
       case State::kLingering:
       case State::kClosed:
         return;
@@ -220,7 +227,7 @@ void Session::begin_body() {
     route_ = find_route(cached_path_.path, cached_method_, listener_);
   }
   // What is asked of nobody is refused before its body is read.
-  if (route_.result != RouteMatch::Result::kFound && !all_here) return route_request();
+  if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
   if (head.expects_continue && !all_here) {
     // A client that waits for this has room for it; one that does not take it is not worth waiting for.
     error_code ec;
@@ -292,7 +299,10 @@ void Session::route_request() {
     case RouteMatch::Result::kFound:
       break;
   }
+  SCONCE_CHECK(!forbidden(), kForbidden,
+               "models are loaded and unloaded on the administration listener (setting admin)");
   if (route_.action == Action::kInfer || route_.action == Action::kCall) return run_model();
+  if (route_.control) return control_model();
   const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
   handle(worker_.service(), worker_.catalog(), route_, body, parser_->head().accepts_html, response_);
   begin_answer();
@@ -316,6 +326,38 @@ void Session::run_model() {
     state_ = State::kRunning;
     ++pending_;
   }
+}
+
+bool Session::forbidden() const noexcept {
+  return route_.control && listener_ == kPublic && !worker_.service().config.http_admin;
+}
+
+void Session::control_model() {
+  const bool load = route_.action == Action::kModelLoad;
+  const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
+  if (load) {
+    check_load_request(body);
+  } else {
+    check_unload_request(body);
+  }
+  SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", route_.model, "'");
+  SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
+  Control& control = worker_.service().control;
+  control.submit([&control, load,
+                  name = std::string(route_.model)] { load ? control.load_model(name) : control.unload_model(name); },
+                 [this](std::exception_ptr problem) {
+                   asio::post(worker_.context(), [this, problem] { on_control_done(problem); });
+                 });
+  state_ = State::kWaiting;
+  ++pending_;
+}
+
+void Session::on_control_done(std::exception_ptr problem) noexcept {
+  released();
+  if (state_ != State::kWaiting) return;
+  control_problem_ = std::move(problem);
+  state_ = State::kDone;
+  proceed();
 }
 
 void Session::on_lane_done(void* session) noexcept {
@@ -452,7 +494,7 @@ void Session::extend_deadline(std::chrono::microseconds timeout, size_t bytes) n
 }
 
 void Session::check_deadline(Clock::time_point now) {
-  if (state_ == State::kRunning || state_ == State::kClosed) return;
+  if (state_ == State::kRunning || state_ == State::kWaiting || state_ == State::kClosed) return;
   if (now < deadline_) {
     if (state_ == State::kHeader && !saw_bytes_ && largest_ > kKeepBytes) trim();
     return;

@@ -44,6 +44,8 @@ class Session {
     kFixedBody,  // reading a body of known length
     kChunkedBody,
     kRunning,    // on a lane
+    kWaiting,    // for the control thread
+    kDone,       // the control thread has done it
     kAnswering,  // the run is over
     kWriting,
     kLingering,  // answered for the last time; what the client still sends is thrown away
@@ -60,6 +62,7 @@ class Session {
   Next dispatch();
   void route_request();
   void run_model();
+  void control_model();
   void begin_answer();
   Next write();
   void finish_request();
@@ -71,6 +74,8 @@ class Session {
   void on_writable(error_code ec) noexcept;
   static void on_lane_done(void* session) noexcept;
   void on_run_finished() noexcept;
+  void on_control_done(std::exception_ptr problem) noexcept;
+  bool forbidden() const noexcept;  // the route, on this listener
   void linger() noexcept;
   void close() noexcept;
   void released() noexcept;  // an operation is over
@@ -108,6 +113,7 @@ class Session {
   std::string access_line_;  // method and target, if accesses are logged
 
   Inference inference_;
+  std::exception_ptr control_problem_;  // of kDone
   Response response_;
   std::vector<boost::asio::const_buffer> out_;  // what is left to send
   size_t out_at_ = 0, out_bytes_ = 0, sent_ = 0;

@@ -81,6 +81,11 @@ TEST_CASE("router: every route of the public listener") {
   CHECK(at("/v2/models/m/infer", Method::kPost).action == Action::kInfer);
   CHECK(at("/v2/models/m/infer", Method::kPost).version.empty());
   CHECK(at("/v2/repository/index", Method::kPost).action == Action::kRepositoryIndex);
+  CHECK(at("/v2/repository/models/m/load", Method::kPost).action == Action::kModelLoad);
+  CHECK(at("/v2/repository/models/m/unload", Method::kPost).action == Action::kModelUnload);
+  CHECK(at("/v2/repository/models/m/unload", Method::kPost).model == "m");
+  CHECK(at("/v2/repository/models/m/unload", Method::kPost).control);
+  CHECK_FALSE(at("/v2/repository/index", Method::kPost).control);
   CHECK(at("/v1/models/m:call", Method::kPost).action == Action::kCall);
   CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
   CHECK(at("/v1/models/a:b:call", Method::kPost).model == "a:b");

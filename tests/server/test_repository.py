@@ -1,0 +1,549 @@
+"""Models that come, go and change while others serve: Triton's control routes, and watched directories."""
+import http.client
+import json
+import os
+import shutil
+import threading
+import time
+
+import pytest
+from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, fake_expected
+
+PLAIN = FAKE_MODELS / "fake_model.so"
+FOLDED = FAKE_MODELS / "fake_folded.so"  # multiplies by twice as much
+ROW = [1.0, 2.0, 3.0, 4.0]
+INPUT = {"INPUT__0": ("FP32", [1, 4], ROW)}
+ANSWER = {PLAIN: fake_expected(ROW), FOLDED: [2 * x * (1 + i) + 10 * i for i, x in enumerate(ROW)]}
+
+
+def put(package, path):
+    """Renamed into place, as one replaces what is served."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(package, path.with_name(".new"))
+    os.rename(path.with_name(".new"), path)
+
+
+def control(server, model, action, body=b"", port=None):
+    return server.post(f"/v2/repository/models/{model}/{action}", body, port=port or server.ports["administration"])
+
+
+def load(server, model, body=b""):
+    answer = control(server, model, "load", body)
+    assert (answer.status, answer.body) == (200, b""), answer.body
+    return answer
+
+
+def unload(server, model):
+    answer = control(server, model, "unload", {"parameters": {"unload_dependents": False}})
+    assert (answer.status, answer.body) == (200, b""), answer.body
+
+
+def index(server):
+    return {(m["name"], m["version"]): (m["state"], m.get("reason", "")) for m in
+            server.post("/v2/repository/index", b"").json}
+
+
+def result(server, model, version=None):
+    path = f"/v2/models/{model}" + (f"/versions/{version}" if version else "") + "/infer"
+    body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": ROW}]}
+    answer = server.post(path, body)
+    return answer.json["outputs"][0]["data"] if answer.status == 200 else answer.status
+
+
+def until(condition, seconds=20):
+    end = time.time() + seconds
+    while not condition():
+        assert time.time() < end, "it does not come true"
+        time.sleep(0.02)
+
+
+class Clients:
+    """Threads that ask a model over and over; counts what they got."""
+
+    def __init__(self, server, model, count=4):
+        self.counts, self.answers, self.slowest = {}, set(), 0.0
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.run, args=(server.port, model)) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, port, model):
+        body = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": ROW}]})
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        while not self.stop.is_set():
+            begin = time.time()
+            try:
+                connection.request("POST", f"/v2/models/{model}/infer", body)
+                response = connection.getresponse()
+                text, status = response.read(), response.status
+            except OSError as problem:
+                text, status = b"", repr(problem)
+            with self.lock:
+                self.slowest = max(self.slowest, time.time() - begin)
+                self.counts[status] = self.counts.get(status, 0) + 1
+                if status == 200:
+                    self.answers.add(tuple(json.loads(text)["outputs"][0]["data"]))
+        connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.fixture()
+def repository(tmp_path):
+    put(PLAIN, tmp_path / "a.pt2")
+    put(PLAIN, tmp_path / "b/1/model.pt2")
+    return tmp_path
+
+
+@pytest.fixture()
+def server(repository):
+    with Server(repository, flags=["--versions", "all"]) as running:
+        yield running
+
+
+def test_unload_and_load(server, repository):
+    assert index(server) == {("a", "1"): ("READY", ""), ("b", "1"): ("READY", "")}
+    unload(server, "a")
+    assert index(server)[("a", "1")] == ("UNAVAILABLE", "unloaded")
+    answer = server.infer("a", INPUT)
+    assert answer.status == 404 and answer.json["error"] == "Request for unknown model: 'a' has no available versions"
+    assert result(server, "a", "1") == 503
+    assert server.get("/v2/models/a/ready").status == 503
+    assert server.get("/v2/models/a").status == 404
+    assert [m["name"] for m in server.post("/v2/repository/index", {"ready": True}).json] == ["b"]
+    assert server.get("/v2/health/ready").status == 200  # what was unloaded is not waited for
+    unload(server, "a")
+    assert result(server, "b") == ANSWER[PLAIN]
+    load(server, "a", {"parameters": {}})
+    assert index(server)[("a", "1")] == ("READY", "")
+    assert result(server, "a") == ANSWER[PLAIN]
+    extensions = server.get("/v2").json["extensions"]
+    assert "model_repository" in extensions and "model_repository(unload_dependents)" in extensions
+
+
+def test_load_takes_what_is_new_and_what_changed(server, repository):
+    put(FOLDED, repository / "b/2/model.pt2")
+    loaded = server.metrics()['nv_model_load_duration_secs{model="b",version="1"}']
+    load(server, "b")
+    assert index(server)[("b", "1")] == index(server)[("b", "2")] == ("READY", "")
+    assert result(server, "b") == result(server, "b", "2") == ANSWER[FOLDED]
+    assert result(server, "b", "1") == ANSWER[PLAIN]
+    assert server.metrics()['nv_model_load_duration_secs{model="b",version="1"}'] == loaded  # was left alone
+    put(FOLDED, repository / "b/1/model.pt2")
+    load(server, "b")
+    assert result(server, "b", "1") == ANSWER[FOLDED]
+    (repository / "b/2/model.pt2").unlink()
+    load(server, "b")
+    assert index(server)[("b", "2")] == ("UNAVAILABLE", "unloaded")
+    assert server.get("/v2/models/b").json["versions"] == ["1"]
+    load(server, "b")  # nothing is new: all of it again
+    assert server.metrics()['nv_model_load_duration_secs{model="b",version="1"}'] != loaded
+    put(PLAIN, repository / "several.x.pt2")
+    load(server, "several.x")
+    assert result(server, "several.x") == ANSWER[PLAIN]
+
+
+def test_latest_version_takes_over(repository):
+    with Server(repository) as server, Clients(server, "b") as clients:
+        put(FOLDED, repository / "b/7/model.pt2")
+        load(server, "b")
+        assert server.get("/v2/models/b").json["versions"] == ["7"]
+        assert index(server)[("b", "1")] == ("UNAVAILABLE", "unloaded")
+        assert result(server, "b") == ANSWER[FOLDED]
+    assert list(clients.counts) == [200]
+    assert clients.answers <= {tuple(a) for a in ANSWER.values()}
+
+
+def test_models_of_one_package(tmp_path):
+    shutil.copy(PACKAGES / "several.pt2", tmp_path / "several.pt2")
+    with Server(tmp_path) as server:
+        unload(server, "several.calls")
+        assert server.get("/v2/models/several.checked/ready").status == 200
+        load(server, "several.calls")
+        assert server.get("/v2/models/several.calls/ready").status == 200
+        answer = control(server, "several", "load")
+        assert answer.status == 404 and "no package of a model 'several'" in answer.json["error"]
+        assert control(server, "several.none", "load").status == 404
+        assert len(index(server)) == 4
+
+
+def test_single_packages_are_loaded_again(repository):
+    with Server(f"x={repository / 'a.pt2'}", repository / "b/1/model.pt2") as server:
+        put(FOLDED, repository / "a.pt2")
+        assert result(server, "x") == ANSWER[PLAIN]
+        load(server, "x")
+        assert result(server, "x") == ANSWER[FOLDED]
+        load(server, "model")
+        assert control(server, "a", "load").status == 404
+
+
+def test_a_failed_load_leaves_the_old_serving(server, repository):
+    with Clients(server, "a") as clients:
+        (repository / ".new").write_bytes(PLAIN.read_bytes()[:2000])
+        os.rename(repository / ".new", repository / "a.pt2")
+        for _ in range(3):
+            answer = control(server, "a", "load")
+            assert answer.status in (400, 500) and answer.json["error"]
+            state, reason = index(server)[("a", "1")]
+            assert state == "READY" and reason == answer.json["error"]
+            assert result(server, "a") == ANSWER[PLAIN]
+        assert server.get("/v2/health/ready").status == 200
+        put(FOLDED, repository / "a.pt2")
+        load(server, "a")
+        assert index(server)[("a", "1")] == ("READY", "")
+        assert result(server, "a") == ANSWER[FOLDED]
+    assert list(clients.counts) == [200]
+    (repository / "d.pt2").write_bytes(b"nothing that could be a package")
+    answer = control(server, "d", "load")
+    assert answer.status == 501 and "d.pt2" in answer.json["error"]
+    assert index(server)[("d", "1")] == ("UNAVAILABLE", answer.json["error"])
+    assert server.get("/v2/health/ready").status == 200
+    assert server.infer("d", INPUT).status == 503
+    answer = control(server, "d.x", "load")
+    assert answer.status == 501
+    assert ("d.x", "1") not in index(server)
+
+
+def test_a_reload_that_fails_after_the_package_was_opened(server, repository):
+    """It asks for a function that nobody has."""
+    content = PLAIN.read_bytes().replace(b"\0aoti_torch_empty_strided\0", b"\0aoti_torch_empty_nothing\0")
+    assert content != PLAIN.read_bytes()
+    (repository / ".new").write_bytes(content)
+    os.rename(repository / ".new", repository / "a.pt2")
+    answer = control(server, "a", "load")
+    assert answer.status == 400 and "aoti_torch_empty_nothing" in answer.json["error"]
+    assert index(server)[("a", "1")] == ("READY", answer.json["error"])
+    assert result(server, "a") == ANSWER[PLAIN]
+
+
+def test_requests_under_way_finish_on_what_they_began_with(server, repository):
+    answers = []
+
+    def slow():
+        body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [SLEEP_INPUT, 2, 3, 4]}]}
+        answers.append(server.post("/v2/models/a/infer", body))
+
+    for action in ("unload", "load"):
+        threads = [threading.Thread(target=slow) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.03)
+        put(FOLDED, repository / "a.pt2")
+        control(server, "a", action)
+        for thread in threads:
+            thread.join()
+        if action == "unload":
+            # Those that were in finished, on the old one.
+            assert {a.status for a in answers} <= {200, 404}
+            done = [a for a in answers if a.status == 200]
+            assert done and all(a.json["outputs"][0]["data"][1] == ANSWER[PLAIN][1] for a in done)
+            assert result(server, "a") == 404
+            answers.clear()
+    assert result(server, "a") == ANSWER[FOLDED]
+
+
+def test_clients_of_one_model_do_not_notice_another(server, repository):
+    with Clients(server, "a", 8) as clients:
+        for i in range(50):
+            if i % 3 == 0:
+                put(FOLDED if i % 2 else PLAIN, repository / "b/1/model.pt2")
+            load(server, "b")
+            if i % 5 == 0:
+                unload(server, "b")
+    assert list(clients.counts) == [200] and clients.counts[200] > 100
+    assert clients.answers == {tuple(ANSWER[PLAIN])}
+
+
+def test_clients_of_a_model_that_comes_and_goes(server):
+    """Under unloading only 200, 404 and 503 may appear; under reloading only 200."""
+    with Clients(server, "b", 8) as clients:
+        for _ in range(30):
+            load(server, "b")
+    assert list(clients.counts) == [200]
+    with Clients(server, "b", 8) as clients:
+        for _ in range(30):
+            unload(server, "b")
+            load(server, "b")
+    assert set(clients.counts) <= {200, 404, 503} and {200, 404} <= set(clients.counts)
+
+
+def test_many_at_once(server):
+    """Loads and unloads of the same models from many threads: each is answered, the last word is READY."""
+    problems = []
+
+    def client(model):
+        for _ in range(10):
+            for action in ("unload", "load"):
+                answer = control(server, model, action)
+                if answer.status != 200:
+                    problems.append(answer.body)
+
+    threads = [threading.Thread(target=client, args=("ab"[i % 2],)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert result(server, "a") == result(server, "b") == ANSWER[PLAIN]
+
+
+def test_loading_holds_nobody_up(tmp_path):
+    """A load that takes its time (a package whose checksums are verified) delays neither health nor other models."""
+    put(PLAIN, tmp_path / "a.pt2")
+    put(FAKE_MODELS / "fake_large.so", tmp_path / "large.pt2")
+    with Server(tmp_path) as server, Clients(server, "a", 2) as clients:
+        for _ in range(10):
+            load(server, "large")
+            assert server.get("/v2/health/ready").status == 200
+    assert list(clients.counts) == [200]
+
+
+def test_loading_again_and_again_keeps_nothing(server, repository):
+    def measure():
+        time.sleep(0.4)
+        files = os.listdir(f"/proc/{server.process.pid}/fd")
+        threads = os.listdir(f"/proc/{server.process.pid}/task")
+        with open(f"/proc/{server.process.pid}/maps") as maps:
+            lines = maps.read().splitlines()
+        return len(files), len(threads), sum("memfd" in line or ".pt2" in line for line in lines)
+
+    def cycle(count):
+        for _ in range(count):
+            load(server, "a")
+            unload(server, "b")
+            load(server, "b")
+
+    cycle(20)
+    before, memory = measure(), server.memory_kb()
+    cycle(150)
+    assert measure() == before
+    assert server.memory_kb() - memory < 4096
+
+
+def test_statistics_outlive_a_reload_and_end_with_an_unload(server):
+    def success():
+        return server.metrics().get('nv_inference_request_success{model="b",version="1"}')
+
+    for _ in range(3):
+        server.infer("b", INPUT)
+    load(server, "b")
+    server.infer("b", INPUT)
+    assert success() == 4
+    assert server.get("/v2/models/b/stats").json["model_stats"][0]["inference_stats"]["success"]["count"] == 4
+    unload(server, "b")
+    assert not [key for key in server.metrics() if 'model="b"' in key]
+    assert {m["name"] for m in server.get("/v2/models/stats").json["model_stats"]} == {"a"}
+    load(server, "b")
+    assert success() == 0
+
+
+def test_control_routes_are_closed_on_the_public_listener(repository):
+    with Server(repository) as server:
+        for action in ("load", "unload"):
+            answer = control(server, "a", action, port=server.port)
+            assert answer.status == 403 and "admin" in answer.json["error"]
+        # Refused before the body is read.
+        head = b"POST /v2/repository/models/a/load HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        assert server.raw(head).startswith(b"HTTP/1.1 403 ")
+        assert server.get("/v2/repository/models/a/load").status == 405
+        assert control(server, "a", "load", port=server.ports["metrics"]).status == 404
+        assert result(server, "a") == ANSWER[PLAIN]
+    with Server(repository, flags=["--http-admin", "true"]) as server:
+        assert control(server, "a", "unload", port=server.port).status == 200
+        assert control(server, "a", "load", port=server.port).status == 200
+        assert control(server, "a", "load").status == 200
+
+
+@pytest.mark.parametrize("name, status", [
+    ("nope", 404), ("A", 404), ("a.pt2", 404), ("a..b", 404), ("1", 404), ("model", 404), ("outside", 404),
+    ("..", 400), (".", 400), ("%2e%2e", 400), ("..%2foutside", 400), ("../outside", 400), (".hidden", 400),
+    ("a%00", 400), ("%00", 400), ("a%0a", 400), ("a%20b", 400), ("%20", 400), ("a%5cb", 400), ("%c3%28", 400),
+    ("%ff", 400), ("*", 400), ("", 400), ("a" * 128, 404), ("a" * 129, 400), ("a" * 5000, 400), ("a" * 20000, 431),
+    ("a%2fb", 400), ("%2fetc%2fpasswd", 400), ("b%2f1", 400), ("b/1", 404), ("%F0%9F%94%A5", 400),
+])
+def test_hostile_names(tmp_path_factory, name, status):
+    root = tmp_path_factory.mktemp("names")
+    put(PLAIN, root / "outside.pt2")
+    put(PLAIN, root / "repository/a.pt2")
+    put(PLAIN, root / "repository/b/1/model.pt2")
+    put(PLAIN, root / "repository/.hidden.pt2")
+    with Server(root / "repository") as server:
+        before = index(server)
+        for action in ("load", "unload"):
+            answer = control(server, name, action)
+            assert answer.status == status, answer.body
+            assert answer.json["error"]
+        assert index(server) == before
+        assert server.get("/v2/health/live").status == 200
+
+
+@pytest.mark.parametrize("action, body, text", [
+    ("load", b'{"parameters":{"file:1/model.pt2":"AAAA"}}', "file:1/model.pt2"),
+    ("load", b'{"parameters":{"config":"{}","file:../../x":"AAAA"}}', "config"),
+    ("load", b'{"parameters":{"config":"/etc/passwd"}}', "config"),
+    ("load", b'{"parameters":{"colour":"red"}}', "colour"),
+    ("load", b'{"parameters":7}', "parameters"),
+    ("load", b"[]", "an object"),
+    ("load", b"{", ""),
+    ("load", b"x", ""),
+    ("load", b'{"x":' + b"[" * 200 + b"]" * 200 + b"}", "nested"),
+    ("unload", b'{"parameters":{"unload_dependents":1}}', "unload_dependents"),
+    ("unload", b'{"parameters":{"colour":true}}', "colour"),
+])
+def test_wrong_requests(server, action, body, text):
+    answer = control(server, "a", action, body)
+    assert answer.status == 400 and text in answer.json["error"]
+    assert index(server)[("a", "1")] == ("READY", "")
+    assert control(server, "a", action, b" {} ").status == 200
+
+
+def test_ending_while_loading(repository):
+    with Server(repository) as server:
+        statuses = []
+        threads = [threading.Thread(target=lambda: statuses.append(control(server, "a", "load").status))
+                   for _ in range(50)]
+        for thread in threads:
+            thread.start()
+        assert server.stop() == 0
+        for thread in threads:
+            try:
+                thread.join()
+            except OSError:
+                pass
+        assert set(statuses) <= {200, 503}
+
+
+class TestWatch:
+    FLAGS = ["--watch", "150ms", "--versions", "all"]
+
+    def test_comes_changes_goes(self, repository):
+        with Server(repository, flags=self.FLAGS) as server:
+            put(FOLDED, repository / "c.pt2")
+            put(FOLDED, repository / "b/2/model.pt2")
+            until(lambda: result(server, "c") == ANSWER[FOLDED] and result(server, "b") == ANSWER[FOLDED])
+            assert result(server, "b", "1") == ANSWER[PLAIN]
+            with Clients(server, "c") as clients:
+                put(PLAIN, repository / "c.pt2")
+                until(lambda: result(server, "c") == ANSWER[PLAIN])
+            assert list(clients.counts) == [200]
+            (repository / "c.pt2").unlink()
+            until(lambda: ("c", "1") not in index(server))
+            assert result(server, "c") == 404
+            (repository / "b/2/model.pt2").unlink()
+            until(lambda: index(server)[("b", "2")] == ("UNAVAILABLE", "unloaded"))
+            shutil.rmtree(repository / "b")
+            until(lambda: ("b", "1") not in index(server))
+            assert index(server) == {("a", "1"): ("READY", "")}
+
+    def test_same_size_and_time_but_another_file(self, repository):
+        """What a rename puts in place is noticed even if it looks like what was there."""
+        old = (repository / "a.pt2").stat()
+        with Server(repository, flags=self.FLAGS) as server:
+            content = bytearray(PLAIN.read_bytes())
+            (repository / ".new").write_bytes(content)
+            os.utime(repository / ".new", ns=(old.st_atime_ns, old.st_mtime_ns))
+            loaded = server.metrics()['nv_model_load_duration_secs{model="a",version="1"}']
+            os.rename(repository / ".new", repository / "a.pt2")
+            assert (repository / "a.pt2").stat().st_size == old.st_size
+            until(lambda: server.metrics()['nv_model_load_duration_secs{model="a",version="1"}'] != loaded)
+
+    def test_unfinished_files_are_left_alone(self, repository):
+        with Server(repository, flags=self.FLAGS) as server:
+            content = FOLDED.read_bytes()
+            for name in ("c.pt2.tmp", ".c.pt2", "c.part"):
+                (repository / name).write_bytes(content)
+            step = len(content) // 20
+            with open(repository / "d.pt2", "wb") as file:
+                for i in range(20):
+                    file.write(content[i * step:(i + 1) * step])
+                    file.flush()
+                    time.sleep(0.06)
+                    assert not [name for name, _ in index(server) if name != "a" and name != "b"]
+                file.write(content[20 * step:])
+            until(lambda: result(server, "d") == ANSWER[FOLDED])
+            assert {name for name, _ in index(server)} == {"a", "b", "d"}
+            assert not [line for line in server.log if "cannot" in line]
+
+    def test_a_bad_package_leaves_the_old_serving(self, repository):
+        with Server(repository, flags=self.FLAGS) as server:
+            (repository / ".new").write_bytes(b"no package")
+            os.rename(repository / ".new", repository / "a.pt2")
+            (repository / "e.pt2").write_bytes(b"no package")
+            until(lambda: index(server)[("a", "1")][1] and ("e", "1") in index(server))
+            assert index(server)[("a", "1")][0] == "READY" and index(server)[("e", "1")][0] == "UNAVAILABLE"
+            assert result(server, "a") == ANSWER[PLAIN]
+            put(FOLDED, repository / "a.pt2")
+            until(lambda: result(server, "a") == ANSWER[FOLDED])
+            assert index(server)[("a", "1")] == ("READY", "")
+
+    def test_what_was_unloaded_stays_so_until_it_changes(self, repository):
+        with Server(repository, flags=self.FLAGS) as server:
+            unload(server, "a")
+            time.sleep(0.6)
+            assert result(server, "a") == 404
+            put(FOLDED, repository / "a.pt2")
+            until(lambda: result(server, "a") == ANSWER[FOLDED])
+
+    def test_several_models_of_a_package(self, repository):
+        with Server(repository, flags=self.FLAGS) as server:
+            put(PACKAGES / "several.pt2", repository / "s.pt2")
+            until(lambda: ("s.calls", "1") in index(server))
+            until(lambda: all(state == ("READY", "") for state in index(server).values()))
+            put(PLAIN, repository / "s.pt2")
+            until(lambda: result(server, "s") == ANSWER[PLAIN])
+            until(lambda: {name for name, _ in index(server)} == {"a", "b", "s"})
+
+    def test_without_it_nothing_is_noticed(self, repository):
+        with Server(repository) as server:
+            put(PLAIN, repository / "c.pt2")
+            time.sleep(0.5)
+            assert ("c", "1") not in index(server)
+
+
+class TestTritonClient:
+    @pytest.mark.parametrize("public", [False, True])
+    def test_load_and_unload(self, repository, public):
+        httpclient = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
+        utils = pytest.importorskip("tritonclient.utils")
+        with Server(repository, flags=["--http-admin", "true"] if public else []) as server:
+            port = server.port if public else server.ports["administration"]
+            with httpclient.InferenceServerClient(f"127.0.0.1:{port}") as client:
+                states = {m["name"]: m["state"] for m in client.get_model_repository_index()}
+                assert states == {"a": "READY", "b": "READY"}
+                client.unload_model("a")
+                client.unload_model("b", unload_dependents=True)
+                assert not client.is_model_ready("a")
+                assert {m["reason"] for m in client.get_model_repository_index()} == {"unloaded"}
+                client.load_model("a")
+                assert client.is_model_ready("a")
+                with pytest.raises(utils.InferenceServerException, match="no package of a model 'nope'"):
+                    client.load_model("nope")
+                with pytest.raises(utils.InferenceServerException, match="settings are those of the server"):
+                    client.load_model("a", config="{}")
+                with pytest.raises(utils.InferenceServerException, match="unknown model"):
+                    client.unload_model("nope")
+        with Server(repository) as server, httpclient.InferenceServerClient(f"127.0.0.1:{server.port}") as client:
+            with pytest.raises(utils.InferenceServerException, match="administration listener"):
+                client.load_model("a")
+
+    def test_aio(self, repository):
+        aio = pytest.importorskip("tritonclient.http.aio", reason="tritonclient[http] is not installed")
+        import asyncio
+
+        async def run(port):
+            async with aio.InferenceServerClient(f"127.0.0.1:{port}") as client:
+                await client.unload_model("a")
+                assert not await client.is_model_ready("a")
+                await asyncio.gather(client.load_model("a"), client.load_model("b"), client.load_model("a"))
+                assert await client.is_model_ready("a")
+                assert len(await client.get_model_repository_index()) == 2
+
+        with Server(repository) as server:
+            asyncio.run(run(server.ports["administration"]))
