@@ -142,7 +142,8 @@ std::string quoted(const std::string& text, std::string_view where) {
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes, std::string_view where) {
+SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<uint64_t> known_bytes,
+                                           std::string_view where) {
   SCONCE_CHECK(json.starts_with('{'), kCorruptPackage, "safetensors: header does not start with '{': ", where);
   SafetensorsHeader header;
   HeaderReader reader(header);
@@ -150,6 +151,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
     SCONCE_CHECK(!reader.unsupported(), kUnsupported, "safetensors: ", reader.reason(), ": ", where);
     SCONCE_FAIL(kCorruptPackage, "safetensors: malformed header: ", where, ": ", reader.reason());
   }
+  const uint64_t data_bytes = known_bytes.value_or(std::numeric_limits<uint64_t>::max());
   std::vector<const SafetensorsEntry*> by_offset;
   for (SafetensorsEntry& entry : header.entries) {
     const uint64_t needed = count_bytes(entry, where);
@@ -169,9 +171,14 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
                  entry->name, ": starts at byte ", entry->begin, ", expected ", position);
     position = entry->end;
   }
-  SCONCE_CHECK(position == data_bytes, kCorruptPackage, "safetensors: file has bytes of no tensor: ", where, ": ",
-               data_bytes - position);
+  SCONCE_CHECK(!known_bytes || position == data_bytes, kCorruptPackage,
+               "safetensors: file has bytes of no tensor: ", where, ": ", data_bytes - position);
   return header;
+}
+
+void sort_by_offset(SafetensorsHeader& header) {
+  std::sort(header.entries.begin(), header.entries.end(),
+            [](const auto& a, const auto& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
 }
 
 std::string make_safetensors_header(const SafetensorsHeader& header, std::string_view where) {

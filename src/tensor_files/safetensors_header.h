@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,8 +31,12 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// `json` without the length. Everything is checked, against `data_bytes` too. `where` names the file in errors.
-SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_bytes, std::string_view where);
+// `json` without the length. Everything is checked, against `data_bytes` too; nullopt where the end of the data is not
+// known yet. `where` names the file in errors.
+SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<uint64_t> data_bytes,
+                                           std::string_view where);
+// Entries in the order of their data; those without data before the one that begins there.
+void sort_by_offset(SafetensorsHeader& header);
 // With the length; padded to a multiple of 8.
 std::string make_safetensors_header(const SafetensorsHeader& header, std::string_view where);
 

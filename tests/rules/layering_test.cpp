@@ -28,6 +28,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
      {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/",
       "src/loader/", "src/runner/"}},
     {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
+    {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
     {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
     {"server/", {"sconce/", "server/"}},
     {"examples/", {"sconce/"}},

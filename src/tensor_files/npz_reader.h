@@ -1,0 +1,63 @@
+// NpzReader: the members of a .npz file, each read as a stream. Sizes are compared with the member's .npy header before
+// anybody takes memory for them; libzip checks the CRC when a member has been read to its end.
+//
+// Confined to one thread. Codes as in sconce/tensor_files.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/tensor_files/npy_header.h"
+
+struct zip;
+struct zip_file;
+
+namespace sconce::tensor_files {
+
+class NpzReader {
+ public:
+  // The bytes must live as long as the reader.
+  NpzReader(std::span<const std::byte> bytes, std::string where);
+  // Reads an open file of `size` bytes; the descriptor stays the caller's, its position changes.
+  NpzReader(int fd, uint64_t size, std::string where);
+
+  size_t size() const noexcept { return members_.size(); }
+  const std::string& name(size_t member) const noexcept { return members_[member].name; }  // without ".npy"
+  // "weights.npz: layer.npy", for messages.
+  std::string where(size_t member) const;
+
+  // Starts reading a member: its header. What was being read is left.
+  const NpyHeader& open(size_t member);
+  // The next bytes of the data of the member that is open; no more than header().data_bytes in all.
+  void read(std::span<std::byte> out);
+  // Behind the last byte: kCorruptPackage if the member goes on or its CRC differs.
+  void finish();
+
+ private:
+  struct DiscardArchive {
+    void operator()(zip* archive) const noexcept;
+  };
+  struct CloseFile {
+    void operator()(zip_file* file) const noexcept;
+  };
+  struct Member {
+    std::string name;
+    uint64_t index, bytes;
+  };
+  void list_members(uint64_t file_bytes);
+  void inflate(std::span<std::byte> out);
+
+  std::string file_;
+  std::unique_ptr<zip, DiscardArchive> archive_;
+  std::vector<Member> members_;
+  size_t opened_ = 0;
+  std::unique_ptr<zip_file, CloseFile> stream_;
+  NpyHeader header_;
+  std::vector<std::byte> early_;  // data that was read together with the header
+};
+
+}  // namespace sconce::tensor_files

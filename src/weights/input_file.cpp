@@ -1,0 +1,92 @@
+#include "src/weights/input_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "sconce/check.h"
+#include "src/device/sha256.h"
+
+namespace sconce::weights {
+namespace {
+
+// What the kernel reads in one call at most; more would only hide progress.
+constexpr size_t kMostBytes = size_t{64} << 20;
+
+}  // namespace
+
+InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  SCONCE_CHECK(fd_ >= 0, kIo, "cannot open file: ", path.string(), ": ", std::strerror(errno));
+  InputFile owner(std::move(*this));  // closes it where the rest throws
+  SCONCE_CHECK(::fstat(owner.fd_, &owner.status_) == 0, kIo, "cannot read file: ", path.string(), ": ",
+               std::strerror(errno));
+  SCONCE_CHECK(S_ISREG(owner.status_.st_mode), kIo, "cannot read file: ", path.string(), ": not a regular file");
+  ::posix_fadvise(owner.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  *this = std::move(owner);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), status_(other.status_) {}
+
+InputFile& InputFile::operator=(InputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(status_, other.status_);
+  return *this;
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(fd_, out.data(), std::min(out.size(), kMostBytes), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    SCONCE_CHECK(n >= 0, kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
+    SCONCE_CHECK(n > 0, kFailedPrecondition, "file became shorter while it was read: ", path_.string(), ": ended at ",
+                 offset, " of ", size(), " bytes");
+    offset += static_cast<uint64_t>(n);
+    out = out.subspan(static_cast<size_t>(n));
+  }
+}
+
+void InputFile::check_unchanged() const {
+  struct stat now {};
+  SCONCE_CHECK(::fstat(fd_, &now) == 0, kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
+  SCONCE_CHECK(now.st_size == status_.st_size && now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
+                   now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec,
+               kFailedPrecondition, "file changed while it was read: ", path_.string());
+}
+
+void InputFile::check_same_path() const {
+  struct stat now {};
+  SCONCE_CHECK(::stat(path_.c_str(), &now) == 0 && now.st_dev == status_.st_dev && now.st_ino == status_.st_ino,
+               kFailedPrecondition, "file was replaced while it was opened: ", path_.string());
+}
+
+Sha256Digest InputFile::sha256() const {
+  constexpr size_t kBlock = size_t{256} << 10;
+  Sha256 digest;
+  const auto block = std::make_unique<std::byte[]>(kBlock);
+  for (uint64_t at = 0; at < size();) {
+    const std::span<std::byte> piece(block.get(), std::min<uint64_t>(kBlock, size() - at));
+    read(at, piece);
+    digest.update(piece);
+    at += piece.size();
+  }
+  return digest.finish();
+}
+
+void check_digest(const Sha256Digest& found, const Sha256Digest& expected, const std::string& where) {
+  SCONCE_CHECK(found == expected, kInvalidArgument, "SHA-256 differs: ", where, ": expected ", to_hex(expected),
+               ", found ", to_hex(found));
+}
+
+}  // namespace sconce::weights

@@ -1,0 +1,45 @@
+// InputFile: a regular file that is read at given places, without mapping it: who shortens it meanwhile causes an
+// error, not a signal. Thread-safe. kIo names path and reason.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "sconce/weight_sources.h"
+
+namespace sconce::weights {
+
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+  ~InputFile();
+
+  int descriptor() const noexcept { return fd_; }
+  uint64_t size() const noexcept { return static_cast<uint64_t>(status_.st_size); }
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+  // Exactly out.size() bytes. kFailedPrecondition if the file has become shorter.
+  void read(uint64_t offset, std::span<std::byte> out) const;
+  // kFailedPrecondition if it was written to since it was opened.
+  void check_unchanged() const;
+  // kFailedPrecondition if the path names another file now.
+  void check_same_path() const;
+  Sha256Digest sha256() const;
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+  struct stat status_ {};
+};
+
+// kInvalidArgument if they differ.
+void check_digest(const Sha256Digest& found, const Sha256Digest& expected, const std::string& where);
+
+}  // namespace sconce::weights

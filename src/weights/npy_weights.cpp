@@ -1,0 +1,28 @@
+#include <algorithm>
+#include <memory>
+
+#include "sconce/check.h"
+#include "src/tensor_files/npy_header.h"
+#include "src/weights/placed_weights.h"
+
+namespace sconce::weights {
+
+std::unique_ptr<WeightFile> open_npy(InputFile input, const FileOptions& options) {
+  using namespace tensor_files;
+  auto weights = std::make_unique<PlacedWeights>(options.sha256);
+  const std::filesystem::path path = input.path();
+  const std::string where = path.string();
+  const uint64_t size = input.size();
+  const size_t file = weights->add_file(std::move(input));
+  const std::vector<std::byte> start =
+      weights->read_header(0, static_cast<size_t>(std::min<uint64_t>(size, kMaxNpyHeader + 12)));
+  NpyHeader header = parse_npy_header(start, where);
+  SCONCE_CHECK(size - header.header_bytes == header.data_bytes, kCorruptPackage, "npy: wrong size of data: ", where,
+               ": expected ", header.data_bytes, " bytes for ", dtype_name(header.dtype), " ",
+               to_string(IntSpan(header.sizes)), ", found ", size - header.header_bytes);
+  weights->add({path.stem().string(), header.dtype, std::move(header.sizes)},
+               {std::move(header.strides), header.data_bytes, header.swap_bytes}, file, header.header_bytes);
+  return weights;
+}
+
+}  // namespace sconce::weights

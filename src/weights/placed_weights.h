@@ -1,0 +1,44 @@
+// PlacedWeights: entries that lie somewhere in files or in memory.
+#pragma once
+
+#include "src/device/sha256.h"
+#include "src/weights/stored_weights.h"
+
+namespace sconce::weights {
+
+class PlacedWeights final : public StoredWeights {
+ public:
+  // `sha256` is of the first file, and only where there is one.
+  explicit PlacedWeights(std::optional<Sha256Digest> sha256 = std::nullopt);
+
+  size_t add_file(InputFile file);
+  const InputFile& file(size_t index) const noexcept { return files_[index]; }
+  // Reads what is before the first entry, so that the digest of a file that is read in order is made in passing.
+  std::vector<std::byte> read_header(uint64_t offset, size_t bytes);
+
+  // `offset`: of the first element in the file.
+  void add(WeightEntry entry, StoredLayout layout, size_t file, uint64_t offset);
+  // `first` is kept valid by `owner` of keep().
+  void add(WeightEntry entry, StoredLayout layout, const std::byte* first);
+  void keep(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
+
+  void check_whole() override;
+
+ private:
+  struct Place {
+    size_t file;
+    uint64_t offset;
+    const std::byte* memory;  // null: in the file
+  };
+  void fetch(size_t entry, uint64_t position, std::span<std::byte> out) override;
+  void read_file(size_t file, uint64_t offset, std::span<std::byte> out);
+
+  std::vector<InputFile> files_;
+  std::vector<Place> places_;
+  std::shared_ptr<const void> owner_;
+  std::optional<Sha256Digest> expected_;
+  std::optional<Sha256> digest_;  // of the first `digested_` bytes of the first file
+  uint64_t digested_ = 0;
+};
+
+}  // namespace sconce::weights

@@ -1,0 +1,60 @@
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "src/device/sha256.h"
+#include "src/tensor_files/safetensors_header.h"
+
+namespace sconce {
+
+SafetensorsEncoder::SafetensorsEncoder(std::unique_ptr<WeightFile> file) : file_(std::move(file)) {
+  tensor_files::SafetensorsHeader header;
+  uint64_t position = 0;
+  for (size_t i = 0; i < file_->entries().size(); ++i) {
+    const WeightEntry& entry = file_->entries()[i];
+    const uint64_t begin = position;
+    position += file_->bytes(i);
+    header.entries.push_back({entry.name, entry.dtype, entry.shape, begin, position});
+  }
+  header_ = tensor_files::make_safetensors_header(header, "weights");
+}
+
+SafetensorsEncoder::~SafetensorsEncoder() = default;
+SafetensorsEncoder::SafetensorsEncoder(SafetensorsEncoder&&) noexcept = default;
+SafetensorsEncoder& SafetensorsEncoder::operator=(SafetensorsEncoder&&) noexcept = default;
+
+size_t SafetensorsEncoder::read(std::span<std::byte> out) {
+  SCONCE_CHECK(!out.empty() && out.size() % 16 == 0, kInvalidArgument,
+               "room for encoded weights is not a multiple of 16 bytes: ", out.size());
+  size_t written = std::min<size_t>(header_.size() - sent_, out.size());
+  std::memcpy(out.data(), header_.data() + sent_, written);
+  sent_ += written;
+  while (sent_ == header_.size() && entry_ < file_->entries().size()) {
+    const size_t item = dtype_bytes(file_->entries()[entry_].dtype);
+    const uint64_t left = file_->bytes(entry_) - position_;
+    const size_t piece = static_cast<size_t>(std::min<uint64_t>((out.size() - written) / item * item, left));
+    if (piece == 0 && left > 0) break;  // the rest has no room for an element
+    if (piece > 0) file_->read(entry_, out.subspan(written, piece));
+    written += piece;
+    position_ += piece;
+    if (piece == left) {
+      ++entry_;
+      position_ = 0;
+    }
+  }
+  const bool complete = sent_ == header_.size() && entry_ == file_->entries().size();
+  if (complete && written > 0) file_->check_whole();
+  return written;
+}
+
+Sha256Digest digest_of(SafetensorsEncoder& encoder) {
+  constexpr size_t kBlock = size_t{256} << 10;
+  const auto block = std::make_unique<std::byte[]>(kBlock);
+  Sha256 digest;
+  while (const size_t n = encoder.read({block.get(), kBlock})) digest.update({block.get(), n});
+  return digest.finish();
+}
+
+}  // namespace sconce

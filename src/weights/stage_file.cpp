@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "src/tensor_files/npy_header.h"
+
+namespace sconce {
+namespace {
+
+// Large enough that calls cost nothing, small enough that a digest finds its bytes in the cache.
+constexpr size_t kBlock = size_t{4} << 20, kDigestedBlock = size_t{256} << 10;
+
+}  // namespace
+
+void stage_file(WeightUpdate& update, const std::filesystem::path& path, const FileOptions& options) {
+  const std::unique_ptr<WeightFile> file = WeightFile::open(path, options);
+  update.declare(file->entries());
+  const size_t block = options.sha256 ? kDigestedBlock : kBlock;
+  const uint64_t total = file->bytes();
+  uint64_t done = 0;
+  const auto pause = [&] {
+    SCONCE_CHECK(!options.cancel || !options.cancel->load(std::memory_order_relaxed), kCancelled,
+                 "staging was cancelled: ", path.string(), ": after ", done, " of ", total, " bytes");
+    if (options.progress) options.progress(done, total);
+  };
+  pause();
+  for (size_t i = 0; i < file->entries().size(); ++i) {
+    const std::span<std::byte> memory = update.memory(i);
+    SCONCE_CHECK(memory.size() == file->bytes(i), kInternal,
+                 "memory of an update has not the size of its entry: ", file->entries()[i].name, ": ", memory.size(),
+                 " and ", file->bytes(i), " bytes");
+    for (size_t at = 0; at < memory.size();) {
+      const std::span<std::byte> piece = memory.subspan(at, std::min(block, memory.size() - at));
+      file->read(i, piece);
+      at += piece.size();
+      done += piece.size();
+      pause();
+    }
+    if (file->entries()[i].dtype == DType::kBool)
+      tensor_files::check_bools(memory, path.string() + ": " + file->entries()[i].name);
+    update.complete(i);
+  }
+  file->check_whole();
+}
+
+}  // namespace sconce
