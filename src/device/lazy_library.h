@@ -28,6 +28,8 @@ static_assert(sizeof(LazyLibrary) == 56);
 
 // kUnavailable if the library cannot be opened or lacks a function; the next call tries again.
 void open_library(LazyLibrary& library);
+// The same for callers that can do without: false, and no error.
+bool try_open_library(LazyLibrary& library);
 
 inline void require_library(LazyLibrary& library) {
   if (!library.open.load(std::memory_order_acquire)) [[unlikely]]

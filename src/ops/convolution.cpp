@@ -5,11 +5,12 @@
 #include "src/ops/convolution_depthwise.h"
 #include "src/ops/convolution_planes.h"
 #include "src/ops/copy.h"
+#include "src/ops/onednn_convolution.h"
 
 namespace sconce {
 
 void convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output) {
-  if (output.numel() == 0) return;
+  if (output.numel() == 0 || onednn::convolve(shape, operands, output)) return;
   const DType dtype = operands.input.dtype;
   const bool small_float = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   if (depthwise_suits(shape, operands, output)) return convolve_depthwise(shape, operands, output);

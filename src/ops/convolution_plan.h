@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "src/ops/convolution_operands.h"
 
@@ -22,13 +23,15 @@ class PlanKey {
   std::array<int64_t, 56> words_;
 };
 
+uint64_t hash_words(std::span<const int64_t> words) noexcept;
+
 // A bounded table of plans, one to a slot.
-template <class Plan>
+template <class Plan, class Key = PlanKey>
 class PlanTable {
  public:
   // The plan of this key; make() makes it if it is not there. Valid until the next call on this thread.
   template <class F>
-  static const Plan& get(const PlanKey& key, F make) {
+  static const Plan& get(const Key& key, F make) {
     static thread_local std::unique_ptr<std::array<Slot, kSlots>> slots;
     if (!slots) slots = std::make_unique<std::array<Slot, kSlots>>();
     Slot& slot = (*slots)[key.hash() % kSlots];
@@ -39,7 +42,7 @@ class PlanTable {
  private:
   static constexpr size_t kSlots = 256;
   struct Kept {
-    PlanKey key;
+    Key key;
     Plan plan;
   };
   using Slot = std::unique_ptr<Kept>;

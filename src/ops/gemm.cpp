@@ -12,6 +12,7 @@
 #include "src/device/threads.h"
 #include "src/ops/gemm_integer.h"
 #include "src/ops/gemm_isa.h"
+#include "src/ops/onednn_matmul.h"
 
 namespace sconce {
 
@@ -335,6 +336,7 @@ void by_rows(const MatrixProduct& p, const GemmKernels<S, Factor>& kernels) {
 // The kernels that suit: pairs of bfloat16 where the CPU has them, unless rows of B are read as they lie.
 template <class S>
 void by_rows(const MatrixProduct& p) {
+  if ((std::is_same_v<S, float> || std::is_same_v<S, BFloat16>)&&onednn::matrix_product(p)) return;
   if constexpr (std::is_same_v<S, BFloat16>) {
     const auto* pairs = gemm_pair_kernels();
     const bool in_rows = p.b.column_stride == 1 && p.b.row_stride != 1 && p.m <= kStreamRows && !p.b_constant;

@@ -8,6 +8,7 @@
 #include "sconce/check.h"
 #include "src/device/threads.h"
 #include "src/ops/gemm_isa.h"
+#include "src/ops/onednn_matmul.h"
 
 namespace sconce {
 namespace {
@@ -135,7 +136,7 @@ void integer_matrix_product(const char* name, const MatrixProduct& p) {
 }
 
 void int8_matrix_product(bool a_is_signed, const MatrixProduct& p) {
-  if (p.batch == 0 || p.m == 0 || p.n == 0) return;
+  if (p.batch == 0 || p.m == 0 || p.n == 0 || onednn::int8_matrix_product(a_is_signed, p)) return;
   if (a_is_signed)
     run<int8_t, int8_t, int32_t>("_int_mm", p);
   else

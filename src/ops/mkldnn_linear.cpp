@@ -7,6 +7,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/mkldnn.h"
 #include "src/ops/mkldnn_weight.h"
+#include "src/ops/onednn_matmul.h"
 
 namespace sconce {
 namespace {
@@ -66,6 +67,10 @@ Tensor linear(std::string_view name, const Tensor& X, const Tensor* other, const
                  ": other of size ", to_string(other->sizes()), " does not fit output of size ", to_string(sizes));
     operands.other = {with.data(), with.dtype(), 0, columns == 1 ? 0 : 1, {0, 0, with_rows == 1 ? 0 : columns}};
   }
+  if (onednn::linear_layer({X.dtype(), rows, n, k, input.data(), operands.constant, operands.weight.data,
+                            operands.weight.out, operands.weight.in, blocked, B, fusion, other ? with.data() : nullptr,
+                            operands.other.pixel[2], operands.other.channel, output.data()}))
+    return output;
   const int64_t flat[3] = {1, n, rows}, strides[3] = {rows * n, 1, n};
   Tensor matrix = output.as_strided(flat, strides, 0);
   convolve(shape, operands, matrix);

@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "src/ops/convolution_fusion.h"
+#include "src/ops/convolution_plan.h"
 
 namespace sconce {
 namespace {
@@ -106,6 +107,7 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
                  "packed weight: its blocks exceed the ", storage_bytes, " bytes of the storage");
   }
   int64_t last = w.first, numel = 1;
+  bool before_any = false;
   bool sound = w.first >= 0 && w.first < std::max<int64_t>(limit, 1);
   for (int32_t d = 0; d < dims && sound; ++d) {
     const auto i = static_cast<size_t>(d);
@@ -115,6 +117,9 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
             stride <= limit && !__builtin_mul_overflow(numel, size, &numel) && numel <= limit;
     if (!sound) break;
     w.dims.push_back(size);
+    w.padded.push_back(padded);
+    w.strides.push_back(stride);
+    before_any |= before != 0;
     auto& at = w.at.emplace_back();
     at.reserve(static_cast<size_t>(size));
     for (int64_t p = before; p < before + size; ++p) {
@@ -131,6 +136,15 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
   }
   SCONCE_CHECK(sound, kCorruptPackage, "packed weight: its description does not fit the ", storage_bytes,
                " bytes of the storage");
+  if (before_any) w.strides.clear();
+  w.block_sizes.assign(block_size.rbegin(), block_size.rend());
+  w.block_dims.assign(block_dim.rbegin(), block_dim.rend());
+  std::vector<int64_t> words{static_cast<int64_t>(w.dtype), w.groups, w.first};
+  for (const auto* part : {&w.dims, &w.padded, &w.strides, &w.block_sizes, &w.block_dims}) {
+    words.push_back(static_cast<int64_t>(part->size()));
+    words.insert(words.end(), part->begin(), part->end());
+  }
+  w.layout_hash = hash_words(words);
   SCONCE_CHECK(w.groups >= 1 && (w.groups == 1 || w.dims[0] == w.groups), kCorruptPackage, "packed weight: ", w.groups,
                " groups, but dimensions ", to_string(w.dims));
   return w;

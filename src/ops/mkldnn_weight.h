@@ -18,6 +18,11 @@ struct BlockedWeight {
   // Where index i of dimension d lies: the sum of at[d][i] over the dimensions, from `first`.
   std::vector<std::vector<int64_t>> at;
 
+  // The same as blocks: strides between them, and each block's size and dimension, the last block innermost. None where
+  // the weight has paddings before its elements.
+  std::vector<int64_t> padded, strides, block_sizes, block_dims;
+  uint64_t layout_hash = 0;  // of all of the above
+
   int64_t numel() const noexcept;
   // Row-major float32.
   void to_floats(const void* data, float* out) const noexcept;

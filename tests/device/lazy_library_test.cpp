@@ -80,6 +80,7 @@ TEST_CASE("lazy library: one that is missing is an error that names its package,
   const std::string text = message_of(sconce_lazy_absent);
   CHECK(text.find("absent is needed but cannot be opened: install the package libabsent1") == 0);
   CHECK(text.find("libsconce-absent.so.1") != std::string::npos);
+  CHECK(!try_open_library(sconce_lazy_absent));
   CHECK(!sconce_lazy_absent.open.load());
   CHECK_THROWS_AS(lazy_absent_call(1), Error);
   CHECK_THROWS_AS(lazy_absent_call(1), Error);
