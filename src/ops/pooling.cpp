@@ -49,6 +49,8 @@ void check_sizes(std::string_view name, const Tensor& self, int dims, bool chann
                  to_string(self.sizes()), " with dimension ", d, " being empty");
 }
 
+}  // namespace
+
 std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
                                   IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
   check_sizes(name, self, dims);
@@ -79,6 +81,8 @@ std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self,
   }
   return axes;
 }
+
+namespace {
 
 bool computed_in_float(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 DType compute_dtype(DType dtype) {

@@ -36,6 +36,13 @@ struct PoolAxis {
   bool uniform() const { return !adaptive || input % output == 0; }
 };
 
+// Depth, height and width of an input [N, C, (D,) H, W] (N optional) and the windows over them, checked. `dims` pooled
+// dimensions. kInvalidArgument "NAME: ..." for what ATen refuses.
+std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
+                                  IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode);
+std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
+                                      bool channels_may_be_empty);
+
 // An input packed in one of two ways, [planes, D, H, W] or [batch, D, H, W, channels], and results packed alike.
 struct PoolPlan {
   Tensor input;

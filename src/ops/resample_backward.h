@@ -1,0 +1,26 @@
+// Gradients of resizing and of padding by the border. Floating dtypes, any strides; halves are summed in float and
+// rounded once. Channels-last gradients give channels-last results. Match ATen's CPU kernels, torch 2.15.
+// kInvalidArgument for sizes that do not fit; kUnsupported for dtypes.
+#pragma once
+
+#include <optional>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cpu {
+
+// grad_output [N, C, output_size...] -> [input_size...] = [N, C, ...]. scales: output over input; 0 or none: from
+// sizes.
+Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                  bool align_corners, std::optional<double> scales);
+Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                     bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
+                                     std::optional<double> scales_w);
+
+// padding: (before, after) from the last dimension on; negative ones crop.
+Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
+Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
+
+}  // namespace sconce::cpu

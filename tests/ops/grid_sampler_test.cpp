@@ -1,0 +1,36 @@
+#include "src/ops/grid_sampler.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/ops/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+using Results = std::vector<Tensor>;
+
+namespace {
+
+template <class F>
+void run_backward(std::string_view op, F backward) {
+  run_cases("gradients.cases", op, [&](Case& c) {
+    std::vector<int32_t> mask;
+    for (const Value& v : c.args[6].list()) mask.push_back(v.boolean());
+    auto [by_input, by_grid] =
+        backward(c.tensor(0), c.tensor(1), c.tensor(2), c.integer(3), c.integer(4), c.boolean(5), mask);
+    return Results{by_input, by_grid};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("grid_sampler_3d: modes, padding, far and endless places") {
+  run_cases("gradients.cases", "grid_sampler_3d", [](Case& c) {
+    return Results{cpu::grid_sampler_3d(c.tensor(0), c.tensor(1), c.integer(2), c.integer(3), c.boolean(4))};
+  });
+}
+TEST_CASE("grid_sampler_2d_backward: modes, padding") {
+  run_backward("grid_sampler_2d_backward", cpu::grid_sampler_2d_backward);
+}
+TEST_CASE("grid_sampler_3d_backward: modes, padding") {
+  run_backward("grid_sampler_3d_backward", cpu::grid_sampler_3d_backward);
+}
