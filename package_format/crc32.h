@@ -1,4 +1,4 @@
-// CRC-32 of ZIP (reflected 0x04c11db7), by carry-less multiplication where the CPU has it, else by zlib's tables.
+// CRC-32 of ZIP (reflected 0x04c11db7), by carry-less multiplication where the CPU has it, 16 or 64 bytes wide.
 // Thread-safe.
 #pragma once
 

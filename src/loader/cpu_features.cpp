@@ -1,10 +1,9 @@
 #include "src/loader/cpu_features.h"
 
-#include <cpuid.h>
+#include <sys/platform/x86.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <iterator>
 
 #include "sconce/check.h"
@@ -16,63 +15,74 @@ enum Register { kEax, kEbx, kEcx, kEdx };
 // Register state that the kernel must save: bits of XCR0.
 enum State : uint64_t { kNone = 0, kAvx = 0x6, kAvx512 = 0xe6, kAmx = 0x60000 };
 
+// Leaves of CPUID.
+enum Leaf : unsigned {
+  kLeaf1 = CPUID_INDEX_1,
+  kLeaf7 = CPUID_INDEX_7,
+  kLeaf7Sub1 = CPUID_INDEX_7_ECX_1,
+  kLeaf80000001 = CPUID_INDEX_80000001
+};
+
 struct Feature {
   std::string_view name;
-  uint32_t leaf, subleaf;
+  Leaf leaf;
   Register where;
   int bit;
   State state;
 };
 
 constexpr Feature kFeatures[] = {
-    {"sse3", 1, 0, kEcx, 0, kNone},
-    {"ssse3", 1, 0, kEcx, 9, kNone},
-    {"cx16", 1, 0, kEcx, 13, kNone},
-    {"sse4.1", 1, 0, kEcx, 19, kNone},
-    {"sse4.2", 1, 0, kEcx, 20, kNone},
-    {"movbe", 1, 0, kEcx, 22, kNone},
-    {"popcnt", 1, 0, kEcx, 23, kNone},
-    {"avx", 1, 0, kEcx, 28, kAvx},
-    {"f16c", 1, 0, kEcx, 29, kAvx},
-    {"fma", 1, 0, kEcx, 12, kAvx},
-    {"bmi", 7, 0, kEbx, 3, kNone},
-    {"avx2", 7, 0, kEbx, 5, kAvx},
-    {"bmi2", 7, 0, kEbx, 8, kNone},
-    {"avx512f", 7, 0, kEbx, 16, kAvx512},
-    {"avx512dq", 7, 0, kEbx, 17, kAvx512},
-    {"avx512ifma", 7, 0, kEbx, 21, kAvx512},
-    {"avx512cd", 7, 0, kEbx, 28, kAvx512},
-    {"avx512bw", 7, 0, kEbx, 30, kAvx512},
-    {"avx512vl", 7, 0, kEbx, 31, kAvx512},
-    {"avx512vbmi", 7, 0, kEcx, 1, kAvx512},
-    {"avx512vbmi2", 7, 0, kEcx, 6, kAvx512},
-    {"gfni", 7, 0, kEcx, 8, kNone},
-    {"avx512vnni", 7, 0, kEcx, 11, kAvx512},
-    {"avx512bitalg", 7, 0, kEcx, 12, kAvx512},
-    {"avx512vpopcntdq", 7, 0, kEcx, 14, kAvx512},
-    {"amx-bf16", 7, 0, kEdx, 22, kAmx},
-    {"avx512fp16", 7, 0, kEdx, 23, kAvx512},
-    {"amx-tile", 7, 0, kEdx, 24, kAmx},
-    {"amx-int8", 7, 0, kEdx, 25, kAmx},
-    {"avxvnni", 7, 1, kEax, 4, kAvx},
-    {"avx512bf16", 7, 1, kEax, 5, kAvx512},
-    {"amx-fp16", 7, 1, kEax, 21, kAmx},
-    {"avxifma", 7, 1, kEax, 23, kAvx},
-    {"avxvnniint8", 7, 1, kEdx, 4, kAvx},
-    {"avxneconvert", 7, 1, kEdx, 5, kAvx},
-    {"sahf", 0x80000001, 0, kEcx, 0, kNone},
-    {"lzcnt", 0x80000001, 0, kEcx, 5, kNone},
-    {"sse4a", 0x80000001, 0, kEcx, 6, kNone},
-    {"xop", 0x80000001, 0, kEcx, 11, kAvx},
-    {"fma4", 0x80000001, 0, kEcx, 16, kAvx},
-    {"tbm", 0x80000001, 0, kEcx, 21, kNone},
+    {"sse3", kLeaf1, kEcx, 0, kNone},
+    {"ssse3", kLeaf1, kEcx, 9, kNone},
+    {"cx16", kLeaf1, kEcx, 13, kNone},
+    {"sse4.1", kLeaf1, kEcx, 19, kNone},
+    {"sse4.2", kLeaf1, kEcx, 20, kNone},
+    {"movbe", kLeaf1, kEcx, 22, kNone},
+    {"popcnt", kLeaf1, kEcx, 23, kNone},
+    {"avx", kLeaf1, kEcx, 28, kAvx},
+    {"f16c", kLeaf1, kEcx, 29, kAvx},
+    {"fma", kLeaf1, kEcx, 12, kAvx},
+    {"bmi", kLeaf7, kEbx, 3, kNone},
+    {"avx2", kLeaf7, kEbx, 5, kAvx},
+    {"bmi2", kLeaf7, kEbx, 8, kNone},
+    {"avx512f", kLeaf7, kEbx, 16, kAvx512},
+    {"avx512dq", kLeaf7, kEbx, 17, kAvx512},
+    {"avx512ifma", kLeaf7, kEbx, 21, kAvx512},
+    {"avx512cd", kLeaf7, kEbx, 28, kAvx512},
+    {"avx512bw", kLeaf7, kEbx, 30, kAvx512},
+    {"avx512vl", kLeaf7, kEbx, 31, kAvx512},
+    {"avx512vbmi", kLeaf7, kEcx, 1, kAvx512},
+    {"avx512vbmi2", kLeaf7, kEcx, 6, kAvx512},
+    {"gfni", kLeaf7, kEcx, 8, kNone},
+    {"avx512vnni", kLeaf7, kEcx, 11, kAvx512},
+    {"avx512bitalg", kLeaf7, kEcx, 12, kAvx512},
+    {"avx512vpopcntdq", kLeaf7, kEcx, 14, kAvx512},
+    {"amx-bf16", kLeaf7, kEdx, 22, kAmx},
+    {"avx512fp16", kLeaf7, kEdx, 23, kAvx512},
+    {"amx-tile", kLeaf7, kEdx, 24, kAmx},
+    {"amx-int8", kLeaf7, kEdx, 25, kAmx},
+    {"avxvnni", kLeaf7Sub1, kEax, 4, kAvx},
+    {"avx512bf16", kLeaf7Sub1, kEax, 5, kAvx512},
+    {"amx-fp16", kLeaf7Sub1, kEax, 21, kAmx},
+    {"avxifma", kLeaf7Sub1, kEax, 23, kAvx},
+    {"avxvnniint8", kLeaf7Sub1, kEdx, 4, kAvx},
+    {"avxneconvert", kLeaf7Sub1, kEdx, 5, kAvx},
+    {"sahf", kLeaf80000001, kEcx, 0, kNone},
+    {"lzcnt", kLeaf80000001, kEcx, 5, kNone},
+    {"sse4a", kLeaf80000001, kEcx, 6, kNone},
+    {"xop", kLeaf80000001, kEcx, 11, kAvx},
+    {"fma4", kLeaf80000001, kEcx, 16, kAvx},
+    {"tbm", kLeaf80000001, kEcx, 21, kNone},
 };
 static_assert(std::size(kFeatures) <= 64);
 
+// What CPUID says, as the dynamic linker read it when the process began: on a virtual machine every instruction of
+// its own is a trip to the hypervisor, microseconds each.
+unsigned cpuid(Leaf leaf, Register where) { return __x86_get_cpuid_feature_leaf(leaf)->cpuid_array[where]; }
+
 uint64_t saved_state() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned kOsxsave = 1U << 27;
-  if (!__get_cpuid_count(1, 0, &eax, &ebx, &ecx, &edx) || !(ecx & kOsxsave)) return 0;
+  if (!(cpuid(kLeaf1, kEcx) & kOsxsave)) return 0;
   uint32_t low = 0, high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t{high} << 32) | low;
@@ -83,11 +93,7 @@ uint64_t read_host() {
   uint64_t bits = 0;
   for (size_t i = 0; i < std::size(kFeatures); ++i) {
     const Feature& feature = kFeatures[i];
-    std::array<unsigned, 4> registers{};
-    if (!__get_cpuid_count(feature.leaf, feature.subleaf, &registers[kEax], &registers[kEbx], &registers[kEcx],
-                           &registers[kEdx]))
-      continue;
-    const bool present = (registers[feature.where] >> feature.bit) & 1;
+    const bool present = (cpuid(feature.leaf, feature.where) >> feature.bit) & 1;
     if (present && (state & feature.state) == feature.state) bits |= uint64_t{1} << i;
   }
   return bits;
