@@ -193,16 +193,16 @@ void map_inputs(CallSpec& spec, size_t inputs, std::string_view program) {
   spec.input_leaf = std::move(mapped);
 }
 
-CallSpec find_call_spec(const ElfReader& so) {
+CallSpec find_call_spec(const ElfImage& so) {
   constexpr std::string_view kStart = "[1, {\"type\": ";
-  const auto constants = so.find("_binary_constants_bin_start");
+  const auto constants = so.exported("_binary_constants_bin_start");
   std::vector<std::string_view> found;
   for (const Elf64_Phdr& segment : so.segments()) {
     const bool code = (segment.p_flags & PF_X) != 0;
     const bool weights = constants && constants->st_value >= segment.p_vaddr &&
                          constants->st_value - segment.p_vaddr <= segment.p_filesz;
     if (segment.p_type != PT_LOAD || code || weights) continue;
-    const std::span<const std::byte> bytes = so.at(segment.p_vaddr, segment.p_filesz);
+    const std::span<const std::byte> bytes = so.bytes_at(segment.p_vaddr, segment.p_filesz);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     for (size_t at = find_text(text, kStart); at != std::string_view::npos; at = find_text(text, kStart, at + 1)) {
       const size_t end = text.find('\0', at);

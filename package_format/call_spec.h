@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "package_format/elf_reader.h"
+#include "package_format/elf_image.h"
 #include "sconce/package.h"
 
 namespace sconce {
@@ -23,6 +23,6 @@ void map_inputs(CallSpec& spec, size_t inputs, std::string_view program = {});
 
 // The call spec of a library without source, from the two string literals in its read-only data, whose order the linker
 // chooses. Not known where they cannot be told apart; once loaded, the library itself answers.
-CallSpec find_call_spec(const ElfReader& so);
+CallSpec find_call_spec(const ElfImage& so);
 
 }  // namespace sconce

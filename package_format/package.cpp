@@ -5,7 +5,7 @@
 
 #include "package_format/archive_reader.h"
 #include "package_format/call_spec.h"
-#include "package_format/elf_reader.h"
+#include "package_format/elf_image.h"
 #include "package_format/manifest.h"
 #include "package_format/producer.h"
 #include "package_format/weights_index.h"
@@ -86,7 +86,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   if (files.extern_nodes) read_extern_nodes(archive, *files.extern_nodes, spec);
 
   const bool small = spec.so_bytes <= kCheckedLibraryBytes;
-  const ElfReader so(small ? archive.read(*files.so) : archive.view(*files.so), files.so->path);
+  const ElfImage so(small ? archive.read(*files.so) : archive.view(*files.so), files.so->path);
   spec.imports = so.imports();
   if (spec.device_key.empty()) spec.device_key = infer_device_key(spec);
 

@@ -26,11 +26,8 @@ constexpr Milestone kMilestones[] = {
 
 }  // namespace
 
-std::string find_producer(const ElfReader& so, std::string_view source, const std::string& member) {
-  const std::vector<std::string_view> exports = so.exports("AOTInductor");
-  const auto has = [&](std::string_view name) {
-    return std::find(exports.begin(), exports.end(), name) != exports.end();
-  };
+std::string find_producer(const ElfImage& so, std::string_view source, const std::string& member) {
+  const auto has = [&](std::string_view name) { return so.exported(name).has_value(); };
   SCONCE_CHECK(has("AOTInductorModelContainerCreateWithDevice") || has("AOTInductorModelContainerCreate"), kUnsupported,
                "library is not an AOTInductor model: ", member);
   const auto found = std::find_if(std::begin(kMilestones), std::end(kMilestones),

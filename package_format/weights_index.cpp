@@ -38,13 +38,13 @@ struct Embedded {
   bool writable = false;
 };
 
-Embedded find_embedded(const ElfReader& so, const ModelSpec& model) {
-  const auto start = so.find("_binary_constants_bin_start");
-  const auto end = so.find("_binary_constants_bin_end");
+Embedded find_embedded(const ElfImage& so, const ModelSpec& model) {
+  const auto start = so.exported("_binary_constants_bin_start");
+  const auto end = so.exported("_binary_constants_bin_end");
   if (!start || !end) return {};
   SCONCE_CHECK(start->st_value <= end->st_value, kCorruptPackage, "weights end before they start: ", model.so_member);
   const uint64_t size = end->st_value - start->st_value;
-  const Embedded found{so.at(start->st_value, size), so.writable(start->st_value)};
+  const Embedded found{so.bytes_at(start->st_value, size), so.writable(start->st_value)};
   SCONCE_CHECK(found.bytes.size() == size, kCorruptPackage, "weights lie outside the library: ", model.so_member);
   return found;
 }
@@ -219,7 +219,7 @@ void locate_in_files(const ArchiveReader& archive, const ModelFiles& files, cons
 
 }  // namespace
 
-WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfReader& so,
+WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfImage& so,
                                  bool include_weights, const ModelSpec& model) {
   const Embedded embedded = find_embedded(so, model);
   WeightsSummary summary{.form = WeightsForm::kNone, .bytes = 0, .writable = embedded.writable};
@@ -254,13 +254,13 @@ WeightsIndex locate_weights(const Package& package, const ModelSpec& model) {
   const ModelFiles files = find_files(archive, model.so_member);
   switch (model.weights_form) {
     case WeightsForm::kEmbedded: {
-      const ElfReader so(archive.view(*files.so), files.so->path);
+      const ElfImage so(archive.view(*files.so), files.so->path);
       locate_in_order(find_embedded(so, model).bytes, model, files.so->path, index);
       break;
     }
     case WeightsForm::kAppended: {
       const std::span<const std::byte> bytes = archive.view(*files.so);
-      const ElfReader so(bytes, files.so->path);
+      const ElfImage so(bytes, files.so->path);
       locate_in_order(find_appended(bytes, find_embedded(so, model).bytes), model, files.so->path, index);
       break;
     }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "package_format/elf_reader.h"
+#include "package_format/elf_image.h"
 #include "package_format/manifest.h"
 #include "sconce/package.h"
 
@@ -39,7 +39,7 @@ struct WeightsSummary {
   uint64_t bytes = 0;
   bool writable = false;  // embedded where the model may write: the graph mutates some constant
 };
-WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfReader& so,
+WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfImage& so,
                                  bool include_weights, const ModelSpec& spec);
 
 }  // namespace sconce

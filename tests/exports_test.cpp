@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "src/loader/elf_image.h"
+#include "package_format/elf_image.h"
 
 namespace {
 
@@ -25,7 +25,7 @@ std::string text_of(const std::filesystem::path& path) {
 const std::set<std::string>& exports() {
   static const std::set<std::string> names = [] {
     const std::string bytes = text_of(SCONCE_LIBRARY);
-    const sconce::loader::ElfImage image(std::as_bytes(std::span(bytes)), "libsconce");
+    const sconce::ElfImage image(std::as_bytes(std::span(bytes)), "libsconce");
     std::set<std::string> result;
     for (size_t i = 1; i < image.symbol_count(); ++i)
       if (image.symbol(i).st_shndx != SHN_UNDEF) result.emplace(image.symbol_name(i));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "sconce/check.h"
@@ -19,9 +20,12 @@ class Patcher {
   Fixups run() {
     clear_executable_stack();
     make_unique_symbols_weak();
+    bind_own_functions(image_.relocations());
+    bind_own_functions(image_.plt_relocations());
     redirect_needed();
     make_versions_weak();
     drop_unmapped_sections();
+    merge_patches();
     return std::move(result_);
   }
 
@@ -49,8 +53,13 @@ class Patcher {
     }
   }
 
+  // A copy of part of the file, to be changed.
+  Patch copy(uint64_t offset, uint64_t size) const {
+    const auto bytes = image_.bytes().subspan(offset, size);
+    return {offset, {bytes.begin(), bytes.end()}};
+  }
+
   void make_unique_symbols_weak() {
-    // One patch from the first to the last of them: fewer system calls than one each.
     size_t first = 0, last = 0;
     for (size_t i = 1; i < image_.symbol_count(); ++i) {
       if (ELF64_ST_BIND(image_.symbol(i).st_info) != STB_GNU_UNIQUE) continue;
@@ -58,9 +67,7 @@ class Patcher {
       last = i;
     }
     if (!first) return;
-    const auto offset_of = [&](size_t index) { return image_.symbols_offset() + index * sizeof(Elf64_Sym); };
-    const auto bytes = image_.bytes().subspan(offset_of(first), (last - first + 1) * sizeof(Elf64_Sym));
-    Patch patch{offset_of(first), {bytes.begin(), bytes.end()}};
+    Patch patch = copy(image_.symbols_offset() + first * sizeof(Elf64_Sym), (last - first + 1) * sizeof(Elf64_Sym));
     for (size_t i = first; i <= last; ++i) {
       const unsigned char info = image_.symbol(i).st_info;
       if (ELF64_ST_BIND(info) == STB_GNU_UNIQUE)
@@ -68,6 +75,26 @@ class Patcher {
             static_cast<std::byte>(ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(info)));
     }
     result_.patches.push_back(std::move(patch));
+  }
+
+  // Data stay as they are: a variable or a type that several libraries define must be one.
+  void bind_own_functions(const ByteRange& table) {
+    Patch patch = copy(table.offset, table.size);
+    bool changed = false;
+    for (uint64_t at = 0; at < table.size; at += sizeof(Elf64_Rela)) {
+      auto entry = get<Elf64_Rela>(table.offset + at);
+      const uint64_t type = ELF64_R_TYPE(entry.r_info);
+      const bool slot = type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT;  // their addend is not used
+      if (!slot && type != R_X86_64_64) continue;
+      const Elf64_Sym symbol = image_.symbol(ELF64_R_SYM(entry.r_info));
+      const bool own = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE;
+      if (!own || ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
+      entry.r_addend = static_cast<Elf64_Sxword>(symbol.st_value + (slot ? 0 : static_cast<uint64_t>(entry.r_addend)));
+      entry.r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
+      std::memcpy(patch.bytes.data() + at, &entry, sizeof entry);
+      changed = true;
+    }
+    if (changed) result_.patches.push_back(std::move(patch));
   }
 
   void put_dynamic(size_t index, int64_t tag, uint64_t value) {
@@ -190,6 +217,30 @@ class Patcher {
     header.e_shnum = 0;
     header.e_shstrndx = SHN_UNDEF;
     put(0, header);
+  }
+
+  // Patches that lie together become one, so that few are written. Where two overlap, which no linker makes happen, the
+  // later one counts.
+  void merge_patches() {
+    constexpr uint64_t kMaxGap = 512;
+    const std::vector<Patch> patches = std::move(result_.patches);
+    result_.patches.clear();
+    std::vector<size_t> order(patches.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return patches[a].offset < patches[b].offset; });
+    const auto end_of = [&](size_t i) { return patches[i].offset + patches[i].bytes.size(); };
+    for (auto first = order.begin(); first != order.end();) {
+      uint64_t end = end_of(*first);
+      auto last = first + 1;
+      for (; last != order.end() && patches[*last].offset <= end + kMaxGap; ++last) end = std::max(end, end_of(*last));
+      const uint64_t begin = patches[*first].offset;
+      Patch merged = copy(begin, end - begin);
+      std::sort(first, last);
+      for (; first != last; ++first)
+        std::copy(patches[*first].bytes.begin(), patches[*first].bytes.end(),
+                  merged.bytes.begin() + static_cast<std::ptrdiff_t>(patches[*first].offset - begin));
+      result_.patches.push_back(std::move(merged));
+    }
   }
 
   const ElfImage& image_;

@@ -2,6 +2,9 @@
 //   - no executable stack (weights and cubins are assembled without .note.GNU-stack; glibc 2.41 refuses such a file,
 //     older ones make every thread's stack executable),
 //   - STB_GNU_UNIQUE symbols become weak ones (glibc never unmaps an object that has a unique one),
+//   - its references to functions of its own are bound to them, which saves the dynamic linker most of its searches,
+//   and
+//     the model from functions of the same name in the host process,
 //   - libtorch* and libc10* are not needed any more, libsconce is: its name takes the place of libtorch_cpu.so in the
 //     string table, or of another name there that nothing can need,
 //   - version needs become weak: a symbol that only a newer glibc has is then looked up in libsconce. What nobody has
@@ -13,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "src/loader/byte_range.h"
-#include "src/loader/elf_image.h"
+#include "package_format/byte_range.h"
+#include "package_format/elf_image.h"
 
 namespace sconce::loader {
 
@@ -32,7 +35,7 @@ struct FixupOptions {
 };
 
 struct Fixups {
-  std::vector<Patch> patches;
+  std::vector<Patch> patches;  // few, in order of their offsets, none overlaps another
   // Parts of the file that nothing reads at run time and that need not be copied.
   std::vector<ByteRange> unused;
   // False: the file has no room for our name, so that its symbols resolve only where libsconce is in the global scope.

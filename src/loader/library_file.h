@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/loader/byte_range.h"
+#include "package_format/byte_range.h"
 
 namespace sconce::loader {
 

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "package_format/archive_reader.h"
+#include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
 #include "sconce/check.h"
 #include "src/loader/constant_loading.h"
 #include "src/loader/container.h"
-#include "src/loader/elf_image.h"
 #include "src/loader/preflight.h"
 
 namespace sconce::loader {
@@ -62,14 +62,13 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
   module->image_ = archive.view(*member);  // its checksum was compared when the package was opened
   const std::span<const std::byte> image = module->image_;
-  preflight(spec, image);
-
   const ElfImage elf(image, spec.name);
-  const size_t begin = elf.find_symbol("_binary_constants_bin_start"),
-               end = elf.find_symbol("_binary_constants_bin_end");
+  preflight(spec, elf);
+
+  const auto begin = elf.exported("_binary_constants_bin_start"), end = elf.exported("_binary_constants_bin_end");
   std::vector<ByteRange> holes;
-  if (begin && end && elf.symbol(end).st_value >= elf.symbol(begin).st_value) {
-    const uint64_t address = elf.symbol(begin).st_value, size = elf.symbol(end).st_value - address;
+  if (begin && end && end->st_value >= begin->st_value) {
+    const uint64_t address = begin->st_value, size = end->st_value - address;
     const uint64_t offset = elf.offset_of(address, size, "constants");
     module->constants_size_ = size;
     module->constants_archived_ = image.data() + offset;
@@ -81,7 +80,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
       holes.push_back({image.size() - appended, appended - 8});
   }
   module->has_holes_ = !holes.empty();
-  module->library_ = SharedLibrary::load(image, spec.name, holes);
+  module->library_ = SharedLibrary::load(elf, holes);
   module->library_.rebind("memcpy", reinterpret_cast<void*>(&ConstantLoading::copy));
   module->library_.rebind("mmap", reinterpret_cast<void*>(&ConstantLoading::map));
   module->api_ = ContainerApi::resolve(module->library_);

@@ -13,7 +13,7 @@
 #include "sconce/check.h"
 #include "src/loader/cpu_features.h"
 #include "src/loader/elf_fixups.h"
-#include "src/loader/elf_image.h"
+#include "src/loader/loaded_symbols.h"
 #include "src/loader/own_library.h"
 #include "src/shim/compat/sleef.h"
 
@@ -85,10 +85,15 @@ std::string readable(std::string_view symbol) {
   return status == 0 ? text.get() : name;
 }
 
+struct NeededLibrary {
+  std::string name;
+  Library handle;  // null if it cannot be opened
+  LoadedSymbols symbols;
+};
+
 class Preflight {
  public:
-  Preflight(const ModelSpec& spec, std::span<const std::byte> bytes)
-      : spec_(spec), image_(bytes, spec.so_member.empty() ? spec.name : spec.so_member) {}
+  Preflight(const ModelSpec& spec, const ElfImage& image) : spec_(spec), image_(image) {}
 
   std::vector<std::string> run() {
     check_platform();
@@ -141,10 +146,7 @@ class Preflight {
       reasons_.push_back("AOTI_CPU_ISA is " + spec_.cpu_isa + ", which is not known here");
   }
 
-  bool exports(const char* name) const {
-    const size_t index = image_.find_symbol(name);
-    return index != 0 && image_.symbol(index).st_shndx != SHN_UNDEF;
-  }
+  bool exports(const char* name) const { return image_.exported(name).has_value(); }
 
   void check_age() {
     if (!exports("AOTInductorModelContainerCreateWithDevice") || !exports("AOTInductorModelContainerRun"))
@@ -161,16 +163,38 @@ class Preflight {
       // Without a driver its functions may still come from libsconce; those that do not are named below.
       if (!library && name != kCudaDriverLibrary)
         reasons_.push_back("it needs the library " + name + ", which cannot be opened");
-      libraries_[name] = std::move(library);
+      const LoadedSymbols symbols(library.get());
+      libraries_.push_back({name, std::move(library), symbols});
     }
   }
 
-  bool available(const std::string& name, const ElfImage::NeededVersion* version) const {
+  // A version of a library that symbols ask for, and who has it.
+  struct WantedVersion {
+    const ElfImage::NeededVersion* needed;
+    const NeededLibrary* library;  // null if the model does not need it or it cannot be opened
+    uint16_t number;               // there
+  };
+
+  std::vector<WantedVersion> wanted_versions() const {
+    std::vector<WantedVersion> wanted;
+    for (const ElfImage::NeededVersion& version : image_.needed_versions()) {
+      const auto library = std::find_if(libraries_.begin(), libraries_.end(),
+                                        [&](const NeededLibrary& l) { return l.handle && l.name == version.library; });
+      const NeededLibrary* found = library == libraries_.end() ? nullptr : &*library;
+      wanted.push_back({&version, found, found ? found->symbols.version(version.name) : LoadedSymbols::kNoVersion});
+    }
+    return wanted;
+  }
+
+  bool available(std::string_view symbol, const WantedVersion* version) const {
+    const uint32_t hash = gnu_hash(symbol);
+    if (version ? version->number && version->library->symbols.defines(symbol, hash, version->number)
+                : own_symbols_.defines(symbol, hash, LoadedSymbols::kNoVersion))
+      return true;
+    const std::string name(symbol);
     if (version) {
-      const std::string wanted(version->name);
-      const auto library = libraries_.find(version->library);
-      if (library != libraries_.end() && library->second && dlvsym(library->second.get(), name.c_str(), wanted.c_str()))
-        return true;
+      const std::string wanted(version->needed->name);
+      if (version->library && dlvsym(version->library->handle.get(), name.c_str(), wanted.c_str())) return true;
       // The dynamic linker's own symbols are found in the global scope only.
       if (dlvsym(program_.get(), name.c_str(), wanted.c_str())) return true;
       // Ours stand in for what the library is too old for.
@@ -178,8 +202,8 @@ class Preflight {
       return found && owner_of(found) == owner_of(reinterpret_cast<void*>(&incompatibilities));
     }
     if (dlsym(own_library().handle, name.c_str()) || dlsym(program_.get(), name.c_str())) return true;
-    return std::any_of(libraries_.begin(), libraries_.end(), [&](const auto& library) {
-      return library.second && dlsym(library.second.get(), name.c_str());
+    return std::any_of(libraries_.begin(), libraries_.end(), [&](const NeededLibrary& library) {
+      return library.handle && dlsym(library.handle.get(), name.c_str());
     });
   }
 
@@ -188,25 +212,26 @@ class Preflight {
     std::vector<bool> used(image_.symbol_count(), false);
     for (size_t i = 0, count = image_.relocation_count(); i < count; ++i)
       used[ELF64_R_SYM(image_.relocation(i).r_info)] = true;
-    std::map<uint16_t, const ElfImage::NeededVersion*> versions;
-    for (const ElfImage::NeededVersion& version : image_.needed_versions()) versions[version.index] = &version;
+    const std::vector<WantedVersion> versions = wanted_versions();
 
     std::map<std::string, std::vector<std::string>> missing;  // by advice
     bool wide_sleef = false;
     for (size_t i = 1; i < image_.symbol_count(); ++i) {
       const Elf64_Sym symbol = image_.symbol(i);
       if (!used[i] || symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_WEAK) continue;
-      const std::string name(image_.symbol_name(i));
+      const std::string_view name = image_.symbol_name(i);
       if (name.starts_with(kSleefPrefix)) {
         imports_sleef_ = true;
         wide_sleef |= name.find("f16") != std::string::npos || name.find("d8") != std::string::npos;
       }
-      const auto version = versions.find(image_.symbol_version(i));
-      const ElfImage::NeededVersion* needed = version == versions.end() ? nullptr : version->second;
-      if (available(name, needed)) continue;
-      if (needed)
+      const auto version = std::find_if(versions.begin(), versions.end(), [&](const WantedVersion& wanted) {
+        return wanted.needed->index == image_.symbol_version(i);
+      });
+      const WantedVersion* wanted = version == versions.end() ? nullptr : &*version;
+      if (available(name, wanted)) continue;
+      if (wanted)
         missing["symbols of newer libraries (here is glibc " + std::string(gnu_get_libc_version()) + ")"].push_back(
-            readable(name) + " of " + std::string(needed->library) + " " + std::string(needed->name));
+            readable(name) + " of " + std::string(wanted->needed->library) + " " + std::string(wanted->needed->name));
       else
         missing[std::string(advice(name))].push_back(readable(name));
     }
@@ -221,20 +246,21 @@ class Preflight {
   }
 
   const ModelSpec& spec_;
-  ElfImage image_;
-  std::map<std::string, Library, std::less<>> libraries_;
+  const ElfImage& image_;
+  std::vector<NeededLibrary> libraries_;
   Library program_{dlopen(nullptr, RTLD_LAZY)};
+  const LoadedSymbols own_symbols_{own_library().handle};
   bool imports_sleef_ = false;
   std::vector<std::string> reasons_;
 };
 
 }  // namespace
 
-std::vector<std::string> incompatibilities(const ModelSpec& spec, std::span<const std::byte> image) {
+std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage& image) {
   return Preflight(spec, image).run();
 }
 
-void preflight(const ModelSpec& spec, std::span<const std::byte> image) {
+void preflight(const ModelSpec& spec, const ElfImage& image) {
   const std::vector<std::string> reasons = incompatibilities(spec, image);
   SCONCE_CHECK(reasons.empty(), kIncompatible, "the model cannot run here: ", spec.name, ": ", joined(reasons, "; "));
 }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "package_format/elf_image.h"
 #include "src/loader/elf_fixups.h"
-#include "src/loader/elf_image.h"
 #include "src/loader/own_library.h"
 #include "src/loader/thread_locals.h"
 
@@ -62,9 +62,7 @@ std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) 
 
 }  // namespace
 
-SharedLibrary SharedLibrary::load(std::span<const std::byte> image_bytes, std::string_view name,
-                                  std::span<const ByteRange> holes) {
-  const ElfImage image(image_bytes, name);
+SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes) {
   SCONCE_CHECK(image.machine() == EM_X86_64, kIncompatible, "model code: ", image.name(),
                " is not compiled for x86-64: ELF machine ", image.machine());
   check_holes(image, holes);
@@ -74,7 +72,7 @@ SharedLibrary SharedLibrary::load(std::span<const std::byte> image_bytes, std::s
 
   std::vector<ByteRange> left_out = fixups.unused;
   left_out.insert(left_out.end(), holes.begin(), holes.end());
-  const std::vector<ByteRange> copied = complement(std::move(left_out), image_bytes.size());
+  const std::vector<ByteRange> copied = complement(std::move(left_out), image.bytes().size());
 
   SharedLibrary library;
   library.name_ = image.name();

@@ -12,13 +12,16 @@
 #include <string>
 #include <string_view>
 
+#include "package_format/byte_range.h"
 #include "sconce/check.h"
-#include "src/loader/byte_range.h"
 #include "src/loader/library_file.h"
+
+namespace sconce {
+class ElfImage;
+}
 
 namespace sconce::loader {
 
-class ElfImage;
 struct Fixups;
 
 class SharedLibrary {
@@ -28,8 +31,7 @@ class SharedLibrary {
   // that are served from elsewhere. kCorruptPackage, kIncompatible (a symbol or library is missing: preflight says so
   // in better words), kIo (no memory or file to map code from: names every way that was tried), kInvalidArgument (a
   // hole where the dynamic linker reads).
-  static SharedLibrary load(std::span<const std::byte> image, std::string_view name,
-                            std::span<const ByteRange> holes = {});
+  static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
   SharedLibrary& operator=(SharedLibrary&& other) noexcept;
   ~SharedLibrary() { unload(); }

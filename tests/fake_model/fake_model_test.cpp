@@ -9,6 +9,7 @@
 
 #include "fake_abi.h"
 #include "fake_package.h"
+#include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
@@ -33,7 +34,7 @@ class Loaded {
   explicit Loaded(const std::string& name, bool create = true)
       : model(fake::model(name)),
         bytes(fake::library(model)),
-        library(loader::SharedLibrary::load(bytes, name)),
+        library(loader::SharedLibrary::load(ElfImage(bytes, name))),
         knobs(*library.function<FakeKnobsFunction>("fake_model_knobs")()) {
     if (create) REQUIRE(call<Create>("AOTInductorModelContainerCreateWithDevice", &container, 1, "cpu", nullptr) == 0);
   }
@@ -255,7 +256,7 @@ TEST_CASE("fake model: packages of it open, with the signature of what is inside
       CHECK(spec.call_spec.known);
       CHECK(spec.constants.size() == 2U + model.state + model.folded);
       CHECK(spec.constants[0].fqn == "scale.w");
-      CHECK(loader::incompatibilities(spec, fake::library(model)) == std::vector<std::string>{});
+      CHECK(loader::incompatibilities(spec, ElfImage(fake::library(model), spec.name)) == std::vector<std::string>{});
       if (model.weights == fake::Model::Weights::kNone) continue;
       const WeightsIndex index = locate_weights(*package, spec);
       REQUIRE(index.locations.size() == 2U + model.state);

@@ -8,6 +8,7 @@
 
 #include "sample_file.h"
 
+using namespace sconce;
 using namespace sconce::loader;
 
 namespace {
@@ -83,6 +84,46 @@ TEST_CASE("elf fixups: the stack is not executable, unique symbols are weak, not
       expected.st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(expected.st_info));
     const Elf64_Sym actual = now.symbol(i);
     CHECK(std::memcmp(&expected, &actual, sizeof(expected)) == 0);
+  }
+}
+
+TEST_CASE("elf fixups: its own functions are bound, nothing else is") {
+  for (const char* name : {"sample_model", "sample_now"}) {
+    const std::vector<std::byte> before = sample(name), after = fixed(name);
+    const ElfImage old(before, "old"), now(after, "now");
+    REQUIRE(now.relocation_count() == old.relocation_count());
+    int bound = 0, kept = 0;
+    for (size_t i = 0; i < old.relocation_count(); ++i) {
+      const Elf64_Rela was = old.relocation(i), is = now.relocation(i);
+      CHECK(is.r_offset == was.r_offset);
+      const Elf64_Sym symbol = old.symbol(ELF64_R_SYM(was.r_info));
+      const uint64_t type = ELF64_R_TYPE(was.r_info);
+      const bool own_function = symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+      if (own_function && (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64)) {
+        ++bound;
+        CHECK(is.r_info == ELF64_R_INFO(0, R_X86_64_RELATIVE));
+        CHECK(static_cast<uint64_t>(is.r_addend) ==
+              symbol.st_value + (type == R_X86_64_64 ? static_cast<uint64_t>(was.r_addend) : 0));
+      } else {
+        ++kept;
+        CHECK(is.r_info == was.r_info);
+        CHECK(is.r_addend == was.r_addend);
+      }
+    }
+    CHECK(bound > 20);  // <regex> instantiated
+    CHECK(kept > 20);
+  }
+}
+
+TEST_CASE("elf fixups: few patches, in order, none of which overlaps another") {
+  const std::vector<std::byte> bytes = sample("sample_model");
+  const Fixups fixups = compute_fixups(ElfImage(bytes, "model"));
+  CHECK(fixups.patches.size() > 1);
+  CHECK(fixups.patches.size() <= 8);
+  uint64_t end = 0;
+  for (const Patch& patch : fixups.patches) {
+    CHECK(patch.offset >= end);
+    end = patch.offset + patch.bytes.size();
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "package_format/elf_image.h"
 #include "sample_file.h"
 #include "src/loader/shared_library.h"
 
@@ -10,7 +11,7 @@ extern "C" [[gnu::visibility("default")]] const char* load_samples() {
   static std::string result;
   try {
     for (const char* name : {"sample_model", "sample_torchless", "sample_now", "sample_new_glibc", "sample_no_room"}) {
-      const auto library = sconce::loader::SharedLibrary::load(sample(name), name);
+      const auto library = sconce::loader::SharedLibrary::load(sconce::ElfImage(sample(name), name));
       if (library.function<long(const char*)>("sample_binary")("0b111") != 7) result += std::string(name) + ": not 7. ";
     }
   } catch (const std::exception& error) {

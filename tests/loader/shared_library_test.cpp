@@ -21,8 +21,8 @@
 #include <future>
 #include <thread>
 
+#include "package_format/elf_image.h"
 #include "sample_file.h"
-#include "src/loader/elf_image.h"
 
 using namespace sconce;
 using namespace sconce::loader;
@@ -46,7 +46,7 @@ size_t open_files() {
 
 std::string message_of(std::span<const std::byte> image, ErrorCode expected, std::span<const ByteRange> holes = {}) {
   try {
-    SharedLibrary::load(image, "model", holes);
+    SharedLibrary::load(ElfImage(image, "model"), holes);
   } catch (const Error& error) {
     CHECK(error.code() == expected);
     return error.what();
@@ -100,7 +100,7 @@ int in_child(F&& body) {
 
 TEST_CASE("shared library: loads without libtorch and finds what it exports, nothing else") {
   const std::vector<std::byte> bytes = sample("sample_model");
-  const SharedLibrary library = SharedLibrary::load(bytes, "loads-without-libtorch");
+  const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "loads-without-libtorch"));
   CHECK(library.backing() == "memory");
   CHECK(mappings("memfd:loads-without-libtorch") > 2);
   CHECK(library.function<int(const char*)>("sample_matches")("cuda:1") == 1);
@@ -117,7 +117,8 @@ TEST_CASE("shared library: loads without libtorch and finds what it exports, not
 
 TEST_CASE("shared library: two of one image share nothing") {
   const std::vector<std::byte> bytes = sample("sample_model");
-  const SharedLibrary a = SharedLibrary::load(bytes, "model"), b = SharedLibrary::load(bytes, "model");
+  const SharedLibrary a = SharedLibrary::load(ElfImage(bytes, "model")),
+                      b = SharedLibrary::load(ElfImage(bytes, "model"));
   CHECK(a.find("sample_unique") != b.find("sample_unique"));
   CHECK(a.function<int()>("sample_unique")() == 1);
   CHECK(a.function<int()>("sample_unique")() == 2);
@@ -129,7 +130,7 @@ TEST_CASE("shared library: every way of linking loads") {
        {"sample_now", "sample_torchless", "sample_shared_tail", "sample_new_glibc", "sample_no_room"}) {
     CAPTURE(name);
     const std::vector<std::byte> bytes = sample(name);
-    const SharedLibrary library = SharedLibrary::load(bytes, name);
+    const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, name));
     CHECK(library.function<long(const char*)>("sample_binary")("-0b11") == -3);
   }
 }
@@ -144,7 +145,7 @@ TEST_CASE("shared library: unloads completely, a thousand times") {
       files = open_files();
       heap = mallinfo2().uordblks;
     }
-    const SharedLibrary library = SharedLibrary::load(bytes, "thousand-times");
+    const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "thousand-times"));
     const std::string text(100, static_cast<char>('a' + cycle % 26));
     CHECK(library.function<const char*(const char*, int*)>("sample_text")(text.c_str(), &destroyed) == text);
     CHECK(library.function<int()>("sample_unique")() == 1);
@@ -176,8 +177,8 @@ TEST_CASE("shared library: threads that called it and live on do not keep it") {
   std::shared_future<void> may_end = unloaded.get_future().share();
   std::vector<std::thread> threads;
   {
-    const SharedLibrary library = SharedLibrary::load(bytes, "threads-live-on");
-    const SharedLibrary other = SharedLibrary::load(bytes, "threads-live-on-too");
+    const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "threads-live-on"));
+    const SharedLibrary other = SharedLibrary::load(ElfImage(bytes, "threads-live-on-too"));
     auto* text = library.function<const char*(const char*, int*)>("sample_text");
     auto* other_text = other.function<const char*(const char*, int*)>("sample_text");
     for (int t = 0; t < 3; ++t)
@@ -204,10 +205,10 @@ TEST_CASE("shared library: threads that called it and live on do not keep it") {
 TEST_CASE("shared library: one that asks to stay keeps its descriptor, so that its path is not given again") {
   const std::vector<std::byte> bytes = sample("sample_stays"), other = sample("sample_model");
   const size_t files = open_files();
-  { const SharedLibrary library = SharedLibrary::load(bytes, "asks-to-stay"); }
+  { const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "asks-to-stay")); }
   CHECK(mappings("asks-to-stay") > 0);
   CHECK(open_files() == files + 1);
-  const SharedLibrary next = SharedLibrary::load(other, "next");
+  const SharedLibrary next = SharedLibrary::load(ElfImage(other, "next"));
   CHECK(mappings("memfd:next") > 0);
 }
 
@@ -215,11 +216,11 @@ TEST_CASE("shared library: holes are not copied") {
   const std::vector<std::byte> bytes = sample("sample_model");
   const ByteRange weights = weights_of(bytes);
   {
-    const SharedLibrary whole = SharedLibrary::load(bytes, "model");
+    const SharedLibrary whole = SharedLibrary::load(ElfImage(bytes, "model"));
     const auto* begin = static_cast<const unsigned char*>(whole.find("_binary_constants_bin_start"));
     for (size_t i : {0, 77, 65535}) CHECK(begin[i] == i % 251);
   }
-  const SharedLibrary library = SharedLibrary::load(bytes, "model", std::span(&weights, 1));
+  const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "model"), std::span(&weights, 1));
   const auto* begin = static_cast<const unsigned char*>(library.find("_binary_constants_bin_start"));
   REQUIRE(begin);
   CHECK(std::all_of(begin, begin + weights.size, [](unsigned char c) { return c == 0; }));
@@ -230,7 +231,7 @@ TEST_CASE("shared library: holes are not copied") {
   const uint64_t magic = 0x1122334455667788;
   std::memcpy(appended.data() + appended.size() - 8, &magic, 8);
   const ByteRange tail{appended.size() - (1 << 20), (1 << 20) - 8};
-  const SharedLibrary self = SharedLibrary::load(appended, "model", std::span(&tail, 1));
+  const SharedLibrary self = SharedLibrary::load(ElfImage(appended, "model"), std::span(&tail, 1));
   Dl_info info;
   REQUIRE(dladdr(self.find("sample_unique"), &info));
   const int fd = open(info.dli_fname, O_RDONLY);
@@ -264,8 +265,8 @@ TEST_CASE("shared library: an imported function is replaced, for this library al
   for (const char* name : {"sample_model", "sample_now"}) {
     CAPTURE(name);
     const std::vector<std::byte> bytes = sample(name);
-    SharedLibrary library = SharedLibrary::load(bytes, name);
-    const SharedLibrary other = SharedLibrary::load(bytes, name);
+    SharedLibrary library = SharedLibrary::load(ElfImage(bytes, name));
+    const SharedLibrary other = SharedLibrary::load(ElfImage(bytes, name));
     copies = 0;
     original_copy =
         reinterpret_cast<decltype(original_copy)>(library.rebind("memcpy", reinterpret_cast<void*>(&counting_copy)));
@@ -305,7 +306,7 @@ TEST_CASE("shared library: without memfd an unnamed file serves, and without tho
       refuse_files(unnamed);
       std::string path;
       {
-        const SharedLibrary library = SharedLibrary::load(bytes, "model");
+        const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "model"));
         const std::string expected = unnamed ? "a temporary file in /" : "an unnamed file in /";
         if (library.backing().find(expected) != 0) return 1;
         if (library.backing().find("memory: Function not implemented") == std::string::npos) return 2;

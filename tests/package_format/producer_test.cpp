@@ -12,7 +12,7 @@ namespace {
 
 std::string producer(const std::string& name, const std::string& source = "") {
   const std::string file = fixture(name);
-  return find_producer(ElfReader(bytes_of(file), "m.so"), source, "m.so");
+  return find_producer(ElfImage(bytes_of(file), "m.so"), source, "m.so");
 }
 
 }  // namespace
@@ -33,6 +33,6 @@ TEST_CASE("producer: versions before 2.6 and libraries that are no model are ref
   CHECK_THROWS_WITH_AS(producer("model_2_5"), doctest::Contains("before 2.6"), Error);
   std::string file = fixture("model_2_15");
   for (size_t at = file.find("AOTInductor"); at != file.npos; at = file.find("AOTInductor", at)) file[at] = 'B';
-  CHECK_THROWS_WITH_AS(find_producer(ElfReader(bytes_of(file), "dir/m.so"), "", "dir/m.so"),
+  CHECK_THROWS_WITH_AS(find_producer(ElfImage(bytes_of(file), "dir/m.so"), "", "dir/m.so"),
                        doctest::Contains("not an AOTInductor model: dir/m.so"), Error);
 }

@@ -1,11 +1,11 @@
-#include "src/loader/elf_image.h"
+#include "package_format/elf_image.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "sconce/check.h"
 
-namespace sconce::loader {
+namespace sconce {
 namespace {
 
 constexpr uint64_t kMaxSegments = 256;
@@ -73,13 +73,45 @@ void ElfImage::read_segments() {
   SCONCE_CHECK(end_of_previous > 0, kCorruptPackage, "shared object: the file has nothing to map: ", name_);
 }
 
-uint64_t ElfImage::offset_of(uint64_t address, uint64_t size, const char* what) const {
+const Elf64_Phdr* ElfImage::segment_of(uint64_t address, uint64_t size) const noexcept {
   for (const Elf64_Phdr& segment : segments_)
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr <= segment.p_filesz &&
         size <= segment.p_filesz - (address - segment.p_vaddr))
-      return segment.p_offset + (address - segment.p_vaddr);
+      return &segment;
+  return nullptr;
+}
+
+uint64_t ElfImage::offset_of(uint64_t address, uint64_t size, const char* what) const {
+  if (const Elf64_Phdr* segment = segment_of(address, size)) return segment->p_offset + (address - segment->p_vaddr);
   SCONCE_FAIL(kCorruptPackage, "shared object: ", what, " lies outside the mapped file: ", name_, ": address ", address,
               ", size ", size);
+}
+
+std::span<const std::byte> ElfImage::bytes_at(uint64_t address, uint64_t size) const noexcept {
+  const Elf64_Phdr* segment = segment_of(address, size);
+  return segment ? bytes_.subspan(segment->p_offset + (address - segment->p_vaddr), size)
+                 : std::span<const std::byte>();
+}
+
+std::span<const std::byte> ElfImage::section_headers() const noexcept {
+  const uint64_t size = bytes_.size();
+  if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shoff > size ||
+      header_.e_shnum > (size - header_.e_shoff) / sizeof(Elf64_Shdr))
+    return {};
+  return bytes_.subspan(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr));
+}
+
+bool ElfImage::writable(uint64_t address) const noexcept {
+  const size_t count = section_headers().size() / sizeof(Elf64_Shdr);
+  for (size_t i = 0; i < count; ++i) {
+    const auto section = read<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
+    const bool per_thread = (section.sh_flags & SHF_TLS) != 0;  // has no address of its own
+    if ((section.sh_flags & SHF_ALLOC) == 0 || per_thread) continue;
+    if (address >= section.sh_addr && address - section.sh_addr < section.sh_size)
+      return (section.sh_flags & SHF_WRITE) != 0;
+  }
+  const Elf64_Phdr* segment = segment_of(address, 0);
+  return segment && (segment->p_flags & PF_W) != 0;
 }
 
 uint64_t ElfImage::first_address() const noexcept {
@@ -150,33 +182,48 @@ void ElfImage::read_dynamic() {
 
 // Neither table says how many symbols there are: .hash has a chain for each, .gnu.hash ends with the last one's.
 void ElfImage::read_symbol_count(uint64_t gnu_hash, uint64_t hash) {
+  SCONCE_CHECK(gnu_hash || hash, kCorruptPackage, "shared object: the file has no symbol hash table: ", name_);
+  if (gnu_hash) read_gnu_hash(gnu_hash);
   if (hash) {
     const ByteRange head = table(hash, 2 * sizeof(uint32_t), "symbol hash table");
-    const uint64_t buckets = read<uint32_t>(head.offset);
-    symbol_count_ = read<uint32_t>(head.offset + 4);
-    table(hash, (2 + buckets + symbol_count_) * sizeof(uint32_t), "symbol hash table");
-  } else {
-    SCONCE_CHECK(gnu_hash, kCorruptPackage, "shared object: the file has no symbol hash table: ", name_);
-    const ByteRange head = table(gnu_hash, 4 * sizeof(uint32_t), "GNU symbol hash table");
-    const uint64_t bucket_count = read<uint32_t>(head.offset);
-    const uint64_t first_hashed = read<uint32_t>(head.offset + 4);
-    const uint64_t bloom_words = read<uint32_t>(head.offset + 8);
-    const uint64_t buckets_address = gnu_hash + 16 + bloom_words * 8;
-    const ByteRange buckets = table(buckets_address, bucket_count * 4, "GNU symbol hash table");
-    table(gnu_hash, 16 + bloom_words * 8, "GNU symbol hash table");
-    uint64_t last = 0;
-    for (uint64_t i = 0; i < bucket_count; ++i) last = std::max<uint64_t>(last, read<uint32_t>(buckets.offset + i * 4));
-    if (last == 0) {
-      symbol_count_ = first_hashed;
-    } else {
-      SCONCE_CHECK(last >= first_hashed, kCorruptPackage, "shared object: bad GNU symbol hash table: ", name_);
-      const uint64_t chains = buckets_address + bucket_count * 4;
-      while (!(read<uint32_t>(offset_of(chains + (last - first_hashed) * 4, 4, "GNU symbol hash table")) & 1)) ++last;
-      symbol_count_ = last + 1;
-      table(chains, (symbol_count_ - first_hashed) * 4, "GNU symbol hash table");
-    }
+    const uint64_t buckets = read<uint32_t>(head.offset), chains = read<uint32_t>(head.offset + 4);
+    table(hash, (2 + buckets + chains) * sizeof(uint32_t), "symbol hash table");
+    SCONCE_CHECK(symbol_count_ <= chains, kCorruptPackage, "shared object: the symbol hash tables differ: ", name_,
+                 ": ", symbol_count_, " and ", chains, " symbols");
+    symbol_count_ = chains;
   }
   SCONCE_CHECK(symbol_count_ > 0, kCorruptPackage, "shared object: the symbol table is empty: ", name_);
+}
+
+void ElfImage::read_gnu_hash(uint64_t address) {
+  constexpr const char* kWhat = "GNU symbol hash table";
+  const ByteRange head = table(address, 4 * sizeof(uint32_t), kWhat);
+  const uint64_t bucket_count = read<uint32_t>(head.offset);
+  const uint64_t bloom_words = read<uint32_t>(head.offset + 8);
+  first_hashed_ = read<uint32_t>(head.offset + 4);
+  // The dynamic linker ends the process for another number.
+  SCONCE_CHECK(bloom_words != 0 && (bloom_words & (bloom_words - 1)) == 0, kCorruptPackage,
+               "shared object: bad GNU symbol hash table: ", name_, ": ", bloom_words, " words of filter");
+  const uint64_t buckets_address = address + 16 + bloom_words * 8;
+  table(address, 16 + bloom_words * 8, kWhat);
+  buckets_ = table(buckets_address, bucket_count * sizeof(uint32_t), kWhat);
+  uint64_t last = 0;
+  for (uint64_t at = buckets_.offset; at != buckets_.end(); at += sizeof(uint32_t)) {
+    const auto first = read<uint32_t>(at);
+    SCONCE_CHECK(first == 0 || first >= first_hashed_, kCorruptPackage,
+                 "shared object: bad GNU symbol hash table: ", name_, ": a bucket begins at symbol ", first);
+    last = std::max<uint64_t>(last, first);
+  }
+  symbol_count_ = first_hashed_;
+  if (last == 0) return;
+  has_gnu_hash_ = true;
+  const uint64_t chains_address = buckets_address + buckets_.size;
+  const auto chain = [&](uint64_t symbol) {
+    return read<uint32_t>(offset_of(chains_address + (symbol - first_hashed_) * sizeof(uint32_t), sizeof(uint32_t), kWhat));
+  };
+  while (!(chain(last) & 1)) ++last;
+  symbol_count_ = last + 1;
+  chains_offset_ = table(chains_address, (symbol_count_ - first_hashed_) * sizeof(uint32_t), kWhat).offset;
 }
 
 void ElfImage::read_needed_versions(uint64_t address, uint64_t count) {
@@ -257,10 +304,50 @@ uint16_t ElfImage::symbol_version(size_t index) const noexcept {
   return read<uint16_t>(symbol_versions_offset_ + index * sizeof(Elf64_Versym)) & kVersionIndexMask;
 }
 
-size_t ElfImage::find_symbol(std::string_view name) const noexcept {
-  for (size_t i = 1; i < symbol_count_; ++i)
-    if (symbol_name(i) == name) return i;
+bool ElfImage::is_named(size_t index, std::string_view name) const noexcept {
+  const uint64_t at = symbol(index).st_name;
+  return name.size() < strings_.size - at && std::memcmp(string(at).data(), name.data(), name.size()) == 0 &&
+         bytes_[strings_.offset + at + name.size()] == std::byte{0};
+}
+
+size_t ElfImage::find_hashed(std::string_view name) const noexcept {
+  const uint64_t bucket_count = buckets_.size / sizeof(uint32_t);
+  if (bucket_count == 0) return 0;
+  const uint32_t hash = gnu_hash(name);
+  size_t i = read<uint32_t>(buckets_.offset + hash % bucket_count * sizeof(uint32_t));
+  if (i == 0) return 0;
+  for (; i < symbol_count_; ++i) {
+    const auto chain = read<uint32_t>(chains_offset_ + (i - first_hashed_) * sizeof(uint32_t));
+    if ((chain | 1) == (hash | 1) && is_named(i, name)) return i;
+    if (chain & 1) break;
+  }
   return 0;
+}
+
+size_t ElfImage::find_symbol(std::string_view name) const noexcept {
+  if (has_gnu_hash_)
+    if (const size_t found = find_hashed(name)) return found;
+  for (size_t i = 1, end = has_gnu_hash_ ? std::min(first_hashed_, symbol_count_) : symbol_count_; i < end; ++i)
+    if (is_named(i, name)) return i;
+  return 0;
+}
+
+std::optional<Elf64_Sym> ElfImage::exported(std::string_view name) const noexcept {
+  const size_t index = has_gnu_hash_ ? find_hashed(name) : find_symbol(name);
+  if (index == 0 || symbol(index).st_shndx == SHN_UNDEF) return std::nullopt;
+  return symbol(index);
+}
+
+std::vector<std::string> ElfImage::imports() const {
+  std::vector<std::string_view> names;
+  for (size_t i = 1, end = has_gnu_hash_ ? std::min(first_hashed_, symbol_count_) : symbol_count_; i < end; ++i) {
+    const Elf64_Sym candidate = symbol(i);
+    if (candidate.st_shndx == SHN_UNDEF && ELF64_ST_BIND(candidate.st_info) == STB_GLOBAL)
+      names.push_back(string(candidate.st_name));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return {names.begin(), names.end()};
 }
 
 Elf64_Rela ElfImage::relocation(size_t index) const noexcept {
@@ -270,23 +357,35 @@ Elf64_Rela ElfImage::relocation(size_t index) const noexcept {
 }
 
 std::vector<ByteRange> ElfImage::unmapped_sections() const {
-  std::vector<ByteRange> result;
-  const uint64_t size = bytes_.size();
-  if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shoff > size ||
-      header_.e_shnum > (size - header_.e_shoff) / sizeof(Elf64_Shdr))
-    return result;
-  for (size_t i = 0; i < header_.e_shnum; ++i) {
+  const auto headers = section_headers();
+  const auto needed = [&](const ByteRange& range) {
+    return std::any_of(tables_.begin(), tables_.end(), [&](const ByteRange& t) { return range.overlaps(t); }) ||
+           std::any_of(segments_.begin(), segments_.end(), [&](const Elf64_Phdr& s) {
+             return s.p_type == PT_LOAD && range.overlaps({s.p_offset, s.p_filesz});
+           });
+  };
+  std::vector<ByteRange> found{{header_.e_shoff, headers.size()}};
+  for (size_t i = 0; i < headers.size() / sizeof(Elf64_Shdr); ++i) {
     const auto section = read<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
     if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS || (section.sh_flags & SHF_ALLOC)) continue;
     const ByteRange range{section.sh_offset, section.sh_size};
-    if (range.offset > size || range.size > size - range.offset) return {};
-    const auto mapped = [&](const Elf64_Phdr& s) {
-      return s.p_type == PT_LOAD && range.overlaps({s.p_offset, s.p_filesz});
-    };
-    if (std::any_of(segments_.begin(), segments_.end(), mapped)) return {};
-    result.push_back(range);
+    if (range.offset > bytes_.size() || range.size > bytes_.size() - range.offset) return {};
+    found.push_back(range);
+  }
+  if (found.size() == 1 || std::any_of(found.begin(), found.end(), needed)) return {};
+  std::sort(found.begin(), found.end(), [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+  constexpr uint64_t kMaxPadding = 64;
+  std::vector<ByteRange> result;
+  for (const ByteRange& range : found) {
+    const bool padded = !result.empty() && range.offset <= result.back().end() + kMaxPadding &&
+                        (range.offset <= result.back().end() ||
+                         !needed({result.back().end(), range.offset - result.back().end()}));
+    if (padded)
+      result.back().size = std::max(result.back().end(), range.end()) - result.back().offset;
+    else
+      result.push_back(range);
   }
   return result;
 }
 
-}  // namespace sconce::loader
+}  // namespace sconce

@@ -1,4 +1,4 @@
-#include "src/loader/elf_image.h"
+#include "package_format/elf_image.h"
 
 #include <doctest/doctest.h>
 
@@ -6,12 +6,14 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 
-#include "sample_file.h"
 #include "sconce/error.h"
+#include "tests/loader/sample_file.h"
+#include "tests/package_format/fixtures.h"
 
 using namespace sconce;
-using namespace sconce::loader;
+using namespace sconce::testing;
 
 namespace {
 
@@ -26,6 +28,10 @@ std::string refusal(std::span<const std::byte> bytes) {
     for (const auto& version : image.needed_versions()) total += version.name.size() + version.library.size();
     for (const auto& needed : image.needed()) total += needed.name.size();
     for (const ByteRange& range : image.unmapped_sections()) total += range.end() <= bytes.size();
+    for (const char* name : {"memcpy", "sample_unique", "absent"}) total += image.find_symbol(name);
+    total += image.imports().size();
+    if (const auto weights = image.exported("_binary_constants_bin_start"))
+      total += image.bytes_at(weights->st_value, weights->st_size + 256).size() + image.writable(weights->st_value);
     return total == 0 ? "nothing in it" : "";
   } catch (const Error& error) {
     CHECK((error.code() == ErrorCode::kCorruptPackage || error.code() == ErrorCode::kIncompatible));
@@ -63,6 +69,10 @@ TEST_CASE("elf image: what a shared object needs, exports and imports") {
   CHECK(version->library == "libc.so.6");
   CHECK(version->name == "GLIBC_2.14");
   CHECK(image.find_symbol("no_such_symbol") == 0);
+  CHECK(image.exported("sample_unique"));
+  CHECK(!image.exported("memcpy"));
+  for (size_t i = 1; i < image.symbol_count(); ++i)
+    CHECK(image.symbol_name(image.find_symbol(image.symbol_name(i))) == image.symbol_name(i));
 
   const size_t weights = image.find_symbol("_binary_constants_bin_start");
   REQUIRE(weights != 0);
@@ -132,6 +142,12 @@ TEST_CASE("elf image: each contradiction is named") {
   CHECK(damaged([&](auto& b) { dynamic(b, DT_RELASZ).d_un.d_val += 1; }).find("within an entry") != std::string::npos);
   CHECK(damaged([&](auto& b) { dynamic(b, DT_GNU_HASH).d_tag = 0x60001234; }).find("no symbol hash") !=
         std::string::npos);
+  const uint64_t gnu_hash = good.offset_of(
+      std::find_if(good.dynamic().begin(), good.dynamic().end(), [](auto& d) { return d.d_tag == DT_GNU_HASH; })
+          ->d_un.d_ptr,
+      16, "hash");
+  CHECK(damaged([&](auto& b) { at<uint32_t>(b, gnu_hash)[2] = 3; }).find("3 words of filter") != std::string::npos);
+  CHECK(damaged([&](auto& b) { at<uint32_t>(b, gnu_hash)[1] += 1; }).find("a bucket begins at") != std::string::npos);
   CHECK(damaged([&](auto& b) { at<Elf64_Sym>(b, good.symbols_offset())[5].st_name = ~0U; }).find("symbol 5") !=
         std::string::npos);
   const uint64_t first_relocation = good.offset_of(
@@ -142,4 +158,47 @@ TEST_CASE("elf image: each contradiction is named") {
         std::string::npos);
   CHECK(damaged([&](auto& b) { at<Elf64_Rela>(b, first_relocation)->r_info |= ~0ULL << 32; }).find("does not exist") !=
         std::string::npos);
+}
+
+TEST_CASE("elf image: imports and exports of a model") {
+  const std::string file = fixture("model_2_15");
+  const ElfImage so(bytes_of(file), "m.so");
+  CHECK(so.imports() == std::vector<std::string>{"aoti_torch_cpu_mm_out", "aoti_torch_get_dtype"});  // no weak ones
+  CHECK(so.needed().empty());
+  CHECK(so.exported("AOTInductorGetLastError"));
+  CHECK(!so.exported("AOTInductorGetLastErro"));
+  CHECK(!so.exported("aoti_torch_cpu_mm_out"));
+}
+
+TEST_CASE("elf image: bytes at an address, and whether the model may write them") {
+  for (const char* name : {"model_2_15", "model_writable"}) {
+    const std::string file = fixture(name);
+    const ElfImage so(bytes_of(file), "m.so");
+    const auto start = so.exported("_binary_constants_bin_start"), end = so.exported("_binary_constants_bin_end");
+    REQUIRE(start);
+    REQUIRE(end);
+    CHECK(end->st_value - start->st_value == 256);
+    const auto bytes = so.bytes_at(start->st_value, 256);
+    REQUIRE(bytes.size() == 256);
+    for (size_t i = 0; i < 256; ++i) REQUIRE(bytes[i] == static_cast<std::byte>(i));
+    CHECK(so.writable(start->st_value) == (std::string(name) == "model_writable"));
+    CHECK(so.bytes_at(start->st_value, 1 << 30).empty());
+    CHECK(so.bytes_at(UINT64_MAX, 1).empty());
+    CHECK(so.bytes_at(UINT64_MAX - 3, 8).empty());
+  }
+}
+
+TEST_CASE("elf image: every byte of a model's headers, tables and dynamic section may be wrong") {
+  const std::string file = fixture("model_2_15");
+  std::vector<std::byte> bytes(bytes_of(file).begin(), bytes_of(file).end());
+  std::vector<ByteRange> ranges{{0, std::min<uint64_t>(bytes.size(), 2048)}};
+  const ElfImage image(bytes_of(file), "model");
+  ranges.insert(ranges.end(), image.tables().begin(), image.tables().end());
+  for (const ByteRange& range : ranges)
+    for (uint64_t i = range.offset; i < range.end(); ++i)
+      for (const unsigned char value : {0x00, 0x7f, 0xff}) {
+        const std::byte before = std::exchange(bytes[i], std::byte{value});
+        refusal(bytes);
+        bytes[i] = before;
+      }
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sconce::loader {
+namespace sconce {
 
 struct ByteRange {
   uint64_t offset, size;
@@ -11,4 +11,4 @@ struct ByteRange {
   bool overlaps(const ByteRange& other) const noexcept { return offset < other.end() && other.offset < end(); }
 };
 
-}  // namespace sconce::loader
+}  // namespace sconce

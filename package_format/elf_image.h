@@ -1,5 +1,5 @@
 // ElfImage: a model's .so read in place. Every table it hands out lies inside the file, every name ends inside the
-// string table; what the dynamic linker will follow without checking is checked here.
+// string table; what the dynamic linker will follow without checking is checked here. x86-64 and aarch64.
 //
 // Borrows the bytes. Immutable. Source of the format: System V gABI, the x86-64 psABI and glibc's <elf.h>.
 #pragma once
@@ -8,14 +8,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "src/loader/byte_range.h"
+#include "package_format/byte_range.h"
 
-namespace sconce::loader {
+namespace sconce {
+
+// Of DT_GNU_HASH.
+constexpr uint32_t gnu_hash(std::string_view name) noexcept {
+  uint32_t hash = 5381;
+  for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  return hash;
+}
 
 class ElfImage {
  public:
@@ -38,7 +46,7 @@ class ElfImage {
 
   const std::string& name() const noexcept { return name_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  uint16_t machine() const noexcept { return header_.e_machine; }
+  uint16_t machine() const noexcept { return header_.e_machine; }  // EM_X86_64, EM_AARCH64
   std::span<const Elf64_Phdr> segments() const noexcept { return segments_; }
   std::span<const Elf64_Dyn> dynamic() const noexcept { return dynamic_; }  // up to and without DT_NULL
   // Entries behind dynamic() that are DT_NULL too, the terminator not counted.
@@ -54,6 +62,10 @@ class ElfImage {
   std::string_view symbol_name(size_t index) const noexcept;
   uint16_t symbol_version(size_t index) const noexcept;      // VER_NDX_*, without the hidden bit
   size_t find_symbol(std::string_view name) const noexcept;  // 0 if absent
+  // The symbol if the file defines it.
+  std::optional<Elf64_Sym> exported(std::string_view name) const noexcept;
+  // Undefined global symbols, sorted. Weak ones are left out: nobody has to define them.
+  std::vector<std::string> imports() const;
 
   ByteRange strings() const noexcept { return strings_; }
   std::string_view string(uint64_t offset) const noexcept;  // offset < strings().size
@@ -61,17 +73,24 @@ class ElfImage {
   // Relocations, those of the PLT last. r_offset is an address of the image.
   size_t relocation_count() const noexcept { return (relocations_.size + plt_relocations_.size) / sizeof(Elf64_Rela); }
   Elf64_Rela relocation(size_t index) const noexcept;
+  ByteRange relocations() const noexcept { return relocations_; }  // in the file; none of the PLT's
+  ByteRange plt_relocations() const noexcept { return plt_relocations_; }
 
   // [first, last) addresses that segments occupy once mapped, relative to the load address.
   uint64_t first_address() const noexcept;
   uint64_t last_address() const noexcept;
   // File offset of `size` bytes at an address; kCorruptPackage if no segment holds them all.
   uint64_t offset_of(uint64_t address, uint64_t size, const char* what) const;
+  // The bytes at an address; empty if no segment holds them all.
+  std::span<const std::byte> bytes_at(uint64_t address, uint64_t size) const noexcept;
+  // True if the section at this address is writable; without section headers, if its segment is. (A linker may put a
+  // read-only section into the segment of writable ones that come before it.)
+  bool writable(uint64_t address) const noexcept;
 
   // Where the tables lie that this class and the dynamic linker read.
   std::span<const ByteRange> tables() const noexcept { return tables_; }
-  // Sections that are not mapped (debug information, symbol table): nothing at run time reads them. Empty where the
-  // section headers are missing or make no sense.
+  // Sections that are not mapped (debug information, symbol table), and their headers: nothing at run time reads them.
+  // In order of their offsets, with the padding between them. Empty where the headers are missing or make no sense.
   std::vector<ByteRange> unmapped_sections() const;
 
  private:
@@ -83,7 +102,12 @@ class ElfImage {
   void read_header();
   void read_segments();
   void read_dynamic();
+  const Elf64_Phdr* segment_of(uint64_t address, uint64_t size) const noexcept;
+  std::span<const std::byte> section_headers() const noexcept;
+  bool is_named(size_t index, std::string_view name) const noexcept;
+  size_t find_hashed(std::string_view name) const noexcept;
   void read_symbol_count(uint64_t gnu_hash, uint64_t hash);
+  void read_gnu_hash(uint64_t address);
   void read_needed_versions(uint64_t address, uint64_t count);
   void read_defined_versions(uint64_t address, uint64_t count);
   void check_symbols() const;
@@ -101,8 +125,13 @@ class ElfImage {
   ByteRange strings_{}, relocations_{}, plt_relocations_{};
   uint64_t symbols_offset_ = 0, symbol_versions_offset_ = 0;  // the latter 0: symbols have no versions
   size_t symbol_count_ = 0;
+  // DT_GNU_HASH: symbols from first_hashed_ on are in it, those are all that the file defines for others.
+  ByteRange buckets_{};
+  uint64_t chains_offset_ = 0;
+  size_t first_hashed_ = 0;
+  bool has_gnu_hash_ = false;
   std::vector<bool> known_versions_;  // by index
   std::vector<ByteRange> tables_;
 };
 
-}  // namespace sconce::loader
+}  // namespace sconce
