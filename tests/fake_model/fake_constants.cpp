@@ -20,7 +20,7 @@ const unsigned char* external = nullptr;
 
 #ifdef FAKE_APPENDED
 // As models do: their own file, found by the name they were loaded by, is mapped from the weights on.
-const unsigned char* map_own_file() {
+const unsigned char* map_own_file(size_t& bytes_mapped) {
   Dl_info info;
   if (!dladdr(reinterpret_cast<const void*>(&map_own_file), &info)) throw std::runtime_error("cannot find own file");
   const int fd = open(info.dli_fname, O_RDONLY);
@@ -36,16 +36,21 @@ const unsigned char* map_own_file() {
   const auto* bytes = static_cast<const unsigned char*>(mapped);
   std::memcpy(&found, bytes + size - sizeof(magic), sizeof(magic));
   if (found != magic) throw std::runtime_error("weights data seems corrupt");
+  bytes_mapped = size;
   return bytes;
 }
 #endif
 
 }  // namespace
 
-const unsigned char* stored_constants() {
+StoredConstants::~StoredConstants() {
+  if (mapped_) munmap(const_cast<unsigned char*>(mapped_), mapped_bytes_);
+}
+
+const unsigned char* StoredConstants::get() {
 #if defined(FAKE_APPENDED)
-  static const unsigned char* const mapped = map_own_file();
-  return mapped;
+  if (!mapped_) mapped_ = map_own_file(mapped_bytes_);
+  return mapped_;
 #elif defined(FAKE_EXTERNAL) || defined(FAKE_WEIGHTLESS)
   if (!external) throw std::runtime_error("constants are not mapped: call AOTInductorModelUpdateConstantsFromBlob");
   return external;

@@ -5,6 +5,9 @@
 //   FAKE_APPENDED     weights follow the .so's own bytes
 //   FAKE_EXTERNAL     weights come in one blob by AOTInductorModelUpdateConstantsFromBlob
 //   FAKE_WEIGHTLESS   weights are the caller's to give
+//   FAKE_SUMMARY      y = x + [min w, max w, min b, max b], x [B, 4]: every weight is looked at, and weights of two
+//   sets
+//                     show, where those of each set are all the same
 // Stored values: w[i] = 1 + i % 16, b[i] = 10 * (i % 16), steps = 0. Each is padded to 64 bytes.
 #pragma once
 
@@ -28,7 +31,14 @@ struct ConstantInfo {
   size_t data_size() const { return (static_cast<size_t>(size) * sizeof(float) + 63) / 64 * 64; }
 };
 
-inline constexpr int64_t kFeatures = FAKE_FEATURES;
+inline constexpr int64_t kFeatures = FAKE_FEATURES;  // of w and b
+#ifdef FAKE_SUMMARY
+inline constexpr bool kSummary = true;
+inline constexpr int64_t kColumns = 4;  // of x and y
+#else
+inline constexpr bool kSummary = false;
+inline constexpr int64_t kColumns = kFeatures;
+#endif
 inline constexpr ConstantInfo kConstants[] = {
     {"scale_w", "scale.w", kFeatures, kParameter, false},
     {"scale_b", "scale.b", kFeatures, kParameter, false},
@@ -63,8 +73,20 @@ inline constexpr bool kIncludeWeights = false;
 inline constexpr bool kIncludeWeights = true;
 #endif
 
-// The stored weights, wherever they are; throws std::runtime_error where there are none.
-const unsigned char* stored_constants();
+// The stored weights, wherever they are. Each container finds them for itself, as models do.
+class StoredConstants {
+ public:
+  StoredConstants() = default;
+  StoredConstants(const StoredConstants&) = delete;
+  StoredConstants& operator=(const StoredConstants&) = delete;
+  ~StoredConstants();
+  // Throws std::runtime_error where there are none.
+  const unsigned char* get();
+
+ private:
+  const unsigned char* mapped_ = nullptr;
+  size_t mapped_bytes_ = 0;
+};
 void set_external_constants(const unsigned char* blob);
 
 }  // namespace fake

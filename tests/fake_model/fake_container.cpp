@@ -1,5 +1,6 @@
 #include "fake_container.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -37,6 +38,29 @@ Handle from_blob(void* data, const ConstantInfo& info) {
                                                    aoti_torch_device_type_cpu(), 0, &handle,
                                                    aoti_torch_layout_strided(), nullptr, 0));
   return Handle(handle);
+}
+
+// Smallest and largest value.
+std::pair<float, float> range_of(const float* values) {
+  using Lanes [[gnu::vector_size(32)]] = float;
+  constexpr int64_t kLanes = 8, kWhole = kFeatures / kLanes * kLanes;
+  float least = values[0], most = values[0];
+  Lanes low = Lanes{} + least, high = low;
+  for (int64_t i = 0; i < kWhole; i += kLanes) {
+    Lanes next;
+    std::memcpy(&next, values + i, sizeof(next));
+    low = next < low ? next : low;
+    high = next > high ? next : high;
+  }
+  for (int64_t i = 0; i < kLanes; ++i) {
+    least = std::min(least, low[i]);
+    most = std::max(most, high[i]);
+  }
+  for (int64_t i = kWhole; i < kFeatures; ++i) {
+    least = std::min(least, values[i]);
+    most = std::max(most, values[i]);
+  }
+  return {least, most};
 }
 
 // Counts down to the call that is to fail.
@@ -118,7 +142,7 @@ void Container::load(Set& set) {
   size_t offset = 0;
   for (size_t i = 0; i < kConstantCount; ++i) {
     if (kConstants[i].folded) continue;
-    std::memcpy(set.blob.get() + offset, stored_constants() + offset, kConstants[i].data_size());
+    std::memcpy(set.blob.get() + offset, stored_.get() + offset, kConstants[i].data_size());
     // Constants that are there already stay, as with emplace().
     if (!set.tensors.count(kConstants[i].name)) put(set, i, from_blob(set.blob.get() + offset, kConstants[i]));
     offset += kConstants[i].data_size();
@@ -281,9 +305,9 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   CHECK_CALL(aoti_torch_get_sizes(x.get(), &sizes));
   CHECK_CALL(aoti_torch_get_strides(x.get(), &strides));
   CHECK_CALL(aoti_torch_get_dtype(x.get(), &dtype));
-  if (rank != 2 || sizes[1] != kFeatures || dtype != aoti_torch_dtype_float32())
+  if (rank != 2 || sizes[1] != kColumns || dtype != aoti_torch_dtype_float32())
     throw std::runtime_error("input_handles[0]: unmatched dtype or dim value, expected float32 [B, " +
-                             std::to_string(kFeatures) + "]");
+                             std::to_string(kColumns) + "]");
   const float* in = x.data();
   const float first = sizes[0] > 0 ? in[0] : 0;
   const int64_t sleep = first == kFakeSleepInput ? 50'000 : knobs().sleep_us.load();
@@ -300,13 +324,22 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   const void* used[4] = {set.data[kW], b, steps, kHasFolded ? w : nullptr};
   for (size_t i = 0; i < 4; ++i) knobs().constants[i] = used[i];
 
-  const int64_t out_sizes[] = {sizes[0], kFeatures}, out_strides[] = {kFeatures, 1};
+  const int64_t out_sizes[] = {sizes[0], kColumns}, out_strides[] = {kColumns, 1};
   AtenTensorHandle handle;
   CHECK_CALL(aoti_torch_empty_strided(2, out_sizes, out_strides, aoti_torch_dtype_float32(),
                                       aoti_torch_device_type_cpu(), 0, &handle));
   Handle y(handle);
   float* out = sizes[0] > 0 ? y.data() : nullptr;
   const float extra = steps ? (*steps)++ : 0;
+  if (kSummary) {
+    const auto [w_low, w_high] = range_of(w);
+    const auto [b_low, b_high] = range_of(b);
+    const float summary[] = {w_low, w_high, b_low, b_high};
+    for (int64_t r = 0; r < sizes[0]; ++r)
+      for (int64_t i = 0; i < 4; ++i) out[r * 4 + i] = in[r * strides[0] + i * strides[1]] + summary[i];
+    outputs[0] = y.release();
+    return;
+  }
   for (int64_t r = 0; r < sizes[0]; ++r)
     for (int64_t i = 0; i < kFeatures; ++i)
       out[r * kFeatures + i] = in[r * strides[0] + i * strides[1]] * w[i] + b[i] + extra;

@@ -81,6 +81,7 @@ class Container {
   void fold_set(Set& set);
   void run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs);
 
+  StoredConstants stored_;
   std::array<Set, 2> sets_;
   size_t active_ = 0;
   std::shared_mutex execution_;  // shared by runs, exclusive for folding and swapping

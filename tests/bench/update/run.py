@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""New weights under load: what clients see of them, what they cost, and what memory they take.
+
+    ninja -C build/release update_bench && tests/bench/update/run.py [--build DIR] [--only PART] [--json FILE]
+
+The model (tests/fake_model, FAKE_SUMMARY) answers with the smallest and largest value of each of its two weights, so
+that an answer made of two sets shows, as does one that is of no published generation.
+
+  answers   64 clients ask while 1,000 updates, full and partial, are committed on 4 replicas
+  latency   64 clients ask for a while, then as long with 20 updates a second of 1 MiB, in turns
+  memory    256 MiB of weights: the process's memory before, while and after they are replaced
+"""
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SMALL, LARGE = 131072, 33554432  # elements of each weight
+MIB = 1 << 20
+MAGIC = struct.pack("<Q", 0x5CE4C0DEBA5EBA11)
+
+
+class Server:
+    def __init__(self, build, package, replicas, flags=()):
+        command = [build / "server/sconce", "serve", f"model={package}", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+                   "--metrics", "off", "--drain-grace", "0", "--set", f"model.replicas={replicas}", *flags]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.port = self.admin_port = None
+        for line in self.process.stderr:
+            found = re.search(r"(inference|administration) on http://\S+:(\d+)", line)
+            if found and found.group(1) == "inference":
+                self.port = int(found.group(2))
+            elif found:
+                self.admin_port = int(found.group(2))
+            if line.rstrip().endswith(" ready"):
+                break
+        else:
+            sys.exit("the server does not start")
+        # Nobody reads on: it must not block.
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.admin = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=300)
+        self.published = {}  # generation: (w, b)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def ask_admin(self, method, path, body=None):
+        self.admin.request(method, "/v2/admin/models/model/" + path, body, {"Content-Type": "application/octet-stream"})
+        response = self.admin.getresponse()
+        text = response.read()
+        if response.status != 200:
+            sys.exit(f"{method} {path}: {response.status} {text.decode(errors='replace')}")
+        return json.loads(text)
+
+    def push(self, w=None, b=None, elements=SMALL, commit=True):
+        """Weights that are w and b throughout; None: left as they are."""
+        values = {"scale.w": w, "scale.b": b}
+        given = {name: value for name, value in values.items() if value is not None}
+        header, at = {}, 0
+        for name in given:
+            header[name] = {"dtype": "F32", "shape": [elements], "data_offsets": [at, at + 4 * elements]}
+            at += 4 * elements
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        body = struct.pack("<Q", len(text)) + text + b"".join(struct.pack("<f", v) * elements for v in given.values())
+        mode = "full" if len(given) == 2 else "partial"
+        answer = self.ask_admin("POST", f"weights?mode={mode}&commit={'true' if commit else 'false'}", body)
+        if commit:
+            last = self.published[max(self.published)] if self.published else (None, None)
+            self.published[answer["generation"]] = (last[0] if w is None else w, last[1] if b is None else b)
+
+    def memory(self):
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return {key: int(re.search(rf"{key}:\s+(\d+)", text).group(1)) * 1024 for key in ("VmRSS", "VmHWM")}
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Load:
+    """One run of update_load."""
+
+    def __init__(self, build, server, connections, seconds):
+        command = [build / "tests/bench/update/update_load", str(server.port), "model", str(connections), str(seconds)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def result(self):
+        """At its end; asks for it if it is not near."""
+        out, _ = self.process.communicate()
+        if self.process.returncode != 0:
+            sys.exit("the load generator failed")
+        return json.loads(out)
+
+
+def judge(result, published):
+    """Failures, mixed answers, and answers that are not those of the generation they name."""
+    mixed = wrong = 0
+    for generation, w_low, w_high, b_low, b_high, count in result["answers"]:
+        if w_low != w_high or b_low != b_high:
+            mixed += count
+        elif published.get(generation) != (w_low, b_low):
+            wrong += count
+    return {"requests": result["requests"], "failures": result["failures"], "failure": result["failure"], "mixed": mixed,
+            "wrong": wrong, "generations_seen": len({a[0] for a in result["answers"]})}
+
+
+def measure_answers(args):
+    with Server(args.build, args.build / "tests/fake_model/fake_update.so", 4) as server:
+        server.push(1, 2)
+        load = Load(args.build, server, args.connections, 3600)
+        begin = time.time()
+        for i in range(args.updates):
+            # Full, the one, the other.
+            version = float(i + 3)
+            server.push(None if i % 3 == 2 else version, None if i % 3 == 1 else version + 0.5)
+        seconds = time.time() - begin
+        found = judge(load.result(), server.published)
+    found.update(updates=args.updates, seconds=seconds, updates_per_second=args.updates / seconds)
+    print(f"answers: {args.connections} clients, {args.updates} updates on 4 replicas in {seconds:.1f} s")
+    print(f"  {'requests':>10} {'failures':>9} {'mixed':>7} {'of no generation':>17} {'generations seen':>17}")
+    print(f"  {found['requests']:10} {found['failures']:9} {found['mixed']:7} {found['wrong']:17} "
+          f"{found['generations_seen']:17}  {found['failure']}")
+    return found
+
+
+def measure_latency(args):
+    rounds = []
+    with Server(args.build, args.build / "tests/fake_model/fake_update.so", 4) as server:
+        server.push(1, 2)
+        Load(args.build, server, args.connections, 1).process.wait()
+        for n in range(args.rounds):
+            row = {}
+            # In turns, so that what else happens on the machine happens to both.
+            for phase in ("before", "during") if n % 2 == 0 else ("during", "before"):
+                cpu = server.cpu_seconds()
+                load = Load(args.build, server, args.connections, args.seconds)
+                if phase == "during":
+                    begin, pushed, worst = time.time(), 0, 0.0
+                    while time.time() - begin < args.seconds - 0.05:
+                        pushed += 1
+                        start = time.time()
+                        server.push(float(n * 100000 + pushed), float(pushed))
+                        worst = max(worst, time.time() - start)
+                        time.sleep(max(0.0, begin + pushed / args.rate - time.time()))
+                    row["rate"] = pushed / (time.time() - begin)
+                    row["slowest_push_ms"] = worst * 1000
+                load.process.wait()
+                row[phase] = load.result()
+                row[phase]["verdict"] = judge(row[phase], server.published)
+                row[phase]["cpu"] = (server.cpu_seconds() - cpu) / args.seconds
+                del row[phase]["answers"]
+            rounds.append(row)
+
+    def median(value):
+        return statistics.median(value(r) for r in rounds)
+
+    found = {"rounds": rounds}
+    print(f"latency: {args.connections} clients, {args.rounds} rounds of {args.seconds:g} s, "
+          f"{median(lambda r: r['rate']):.1f} updates/s of 1 MiB")
+    print(f"  {'':8} {'requests/s':>11} {'p50 us':>9} {'p99 us':>9} {'CPU':>5} {'failures, mixed, wrong':>24}")
+    for phase in ("before", "during"):
+        bad = [sum(r[phase]["verdict"][k] for r in rounds) for k in ("failures", "mixed", "wrong")]
+        print(f"  {phase:8} {median(lambda r: r[phase]['requests'] / r[phase]['seconds']):11.0f} "
+              f"{median(lambda r: r[phase]['p50_us']):9.1f} {median(lambda r: r[phase]['p99_us']):9.1f} "
+              f"{median(lambda r: r[phase]['cpu']):5.2f} {str(bad):>24}")
+    for key in ("p50", "p99"):
+        found[key + "_ratio"] = median(lambda r: r["during"][key + "_us"] / r["before"][key + "_us"])
+    print(f"  ratio    {'':11} {found['p50_ratio']:9.2f} {found['p99_ratio']:9.2f}   goals: p50 within 10 %, p99 1.3")
+    return found
+
+
+def large_package(build, folder):
+    """fake_update_large with its weights: all of w are 1, all of b are 2."""
+    package = pathlib.Path(folder) / "large.so"
+    library = (build / "tests/fake_model/fake_update_large.so").read_bytes()
+    with open(package, "wb") as file:
+        file.write(library + b" " * (-len(library) % 16384))
+        for value in (1.0, 2.0):
+            file.write(struct.pack("<f", value) * LARGE)
+        file.write(MAGIC)
+    return package
+
+
+def measure_memory(args):
+    weights = 8 * LARGE
+    found, rows = {"weights": weights}, []
+
+    def note(what, server, peak=False):
+        memory = server.memory()
+        found[what] = memory
+        rows.append((what, memory["VmHWM" if peak else "VmRSS"]))
+
+    def ask(server):
+        load = Load(args.build, server, 1, 0.5)
+        load.process.wait()
+        return load.result()
+
+    with tempfile.TemporaryDirectory() as folder:
+        with Server(args.build, large_package(args.build, folder), 2, ["--max-body-bytes", "1G"]) as server:
+            note("loaded", server)
+            ask(server)
+            note("serving", server)
+            for number in range(1, 4):
+                pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # the peak starts anew
+                begin = time.time()
+                server.push(float(10 * number), float(10 * number + 1), LARGE)
+                found[f"push_{number}_seconds"] = time.time() - begin
+                result = ask(server)
+                wrong = judge(result, server.published)
+                if wrong["failures"] or wrong["mixed"] or wrong["wrong"]:
+                    sys.exit(f"memory: {wrong}")
+                note(f"update {number}, peak", server, peak=True)
+                server.ask_admin("POST", "weights/release", b"")
+                time.sleep(0.5)
+                note(f"update {number}, released", server)
+    peak = max(bytes for what, bytes in rows if what.endswith("peak"))
+    after = max(bytes for what, bytes in rows if what.endswith("released"))
+    found.update(peak=peak, after=after)
+    print(f"memory: {weights / MIB:.0f} MiB of weights, resident MiB of the process")
+    for what, bytes in rows:
+        print(f"  {what:20} {bytes / MIB:8.1f}   {bytes / weights:5.2f} x")
+    print(f"  peak is 2 x + {(peak - 2 * weights) / MIB:.1f} MiB (goal 32), after release 1 x + "
+          f"{(after - weights) / MIB:.1f} MiB (goal 16)")
+    return found
+
+
+PARTS = {"answers": measure_answers, "latency": measure_latency, "memory": measure_memory}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--only", choices=PARTS, action="append", help="these parts; default: all")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--updates", type=int, default=1000)
+    parser.add_argument("--rate", type=float, default=20, help="updates a second")
+    parser.add_argument("--seconds", type=float, default=5, help="of each phase of a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
+    args = parser.parse_args()
+    results = {part: PARTS[part](args) for part in args.only or PARTS}
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1) + "\n")
+    answers = [results["answers"]] if "answers" in results else []
+    answers += [r[p]["verdict"] for r in results.get("latency", {}).get("rounds", []) for p in ("before", "during")]
+    # Timings are for the reader; a wrong answer is none.
+    return 1 if any(a["failures"] or a["mixed"] or a["wrong"] for a in answers) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
