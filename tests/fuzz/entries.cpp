@@ -1,0 +1,281 @@
+#include "tests/fuzz/entries.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "package_format/archive_reader.h"
+#include "package_format/call_spec.h"
+#include "package_format/elf_reader.h"
+#include "package_format/weights_index.h"
+#include "package_format/wrapper_mutation.h"
+#include "package_format/wrapper_source.h"
+#include "sconce/error.h"
+#include "sconce/package.h"
+#include "sconce/tensor_files.h"
+#include "server/call_codec.h"
+#include "server/infer_codec.h"
+#include "server/json_cursor.h"
+#include "src/loader/elf_fixups.h"
+#include "src/loader/elf_image.h"
+
+namespace sconce::fuzz {
+namespace {
+
+[[noreturn]] void broken(const char* what) {
+  std::fprintf(stderr, "fuzz: %s\n", what);
+  std::abort();
+}
+
+// The bytes as a file that is nowhere.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n <= 0) broken("memfd_create or write failed");
+      bytes.remove_prefix(static_cast<size_t>(n));
+    }
+  }
+  ~MemoryFile() { ::close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
+// False if `work` refused; ends the process where it says that we, not the bytes, are wrong.
+template <class F>
+bool accepted(F&& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal || error.code() == ErrorCode::kDevice || error.what()[0] == '\0')
+      broken(error.what());
+    if (std::getenv("FUZZ_VERBOSE")) std::fprintf(stderr, "refused: %s\n", error.what());
+    return false;
+  }
+}
+
+// A request may be refused in one way only: it is the client's fault.
+template <class F>
+bool accepted_request(F&& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) broken(error.what());
+    if (std::getenv("FUZZ_VERBOSE")) std::fprintf(stderr, "refused: %s\n", error.what());
+    return false;
+  }
+}
+
+bool run_package(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  return accepted([&] {
+    const auto package = Package::open(file.path());
+    for (const ModelSpec& model : package->models()) accepted([&] { locate_weights(*package, model); });
+    package->verify();
+  });
+}
+
+bool run_library(std::string_view bytes) {
+  const auto file = std::as_bytes(std::span(bytes));
+  const bool read = accepted([&] {
+    const ElfReader so(file, "model.so");
+    so.imports();
+    so.needed();
+    so.exports("AOTInductor");
+    if (const auto symbol = so.find("_binary_constants_bin_start")) {
+      so.at(symbol->st_value, symbol->st_size);
+      so.writable(symbol->st_value);
+    }
+    find_call_spec(so);
+  });
+  const bool fixed = accepted([&] {
+    const loader::ElfImage image(file, "model.so");
+    for (const loader::Patch& patch : loader::compute_fixups(image).patches)
+      if (patch.offset > file.size() || patch.bytes.size() > file.size() - patch.offset)
+        broken("a patch lies outside the file");
+  });
+  return read && fixed;
+}
+
+bool run_source(std::string_view text) {
+  return accepted([&] {
+    ModelSpec spec;
+    const WrapperSource source = read_wrapper_source(text, spec);
+    kernel_threads(text);
+    find_mutated_constants(text, source, false, spec);
+    find_mutated_constants(text, source, true, spec);
+    if (!source.in_spec.empty()) {
+      CallSpec call = parse_call_spec(source.in_spec, source.out_spec);
+      map_inputs(call, spec.inputs.size());
+    }
+  });
+}
+
+// Two specs and a program, a line each.
+bool run_call_spec(std::string_view text) {
+  const size_t first = std::min(text.find('\n'), text.size());
+  const std::string_view rest = text.substr(std::min(first + 1, text.size()));
+  const size_t second = std::min(rest.find('\n'), rest.size());
+  return accepted([&] {
+    CallSpec spec = parse_call_spec(text.substr(0, first), rest.substr(0, second));
+    map_inputs(spec, spec.args.leaves(), rest.substr(std::min(second + 1, rest.size())));
+  });
+}
+
+bool run_tensor_file(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  return accepted([&] {
+    unsigned sum = 0;
+    for (const NamedTensor& named : read_tensors(file.path())) {
+      // Both ends of what the tensor says it has.
+      if (named.tensor.numel() == 0) continue;
+      const auto* first = static_cast<const volatile unsigned char*>(named.tensor.data());
+      int64_t last = 0;
+      for (size_t i = 0; i < named.tensor.sizes().size(); ++i)
+        last += (named.tensor.sizes()[i] - 1) * named.tensor.strides()[i];
+      sum += first[0] + first[last * static_cast<int64_t>(named.tensor.itemsize())];
+    }
+    if (sum == ~0u) broken("sum");
+  });
+}
+
+// What nlohmann takes for JSON, we take too (to 100 levels); what we take from a string, it reads alike.
+bool run_json(std::string_view text) {
+  bool too_deep = false;
+  const bool ours = accepted_request([&] {
+    try {
+      JsonCursor cursor(text);
+      cursor.skip();
+      cursor.finish();
+    } catch (const Error& error) {
+      too_deep = std::string_view(error.what()).find("nested deeper") != std::string_view::npos;
+      throw;
+    }
+  });
+  // nlohmann skips a byte order mark and takes a NUL for the end.
+  const bool same = !text.starts_with("\xef\xbb\xbf") && text.find('\0') == std::string_view::npos;
+  if (!ours && !too_deep && same && nlohmann::json::accept(text)) broken("JSON is refused");
+  accepted_request([&] {
+    JsonCursor cursor(text);
+    const std::string_view value = cursor.string("a string");
+    const nlohmann::json theirs = nlohmann::json::parse(text.substr(0, cursor.offset()), nullptr, false);
+    if (!theirs.is_discarded() && theirs.get_ref<const std::string&>() != value) broken("a string is read wrong");
+    std::string written;
+    append_json_string(written, value);
+    if (!nlohmann::json::accept(written)) broken("a string is written wrong");
+  });
+  accepted_request([&] { JsonCursor(text).number("a number"); });
+  accepted_request([&] { JsonCursor(text).unsigned_integer("an integer"); });
+  return ours;
+}
+
+TensorSpec input(DType dtype, std::vector<Dim> dims) {
+  TensorSpec spec;
+  spec.name = "arg";
+  spec.dtype = dtype;
+  spec.has_shape = true;
+  spec.dims = std::move(dims);
+  return spec;
+}
+
+SpecNode node(SpecNode::Kind kind, std::vector<SpecNode> children, std::vector<std::string> keys = {}) {
+  SpecNode result;
+  result.kind = kind;
+  result.children = std::move(children);
+  result.keys = std::move(keys);
+  result.int_keys.resize(result.keys.size());
+  return result;
+}
+
+// f(a, [b, c], *, mask, scale): float, double, int64 with fixed strides, bool, complex.
+const ModelInterface& model() {
+  static const ModelInterface interface = [] {
+    using Kind = SpecNode::Kind;
+    ModelSpec spec;
+    spec.name = "model";
+    const Dim batch{2, 64, "s0"};
+    spec.inputs = {input(DType::kFloat32, {batch, {3, 3, ""}}), input(DType::kFloat64, {batch}),
+                   input(DType::kInt64, {{2, 2, ""}, {3, 3, ""}}), input(DType::kBool, {}),
+                   input(DType::kComplex64, {{0, INT64_MAX, "s1"}})};
+    spec.inputs[2].strides = {1, 2};
+    spec.outputs = {input(DType::kFloat32, {batch})};
+    spec.call_spec.known = true;
+    spec.call_spec.args = node(Kind::kTuple, {SpecNode(), node(Kind::kList, {SpecNode(), SpecNode()})});
+    spec.call_spec.kwargs = node(Kind::kDict, {SpecNode(), SpecNode()}, {"mask", "scale"});
+    spec.call_spec.input_leaf = {0, 1, 2, 3, 4};
+    return ModelInterface("model", 1, std::move(spec));
+  }();
+  return interface;
+}
+
+BodyBuffer body_of(std::string_view bytes) {
+  BodyBuffer body;
+  body.prepare(bytes.size(), 0);
+  body.append(bytes.data(), bytes.size());
+  return body;
+}
+
+// Every element of every tensor is there.
+void touch(std::span<const Tensor> tensors) {
+  for (const Tensor& tensor : tensors) {
+    std::vector<std::byte> copy(static_cast<size_t>(tensor.numel()) * tensor.itemsize());
+    copy_to_contiguous(tensor, copy.data());
+  }
+}
+
+// Two bytes of length of the JSON part (0xffff: the field is not sent), then the body.
+bool run_infer(std::string_view bytes) {
+  if (bytes.size() < 2) return false;
+  const unsigned length =
+      static_cast<unsigned char>(bytes[0]) | static_cast<unsigned>(static_cast<unsigned char>(bytes[1])) << 8;
+  bytes.remove_prefix(2);
+  return accepted_request([&] {
+    const BodyBuffer body = body_of(bytes);
+    TensorScratch scratch;
+    InferRequest request;
+    decode_infer(model(), body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length), scratch, request);
+    touch(request.inputs);
+  });
+}
+
+bool run_call(std::string_view bytes) {
+  return accepted_request([&] {
+    const BodyBuffer body = body_of(bytes);
+    TensorScratch scratch;
+    std::vector<Tensor> inputs;
+    decode_call(model(), body, scratch, inputs);
+    touch(inputs);
+  });
+}
+
+constexpr Entry kEntries[] = {
+    {"package", run_package, package_seeds},
+    {"library", run_library, library_seeds},
+    {"source", run_source, source_seeds},
+    {"call_spec", run_call_spec, call_spec_seeds},
+    {"tensor_file", run_tensor_file, tensor_file_seeds},
+    {"json", run_json, json_seeds},
+    {"infer", run_infer, infer_seeds},
+    {"call", run_call, call_seeds},
+};
+
+}  // namespace
+
+std::span<const Entry> entries() { return kEntries; }
+
+const Entry* find_entry(std::string_view name) {
+  for (const Entry& entry : kEntries)
+    if (name == entry.name) return &entry;
+  return nullptr;
+}
+
+}  // namespace sconce::fuzz

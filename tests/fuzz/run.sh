@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# run.sh [SECONDS [ENTRY...]]: builds libFuzzer's programs with clang (packages: clang, libclang-rt-dev or what brings
+# libFuzzer) and runs each for SECONDS (60), starting from the seeds and from what earlier runs found. What ends a
+# program is left in build/fuzz/found/ENTRY-*; running the program on that file shows it again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- package library source call_spec tensor_file json infer call
+cmake --preset fuzz > /dev/null
+cmake --build build/fuzz --target "${@/#/fuzz_}" >&2
+mkdir -p build/fuzz/found
+failed=0
+for entry; do
+  corpus=build/fuzz/corpus/$entry
+  mkdir -p "$corpus"
+  FUZZ_SEEDS=$corpus "build/fuzz/tests/fuzz/fuzz_$entry"
+  echo "== $entry"
+  # 20 seconds or 2 GiB for one input are a bug too.
+  "build/fuzz/tests/fuzz/fuzz_$entry" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
+    -print_final_stats=1 -artifact_prefix="build/fuzz/found/$entry-" "$corpus" > "build/fuzz/found/$entry.log" 2>&1 ||
+    failed=$((failed + 1))
+  grep -E 'ERROR|SUMMARY|fuzz: |Done |number_of_executed|new_units_added' "build/fuzz/found/$entry.log" | sed 's/^/   /'
+done
+echo "$(($# - failed)) passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,144 @@
+// Seeds: small inputs of every form that the entries know.
+#include <string>
+#include <vector>
+
+#include "package_format/archive_reader.h"
+#include "sconce/package.h"
+#include "tests/fuzz/entries.h"
+#include "tests/package_format/fixtures.h"
+
+namespace sconce::fuzz {
+namespace {
+
+using testing::u16;
+using testing::u32;
+using testing::u64;
+
+const char* const kWeightsConfig =
+    R"({"config": {"l.w": {"path_name": "weight_0", "is_param": true, "use_pickle": false, "tensor_meta": {"dtype": 7,
+"sizes": [{"as_int": 4}, {"as_int": 5}], "strides": [{"as_int": 5}, {"as_int": 1}], "storage_offset": {"as_int": 0},
+"device": {"type": "cpu", "index": null}, "layout": 7, "requires_grad": false}}}})";
+
+std::string npy(const std::string& header, const std::string& data) {
+  return "\x93NUMPY" + std::string("\x01\x00", 2) + u16(header.size()) + header + data;
+}
+
+std::string safetensors(const std::string& header, const std::string& data) {
+  return u64(header.size()) + header + data;
+}
+
+// The field's length, then the body.
+std::string infer(const std::string& json, const std::string& binary, bool field = true) {
+  return u16(field ? json.size() : 0xffff) + json + binary;
+}
+
+}  // namespace
+
+std::vector<std::string> package_seeds() {
+  const std::string so = testing::fixture("model_2_15"), source = testing::fixture_source();
+  const std::string folder = "net/data/aotinductor/model/";
+  testing::RawZip deflated = testing::package(so, source);
+  for (testing::RawMember& member : deflated.members) member.deflated = true;
+  testing::RawZip later = testing::package(so, source);
+  for (testing::RawMember& member : later.members) member.flags = 0x0808;
+  testing::RawZip old;
+  old.members = {{"data/aotinductor/model/x.so", so}, {"data/aotinductor/model/x.cpp", source}};
+  return {build(testing::package(so, source)),
+          build(deflated),
+          build(later),
+          build(old),
+          build(testing::package(testing::appended_fixture(), source)),
+          build(testing::package(so, testing::fixture_source(false),
+                                 {{folder + "x_serialized_weights.bin", std::string(256, '\1')}})),
+          build(testing::package(so, testing::fixture_source(false),
+                                 {{"net/data/weights/model_weights_config.json", kWeightsConfig},
+                                  {"net/data/weights/weight_0", std::string(80, '\1')}})),
+          so};
+}
+
+std::vector<std::string> library_seeds() {
+  return {testing::fixture("model_2_15"), testing::fixture("model_2_6"), testing::fixture("model_writable"),
+          testing::appended_fixture()};
+}
+
+std::vector<std::string> source_seeds() {
+  std::vector<std::string> seeds = {testing::fixture_source(), testing::fixture_source(false, "    n.fill_(1);\n")};
+  for (const char* path : {"examples/digits/digits.pt2", "tests/server/packages/several.pt2"}) {
+    const auto reader = ArchiveReader::open(std::string(SCONCE_SOURCE_DIR "/") + path);
+    for (const ArchiveMember& member : reader->members())
+      if (member.name.ends_with(".wrapper.cpp")) seeds.emplace_back(reader->read_text(member));
+  }
+  return seeds;
+}
+
+std::vector<std::string> call_spec_seeds() {
+  const std::string leaf = R"({"type": null, "context": null, "children_spec": []})";
+  const auto spec = [](const std::string& type, const std::string& context, const std::string& children) {
+    return R"({"type": ")" + type + R"(", "context": )" + context + R"(, "children_spec": [)" + children + "]}";
+  };
+  const std::string tuple = "builtins.tuple", dict = "builtins.dict";
+  const std::string in =
+      "[1, " + spec(tuple, "null", spec(tuple, "null", leaf + ", " + leaf) + ", " + spec(dict, R"("[\"k\"]")", leaf)) +
+      "]\n";
+  return {in + "[1, " + leaf + "]\n",
+          in + "[1, " + spec("builtins.list", "null", leaf + ", " + spec("builtins.NoneType", "null", "")) + "]\n",
+          in + "[1, " + spec("collections.OrderedDict", R"("[\"a\", 1]")", leaf + ", " + leaf) + "]\n",
+          in + "[1, " + spec("collections.defaultdict", R"("[null, [\"a\"]]")", leaf) + "]\n",
+          in + "[1, " + spec("collections.deque", "\"2\"", leaf) + "]\n",
+          in + "[1, " + spec("collections.namedtuple", R"({"class_name": "P", "fields": ["x"]})", leaf) + "]\n",
+          in + "[1, " + leaf + "]\n" +
+              R"({"graph_module": {"graph": {"inputs": [{"as_tensor": {"name": "x"}}, {"as_int": 3}]}, "signature": )" +
+              R"({"input_specs": [{"user_input": {"arg": {"as_tensor": {"name": "x"}}}}]}}})"};
+}
+
+std::vector<std::string> tensor_file_seeds() {
+  std::vector<std::string> seeds = {
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", std::string(24, '\1')),
+      npy("{'descr': '>i8', 'fortran_order': True, 'shape': (3,), }\n", std::string(24, '\1')),
+      npy("{'descr': '|b1', 'fortran_order': False, 'shape': (), }\n", std::string(1, '\1')),
+      safetensors(R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[0],)"
+                  R"("data_offsets":[16,16]},"__metadata__":{"k":"v"}})",
+                  std::string(16, '\1')),
+  };
+  testing::RawZip npz;
+  npz.members = {{"a.npy", seeds[0]}, {"b.npy", seeds[1]}};
+  npz.members[1].deflated = true;
+  seeds.push_back(build(npz));
+  return seeds;
+}
+
+std::vector<std::string> json_seeds() {
+  return {R"({"a": [1, -2.5e3, true, false, null, {"b": {}}], "c": "x"})",
+          R"("\ud83d\ude00 \u00e9 \n\\\/\"")",
+          "\"\xc3\xa9\xf0\x9f\x98\x80\"",
+          "[NaN, Infinity, -Infinity]",
+          "-0.0e-0",
+          "18446744073709551615",
+          " [[[[[[[[]]]]]]]] "};
+}
+
+std::vector<std::string> infer_seeds() {
+  const auto json = [](const std::string& a, const std::string& more) {
+    return R"({"id":"7","inputs":[{"name":"ARGS[0]","datatype":"FP32","shape":[1,3],)" + a +
+           R"(},{"name":"INPUT__1","datatype":"FP64","shape":[1],"data":[0.5]},{"name":"ARGS[1][1]",)"
+           R"("datatype":"INT64","shape":[2,3],"data":[[1,2,3],[4,5,6]]},{"name":"KWARGS[mask]","datatype":"BOOL",)"
+           R"("shape":[],"data":[true]},{"name":"KWARGS[scale]","datatype":"FP32","shape":[2,2],"data":[1,2,3,4]}])" +
+           more + "}";
+  };
+  const std::string outputs = R"(,"outputs":[{"name":"RESULT","parameters":{"binary_data":true}}])";
+  const std::string floats(12, '\1');
+  return {
+      infer(json(R"("data":[1,2.5,-3e-2])", ""), "", false), infer(json(R"("data":[[1,NaN,-Infinity]])", outputs), ""),
+      infer(json(R"("parameters":{"binary_data_size":12})", outputs), floats),
+      infer(json(R"("parameters":{"binary_data_size":12})", R"(,"parameters":{"binary_data_output":true})"), floats)};
+}
+
+std::vector<std::string> call_seeds() {
+  return {R"({"args":[[[1,2,3]],[[0.5],[[1,2,3],[4,5,6]]]],"kwargs":{"mask":true,"scale":[[1,2],[3,4]]}})",
+          R"({"kwargs":{"scale":[],"mask":false},"args":[[[1,NaN,-Infinity],[1,2,3]],[[1,2],[[1,2,3],[4,5,6]]]]})",
+          R"({"args":[{"dtype":"float32","shape":[1,3],"base64":"AACAPwAAAEAAAEBA"},[[0.5],{"dtype":"int64",)"
+          R"("shape":[2,3],"base64":"AQAAAAAAAAACAAAAAAAAAAMAAAAAAAAABAAAAAAAAAAFAAAAAAAAAAYAAAAAAAAA"}]],)"
+          R"("kwargs":{"mask":{"dtype":"bool","shape":[],"base64":"AQ=="},"scale":[[1,2]]}})"};
+}
+
+}  // namespace sconce::fuzz
