@@ -9,7 +9,7 @@
 
 #include "package_format/archive_reader.h"
 #include "package_format/call_spec.h"
-#include "package_format/elf_reader.h"
+#include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
 #include "package_format/wrapper_mutation.h"
 #include "package_format/wrapper_source.h"
@@ -20,7 +20,6 @@
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
 #include "src/loader/elf_fixups.h"
-#include "src/loader/elf_image.h"
 
 namespace sconce::fuzz {
 namespace {
@@ -87,18 +86,22 @@ bool run_package(std::string_view bytes) {
 bool run_library(std::string_view bytes) {
   const auto file = std::as_bytes(std::span(bytes));
   const bool read = accepted([&] {
-    const ElfReader so(file, "model.so");
-    so.imports();
-    so.needed();
-    so.exports("AOTInductor");
-    if (const auto symbol = so.find("_binary_constants_bin_start")) {
-      so.at(symbol->st_value, symbol->st_size);
-      so.writable(symbol->st_value);
+    const ElfImage image(file, "model.so");
+    image.imports();
+    image.unmapped_sections();
+    for (size_t i = 0; i < image.symbol_count(); ++i) {
+      image.symbol_version(i);
+      if (!image.find_symbol(image.symbol_name(i)) && image.exported(image.symbol_name(i)))
+        broken("a symbol is exported and not there");
     }
-    find_call_spec(so);
+    if (const auto symbol = image.exported("_binary_constants_bin_start")) {
+      image.bytes_at(symbol->st_value, symbol->st_size);
+      image.writable(symbol->st_value);
+    }
+    find_call_spec(image);
   });
   const bool fixed = accepted([&] {
-    const loader::ElfImage image(file, "model.so");
+    const ElfImage image(file, "model.so");
     for (const loader::Patch& patch : loader::compute_fixups(image).patches)
       if (patch.offset > file.size() || patch.bytes.size() > file.size() - patch.offset)
         broken("a patch lies outside the file");
