@@ -128,5 +128,13 @@ Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, s
   return out;
 }
 
+Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
+                            std::optional<Device> device, std::optional<int32_t> pin_memory) {
+  check_factory("_efficientzerotensor", layout, device, pin_memory);
+  Tensor out = empty_checked("_efficientzerotensor", size, dtype.value_or(kDefaultDType));
+  zero(out);
+  return out;
+}
+
 }  // namespace cpu
 }  // namespace sconce

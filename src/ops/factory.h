@@ -43,6 +43,9 @@ Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, s
                  std::optional<Device> device, std::optional<int32_t> pin_memory);
 Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
                  std::optional<Device> device, std::optional<int32_t> pin_memory);
+// Zeros. PyTorch's are of no memory until written; the difference does not show.
+Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
+                            std::optional<Device> device, std::optional<int32_t> pin_memory);
 
 }  // namespace cpu
 }  // namespace sconce

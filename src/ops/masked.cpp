@@ -9,6 +9,8 @@
 #include "src/ops/block_copy.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/factory.h"
+#include "src/ops/fill.h"
 #include "src/ops/nonzero.h"
 #include "src/ops/strided_loop.h"
 
@@ -89,6 +91,16 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
           std::memcpy(to + k * kItem, from + position * kItem, 64 * kItem);
         });
   });
+  return out;
+}
+
+Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntSpan sizes) {
+  const Tensor selected = masked_select(grad_output, mask);
+  Tensor out = empty_checked("masked_scatter_backward", sizes, grad_output.dtype());
+  SCONCE_CHECK(selected.numel() <= out.numel(), kInvalidArgument, "masked_scatter_backward: sizes ", to_string(sizes),
+               " are too few for ", selected.numel(), " elements");
+  zero(out);
+  std::memcpy(out.data(), selected.data(), selected.bytes());
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "src/ops/factory.h"
 #include "tests/ops/case_file.h"
 
 using namespace sconce;
@@ -30,4 +31,11 @@ TEST_CASE("fill: integers that a double does not hold, complex values") {
   Tensor c = Tensor::empty(Ints{2}, DType::kComplex64);
   fill(c, std::complex<double>(1, -2));
   CHECK(c.data_as<std::complex<float>>()[1] == std::complex<float>(1, -2));
+}
+
+TEST_CASE("_efficientzerotensor: dtypes") {
+  run_cases("more_gradients.cases", "_efficientzerotensor", [](Case& c) {
+    return std::vector<Tensor>{
+        cpu::_efficientzerotensor(c.args[0].integers(), c.tensor(1).dtype(), std::nullopt, std::nullopt, std::nullopt)};
+  });
 }

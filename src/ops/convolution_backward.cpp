@@ -1,0 +1,125 @@
+#include "src/ops/convolution_backward.h"
+
+#include "sconce/check.h"
+#include "src/ops/convert.h"
+#include "src/ops/convolution.h"
+#include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/fill.h"
+#include "src/ops/strided_loop.h"
+#include "src/ops/view.h"
+
+namespace sconce::cpu {
+namespace {
+
+constexpr int64_t kZero[] = {0};
+
+// A setting per spatial dimension; one number stands for all.
+Shape per_dim(IntSpan values, int64_t dims) {
+  Shape all;
+  for (int64_t d = 0; d < dims; ++d) all.push_back(values[values.size() == 1 ? 0 : static_cast<size_t>(d)]);
+  return all;
+}
+
+Tensor swapped(const Tensor& t) {
+  Shape sizes(t.sizes()), strides(t.strides());
+  std::swap(sizes[0], sizes[1]);
+  std::swap(strides[0], strides[1]);
+  return t.as_strided(sizes, strides, t.storage_offset());
+}
+
+// What a transposed convolution of the gradient lacks of the input's size.
+Shape missing_output(const Tensor& input, const Tensor& grad, const Tensor& weight, const Shape& stride,
+                     const Shape& padding, const Shape& dilation) {
+  Shape missing;
+  for (int d = 0; d < stride.rank(); ++d) {
+    const int64_t reached =
+        (grad.size(d + 2) - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight.size(d + 2) - 1) + 1;
+    missing.push_back(input.size(d + 2) - reached);
+  }
+  return missing;
+}
+
+// Of a plain convolution that takes `input` to `output`: [O, C / groups, kernel...].
+Tensor weight_gradient(const Tensor& input, const Tensor& output, const Tensor& weight, const Shape& stride,
+                       const Shape& padding, const Shape& dilation, int64_t groups) {
+  const Shape none = per_dim(IntSpan(kZero), stride.rank());
+  Tensor gradient = Tensor::empty(weight.sizes(), weight.dtype());
+  const int64_t in_each = input.size(1) / groups, out_each = output.size(1) / groups;
+  for (int64_t g = 0; g < groups; ++g) {
+    // Channels take the place of the batch, dilation that of the stride: [C, N, ...] * [O, N, ...] -> [C, O, ...].
+    Tensor part =
+        convolution(swapped(narrow(input, 1, g * in_each, in_each)), swapped(narrow(output, 1, g * out_each, out_each)),
+                    nullptr, dilation, padding, stride, false, none, 1);
+    for (int d = 0; d < stride.rank(); ++d) part = narrow(part, d + 2, 0, weight.size(d + 2));
+    Tensor to = narrow(gradient, 0, g * out_each, out_each);
+    copy(swapped(part), to);
+  }
+  return gradient;
+}
+
+Tensor bias_gradient(const Tensor& grad) {
+  const int64_t channels = grad.size(1), batch = grad.size(0);
+  const bool half = grad.dtype() == DType::kFloat16 || grad.dtype() == DType::kBFloat16;
+  const Tensor packed = contiguous(half ? to_dtype(grad, DType::kFloat32) : grad);
+  Tensor sums = Tensor::empty(IntSpan(&channels, 1), packed.dtype());
+  const int64_t plane = grad.numel() == 0 ? 0 : grad.numel() / (channels * batch);
+  dispatch_float_double(packed.dtype(), "convolution_backward", [&]<class T>() {
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = 0;
+      for (int64_t n = 0; n < batch; ++n) {
+        const T* from = packed.data_as<T>() + (n * channels + c) * plane;
+        for (int64_t i = 0; i < plane; ++i) sum += static_cast<double>(from[i]);
+      }
+      sums.data_as<T>()[c] = static_cast<T>(sum);
+    }
+  });
+  return to_dtype(sums, grad.dtype());
+}
+
+}  // namespace
+
+std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                                           std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation,
+                                           bool transposed, IntSpan, int64_t groups,
+                                           std::span<const int32_t> output_mask) {
+  const int64_t dims = input.dim() - 2;
+  SCONCE_CHECK(dims >= 1 && dims <= 3 && weight.dim() == input.dim() && grad_output.dim() == input.dim(),
+               kInvalidArgument, "convolution_backward: input ", describe(input), ", weight ", describe(weight),
+               " and grad_output ", describe(grad_output), " do not fit");
+  SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, "convolution_backward: output_mask must hold 3 flags");
+  for (const IntSpan list : {stride, padding, dilation})
+    SCONCE_CHECK(list.size() == 1 || static_cast<int64_t>(list.size()) == dims, kInvalidArgument,
+                 "convolution_backward: expected 1 or ", dims, " numbers, got ", to_string(list));
+  if (!is_floating(input.dtype())) fail_dispatch(input.dtype(), "convolution_backward");
+  SCONCE_CHECK(weight.dtype() == input.dtype() && grad_output.dtype() == input.dtype(), kInvalidArgument,
+               "convolution_backward: expected one dtype, got ", dtype_name(input.dtype()), ", ",
+               dtype_name(weight.dtype()), " and ", dtype_name(grad_output.dtype()));
+  const int64_t out_channels = transposed ? weight.size(1) * groups : weight.size(0);
+  SCONCE_CHECK(groups >= 1 && grad_output.size(0) == input.size(0) && grad_output.size(1) == out_channels &&
+                   input.size(1) == (transposed ? weight.size(0) : weight.size(1) * groups),
+               kInvalidArgument, "convolution_backward: channels of input ", to_string(input.sizes()), ", weight ",
+               to_string(weight.sizes()), " and grad_output ", to_string(grad_output.sizes()), " in ", groups,
+               " groups do not fit");
+  const Shape s = per_dim(stride, dims), p = per_dim(padding, dims), d = per_dim(dilation, dims);
+  const Shape none = per_dim(IntSpan(kZero), dims);
+  std::array<Tensor, 3> results;
+  if (input.numel() == 0 || grad_output.numel() == 0) {
+    if (output_mask[0]) zero(results[0] = Tensor::empty(input.sizes(), input.dtype()));
+    if (output_mask[1]) zero(results[1] = Tensor::empty(weight.sizes(), weight.dtype()));
+    if (output_mask[2]) zero(results[2] = Tensor::empty(IntSpan(&out_channels, 1), input.dtype()));
+    return results;
+  }
+  if (output_mask[0])
+    results[0] = transposed ? convolution(grad_output, weight, nullptr, s, p, d, false, none, groups)
+                            : convolution(grad_output, weight, nullptr, s, p, d, true,
+                                          missing_output(input, grad_output, weight, s, p, d), groups);
+  // A transposed convolution is the gradient of a plain one from its output to its input.
+  if (output_mask[1])
+    results[1] = transposed ? weight_gradient(grad_output, input, weight, s, p, d, groups)
+                            : weight_gradient(input, grad_output, weight, s, p, d, groups);
+  if (output_mask[2]) results[2] = bias_gradient(grad_output);
+  return results;
+}
+
+}  // namespace sconce::cpu

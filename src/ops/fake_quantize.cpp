@@ -1,0 +1,165 @@
+#include "src/ops/fake_quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sconce/check.h"
+#include "src/ops/copy.h"
+#include "src/ops/fill.h"
+#include "src/ops/slices.h"
+#include "src/ops/strided_loop.h"
+#include "src/ops/view.h"
+
+namespace sconce::cpu {
+namespace {
+
+constexpr std::string_view kName = "_fused_moving_avg_obs_fq_helper";
+constexpr float kSmallestScale = 6.1e-5f;  // below it 1 / scale overflows in half precision
+
+struct Grid {
+  double scale;
+  int32_t zero_point;
+};
+
+// The affine grid of [low, high], which is widened to hold 0 exactly.
+Grid choose_grid(float low, float high, int64_t least, int64_t most, bool symmetric) {
+  low = std::min(low, 0.0f);
+  high = std::max(high, 0.0f);
+  const bool both_sides = symmetric && low < 0 && high > 0;
+  const auto steps = static_cast<double>(most - least);
+  if (both_sides) {
+    const auto lowest = static_cast<double>(-((most - least) / 2 + 1)),
+               highest = static_cast<double>((most - least) / 2);
+    const double scale = std::max(std::fabs(low / lowest), std::fabs(high / highest));
+    low = static_cast<float>(scale * lowest);
+    high = static_cast<float>(scale * highest);
+  }
+  double scale = (static_cast<double>(high) - low) / steps;
+  if (static_cast<float>(scale) == 0.0f || std::isinf(1.0f / static_cast<float>(scale))) scale = 0.1;
+  if (scale < kSmallestScale) {
+    const auto before = static_cast<float>(scale);
+    scale = kSmallestScale;
+    if (low == 0.0f) {
+      high = kSmallestScale * static_cast<float>(steps);
+    } else if (high == 0.0f) {
+      low = -kSmallestScale * static_cast<float>(steps);
+    } else {
+      const float widen = kSmallestScale / before;
+      low *= widen;
+      high *= widen;
+    }
+  }
+  // From the end of the range whose rounding errs less.
+  const double from_low = static_cast<double>(least) - low / scale,
+               from_high = static_cast<double>(most) - high / scale;
+  const double low_error = std::fabs(static_cast<double>(least)) - std::fabs(low / scale);
+  const double high_error = std::fabs(static_cast<double>(most)) - std::fabs(high / scale);
+  double zero = low_error < high_error ? from_low : from_high;
+  if (both_sides) zero = static_cast<double>(least + most) / 2.0;
+  if (zero < static_cast<double>(least)) return {scale, static_cast<int32_t>(least)};
+  if (zero > static_cast<double>(most)) return {scale, static_cast<int32_t>(most)};
+  return {scale, static_cast<int32_t>(std::nearbyint(zero))};
+}
+
+bool is_on(const Tensor& flag) {
+  SCONCE_CHECK(flag.numel() == 1, kInvalidArgument, kName, ": observer_on and fake_quant_on must have 1 element");
+  return *to_dtype(flag, DType::kInt64).data_as<int64_t>() != 0;
+}
+
+void observe(const float* values, int64_t count, double averaging, float& low, float& high) {
+  const auto [least, most] = std::minmax_element(values, values + count);
+  const auto move = [averaging](float& running, float now) {
+    running = std::isinf(running) ? now : running + static_cast<float>(averaging) * (now - running);
+  };
+  move(low, *least);
+  move(high, *most);
+}
+
+}  // namespace
+
+std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const Tensor& observer_on,
+                                                      const Tensor& fake_quant_on, Tensor& running_min,
+                                                      Tensor& running_max, Tensor& scale, Tensor& zero_point,
+                                                      double averaging_const, int64_t quant_min, int64_t quant_max,
+                                                      int64_t ch_axis, bool per_row_fake_quant, bool symmetric_quant) {
+  SCONCE_CHECK(self.dtype() == DType::kFloat32, kUnsupported, kName, ": not implemented for '",
+               dtype_name(self.dtype()), "'");
+  SCONCE_CHECK(quant_min <= quant_max && quant_min <= 0 && quant_max >= 0 &&
+                   quant_min >= std::numeric_limits<int32_t>::min() && quant_max <= std::numeric_limits<int32_t>::max(),
+               kInvalidArgument, kName, ": quant_min ", quant_min, " and quant_max ", quant_max,
+               " must enclose 0 and fit 32 bits");
+  const int64_t axis = per_row_fake_quant ? wrap_dim(kName, ch_axis, self.dim()) : 0;
+  const int64_t channels = per_row_fake_quant && self.dim() > 0 ? self.size(axis) : 1;
+  SCONCE_CHECK(self.numel() > 0, kInvalidArgument, kName, ": self must not be empty");
+  // ATen grows observers that were never used.
+  for (Tensor* t : {&running_min, &running_max, &scale, &zero_point}) {
+    SCONCE_CHECK(t->dtype() == (t == &zero_point ? DType::kInt32 : DType::kFloat32), kInvalidArgument, kName,
+                 ": running_min, running_max and scale must be float32, zero_point int32, got ", describe(*t));
+    if (per_row_fake_quant && t->numel() == 0) {
+      resize(*t, IntSpan(&channels, 1));
+      if (t == &running_min) fill(*t, std::numeric_limits<double>::infinity());
+      if (t == &running_max) fill(*t, -std::numeric_limits<double>::infinity());
+    }
+    SCONCE_CHECK(t->numel() == channels && t->is_contiguous(), kInvalidArgument, kName, ": expected ", channels,
+                 " elements that lie together, got ", describe(*t));
+  }
+  // Rows of a channel each.
+  Tensor rows = contiguous(self);
+  if (per_row_fake_quant && self.dim() > 1) {
+    Shape order;
+    order.push_back(axis);
+    for (int64_t d = 0; d < self.dim(); ++d)
+      if (d != axis) order.push_back(d);
+    rows = contiguous(permute(self, order));
+  }
+  const int64_t each = self.numel() / channels;
+  if (is_on(observer_on))
+    for (int64_t c = 0; c < channels; ++c) {
+      float &low = running_min.data_as<float>()[c], &high = running_max.data_as<float>()[c];
+      observe(rows.data_as<float>() + c * each, each, averaging_const, low, high);
+    }
+  Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
+  if (!is_on(fake_quant_on)) {
+    copy(self, out);
+    fill(mask, int64_t{1});
+    return {std::move(out), std::move(mask)};
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    const Grid grid = choose_grid(running_min.data_as<float>()[c], running_max.data_as<float>()[c], quant_min,
+                                  quant_max, symmetric_quant);
+    scale.data_as<float>()[c] = static_cast<float>(grid.scale);
+    zero_point.data_as<int32_t>()[c] = grid.zero_point;
+  }
+  int64_t inner = 1;
+  for (int64_t d = axis + 1; per_row_fake_quant && d < self.dim(); ++d) inner *= self.size(d);
+  const Tensor in = contiguous(self);
+  Tensor rounded = Tensor::empty(self.sizes(), DType::kFloat32), kept = Tensor::empty(self.sizes(), DType::kBool);
+  for (int64_t i = 0; i < self.numel(); ++i) {
+    const auto c = per_row_fake_quant ? i / inner % channels : 0;
+    const float step = scale.data_as<float>()[c], inverse = 1.0f / step;
+    const int32_t zero = zero_point.data_as<int32_t>()[c];
+    const float at = std::nearbyint(in.data_as<float>()[i] * inverse) + static_cast<float>(zero);
+    const float least = static_cast<float>(quant_min), most = static_cast<float>(quant_max);
+    kept.data_as<bool>()[i] = at >= least && at <= most;
+    rounded.data_as<float>()[i] = (std::min(std::max(at, least), most) - static_cast<float>(zero)) * step;
+  }
+  copy(rounded, out);
+  copy(kept, mask);
+  return {std::move(out), std::move(mask)};
+}
+
+std::array<Tensor, 6> _fused_moving_avg_obs_fq_helper_functional(const Tensor& self, const Tensor& observer_on,
+                                                                 const Tensor& fake_quant_on, const Tensor& running_min,
+                                                                 const Tensor& running_max, const Tensor& scale,
+                                                                 const Tensor& zero_point, double averaging_const,
+                                                                 int64_t quant_min, int64_t quant_max, int64_t ch_axis,
+                                                                 bool per_row_fake_quant, bool symmetric_quant) {
+  Tensor low = clone(running_min), high = clone(running_max), step = clone(scale), zero = clone(zero_point);
+  auto [out, mask] =
+      _fused_moving_avg_obs_fq_helper(self, observer_on, fake_quant_on, low, high, step, zero, averaging_const,
+                                      quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant);
+  return {std::move(out), std::move(mask), std::move(low), std::move(high), std::move(step), std::move(zero)};
+}
+
+}  // namespace sconce::cpu
