@@ -24,7 +24,8 @@ note() { echo "docker: $*"; }
 
 # --- builders ---------------------------------------------------------------------------------------------------------
 # Each has: build, start NAME (the host's folder "models" at /models if it is there), process (of the server, on this
-# machine), stop (prints the exit status), reach COMMAND... (runs it where the container's port 8000 is on 127.0.0.1),
+# machine), stop (SIGTERM; `stopped` is
+# the exit status), reach COMMAND... (runs it where the container's port 8000 is on 127.0.0.1),
 # import_base (a root file system as tar on standard input), have_base, size, remove.
 
 engine=
@@ -39,7 +40,7 @@ docker_reach() { nsenter --net="/proc/$(docker_process)/ns/net" "$@"; }
 docker_stop() {
   "$engine" stop -t 60 "sconce-test-$$" > /dev/null
   "$engine" logs "sconce-test-$$" > "$scratch/log" 2>&1
-  "$engine" inspect -f '{{.State.ExitCode}}' "sconce-test-$$"
+  stopped=$("$engine" inspect -f '{{.State.ExitCode}}' "sconce-test-$$")
   "$engine" rm "sconce-test-$$" > /dev/null
 }
 docker_import_base() { "$engine" import - "$1" > /dev/null; }
@@ -76,12 +77,12 @@ buildah_process() {
 }
 buildah_reach() { nsenter --net="/proc/$network/ns/net" "$@"; }
 buildah_stop() {
-  local status=0
+  stopped=0
   kill -TERM "$(buildah_process)"
-  wait "$runner" || status=$?
-  echo "$status"
+  wait "$runner" || stopped=$?
   kill "$network"
   "${buildah[@]}" rm "$container" > /dev/null
+  container=
 }
 buildah_import_base() {
   local empty
@@ -174,9 +175,8 @@ wait_ready() {
 }
 
 check_stop() {
-  local status
-  status=$("${builder}_stop")
-  [ "$status" = 0 ] || fail "SIGTERM: exit status $status, not 0"
+  "${builder}_stop"
+  [ "$stopped" = 0 ] || fail "SIGTERM: exit status $stopped, not 0"
 }
 
 choose_builder
