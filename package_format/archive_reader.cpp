@@ -172,6 +172,15 @@ std::string_view ArchiveReader::read_text(const ArchiveMember& member) const {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept {
+  for (const MappedFile& file : files_) {
+    const std::span<const std::byte> all = file.bytes();
+    if (bytes.data() >= all.data() && bytes.data() <= all.data() + all.size())
+      return bytes.size() <= static_cast<size_t>(all.data() + all.size() - bytes.data());
+  }
+  return false;
+}
+
 void ArchiveReader::verify() const {
   if (kind_ == Kind::kArchive) check_with_libzip(files_.front().bytes());
   for (const ArchiveMember& member : members_) read(member);

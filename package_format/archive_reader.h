@@ -62,6 +62,9 @@ class ArchiveReader {
   // Content without that: weights are checked on request only. Deflated members are always checked.
   std::span<const std::byte> view(const ArchiveMember& member) const;
 
+  // Whether these bytes lie in the mapping of a file, so that their pages can be given up and come back unchanged.
+  bool maps(std::span<const std::byte> bytes) const noexcept;
+
   // Reads every member with its CRC and lets libzip check the archive as well. kCorruptPackage.
   void verify() const;
 

@@ -2,8 +2,11 @@
 
 #include "sconce/check.h"
 #include "src/runner/runner.h"
+#include "src/shim/guard.h"
 
 namespace sconce {
+
+using shim::in_memory;
 
 struct Model::Impl {
   Impl(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
@@ -16,25 +19,57 @@ Model::~Model() = default;
 
 std::shared_ptr<Model> Model::load(std::shared_ptr<const Package> package, LoadOptions options) {
   SCONCE_CHECK(package, kInvalidArgument, "no package given");
-  if (options.verify) package->verify();
-  const ModelSpec& spec = package->model(options.model_name);
-  return std::shared_ptr<Model>(new Model(std::make_unique<Impl>(std::move(package), spec, options)));
+  return in_memory("load", [&] {
+    if (options.verify) package->verify();
+    const ModelSpec& spec = package->model(options.model_name);
+    return std::shared_ptr<Model>(new Model(std::make_unique<Impl>(std::move(package), spec, options)));
+  });
 }
 
 const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }
-RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  return impl_->runner.run(inputs, outputs);
+RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity) {
+  return impl_->runner.run(inputs, outputs, affinity);
 }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
 void Model::check_inputs(std::span<const Tensor> inputs) const { impl_->runner.check_inputs(inputs); }
 uint64_t Model::generation() const noexcept { return impl_->runner.generation(); }
 std::vector<ConstantSpec> Model::constants() const { return impl_->runner.constants(); }
-void Model::update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
-  impl_->runner.update(buffer, constants, full, user_managed);
+
+std::unique_ptr<WeightUpdate> Model::begin_update(UpdateOptions options) {
+  return in_memory("begin_update", [&] { return impl_->runner.begin_update(std::move(options), shared_from_this()); });
 }
-void Model::fold_constants(Buffer buffer) { impl_->runner.fold(buffer); }
-void Model::swap_constants() { impl_->runner.swap(); }
-void Model::free_inactive_constants() { impl_->runner.free_inactive(); }
+uint64_t Model::commit_weights() {
+  return in_memory("commit", [&] { return impl_->runner.commit(); });
+}
+void Model::abort_weights() {
+  in_memory("abort", [&] { impl_->runner.abort(); });
+}
+uint64_t Model::rollback_weights() {
+  return in_memory("rollback", [&] { return impl_->runner.rollback(); });
+}
+void Model::release_previous() {
+  in_memory("release", [&] { impl_->runner.release_previous(); });
+}
+std::vector<WeightSetInfo> Model::weight_sets() const { return impl_->runner.sets(); }
+
+void Model::update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
+  in_memory("update_constants", [&] { impl_->runner.update(buffer, constants, full, user_managed); });
+}
+void Model::fold_constants(Buffer buffer) {
+  in_memory("fold_constants", [&] { impl_->runner.fold(buffer); });
+}
+void Model::swap_constants() {
+  in_memory("swap_constants", [&] { impl_->runner.swap(); });
+}
+void Model::free_inactive_constants() {
+  in_memory("free_inactive_constants", [&] { impl_->runner.free_inactive(); });
+}
 ConstantMap Model::extract_constants(Buffer buffer) const { return impl_->runner.extract(buffer); }
+
+int Model::add_replica(Device device, std::vector<int> cpus) {
+  return in_memory("add_replica", [&] { return impl_->runner.add_replica(device, std::move(cpus)); });
+}
+void Model::remove_replica(int index) { impl_->runner.remove_replica(index); }
+std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas(); }
 
 }  // namespace sconce

@@ -16,17 +16,22 @@
 #include "sconce/error.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "sconce/weights.h"
 
 namespace sconce {
 
 struct LoadOptions {
   std::string model_name;        // inside the archive; "" as in Package::model
   std::vector<Device> devices{Device{}};
-  int replicas = 1;              // per device
+  // Per device. Replicas of a model that writes its buffers have each their own: more than one is for callers who
+  // want that (say, with an affinity key per session).
+  int replicas = 1;
   // OpenMP threads a replica may use for operators outside compiled kernels; 0: what the package was compiled for,
   // but no more than the cores of the process. Compiled kernels always get the number they were compiled with.
   int threads = 0;
-  std::vector<int> cpu_set;      // cores to pin lanes to, spread over replicas; empty: not pinned
+  // Cores to pin lanes to, spread over replicas; empty: not pinned. Runs of a pinned replica happen on its lane only, and
+  // the memory it makes there is first touched there: on the NUMA node of its cores.
+  std::vector<int> cpu_set;
   // Static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are checked always.
   bool check_inputs = true;
   bool verify = false;           // CRC of weights too
@@ -36,7 +41,7 @@ struct LoadOptions {
 
 struct ModelInfo {
   ModelSpec spec;                          // inputs, outputs and constants completed by what the .so tells
-  int replicas = 0;
+  int replicas = 0;                        // as loaded; what there is now: Model::replicas()
   std::vector<Device> devices;
   std::chrono::nanoseconds load_time{};
   uint64_t constant_bytes = 0;             // of one constant set
@@ -44,6 +49,7 @@ struct ModelInfo {
 
 struct RunInfo {
   uint64_t generation = 0;                 // constant set that answered
+  std::shared_ptr<const std::string> label;  // of that set; null where it has none
   int replica = -1;
   std::chrono::nanoseconds queue{};        // from submit to start
   std::chrono::nanoseconds compute{};
@@ -55,9 +61,12 @@ class RunRequest {
   virtual ~RunRequest() = default;
   std::span<const Tensor> inputs;          // in the model's flat order
   std::span<Tensor> outputs;               // assigned; undefined where the model returns None
+  // 0: the least loaded replica. Else requests of one key go to one replica, as long as it is there.
+  uint64_t affinity = 0;
   RunInfo info;
   std::exception_ptr error;                // set instead of outputs
-  // Called once, on the lane. Must not block and must not throw.
+  // Called once, on the lane (or in submit(), where the lane has no thread and none can be started). Must not block and
+  // must not throw.
   virtual void finished() noexcept = 0;
 
  private:
@@ -66,12 +75,20 @@ class RunRequest {
   std::chrono::steady_clock::time_point submitted_{};
 };
 
+struct ReplicaInfo {
+  int index = 0;
+  Device device;
+  std::vector<int> cpus;                   // empty: not pinned
+  int64_t load = 0;                        // requests queued or running on its lane
+};
+
 enum class Buffer : int8_t { kActive, kInactive };
 
 using ConstantMap = std::map<std::string, Tensor, std::less<>>;
 
-// Thread-safe, except that one weight update happens at a time: the second caller gets kBusy.
-class Model {
+// Thread-safe, except that one weight update happens at a time: the second caller gets kBusy, with who is at it. An update
+// that begin_update() returned lasts until its set is committed or aborted, or the update is destroyed unfinished.
+class Model : public std::enable_shared_from_this<Model> {
  public:
   // Loads and makes ready: preflight, container, constants, folding. Errors of Package::open, kIncompatible with every
   // reason why it cannot run here, kModelFailed, kOutOfMemory.
@@ -83,23 +100,49 @@ class Model {
   // Runs on the calling thread where a replica is free and its kernels are single-threaded, else on a lane; returns
   // when done. outputs.size() must be the model's. Inputs that the model writes are written in place.
   // kInvalidArgument names the input, what was expected and what came; kModelFailed carries the model's own message.
-  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
-  // Queues the request on the least loaded lane. Argument errors are delivered like all others.
+  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0);
+  // Queues the request on the lane of the least loaded replica, or on that of its affinity. Argument errors are
+  // delivered like all others.
   void submit(RunRequest& request);
 
   // Throws what run() would throw for these inputs, without running.
   void check_inputs(std::span<const Tensor> inputs) const;
 
-  // Weights. Names are FQNs; where a constant has none, its own name.
+  // Weights. Names are FQNs; where a constant has none, its own name. Buffers that the model writes are a replica's own:
+  // an update or rollback keeps their current values, unless the update names them.
   uint64_t generation() const noexcept;
   std::vector<ConstantSpec> constants() const;
-  // Replaces the named constants of a buffer. full: all must be named (buffers and tensor constants may be left out).
-  // What is left out comes from the active set. user_managed: the tensors are used in place, else copied.
+
+  // The two phases of sconce/weights.h. Whatever fails leaves what is served as it is.
+  std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options);  // keeps the model alive; kBusy, kInvalidArgument
+  // Staged to active, active to previous; returns the generation. Every run that starts from now on uses it; returns
+  // when none uses the set before. kFailedPrecondition if nothing is staged.
+  uint64_t commit_weights();
+  void abort_weights();         // drops the staged set; kFailedPrecondition if there is none
+  // Previous to active, under a generation of its own; active to previous. kFailedPrecondition if there is none.
+  uint64_t rollback_weights();
+  void release_previous();      // gives its memory back; nothing happens if there is none
+  std::vector<WeightSetInfo> weight_sets() const;  // the active one first
+  // "sha-256:HEX" of a set, the same for equal values on any host; docs/weights.md. kFailedPrecondition if there is none.
+  std::string weights_digest(WeightState state) const;
+
+  // As AOTInductor's container has it. The inactive set is the staged or the previous one of above; one that
+  // begin_update() staged is left alone (kBusy).
+  // Replaces the named constants of a buffer. full: all must be named (buffers, tensor constants and empty parameters
+  // may be left out). What is left out comes from the active set. user_managed: the tensors are used in place, else
+  // copied. An update of the active buffer keeps no previous set.
   void update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed = false);
   void fold_constants(Buffer buffer);
   void swap_constants();       // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty
   void free_inactive_constants();
   ConstantMap extract_constants(Buffer buffer) const;
+
+  // Replicas, while others serve. The index of a removed replica is given to a later one.
+  // kInvalidArgument for cores that the process may not use, kUnsupported for the device, the errors of load().
+  int add_replica(Device device, std::vector<int> cpus = {});
+  // Takes no new requests, answers those it has, then goes. kNotFound; kFailedPrecondition for the last one.
+  void remove_replica(int index);
+  std::vector<ReplicaInfo> replicas() const;
 
  private:
   struct Impl;

@@ -10,7 +10,8 @@
 //   update->finish();                               // folded, containers ready: staged
 //   model.commit_weights();                         // one pointer is exchanged; or abort_weights()
 //
-// Whatever fails before commit leaves the active set as it is, byte for byte.
+// Whatever fails before commit leaves the active set as it is, byte for byte. The previous set goes when declare() has
+// accepted the names of the next one.
 #pragma once
 
 #include <chrono>
@@ -68,7 +69,7 @@ struct WeightSetInfo {
   uint64_t generation = 0;                 // 0: staged, not published yet
   std::string label;
   uint64_t bytes = 0;                      // of all constants of the set
-  uint64_t own_bytes = 0;                  // of those that it does not share with the active set
+  uint64_t own_bytes = 0;                  // of those that it does not share with the active set; of the active: all
   std::chrono::system_clock::time_point since;  // staged or published
 };
 

@@ -48,6 +48,8 @@ void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) 
     if (!words.empty()) text += " [" + words + "]";
     throw Error(operator_error->code, text);
   }
+  // A model tells of an allocation that failed by the exception's name only.
+  if (words == "std::bad_alloc") SCONCE_FAIL(kOutOfMemory, what, ": out of memory");
   throw Error(ErrorCode::kModelFailed, words.empty() ? std::string(what) + " failed without a message" : words);
 }
 

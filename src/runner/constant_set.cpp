@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sconce/check.h"
-#include "src/ops/copy.h"
 
 namespace sconce {
 namespace {
@@ -18,12 +17,12 @@ void describe_packaged(ConstantSpec& spec, const Tensor& tensor) {
   if (spec.data_size == 0) spec.data_size = tensor.storage()->bytes();
 }
 
-bool may_be_left_out(const ConstantSpec& spec) {
+}  // namespace
+
+bool StoredConstant::may_be_left_out() const noexcept {
   if (spec.type == ConstantType::kBuffer || spec.type == ConstantType::kTensorConstant) return true;
   return std::find(spec.shape.begin(), spec.shape.end(), 0) != spec.shape.end();
 }
-
-}  // namespace
 
 ConstantTable::ConstantTable(const std::vector<loader::ContainerConstant>& constants,
                              const std::vector<Tensor>& packaged, const ModelSpec& model) {
@@ -63,54 +62,26 @@ const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
   SCONCE_FAIL(kNotFound, "the model has no constant '", name, "'");
 }
 
-std::shared_ptr<const ConstantSet> ConstantSet::with(const ConstantTable& table, const ConstantMap& replacements,
-                                                     bool full, bool user_managed) const {
-  std::vector<Tensor> tensors = tensors_;
-  std::vector<bool> named(tensors.size());
-  // All names, dtypes and shapes before a byte moves.
-  const auto check = [&](const std::string& name, const Tensor& tensor, size_t i) {
-    const ConstantSpec& spec = table.stored()[i].spec;
-    SCONCE_CHECK(tensor.defined(), kInvalidArgument, "constant '", name, "': the tensor is undefined");
-    SCONCE_CHECK(!spec.opaque && tensor.layout() == Layout::kStrided, kUnsupported, "constant '", name,
-                 "' is packed by the compiler (oneDNN) and cannot be replaced");
-    SCONCE_CHECK(!spec.dtype || tensor.dtype() == *spec.dtype, kInvalidArgument, "constant '", name, "': expected ",
-                 dtype_name(*spec.dtype), ", got ", dtype_name(tensor.dtype()));
-    SCONCE_CHECK(std::equal(tensor.sizes().begin(), tensor.sizes().end(), spec.shape.begin(), spec.shape.end()),
-                 kInvalidArgument, "constant '", name, "': expected shape ", to_string(IntSpan(spec.shape)), ", got ",
-                 to_string(tensor.sizes()));
-    SCONCE_CHECK(
-        !user_managed ||
-            std::equal(tensor.strides().begin(), tensor.strides().end(), spec.strides.begin(), spec.strides.end()) ||
-            tensor.numel() == 0,
-        kInvalidArgument, "constant '", name, "': expected strides ", to_string(IntSpan(spec.strides)), ", got ",
-        to_string(tensor.strides()));
-    named[i] = true;
-  };
-  for (const auto& [name, tensor] : replacements)
-    for (const size_t i : table.indices(name)) check(name, tensor, i);
-  if (full)
-    for (size_t i = 0; i < named.size(); ++i)
-      SCONCE_CHECK(named[i] || may_be_left_out(table.stored()[i].spec), kInvalidArgument,
-                   "a full update must name constant '", table.stored()[i].public_name(), "'");
-  for (const auto& [name, tensor] : replacements)
-    for (const size_t i : table.indices(name)) {
-      if (user_managed) {
-        tensors[i] = tensor;
-        continue;
-      }
-      const ConstantSpec& spec = table.stored()[i].spec;
-      Tensor copied = Tensor::empty_strided(spec.shape, spec.strides, tensor.dtype(), tensor.device());
-      copy(tensor, copied);
-      copied.storage()->set_immutable(true);
-      tensors[i] = std::move(copied);
-    }
-  return std::make_shared<ConstantSet>(std::move(tensors));
-}
-
 std::string_view ConstantSet::missing(const ConstantTable& table) const noexcept {
   for (size_t i = 0; i < tensors_.size(); ++i)
     if (!tensors_[i].defined()) return table.stored()[i].public_name();
   return {};
+}
+
+uint64_t ConstantSet::bytes(const ConstantSet* but) const {
+  const auto storages = [](const ConstantSet& set) {
+    std::vector<const Storage*> result;
+    for (const Tensor& tensor : set.tensors_)
+      if (tensor.defined()) result.push_back(tensor.storage().get());
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
+  };
+  const std::vector<const Storage*> others = but ? storages(*but) : std::vector<const Storage*>{};
+  uint64_t bytes = 0;
+  for (const Storage* storage : storages(*this))
+    if (!std::binary_search(others.begin(), others.end(), storage)) bytes += storage->bytes();
+  return bytes;
 }
 
 }  // namespace sconce

@@ -22,6 +22,8 @@ struct StoredConstant {
   ConstantSpec spec;
   Layout layout = Layout::kStrided;
   std::string_view public_name() const noexcept { return spec.fqn.empty() ? spec.name : spec.fqn; }
+  // A full update need not name it: buffers, tensor constants and empty parameters, as in AOTInductor.
+  bool may_be_left_out() const noexcept;
 };
 
 class ConstantTable {
@@ -37,6 +39,7 @@ class ConstantTable {
   // kInvalidArgument for a folded one.
   const std::vector<size_t>& indices(std::string_view name) const;
   bool any_mutated() const noexcept { return any_mutated_; }
+  bool any_folded() const noexcept { return stored_.size() < all_.size(); }
 
  private:
   std::vector<StoredConstant> stored_;
@@ -47,19 +50,19 @@ class ConstantTable {
 
 class ConstantSet {
  public:
-  explicit ConstantSet(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
-  const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
-
-  // This set with the named constants replaced. kNotFound, kInvalidArgument for dtype or shape; with `full`, also for
-  // what is not named (buffers, tensor constants and empty parameters may be left out). Copies the values into storage
-  // of their own unless user_managed, where strides must be the model's.
-  std::shared_ptr<const ConstantSet> with(const ConstantTable& table, const ConstantMap& replacements, bool full,
-                                          bool user_managed) const;
+  explicit ConstantSet(std::vector<Tensor> tensors, bool user_managed = false)
+      : tensors_(std::move(tensors)), user_managed_(user_managed) {}
+  const std::vector<Tensor>& tensors() const noexcept { return tensors_; }  // as table.stored(); undefined if not given
+  // Some of its bytes are the caller's, who may change them.
+  bool user_managed() const noexcept { return user_managed_; }
   // The first constant without a value; empty if none.
   std::string_view missing(const ConstantTable& table) const noexcept;
+  // Of all storages, each counted once; `but`: not those that this set has as well. Undefined tensors have none.
+  uint64_t bytes(const ConstantSet* but = nullptr) const;
 
  private:
   std::vector<Tensor> tensors_;
+  bool user_managed_;
 };
 
 }  // namespace sconce

@@ -3,42 +3,67 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sconce/check.h"
 
 namespace sconce {
+namespace {
 
-Lane::Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::string name) : run_(std::move(run)) {
+cpu_set_t mask_of(const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (int cpu : cpus) {
+  for (const int cpu : cpus) {
     SCONCE_CHECK(cpu >= 0 && cpu < CPU_SETSIZE, kInvalidArgument, "cpu_set: no core ", cpu);
     CPU_SET(static_cast<size_t>(cpu), &set);
   }
-  thread_ = std::thread([this] { loop(); });
-  name.resize(std::min<size_t>(name.size(), 15));
-  pthread_setname_np(thread_.native_handle(), name.c_str());
-  if (!cpus.empty() && pthread_setaffinity_np(thread_.native_handle(), sizeof set, &set) != 0) {
-    stopping_.store(true);
-    arrivals_.fetch_add(1);
-    arrivals_.notify_one();
-    thread_.join();
-    SCONCE_FAIL(kInvalidArgument, "cpu_set: the process may not use these cores");
+  return set;
+}
+
+}  // namespace
+
+void check_cores(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  const cpu_set_t wanted = mask_of(cpus);
+  // What the process may use, the kernel tells only by doing it: the calling thread goes there and comes back.
+  cpu_set_t before, got;
+  SCONCE_CHECK(sched_getaffinity(0, sizeof before, &before) == 0, kInternal, "sched_getaffinity failed");
+  CPU_ZERO(&got);
+  if (sched_setaffinity(0, sizeof wanted, &wanted) == 0) {
+    sched_getaffinity(0, sizeof got, &got);
+    sched_setaffinity(0, sizeof before, &before);
   }
+  for (const int cpu : cpus)
+    SCONCE_CHECK(CPU_ISSET(static_cast<size_t>(cpu), &got), kInvalidArgument, "cpu_set: the process may not use core ",
+                 cpu);
 }
 
-Lane::~Lane() {
-  if (!thread_.joinable()) return;
-  stopping_.store(true, std::memory_order_release);
-  arrivals_.fetch_add(1, std::memory_order_release);
-  arrivals_.notify_one();
-  thread_.join();
+Lane::Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::string name)
+    : run_(std::move(run)), cpus_(std::move(cpus)), name_(std::move(name)) {
+  check_cores(cpus_);
+  name_.resize(std::min<size_t>(name_.size(), 15));
 }
 
-void Lane::submit(RunRequest& request) noexcept {
+Lane::~Lane() { close(); }
+
+void Lane::leave() noexcept {
+  if (load_.fetch_sub(1) == 1 && closed_.load()) load_.notify_all();
+}
+
+bool Lane::submit(RunRequest& request) noexcept {
+  // Counted first: close() sees the request, or the request sees that the lane is closed.
+  load_.fetch_add(1);
+  if (closed_.load()) [[unlikely]] {
+    leave();
+    return false;
+  }
+  if (!started_.load(std::memory_order_acquire) && !start(request)) [[unlikely]] {
+    leave();
+    request.finished();
+    return true;
+  }
   request.submitted_ = std::chrono::steady_clock::now();
-  load_.fetch_add(1, std::memory_order_relaxed);
   RunRequest* head = stack_.load(std::memory_order_relaxed);
   do request.next_ = head;
   while (!stack_.compare_exchange_weak(head, &request, std::memory_order_release, std::memory_order_relaxed));
@@ -46,9 +71,46 @@ void Lane::submit(RunRequest& request) noexcept {
     arrivals_.fetch_add(1, std::memory_order_release);
     arrivals_.notify_one();
   }
+  return true;
+}
+
+bool Lane::start(RunRequest& request) noexcept {
+  const std::lock_guard lock(starting_);
+  if (started_.load(std::memory_order_relaxed)) return true;
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (...) {
+    request.error = std::make_exception_ptr(Error(ErrorCode::kUnavailable, "no thread can be started for a replica"));
+    return false;
+  }
+  started_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Lane::close() noexcept {
+  closed_.store(true);
+  for (int64_t left = load_.load(); left != 0; left = load_.load()) load_.wait(left);
+  const std::lock_guard lock(starting_);
+  if (!started_.load(std::memory_order_relaxed)) return;
+  stopping_.store(true, std::memory_order_release);
+  arrivals_.fetch_add(1, std::memory_order_release);
+  arrivals_.notify_one();
+  thread_.join();
+  stopping_.store(false, std::memory_order_relaxed);
+  started_.store(false, std::memory_order_release);
+}
+
+void Lane::reopen(std::vector<int> cpus) noexcept {
+  cpus_ = std::move(cpus);
+  closed_.store(false);
 }
 
 void Lane::loop() {
+  pthread_setname_np(pthread_self(), name_.c_str());
+  if (!cpus_.empty()) {
+    const cpu_set_t cores = mask_of(cpus_);
+    sched_setaffinity(0, sizeof cores, &cores);
+  }
   for (;;) {
     const uint32_t seen = arrivals_.load(std::memory_order_acquire);
     RunRequest* newest = stack_.exchange(nullptr, std::memory_order_acquire);
@@ -71,7 +133,7 @@ void Lane::loop() {
       } catch (...) {
         request.error = std::current_exception();
       }
-      load_.fetch_sub(1, std::memory_order_relaxed);
+      leave();
       request.finished();  // the request may be gone after this
     }
   }

@@ -1,10 +1,14 @@
-// Lane: the thread that runs a replica. Requests come in order through a lock-free stack; the thread sleeps when there
-// are none. An exception of a run ends in its request.
+// Lane: the thread that runs a replica. Requests come in order through a lock-free stack; the thread starts with the
+// first of them and sleeps when there are none. An exception of a run ends in its request.
+//
+// Thread-safe, but for close() and reopen(), which one thread calls at a time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,26 +16,42 @@
 
 namespace sconce {
 
+// kInvalidArgument for a core that the process may not use.
+void check_cores(const std::vector<int>& cpus);
+
 class Lane {
  public:
   // `run` is called on the lane's thread for each request; what it throws becomes the request's error.
-  // cpus: cores to pin the thread to; empty: any. kInvalidArgument for a core the process may not use.
+  // cpus: cores to pin the thread to; empty: any. kInvalidArgument for a core that the process may not use.
   Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::string name);
-  ~Lane();  // runs what is queued, then joins
+  ~Lane();  // close()
 
-  void submit(RunRequest& request) noexcept;
+  // False once the lane is closed: nothing happens to the request then. Where the thread cannot be started, the request
+  // is finished with kUnavailable.
+  bool submit(RunRequest& request) noexcept;
   // Requests queued or running.
   int64_t load() const noexcept { return load_.load(std::memory_order_relaxed); }
 
+  // Runs what is queued, then ends the thread. Submitters may come meanwhile, and afterwards.
+  void close() noexcept;
+  // `cpus` have passed check_cores().
+  void reopen(std::vector<int> cpus) noexcept;
+  const std::vector<int>& cpus() const noexcept { return cpus_; }
+
  private:
   void loop();
+  bool start(RunRequest& request) noexcept;
+  void leave() noexcept;
 
   std::function<void(RunRequest&)> run_;
+  std::vector<int> cpus_;
+  std::string name_;
   std::atomic<RunRequest*> stack_{nullptr};  // newest first
   std::atomic<uint32_t> arrivals_{0};
   std::atomic<int64_t> load_{0};
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  std::atomic<bool> closed_{false}, stopping_{false}, started_{false};
+  std::mutex starting_;
+  std::thread thread_;  // under starting_
 };
 
 }  // namespace sconce

@@ -1,7 +1,5 @@
 #include "src/runner/replica.h"
 
-#include <algorithm>
-
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 
@@ -20,30 +18,32 @@ class FromSet final : public loader::ConstantSource {
 
 }  // namespace
 
-std::unique_ptr<loader::Container> Replica::build(const std::shared_ptr<const loader::Module>& module,
-                                                  const ConstantTable& table, const ConstantSet& set,
-                                                  const std::vector<bool>& reset) {
+std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader::Module>& module,
+                                              const ConstantTable& table, const ConstantSet& set,
+                                              const std::vector<bool>& reset, const BoundContainer* before) const {
+  auto bound = std::make_unique<BoundContainer>();
   std::vector<Tensor> tensors = set.tensors();
-  staged_buffers_ = buffers_;
-  staged_buffers_.resize(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!table.stored()[i].spec.mutated || !tensors[i].defined()) continue;
-    if (!staged_buffers_[i].defined() || (i < reset.size() && reset[i]))
-      staged_buffers_[i] = clone_preserve_strides(tensors[i]);
-    tensors[i] = staged_buffers_[i];
+  if (table.any_mutated()) {
+    if (before) bound->buffers = before->buffers;
+    bound->buffers.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!table.stored()[i].spec.mutated || !tensors[i].defined()) continue;
+      if (!bound->buffers[i].defined() || (i < reset.size() && reset[i]))
+        bound->buffers[i] = clone_preserve_strides(tensors[i]);
+      tensors[i] = bound->buffers[i];
+    }
   }
   FromSet source(tensors);
-  auto container = std::make_unique<loader::Container>(module, device_, source);
-  if (container->constants_given() == 0 && !tensors.empty()) {
+  bound->container = std::make_unique<loader::Container>(module, device_, source);
+  if (bound->container->constants_given() == 0 && !tensors.empty()) {
     std::vector<std::pair<std::string, Tensor>> pairs;
     for (size_t i = 0; i < tensors.size(); ++i)
       if (tensors[i].defined()) pairs.emplace_back(table.stored()[i].spec.name, tensors[i]);
-    if (!pairs.empty()) container->set_constants(pairs);
+    if (!pairs.empty()) bound->container->set_constants(pairs);
   }
   // Without folded constants there is nothing to compute, and a container says so on std::cerr.
-  const bool folds = std::any_of(table.all().begin(), table.all().end(), [](const auto& c) { return c.folded; });
-  if (folds && set.missing(table).empty()) container->fold();
-  return container;
+  if (table.any_folded() && set.missing(table).empty()) bound->container->fold();
+  return bound;
 }
 
 void Replica::run(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs) {

@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "sconce/check.h"
-#include "src/device/threads.h"
-#include "src/ops/copy.h"
 #include "src/runner/openmp_limits.h"
 
 namespace sconce {
@@ -36,53 +33,47 @@ std::vector<int> share(const std::vector<int>& cpus, size_t index, size_t count)
           cpus.begin() + static_cast<std::ptrdiff_t>((index + 1) * each)};
 }
 
+void check_device(Device device) {
+  SCONCE_CHECK(device.type == DeviceType::kCpu, kUnsupported, "device ", to_string(device),
+               ": this build serves the CPU only");
+}
+
 }  // namespace
 
 Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
     : package_(std::move(package)),
-      check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs) {
+      check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs),
+      seats_([this](Seat& seat, RunRequest& request) {
+        check_(request.inputs);
+        const Held held(seat);
+        run_on(seat, request.inputs, request.outputs, request.info);
+      }) {
   const auto start = std::chrono::steady_clock::now();
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "devices: none given");
-  SCONCE_CHECK(options.replicas >= 1 && options.replicas <= 1024, kInvalidArgument, "replicas: ", options.replicas,
-               " is out of range");
-  for (Device device : options.devices)
-    SCONCE_CHECK(device.type == DeviceType::kCpu, kUnsupported, "device ", to_string(device),
-                 ": this build serves the CPU only");
+  const size_t most = kMaxReplicas / options.devices.size();
+  SCONCE_CHECK(options.replicas >= 1 && static_cast<size_t>(options.replicas) <= most, kInvalidArgument,
+               "replicas: ", options.replicas, " is out of range");
+  for (const Device device : options.devices) check_device(device);
+  check_cores(options.cpu_set);
   check_openmp_limits(spec.threads);
   info_.spec = spec;
   info_.devices = options.devices;
   module_ = loader::Module::load(package_, spec);
 
-  const int threads = threads_of(options, spec);
-  inline_runs_ = threads == 1 && spec.threads <= 1;
+  threads_ = threads_of(options, spec);
+  inline_runs_ = threads_ == 1 && spec.threads <= 1;
   const size_t count = options.devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
-    seats_.push_back(std::make_unique<Seat>(static_cast<int>(i),
-                                            options.devices[i / static_cast<size_t>(options.replicas)], threads));
+    seats_.open(seats_.vacant(),
+                std::make_unique<Replica>(options.devices[i / static_cast<size_t>(options.replicas)], threads_),
+                share(options.cpu_set, i, count));
   load_constants(options);
-  for (size_t i = 0; i < count; ++i) {
-    Seat* seat = seats_[i].get();
-    seat->lane = std::make_unique<Lane>(
-        [this, seat](RunRequest& request) {
-          check_(request.inputs);
-          seat->replica.acquire();
-          struct Release {
-            Replica& replica;
-            ~Release() { replica.release(); }
-          } release{seat->replica};
-          run_on(*seat, request.inputs, request.outputs, request.info);
-        },
-        share(options.cpu_set, i, count), "lane-" + std::to_string(i));
-  }
   info_.load_time = std::chrono::steady_clock::now() - start;
 }
 
 Runner::~Runner() {
-  for (auto& seat : seats_) seat->lane.reset();  // runs what is queued
-  active_.store(nullptr);
-  active_owner_.reset();
-  inactive_prepared_.reset();
+  for (size_t i = 0; i < seats_.limit(); ++i) seats_.close(seats_[i]);  // runs what is queued
 }
 
 void Runner::load_constants(const LoadOptions&) {
@@ -107,8 +98,11 @@ void Runner::load_constants(const LoadOptions&) {
     }
     std::vector<Tensor> tensors;
   } record;
-  auto first = std::make_unique<loader::Container>(module_, seats_.front()->replica.device(), record);
-  const auto constants = first->constants();
+  const Device device = seats_[0].replica->device();
+  auto first = std::make_unique<BoundContainer>();
+  first->container = std::make_unique<loader::Container>(module_, device, record);
+  const loader::Container& container = *first->container;
+  const auto constants = container.constants();
   std::vector<Tensor> tensors = std::move(record.tensors);
   const size_t stored =
       static_cast<size_t>(std::count_if(constants.begin(), constants.end(), [](const auto& c) { return !c.folded; }));
@@ -123,45 +117,27 @@ void Runner::load_constants(const LoadOptions&) {
     specs.resize(names.size());
     for (size_t i = 0; i < names.size(); ++i) specs[i].name = names[i];
   };
-  complete(info_.spec.inputs, first->input_names());
-  complete(info_.spec.outputs, first->output_names());
-  check_ = InputCheck(info_.spec.inputs, seats_.front()->replica.device(), check_.full());
+  complete(info_.spec.inputs, container.input_names());
+  complete(info_.spec.outputs, container.output_names());
+  check_ = InputCheck(info_.spec.inputs, device, check_.full());
   // It serves as well, unless it has constants that this replica alone may write or some that are not its own to bring.
-  const bool usable = !table_->any_mutated() && first->constants_given() == stored && stored == constants.size();
-  if (!usable) first.reset();
-  publish(stage(std::make_shared<ConstantSet>(std::move(tensors)), {}, std::move(first)));
-}
-
-std::unique_ptr<Runner::Generation> Runner::stage(std::shared_ptr<const ConstantSet> set,
-                                                  const std::vector<bool>& reset,
-                                                  std::unique_ptr<loader::Container> first) {
-  auto next = std::make_unique<Generation>();
-  next->set = std::move(set);
-  if (first) next->containers.push_back(std::move(first));
-  for (size_t i = next->containers.size(); i < seats_.size(); ++i)
-    next->containers.push_back(seats_[i]->replica.build(module_, *table_, *next->set, reset));
-  return next;
-}
-
-void Runner::publish(std::unique_ptr<Generation> next) {
-  next->number = published_number_.load(std::memory_order_relaxed) + 1;
-  Generation* old = active_.exchange(next.get());
-  published_number_.store(next->number, std::memory_order_relaxed);
-  for (auto& seat : seats_) {
-    seat->replica.commit_buffers();
-    if (old)
-      while (seat->pinned.load() == old) seat->pinned.wait(old);
-  }
-  active_owner_ = std::move(next);
+  const bool usable = !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();
+  auto generation =
+      std::make_unique<Generation>(*table_, std::make_shared<ConstantSet>(std::move(tensors)), "", std::vector<bool>{});
+  if (usable) generation->bound[0] = std::move(first);
+  first.reset();
+  const std::lock_guard work(work_mutex_);
+  bind_all(*generation);
+  publish(std::move(generation));
 }
 
 void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, RunInfo& info) {
   struct Pin {
     Seat& seat;
-    Generation* generation;
-    Pin(Seat& s, const std::atomic<Generation*>& active) : seat(s), generation(active.load()) {
+    const Generation* generation;
+    Pin(Seat& s, const std::atomic<const Generation*>& published) : seat(s), generation(published.load()) {
       seat.pinned.store(generation);
-      for (Generation* now = active.load(); now != generation; now = active.load()) {
+      for (const Generation* now = published.load(); now != generation; now = published.load()) {
         generation = now;
         seat.pinned.store(generation);
         seat.pinned.notify_all();
@@ -171,33 +147,27 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
       seat.pinned.store(nullptr);
       seat.pinned.notify_all();
     }
-  } pin(seat, active_);
+  } pin(seat, published_);
   const Generation& generation = *pin.generation;
-  if (const std::string_view missing = generation.set->missing(*table_); !missing.empty())
-    SCONCE_FAIL(kFailedPrecondition, "the package brings no weights and constant '", missing, "' has not been given");
+  SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
+               generation.missing, "' has not been given");
   const auto start = std::chrono::steady_clock::now();
-  seat.replica.run(*generation.containers[static_cast<size_t>(seat.replica.index())], inputs, outputs);
+  seat.replica->run(*generation.bound[seat.index]->container, inputs, outputs);
   info.compute = std::chrono::steady_clock::now() - start;
   info.generation = generation.number;
-  info.replica = seat.replica.index();
+  info.label = generation.label;
+  info.replica = static_cast<int>(seat.index);
 }
 
-RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity) {
   check_(inputs);
-  if (inline_runs_) {
-    const size_t first = seats_.size() == 1 ? 0 : next_seat_.fetch_add(1, std::memory_order_relaxed);
-    for (size_t i = 0; i < seats_.size(); ++i) {
-      Seat& seat = *seats_[(first + i) % seats_.size()];
-      if (!seat.replica.try_acquire()) continue;
-      struct Release {
-        Replica& replica;
-        ~Release() { replica.release(); }
-      } release{seat.replica};
+  if (inline_runs_)
+    if (Seat* seat = seats_.acquire_idle(affinity)) {
+      const Held held(*seat, Held::Adopt{});
       RunInfo info;
-      run_on(seat, inputs, outputs, info);
+      run_on(*seat, inputs, outputs, info);
       return info;
     }
-  }
   struct Waiting final : RunRequest {
     std::atomic<bool> done{false};
     void finished() noexcept override {
@@ -207,6 +177,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   } request;
   request.inputs = inputs;
   request.outputs = outputs;
+  request.affinity = affinity;
   submit(request);
   request.done.wait(false, std::memory_order_acquire);
   if (request.error) std::rethrow_exception(request.error);
@@ -214,82 +185,54 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
 }
 
 void Runner::submit(RunRequest& request) noexcept {
-  Lane* least = seats_.front()->lane.get();
-  for (auto& seat : seats_)
-    if (seat->lane->load() < least->load()) least = seat->lane.get();
-  least->submit(request);
+  // A seat may close between the choice and the request's arrival; there is always another one.
+  for (;;)
+    if (Seat* seat = seats_.choose(request.affinity); seat && seat->lane.submit(request)) return;
 }
 
-std::unique_lock<std::mutex> Runner::begin_update() const {
-  std::unique_lock lock(update_mutex_, std::try_to_lock);
-  SCONCE_CHECK(lock, kBusy, "another weight update of this model is under way");
-  return lock;
-}
-
-std::vector<bool> Runner::named(const ConstantMap& constants) const {
-  std::vector<bool> named(table_->stored().size());
-  for (const auto& [name, tensor] : constants)
-    for (const size_t i : table_->indices(name)) named[i] = true;
-  return named;
-}
-
-void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
-  const auto lock = begin_update();
-  auto set = active_owner_->set->with(*table_, constants, full, user_managed);
-  if (buffer == Buffer::kActive) {
-    publish(stage(std::move(set), named(constants)));
-    return;
+int Runner::add_replica(Device device, std::vector<int> cpus) {
+  check_device(device);
+  check_cores(cpus);
+  const std::lock_guard work(work_mutex_);
+  Seat& seat = seats_.vacant();
+  auto replica = std::make_unique<Replica>(device, threads_);
+  const auto bound_to = [&](const Generation& generation) {
+    return replica->bind(module_, *table_, *generation.set, {}, nullptr);
+  };
+  auto active = bound_to(*active_);
+  // What is staged stays one exchange away from being served.
+  std::unique_ptr<BoundContainer> staged;
+  if (other_ && other_->staged) {
+    staged = replica->bind(module_, *table_, *other_->set, other_->reset, active.get());
   }
-  inactive_prepared_.reset();
-  inactive_ = std::move(set);
-  inactive_reset_ = named(constants);
-}
-
-void Runner::fold(Buffer buffer) {
-  const auto lock = begin_update();
-  if (buffer == Buffer::kActive) {
-    for (auto& seat : seats_) {
-      seat->replica.acquire();
-      struct Release {
-        Replica& replica;
-        ~Release() { replica.release(); }
-      } release{seat->replica};
-      active_owner_->containers[static_cast<size_t>(seat->replica.index())]->fold();
-    }
-    return;
+  {
+    const std::lock_guard state(state_mutex_);
+    active_->bound[seat.index] = std::move(active);
+    if (staged) other_->bound[seat.index] = std::move(staged);
   }
-  SCONCE_CHECK(inactive_, kFailedPrecondition, "there is no inactive constant set to fold");
-  inactive_prepared_ = stage(inactive_, inactive_reset_);
+  seats_.open(seat, std::move(replica), std::move(cpus));
+  return static_cast<int>(seat.index);
 }
 
-void Runner::swap() {
-  const auto lock = begin_update();
-  SCONCE_CHECK(inactive_, kFailedPrecondition, "there is no inactive constant set to swap in");
-  auto next = inactive_prepared_ ? std::move(inactive_prepared_) : stage(inactive_, inactive_reset_);
-  auto previous = active_owner_->set;
-  publish(std::move(next));
-  inactive_ = std::move(previous);
-  inactive_reset_.clear();
+void Runner::remove_replica(int index) {
+  const std::lock_guard work(work_mutex_);
+  const auto i = static_cast<size_t>(index);
+  SCONCE_CHECK(index >= 0 && i < seats_.limit() && seats_[i].open.load(), kNotFound, "there is no replica ", index);
+  SCONCE_CHECK(seats_.open_count() > 1, kFailedPrecondition, "replica ", index, " is the last one: unload the model");
+  seats_.close(seats_[i]);
+  std::unique_ptr<BoundContainer> gone[2];
+  const std::lock_guard state(state_mutex_);
+  gone[0] = std::move(active_->bound[i]);
+  if (other_) gone[1] = std::move(other_->bound[i]);
 }
 
-void Runner::free_inactive() {
-  const auto lock = begin_update();
-  inactive_prepared_.reset();
-  inactive_.reset();
-}
-
-ConstantMap Runner::extract(Buffer buffer) const {
-  const auto lock = begin_update();
-  const auto& set = buffer == Buffer::kActive ? active_owner_->set : inactive_;
-  SCONCE_CHECK(set, kFailedPrecondition, "there is no inactive constant set");
-  ConstantMap map;
-  for (size_t i = 0; i < set->tensors().size(); ++i) {
-    const auto& buffers = seats_.front()->replica.buffers();
-    const bool own = buffer == Buffer::kActive && i < buffers.size() && buffers[i].defined();
-    const Tensor& tensor = own ? buffers[i] : set->tensors()[i];
-    if (tensor.defined()) map.emplace(table_->stored()[i].public_name(), tensor);
-  }
-  return map;
+std::vector<ReplicaInfo> Runner::replicas() const {
+  const std::lock_guard work(work_mutex_);
+  std::vector<ReplicaInfo> result;
+  for (size_t i = 0; i < seats_.limit(); ++i)
+    if (const Seat& seat = seats_[i]; seat.open.load())
+      result.push_back({static_cast<int>(i), seat.replica->device(), seat.lane.cpus(), seat.lane.load()});
+  return result;
 }
 
 }  // namespace sconce

@@ -1,24 +1,29 @@
 // Runner: all replicas of a model and the constant sets they serve.
 //
 // A generation is a published constant set with one container per replica. A run pins the generation that is published
-// when it starts; publishing waits until no replica has the old one pinned, then takes it apart. So no run waits for an
-// update, and no run sees two sets.
+// when it starts; publishing waits until no replica has the old one pinned. So no run waits for an update, and no run
+// sees two sets.
 //
-// Thread-safe. Updates are one at a time: the second caller gets kBusy.
+// Thread-safe. Three guards, taken in this order, none by a request:
+//   turn        whose update it is, from its first step to the last; kept as a text, since an update spans calls
+//   work_mutex_ makes containers, publishes, opens and closes seats
+//   state_mutex_ what readers see of the sets; held for moments
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sconce/model.h"
 #include "src/loader/container.h"
 #include "src/runner/constant_set.h"
+#include "src/runner/generation.h"
 #include "src/runner/input_check.h"
-#include "src/runner/lane.h"
-#include "src/runner/replica.h"
+#include "src/runner/seats.h"
+#include "src/runner/staging.h"
 
 namespace sconce {
 
@@ -27,60 +32,87 @@ class Runner {
   Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options);
   ~Runner();
 
-  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity);
   void submit(RunRequest& request) noexcept;
   void check_inputs(std::span<const Tensor> inputs) const { check_(inputs); }
 
   const ModelInfo& info() const noexcept { return info_; }
   uint64_t generation() const noexcept { return published_number_.load(std::memory_order_relaxed); }
+  const std::vector<ConstantSpec>& constants() const noexcept { return table_->all(); }
+
+  // See sconce/model.h.
+  // `owner` is kept until the update is destroyed.
+  std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options, std::shared_ptr<void> owner);
+  uint64_t commit();
+  void abort();
+  uint64_t rollback();
+  void release_previous();
+  std::vector<WeightSetInfo> sets() const;
+  std::shared_ptr<const ConstantSet> set(WeightState state) const;
+  const ConstantTable& table() const noexcept { return *table_; }
 
   void update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed);
   void fold(Buffer buffer);
   void swap();
   void free_inactive();
   ConstantMap extract(Buffer buffer) const;
-  const std::vector<ConstantSpec>& constants() const noexcept { return table_->all(); }
+
+  int add_replica(Device device, std::vector<int> cpus);
+  void remove_replica(int index);
+  std::vector<ReplicaInfo> replicas() const;
 
  private:
-  struct Generation {
-    uint64_t number;
-    std::shared_ptr<const ConstantSet> set;
-    std::vector<std::unique_ptr<loader::Container>> containers;  // by replica
-  };
-  struct Seat {  // a replica with what only the runner needs of it
-    explicit Seat(int index, Device device, int threads) : replica(index, device, threads) {}
-    Replica replica;
-    std::atomic<Generation*> pinned{nullptr};
-    std::unique_ptr<Lane> lane;
+  class Update;
+  // One update at a time. kBusy names the one that is under way, or the set that waits for commit or abort.
+  class Turn {
+   public:
+    // `may_find_staged`: of the calls that end the wait of a staged set.
+    Turn(const Runner& runner, std::string what, bool may_find_staged = false);
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn();
+
+   private:
+    const Runner& runner_;
   };
 
   void load_constants(const LoadOptions& options);
-  // `first`, where given, is a container of the first replica over this very set.
-  std::unique_ptr<Generation> stage(std::shared_ptr<const ConstantSet> set, const std::vector<bool>& reset,
-                                    std::unique_ptr<loader::Container> first = nullptr);
-  void publish(std::unique_ptr<Generation> next);
-  // Holder of the seat's replica only.
   void run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, RunInfo& info);
-  std::unique_lock<std::mutex> begin_update() const;
-  std::vector<bool> named(const ConstantMap& constants) const;
+
+  // Under work_mutex_, with the turn where sets change.
+  std::unique_ptr<BoundContainer> bind(const Seat& seat, const Generation& generation) const;
+  // Containers for all replicas that have none yet, or one with buffers that are not theirs any more.
+  void bind_all(Generation& generation);
+  bool has_current_buffers(const Generation& generation, size_t seat) const noexcept;
+  // To active; the one before is given back, once no run uses it.
+  void publish(std::unique_ptr<Generation> next) noexcept;
+  // Active and other change places; returns once no run uses what was active.
+  void exchange() noexcept;
+  void announce() noexcept;  // with state_mutex_ too
+  void wait_until_unused(const Generation& generation) const noexcept;
+  void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept;
+  void drop_previous() noexcept;
+  void give_back(std::unique_ptr<Generation> generation) const noexcept;
 
   std::shared_ptr<const Package> package_;
   std::shared_ptr<const loader::Module> module_;
   std::unique_ptr<ConstantTable> table_;
   InputCheck check_;
   ModelInfo info_;
-  std::vector<std::unique_ptr<Seat>> seats_;
-  bool inline_runs_ = false;  // kernels use one thread: a run may happen on the caller's
-  std::atomic<uint32_t> next_seat_{0};
+  int threads_ = 1;           // of a replica
+  bool inline_runs_ = false;  // kernels use one thread and no cores are given: a run may happen on the caller's
 
-  mutable std::mutex update_mutex_;
-  // Below: written by the holder of update_mutex_.
-  std::atomic<Generation*> active_{nullptr};
+  mutable std::mutex work_mutex_;
+  mutable std::mutex state_mutex_;
+  mutable std::string turn_;  // under state_mutex_: what is under way; empty: nothing
+  // Written under both mutexes, so either is enough to read them. Who has the turn may rely on which they are.
+  std::unique_ptr<Generation> active_, other_;
+  WeightState other_state_ = WeightState::kPrevious;
+
+  // What requests see of the above.
+  std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
-  std::unique_ptr<Generation> active_owner_;
-  std::shared_ptr<const ConstantSet> inactive_;
-  std::vector<bool> inactive_reset_;               // constants named since the inactive set was begun
-  std::unique_ptr<Generation> inactive_prepared_;  // containers of inactive_, where it was folded already
+  Seats seats_;  // last: its lanes run what is queued, and end, before anything else goes
 };
 
 }  // namespace sconce

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "sconce/check.h"
+
 namespace sconce::shim {
 namespace {
 
@@ -32,6 +34,8 @@ AOTITorchError record_failure(const char* function) noexcept {
   }
   return 1;
 }
+
+void fail_for_memory(const char* what) { SCONCE_FAIL(kOutOfMemory, what, ": out of memory"); }
 
 std::optional<ShimError> take_error() noexcept { return std::exchange(last_error, std::nullopt); }
 

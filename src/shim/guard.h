@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,19 @@ AOTITorchError guard(const char* function, F&& body) noexcept {
     return 0;
   } catch (...) {
     return record_failure(function);
+  }
+}
+
+// Throws kOutOfMemory.
+[[noreturn]] void fail_for_memory(const char* what);
+
+// Calls body. Where the heap has no memory for it, that is an error of ours like any other.
+template <class F>
+decltype(auto) in_memory(const char* what, F&& body) {
+  try {
+    return std::forward<F>(body)();
+  } catch (const std::bad_alloc&) {
+    fail_for_memory(what);
   }
 }
 

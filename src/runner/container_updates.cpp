@@ -1,0 +1,96 @@
+// The updates that AOTInductor's container offers, over the sets of a runner.
+#include <utility>
+
+#include "sconce/check.h"
+#include "src/runner/runner.h"
+
+namespace sconce {
+
+void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
+  const Turn turn(*this, "an update of constants");
+  std::vector<WeightEntry> entries;
+  for (const auto& [name, tensor] : constants) {
+    SCONCE_CHECK(tensor.defined(), kInvalidArgument, "constant '", name, "': the tensor is undefined");
+    SCONCE_CHECK(tensor.layout() == Layout::kStrided, kUnsupported, "constant '", name,
+                 "' is packed (oneDNN): a plain tensor is needed");
+    entries.push_back({name, tensor.dtype(), {tensor.sizes().begin(), tensor.sizes().end()}});
+  }
+  Staging staging(*table_, entries, {.full = full, .keep = !user_managed});
+  const auto give = [&] {
+    staging.allocate();
+    size_t entry = 0;
+    for (const auto& [name, tensor] : constants) staging.give(entry++, tensor, user_managed);
+  };
+  if (user_managed) give();
+  {
+    const std::lock_guard work(work_mutex_);
+    // An inactive set stays beside an update of the active one; one that is about to be replaced goes first.
+    if (buffer == Buffer::kInactive) set_other(nullptr, WeightState::kPrevious);
+    drop_previous();
+  }
+  if (!user_managed) give();
+
+  const std::lock_guard work(work_mutex_);
+  auto next = std::make_unique<Generation>(*table_, staging.finish(*active_->set), "", staging.named());
+  if (buffer == Buffer::kInactive) return set_other(std::move(next), WeightState::kStaged);
+  bind_all(*next);
+  publish(std::move(next));
+}
+
+void Runner::fold(Buffer buffer) {
+  const Turn turn(*this, "folding of constants");
+  const std::lock_guard work(work_mutex_);
+  if (buffer == Buffer::kInactive) {
+    SCONCE_CHECK(other_, kFailedPrecondition, "there is no inactive constant set to fold");
+    for (auto& bound : other_->bound) bound.reset();
+    bind_all(*other_);
+    return;
+  }
+  // All of them before any serves: a fold that fails changes nothing.
+  std::vector<std::unique_ptr<BoundContainer>> folded(seats_.limit());
+  for (size_t i = 0; i < folded.size(); ++i)
+    if (seats_[i].open.load()) folded[i] = bind(seats_[i], *active_);
+  for (size_t i = 0; i < folded.size(); ++i) {
+    if (!folded[i]) continue;
+    const Held held(seats_[i]);
+    const std::lock_guard state(state_mutex_);
+    std::swap(active_->bound[i], folded[i]);
+  }
+}
+
+void Runner::swap() {
+  const Turn turn(*this, "a swap of constants");
+  const std::lock_guard work(work_mutex_);
+  SCONCE_CHECK(other_, kFailedPrecondition, "there is no inactive constant set to swap in");
+  bind_all(*other_);
+  exchange();
+}
+
+void Runner::free_inactive() {
+  const Turn turn(*this, "a release of the inactive set");
+  const std::lock_guard work(work_mutex_);
+  set_other(nullptr, WeightState::kPrevious);
+}
+
+ConstantMap Runner::extract(Buffer buffer) const {
+  std::shared_ptr<const ConstantSet> set;
+  std::vector<Tensor> buffers;
+  {
+    const std::lock_guard state(state_mutex_);
+    SCONCE_CHECK(buffer == Buffer::kActive || other_, kFailedPrecondition, "there is no inactive constant set");
+    set = buffer == Buffer::kActive ? active_->set : other_->set;
+    for (size_t i = 0; buffer == Buffer::kActive && i < seats_.limit(); ++i)
+      if (active_->bound[i]) {
+        buffers = active_->bound[i]->buffers;
+        break;
+      }
+  }
+  ConstantMap map;
+  for (size_t i = 0; i < set->tensors().size(); ++i) {
+    const Tensor& tensor = i < buffers.size() && buffers[i].defined() ? buffers[i] : set->tensors()[i];
+    if (tensor.defined()) map.emplace(table_->stored()[i].public_name(), tensor);
+  }
+  return map;
+}
+
+}  // namespace sconce

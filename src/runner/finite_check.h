@@ -1,0 +1,17 @@
+// Finds NaN and infinity in a run of elements of any dtype. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "sconce/dtype.h"
+
+namespace sconce {
+
+// Index of the first element that is not finite; a complex one counts once. Dtypes without NaN have none. Elements may
+// lie at any address.
+std::optional<int64_t> first_not_finite(DType dtype, std::span<const std::byte> elements) noexcept;
+
+}  // namespace sconce

@@ -1,0 +1,180 @@
+// The sets of a runner: what is published, and what stands beside it.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "package_format/archive_reader.h"
+#include "sconce/check.h"
+#include "src/runner/runner.h"
+
+namespace sconce {
+
+Runner::Turn::Turn(const Runner& runner, std::string what, bool may_find_staged) : runner_(runner) {
+  const std::lock_guard state(runner.state_mutex_);
+  SCONCE_CHECK(runner.turn_.empty(), kBusy, "another weight update of this model is under way: ", runner.turn_);
+  if (const Generation* other = runner.other_.get(); other && other->staged && !may_find_staged)
+    SCONCE_FAIL(kBusy, "weights '", other->label ? *other->label : "",
+                "' are staged: they are to be committed or aborted first");
+  runner.turn_ = std::move(what);
+}
+
+Runner::Turn::~Turn() {
+  const std::lock_guard state(runner_.state_mutex_);
+  runner_.turn_.clear();
+}
+
+std::unique_ptr<BoundContainer> Runner::bind(const Seat& seat, const Generation& generation) const {
+  const BoundContainer* before = active_ ? active_->bound[seat.index].get() : nullptr;
+  return seat.replica->bind(module_, *table_, *generation.set, generation.reset, before);
+}
+
+bool Runner::has_current_buffers(const Generation& generation, size_t seat) const noexcept {
+  if (!table_->any_mutated() || !active_ || !active_->bound[seat]) return true;
+  const std::vector<Tensor>&own = generation.bound[seat]->buffers, &current = active_->bound[seat]->buffers;
+  for (size_t i = 0; i < own.size() && i < current.size(); ++i) {
+    const bool named = i < generation.reset.size() && generation.reset[i];
+    if (!named && current[i].defined() && own[i].storage() != current[i].storage()) return false;
+  }
+  return true;
+}
+
+void Runner::bind_all(Generation& generation) {
+  for (size_t i = 0; i < seats_.limit(); ++i) {
+    if (!seats_[i].open.load()) continue;
+    if (generation.bound[i] && has_current_buffers(generation, i)) continue;
+    generation.bound[i] = bind(seats_[i], generation);
+  }
+}
+
+void Runner::announce() noexcept {
+  active_->number = published_number_.load(std::memory_order_relaxed) + 1;
+  active_->since = std::chrono::system_clock::now();
+  active_->staged = false;
+  active_->reset.clear();
+  published_.store(active_.get());
+  published_number_.store(active_->number, std::memory_order_relaxed);
+}
+
+void Runner::wait_until_unused(const Generation& generation) const noexcept {
+  for (size_t i = 0; i < seats_.limit(); ++i)
+    while (seats_[i].pinned.load() == &generation) seats_[i].pinned.wait(&generation);
+}
+
+void Runner::publish(std::unique_ptr<Generation> next) noexcept {
+  {
+    const std::lock_guard state(state_mutex_);
+    std::swap(active_, next);
+    announce();
+  }
+  if (!next) return;
+  wait_until_unused(*next);
+  give_back(std::move(next));
+}
+
+void Runner::exchange() noexcept {
+  {
+    const std::lock_guard state(state_mutex_);
+    std::swap(active_, other_);
+    announce();
+    other_state_ = WeightState::kPrevious;
+  }
+  wait_until_unused(*other_);
+}
+
+void Runner::set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept {
+  {
+    const std::lock_guard lock(state_mutex_);
+    std::swap(other_, generation);
+    other_state_ = state;
+  }
+  if (generation) give_back(std::move(generation));
+}
+
+void Runner::drop_previous() noexcept {
+  if (other_ && other_state_ == WeightState::kPrevious) set_other(nullptr, WeightState::kPrevious);
+}
+
+// Pages of the archive that only this set had are resident for nothing now.
+void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::vector<Tensor>& tensors = generation->set->tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].defined()) continue;
+    const auto kept = [&](const std::unique_ptr<Generation>& other) {
+      return other && other->set->tensors()[i].storage() == tensors[i].storage();
+    };
+    if (kept(active_) || kept(other_)) continue;
+    const Storage& storage = *tensors[i].storage();
+    if (!package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()})) continue;
+    const uintptr_t data = reinterpret_cast<uintptr_t>(storage.data());
+    const uintptr_t begin = (data + page - 1) / page * page, end = (data + storage.bytes()) / page * page;
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+}
+
+uint64_t Runner::commit() {
+  const Turn turn(*this, "a commit", true);
+  const std::lock_guard work(work_mutex_);
+  SCONCE_CHECK(other_ && other_state_ == WeightState::kStaged, kFailedPrecondition, "no weights are staged");
+  bind_all(*other_);
+  exchange();
+  return active_->number;
+}
+
+void Runner::abort() {
+  const Turn turn(*this, "an abort", true);
+  const std::lock_guard work(work_mutex_);
+  SCONCE_CHECK(other_ && other_state_ == WeightState::kStaged, kFailedPrecondition, "no weights are staged");
+  set_other(nullptr, WeightState::kPrevious);
+}
+
+uint64_t Runner::rollback() {
+  const Turn turn(*this, "a rollback");
+  const std::lock_guard work(work_mutex_);
+  SCONCE_CHECK(other_ && other_state_ == WeightState::kPrevious, kFailedPrecondition,
+               "there is no previous constant set to roll back to");
+  bind_all(*other_);
+  exchange();
+  return active_->number;
+}
+
+void Runner::release_previous() {
+  {
+    const std::lock_guard state(state_mutex_);
+    if (!other_ || other_state_ != WeightState::kPrevious) return;
+  }
+  const Turn turn(*this, "a release of the previous set", true);
+  const std::lock_guard work(work_mutex_);
+  drop_previous();
+}
+
+std::vector<WeightSetInfo> Runner::sets() const {
+  std::vector<WeightSetInfo> result;
+  std::vector<std::shared_ptr<const ConstantSet>> sets;
+  {
+    const std::lock_guard state(state_mutex_);
+    const auto add = [&](const Generation& generation, WeightState what) {
+      result.push_back({what, generation.number, generation.label ? *generation.label : "", 0, 0, generation.since});
+      sets.push_back(generation.set);
+    };
+    add(*active_, WeightState::kActive);
+    if (other_) add(*other_, other_state_);
+  }
+  for (size_t i = 0; i < sets.size(); ++i) {
+    result[i].bytes = sets[i]->bytes();
+    result[i].own_bytes = sets[i]->bytes(i == 0 ? nullptr : sets.front().get());
+  }
+  return result;
+}
+
+std::shared_ptr<const ConstantSet> Runner::set(WeightState wanted) const {
+  const std::lock_guard state(state_mutex_);
+  if (wanted == WeightState::kActive) return active_->set;
+  SCONCE_CHECK(other_ && other_state_ == wanted, kFailedPrecondition,
+               wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
+  return other_->set;
+}
+
+}  // namespace sconce

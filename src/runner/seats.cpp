@@ -1,0 +1,92 @@
+#include "src/runner/seats.h"
+
+#include <utility>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+// splitmix64: any two seats and any two keys are unrelated.
+uint64_t mixed(uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Seats::Seats(std::function<void(Seat&, RunRequest&)> run)
+    : run_(std::move(run)), seats_(std::make_unique<std::unique_ptr<Seat>[]>(kMaxReplicas)) {}
+
+size_t Seats::open_count() const noexcept {
+  size_t count = 0;
+  for (size_t i = 0; i < limit(); ++i) count += seats_[i]->open.load(std::memory_order_relaxed);
+  return count;
+}
+
+Seat* Seats::choose(uint64_t affinity) const noexcept {
+  Seat* best = nullptr;
+  int64_t least = 0;
+  uint64_t highest = 0;
+  const size_t count = limit();
+  for (size_t i = 0; i < count; ++i) {
+    Seat& seat = *seats_[i];
+    if (!seat.open.load(std::memory_order_acquire)) continue;
+    if (affinity == 0) {
+      const int64_t load = seat.lane.load();
+      if (!best || load < least) best = &seat, least = load;
+    } else {
+      // The highest of all draws wins: when a seat goes, only its own keys move.
+      const uint64_t draw = mixed(affinity ^ mixed(i));
+      if (!best || draw > highest) best = &seat, highest = draw;
+    }
+  }
+  return best;
+}
+
+bool Seats::acquire_open(Seat& seat) noexcept {
+  if (!seat.open.load(std::memory_order_relaxed) || !seat.try_acquire()) return false;
+  if (seat.open.load() && seat.lane.cpus().empty()) return true;
+  seat.release();
+  return false;
+}
+
+Seat* Seats::acquire_idle(uint64_t affinity) noexcept {
+  if (affinity != 0) {
+    Seat* seat = choose(affinity);
+    return seat && acquire_open(*seat) ? seat : nullptr;
+  }
+  const size_t count = limit();
+  const size_t first = count <= 1 ? 0 : next_.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < count; ++i)
+    if (Seat& seat = *seats_[(first + i) % count]; acquire_open(seat)) return &seat;
+  return nullptr;
+}
+
+Seat& Seats::vacant() {
+  const size_t count = limit();
+  for (size_t i = 0; i < count; ++i)
+    if (!seats_[i]->open.load(std::memory_order_relaxed)) return *seats_[i];
+  SCONCE_CHECK(count < kMaxReplicas, kTooLarge, "a model has at most ", kMaxReplicas, " replicas");
+  seats_[count] = std::make_unique<Seat>(count, run_);
+  limit_.store(count + 1, std::memory_order_release);
+  return *seats_[count];
+}
+
+void Seats::open(Seat& seat, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept {
+  seat.lane.reopen(std::move(cpus));
+  seat.replica = std::move(replica);
+  seat.open.store(true);
+}
+
+void Seats::close(Seat& seat) noexcept {
+  seat.open.store(false);
+  seat.lane.close();
+  // Whoever ran on a thread of his own has left once the seat can be had; who comes now finds it closed.
+  const Held held(seat);
+  seat.replica.reset();
+}
+
+}  // namespace sconce

@@ -1,0 +1,76 @@
+#include "src/runner/update.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sconce/check.h"
+#include "src/shim/guard.h"
+
+namespace sconce {
+
+std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::shared_ptr<void> owner) {
+  SCONCE_CHECK(options.label.size() <= 256, kInvalidArgument, "label: ", options.label.size(),
+               " bytes are too many, 256 is the most");
+  const bool printable = std::none_of(options.label.begin(), options.label.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+  SCONCE_CHECK(printable, kInvalidArgument, "label: contains a control character");
+  return std::make_unique<Update>(*this, std::move(options), std::move(owner));
+}
+
+Runner::Update::Update(Runner& runner, UpdateOptions options, std::shared_ptr<void> owner)
+    : owner_(std::move(owner)), runner_(runner), options_(std::move(options)) {
+  turn_.emplace(runner, options_.label.empty() ? std::string("one without a label") : "'" + options_.label + "'");
+  const std::lock_guard state(runner.state_mutex_);
+  SCONCE_CHECK(!runner.other_ || runner.other_state_ != WeightState::kStaged, kBusy,
+               "the model has an inactive constant set: it is to be swapped in or freed first");
+}
+
+Staging& Runner::Update::staging(const char* what) {
+  SCONCE_CHECK(!finished_, kFailedPrecondition, what, ": the update is finished");
+  SCONCE_CHECK(staging_, kFailedPrecondition, what, ": no entries have been declared");
+  return *staging_;
+}
+
+void Runner::Update::declare(std::span<const WeightEntry> entries) {
+  shim::in_memory("declare", [&] {
+    SCONCE_CHECK(!finished_ && !staging_, kFailedPrecondition, "declare: the entries have been declared already");
+    Staging staging(*runner_.table_, entries,
+                    {.full = options_.full, .check_finite = options_.check_finite, .keep = !options_.dry_run});
+    if (!options_.dry_run) {
+      const std::lock_guard work(runner_.work_mutex_);
+      runner_.drop_previous();
+    }
+    staging.allocate();
+    staging_.emplace(std::move(staging));
+  });
+}
+
+std::span<std::byte> Runner::Update::memory(size_t entry) {
+  return shim::in_memory("memory", [&] { return staging("memory").memory(entry); });
+}
+
+void Runner::Update::complete(size_t entry) {
+  shim::in_memory("complete", [&] { staging("complete").complete(entry); });
+}
+
+void Runner::Update::finish() {
+  shim::in_memory("finish", [&] {
+    Staging& staging = this->staging("finish");
+    staging.check_complete();
+    if (!options_.dry_run) {
+      const std::lock_guard work(runner_.work_mutex_);
+      auto next = std::make_unique<Generation>(*runner_.table_, staging.finish(*runner_.active_->set), options_.label,
+                                               staging.named());
+      runner_.bind_all(*next);
+      next->staged = true;
+      runner_.set_other(std::move(next), WeightState::kStaged);
+    }
+    finished_ = true;
+    staging_.reset();
+    turn_.reset();
+  });
+}
+
+}  // namespace sconce

@@ -1,0 +1,31 @@
+// Runner::Update: a weight update from begin_update() until its set is staged.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "sconce/weights.h"
+#include "src/runner/runner.h"
+
+namespace sconce {
+
+class Runner::Update final : public WeightUpdate {
+ public:
+  Update(Runner& runner, UpdateOptions options, std::shared_ptr<void> owner);
+  void declare(std::span<const WeightEntry> entries) override;
+  std::span<std::byte> memory(size_t entry) override;
+  void complete(size_t entry) override;
+  void finish() override;
+
+ private:
+  Staging& staging(const char* what);
+
+  std::shared_ptr<void> owner_;  // goes last: it may be the runner's
+  Runner& runner_;
+  UpdateOptions options_;
+  std::optional<Turn> turn_;
+  std::optional<Staging> staging_;
+  bool finished_ = false;
+};
+
+}  // namespace sconce
