@@ -51,6 +51,9 @@ void Model::release_previous() {
   in_memory("release", [&] { impl_->runner.release_previous(); });
 }
 std::vector<WeightSetInfo> Model::weight_sets() const { return impl_->runner.sets(); }
+std::string Model::weights_digest(WeightState state) const {
+  return in_memory("weights_digest", [&] { return impl_->runner.digest(state); });
+}
 
 void Model::update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
   in_memory("update_constants", [&] { impl_->runner.update(buffer, constants, full, user_managed); });

@@ -32,7 +32,7 @@ struct UpdateOptions {
   // All constants must be named (buffers, tensor constants and empty parameters may be left out); else what is left out
   // comes from the active set, by reference.
   bool full = true;
-  std::string label;            // shown with answers in place of the generation; at most 256 bytes, printable
+  std::string label = {};       // shown with answers in place of the generation; at most 256 bytes, printable
   bool check_finite = false;    // kInvalidArgument for the first NaN or infinity, naming constant and element
   bool dry_run = false;         // finish() checks everything that can be checked and stages nothing
 };

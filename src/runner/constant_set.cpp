@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "src/runner/set_digest.h"
 
 namespace sconce {
 namespace {
@@ -66,6 +67,13 @@ std::string_view ConstantSet::missing(const ConstantTable& table) const noexcept
   for (size_t i = 0; i < tensors_.size(); ++i)
     if (!tensors_[i].defined()) return table.stored()[i].public_name();
   return {};
+}
+
+std::string ConstantSet::digest(const ConstantTable& table) const {
+  if (user_managed_) return set_digest(table, *this);
+  const std::lock_guard lock(digest_mutex_);
+  if (digest_.empty()) digest_ = set_digest(table, *this);
+  return digest_;
 }
 
 uint64_t ConstantSet::bytes(const ConstantSet* but) const {

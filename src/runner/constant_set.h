@@ -1,12 +1,13 @@
 // ConstantTable: what constants a model has. ConstantSet: one complete set of their values on one device.
 //
-// Both are immutable once made. A set holds a tensor per stored constant (folded ones are computed by each container);
-// tensors are shared by every replica of the device, but for those that the model writes.
+// Both are immutable once made, and thread-safe. A set holds a tensor per stored constant (folded ones are computed by
+// each container); tensors are shared by every replica of the device, but for those that the model writes.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,10 +60,14 @@ class ConstantSet {
   std::string_view missing(const ConstantTable& table) const noexcept;
   // Of all storages, each counted once; `but`: not those that this set has as well. Undefined tensors have none.
   uint64_t bytes(const ConstantSet* but = nullptr) const;
+  // set_digest() of it, computed once unless bytes may change.
+  std::string digest(const ConstantTable& table) const;
 
  private:
   std::vector<Tensor> tensors_;
   bool user_managed_;
+  mutable std::mutex digest_mutex_;
+  mutable std::string digest_;  // empty: not computed yet
 };
 
 }  // namespace sconce

@@ -48,8 +48,7 @@ class Runner {
   uint64_t rollback();
   void release_previous();
   std::vector<WeightSetInfo> sets() const;
-  std::shared_ptr<const ConstantSet> set(WeightState state) const;
-  const ConstantTable& table() const noexcept { return *table_; }
+  std::string digest(WeightState state) const;
 
   void update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed);
   void fold(Buffer buffer);

@@ -169,12 +169,15 @@ std::vector<WeightSetInfo> Runner::sets() const {
   return result;
 }
 
-std::shared_ptr<const ConstantSet> Runner::set(WeightState wanted) const {
-  const std::lock_guard state(state_mutex_);
-  if (wanted == WeightState::kActive) return active_->set;
-  SCONCE_CHECK(other_ && other_state_ == wanted, kFailedPrecondition,
-               wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
-  return other_->set;
+std::string Runner::digest(WeightState wanted) const {
+  std::shared_ptr<const ConstantSet> set;
+  {
+    const std::lock_guard state(state_mutex_);
+    SCONCE_CHECK(wanted == WeightState::kActive || (other_ && other_state_ == wanted), kFailedPrecondition,
+                 wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
+    set = wanted == WeightState::kActive ? active_->set : other_->set;
+  }
+  return set->digest(*table_);
 }
 
 }  // namespace sconce

@@ -3,73 +3,22 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "fake_package.h"
-#include "sconce/model.h"
+#include "tests/runner/fake_runner.h"
 
 using namespace sconce;
-using Ints = std::vector<int64_t>;
-namespace fs = std::filesystem;
-
-namespace {
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "sconce-runner-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-};
-
-struct Loaded {
-  Folder folder;
-  std::shared_ptr<Model> model;
-  FakeKnobs* knobs;
-
-  explicit Loaded(const std::string& name, int replicas = 1, bool source = true) {
-    fake::write_directory(folder.path / "package", {{"model", fake::model(name)}}, source);
-    LoadOptions options;
-    options.replicas = replicas;
-    model = Model::load(Package::open(folder.path / "package"), options);
-    knobs = fake::loaded().back();
-  }
-};
-
-Tensor filled(const Ints& sizes, float value) {
-  Tensor t = Tensor::empty(sizes, DType::kFloat32);
-  for (int64_t i = 0; i < t.numel(); ++i) t.data_as<float>()[i] = value;
-  return t;
-}
-
-std::vector<float> run(Model& model, float x, int64_t columns = 4, RunInfo* info = nullptr) {
-  const std::vector<Tensor> inputs{filled({2, columns}, x)};
-  std::vector<Tensor> outputs(model.info().spec.outputs.size());
-  const RunInfo got = model.run(inputs, outputs);
-  if (info) *info = got;
-  const float* y = outputs[0].data_as<float>();
-  return {y, y + columns};
-}
-
-std::vector<float> stored(float x) {
-  std::vector<float> y;
-  for (int64_t c = 0; c < 4; ++c) y.push_back(fake::expected(x, c));
-  return y;
-}
-
-}  // namespace
+using namespace sconce::test;
 
 TEST_CASE("runner: every form of weights gives the same answers") {
   for (const char* name : {"fake_model", "fake_folded", "fake_state", "fake_appended", "fake_external"}) {
     CAPTURE(name);
     Loaded loaded(name);
     CHECK(run(*loaded.model, 3).front() == doctest::Approx(name == std::string("fake_folded") ? 6 : 3));
-    if (name != std::string("fake_folded") && name != std::string("fake_state")) CHECK(run(*loaded.model, 3) == stored(3));
+    if (name != std::string("fake_folded") && name != std::string("fake_state"))
+      CHECK(run(*loaded.model, 3) == stored(3));
   }
 }
 
@@ -211,7 +160,8 @@ TEST_CASE("runner: clients under updates see one generation each, and none fails
   mixed = 0;  // answers of the stored weights are no multiple of 1000
   for (int g = 2; g < 200 || answers < 200; ++g) {
     const auto value = static_cast<float>(g % 1000);
-    model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, value)}, {"scale.b", filled({4}, 999 * value)}}, true);
+    model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, value)}, {"scale.b", filled({4}, 999 * value)}},
+                           true);
   }
   stop = true;
   for (auto& client : clients) client.join();

@@ -1,0 +1,178 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "src/runner/seats.h"
+#include "tests/runner/fake_runner.h"
+
+using namespace sconce;
+using namespace sconce::test;
+
+namespace {
+
+int replica_of(Model& model, uint64_t affinity) {
+  const std::vector<Tensor> inputs{filled({2, 4}, 1)};
+  std::vector<Tensor> outputs(1);
+  return model.run(inputs, outputs, affinity).replica;
+}
+
+}  // namespace
+
+TEST_CASE("replicas: are added and removed, and their places are taken again") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  CHECK(model.add_replica(Device{}) == 1);
+  CHECK(model.add_replica(Device{}, {0}) == 2);
+  CHECK(loaded.knobs->live_containers == 3);
+  model.remove_replica(1);
+  CHECK(loaded.knobs->live_containers == 2);
+  CHECK(code_of([&] { model.remove_replica(1); }) == ErrorCode::kNotFound);
+  CHECK(code_of([&] { model.remove_replica(-1); }) == ErrorCode::kNotFound);
+  CHECK(code_of([&] { model.remove_replica(77); }) == ErrorCode::kNotFound);
+  model.remove_replica(0);
+  CHECK(code_of([&] { model.remove_replica(2); }) == ErrorCode::kFailedPrecondition);
+  RunInfo info;
+  CHECK(run(model, 3, 4, &info) == stored(3));
+  CHECK(info.replica == 2);
+  CHECK(model.add_replica(Device{}) == 0);
+  const auto replicas = model.replicas();
+  REQUIRE(replicas.size() == 2);
+  CHECK(replicas[0].cpus.empty());
+  CHECK(replicas[1].cpus == std::vector<int>{0});
+  CHECK(code_of([&] { model.add_replica(Device{}, {100000}); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { model.add_replica(Device{DeviceType::kCuda, 0}); }) == ErrorCode::kUnsupported);
+  CHECK(model.replicas().size() == 2);
+}
+
+TEST_CASE("replicas: one that cannot be made changes nothing") {
+  Loaded loaded("fake_folded");
+  loaded.knobs->fail_in_creates = 1;
+  CHECK(code_of([&] { loaded.model->add_replica(Device{}); }) == ErrorCode::kModelFailed);
+  loaded.knobs->fail_in_folds = 1;
+  CHECK(code_of([&] { loaded.model->add_replica(Device{}); }) == ErrorCode::kModelFailed);
+  CHECK(loaded.model->replicas().size() == 1);
+  CHECK(loaded.knobs->live_containers == 1);
+  CHECK(run(*loaded.model, 3)[0] == 6);
+}
+
+TEST_CASE("replicas: added and removed in the middle of an update") {
+  Loaded loaded("fake_folded");
+  Model& model = *loaded.model;
+  const auto update = model.begin_update({});
+  model.add_replica(Device{});  // while bytes arrive
+  fill(*update, {{"scale.w", {5, 5, 5, 5}}, {"scale.b", {0, 0, 0, 0}}});
+  update->finish();
+  CHECK(loaded.knobs->live_containers == 4);
+  model.add_replica(Device{});  // while it waits for the commit
+  CHECK(loaded.knobs->live_containers == 6);
+  model.remove_replica(1);
+  CHECK(loaded.knobs->live_containers == 4);
+  const int64_t creates = loaded.knobs->creates;
+  model.commit_weights();
+  CHECK(loaded.knobs->creates == creates);
+  for (uint64_t key = 1; key < 20; ++key) replica_of(model, key);
+  CHECK(run(model, 3)[0] == 30);
+  model.add_replica(Device{});  // while there is a previous set
+  CHECK(model.rollback_weights() == 3);
+  for (int i = 0; i < 6; ++i) CHECK(run(model, 3)[0] == 6);
+}
+
+TEST_CASE("replicas: one key, one replica; only the keys of one that goes move") {
+  Loaded loaded("fake_model", 4);
+  Model& model = *loaded.model;
+  std::vector<int> before(200);
+  std::set<int> used;
+  for (uint64_t key = 1; key < before.size(); ++key) {
+    before[key] = replica_of(model, key);
+    used.insert(before[key]);
+    CHECK(replica_of(model, key) == before[key]);
+  }
+  CHECK(used.size() == 4);
+  model.remove_replica(2);
+  for (uint64_t key = 1; key < before.size(); ++key) {
+    const int now = replica_of(model, key);
+    CHECK(now != 2);
+    if (before[key] != 2) CHECK(now == before[key]);
+  }
+}
+
+TEST_CASE("replicas: each keeps the buffers that it writes") {
+  Loaded loaded("fake_state", 2);
+  Model& model = *loaded.model;
+  std::vector<uint64_t> key(2);
+  for (uint64_t k = 1; key[0] == 0 || key[1] == 0; ++k) key[static_cast<size_t>(replica_of(model, k))] = k;
+  model.update_constants(Buffer::kActive, {{"steps", filled({1}, 0)}}, false);
+  const auto answer = [&](uint64_t affinity) {
+    const std::vector<Tensor> inputs{filled({1, 4}, 0)};
+    std::vector<Tensor> outputs(1);
+    model.run(inputs, outputs, affinity);
+    return outputs[0].data_as<float>()[0];
+  };
+  CHECK(answer(key[0]) == 0);
+  CHECK(answer(key[0]) == 1);
+  CHECK(answer(key[0]) == 2);
+  CHECK(answer(key[1]) == 0);
+  CHECK(answer(key[0]) == 3);
+}
+
+TEST_CASE("replicas: pinned ones run on their own cores, whoever asks") {
+  Folder folder;
+  fake::write_directory(folder.path / "package");
+  LoadOptions options;
+  options.cpu_set = {0};
+  const auto model = Model::load(Package::open(folder.path / "package"), options);
+  CHECK(model->replicas()[0].cpus == std::vector<int>{0});
+  RunInfo info;
+  CHECK(run(*model, 3, 4, &info) == stored(3));
+  CHECK(info.queue.count() > 0);  // it went through the lane
+}
+
+TEST_CASE("replicas: come and go under load; every request is answered") {
+  Loaded loaded("fake_model", 2);
+  Model& model = *loaded.model;
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> answers{0}, wrong{0};
+  struct Submitted final : RunRequest {
+    std::atomic<bool> done{false};
+    void finished() noexcept override {
+      done = true;
+      done.notify_one();
+    }
+  };
+  std::vector<std::thread> clients;
+  for (uint64_t t = 0; t < 4; ++t)
+    clients.emplace_back([&, t] {
+      for (uint64_t n = 0; !stop; ++n) {
+        std::vector<Tensor> inputs{filled({2, 4}, 3)}, outputs(1);
+        if (t % 2 == 0) {
+          model.run(inputs, outputs, n % 7);
+        } else {
+          Submitted request;
+          request.inputs = inputs;
+          request.outputs = outputs;
+          request.affinity = n % 5;
+          model.submit(request);
+          request.done.wait(false);
+          if (request.error) ++wrong;
+        }
+        for (int i = 0; i < 4; ++i)
+          if (!outputs[0].defined() || outputs[0].data_as<float>()[i] != fake::expected(3, i)) ++wrong;
+        ++answers;
+      }
+    });
+  std::vector<int> added;
+  for (int i = 0; i < 300 || answers < 2000; ++i) {
+    added.push_back(model.add_replica(Device{}));
+    if (added.size() > 3) {
+      model.remove_replica(added[static_cast<size_t>(i) % added.size()]);
+      added.erase(added.begin() + i % static_cast<int>(added.size()));
+    }
+  }
+  stop = true;
+  for (auto& client : clients) client.join();
+  CHECK(answers > 0);
+  CHECK(wrong == 0);
+}

@@ -1,0 +1,262 @@
+#include "sconce/weights.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/runner/fake_runner.h"
+
+using namespace sconce;
+using namespace sconce::test;
+
+namespace {
+
+std::vector<Values> constant(float w, float b) {
+  return {{"scale.w", std::vector<float>(4, w)}, {"scale.b", std::vector<float>(4, b)}};
+}
+
+std::vector<float> all(float value) { return std::vector<float>(4, value); }
+
+}  // namespace
+
+TEST_CASE("weights: staged, committed, rolled back, and back again") {
+  Loaded loaded("fake_model", 2);
+  Model& model = *loaded.model;
+  stage(model, constant(2, 1), {.label = "one"});
+  CHECK(run(model, 3) == stored(3));
+  auto sets = model.weight_sets();
+  REQUIRE(sets.size() == 2);
+  CHECK(sets[0].state == WeightState::kActive);
+  CHECK(sets[0].generation == 1);
+  CHECK(sets[1].state == WeightState::kStaged);
+  CHECK(sets[1].generation == 0);
+  CHECK(sets[1].label == "one");
+  CHECK(sets[1].own_bytes == 32);
+
+  CHECK(model.commit_weights() == 2);
+  RunInfo info;
+  CHECK(run(model, 3, 4, &info) == all(7));
+  CHECK(info.generation == 2);
+  REQUIRE(info.label);
+  CHECK(*info.label == "one");
+  sets = model.weight_sets();
+  CHECK(sets[0].label == "one");
+  CHECK(sets[1].state == WeightState::kPrevious);
+  CHECK(sets[1].generation == 1);
+
+  CHECK(model.rollback_weights() == 3);
+  CHECK(run(model, 3, 4, &info) == stored(3));
+  CHECK(info.generation == 3);
+  CHECK(!info.label);
+  CHECK(model.rollback_weights() == 4);
+  CHECK(run(model, 3, 4, &info) == all(7));
+  CHECK(*info.label == "one");
+  CHECK(loaded.knobs->live_containers == 4);
+
+  model.release_previous();
+  model.release_previous();
+  CHECK(loaded.knobs->live_containers == 2);
+  CHECK(model.weight_sets().size() == 1);
+  CHECK(code_of([&] { model.rollback_weights(); }) == ErrorCode::kFailedPrecondition);
+  CHECK(code_of([&] { model.commit_weights(); }) == ErrorCode::kFailedPrecondition);
+  CHECK(code_of([&] { model.abort_weights(); }) == ErrorCode::kFailedPrecondition);
+}
+
+TEST_CASE("weights: what a partial update leaves out is the active set's, and shared with it") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  stage(model, {{"scale.b", {1, 2, 3, 4}}}, {.full = false});
+  CHECK(model.weight_sets()[1].own_bytes == 16);
+  model.commit_weights();
+  CHECK(run(model, 1) == std::vector<float>{2, 4, 6, 8});
+  stage(model, {{"scale.w", {0, 0, 0, 0}}}, {.full = false});
+  model.commit_weights();
+  CHECK(run(model, 1) == std::vector<float>{1, 2, 3, 4});
+  model.rollback_weights();
+  CHECK(run(model, 1) == std::vector<float>{2, 4, 6, 8});
+}
+
+TEST_CASE("weights: an aborted update leaves nothing behind") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  const int64_t tensors = loaded.knobs->live_tensors;
+  stage(model, constant(2, 1), {});
+  model.abort_weights();
+  { const auto update = model.begin_update({}); }
+  {
+    const auto update = model.begin_update({});
+    fill(*update, constant(2, 1));
+  }
+  CHECK(run(model, 3) == stored(3));
+  CHECK(model.generation() == 1);
+  CHECK(model.weight_sets().size() == 1);
+  CHECK(loaded.knobs->live_tensors == tensors);
+  CHECK(loaded.knobs->live_containers == 1);
+}
+
+TEST_CASE("weights: one update at a time, and the others learn whose it is") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  auto update = model.begin_update({.label = "first"});
+  const auto busy = [&](const char* text, auto&& body) {
+    CHECK(code_of(body) == ErrorCode::kBusy);
+    CHECK_THROWS_WITH_AS(body(), doctest::Contains(text), Error);
+  };
+  const auto everything = [&](const char* text) {
+    busy(text, [&] { model.begin_update({}); });
+    busy(text, [&] { model.rollback_weights(); });
+    busy(text, [&] { model.update_constants(Buffer::kActive, {}, false); });
+    busy(text, [&] { model.fold_constants(Buffer::kActive); });
+    busy(text, [&] { model.swap_constants(); });
+    busy(text, [&] { model.free_inactive_constants(); });
+  };
+  everything("first");
+  busy("first", [&] { model.commit_weights(); });
+  busy("first", [&] { model.abort_weights(); });
+  fill(*update, constant(2, 1));
+  everything("first");
+  update->finish();
+  everything("'first' are staged");
+  update.reset();
+  everything("'first' are staged");
+  CHECK(model.weight_sets().size() == 2);  // readers are never turned away
+  model.commit_weights();
+  CHECK(run(model, 3) == all(7));
+  model.begin_update({});
+}
+
+TEST_CASE("weights: an inactive set of the container's kind is not overwritten") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 0)}}, false);
+  CHECK(code_of([&] { model.begin_update({}); }) == ErrorCode::kBusy);
+  CHECK(model.commit_weights() == 2);
+  CHECK(run(model, 3) == std::vector<float>{3, 6, 9, 12});
+  model.begin_update({});
+}
+
+TEST_CASE("weights: the previous set stays until the names of the next one were found right") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  stage(model, constant(2, 1), {});
+  model.commit_weights();
+  const std::vector<WeightEntry> wrong{{"nope", DType::kFloat32, {4}}};
+  CHECK(code_of([&] { model.begin_update({})->declare(wrong); }) == ErrorCode::kNotFound);
+  const std::vector<WeightEntry> partial{{"scale.w", DType::kFloat32, {4}}};
+  CHECK(code_of([&] { model.begin_update({})->declare(partial); }) == ErrorCode::kInvalidArgument);
+  stage(model, constant(5, 5), {.dry_run = true});
+  CHECK(model.weight_sets().size() == 2);
+  CHECK(loaded.knobs->live_containers == 2);
+  const auto update = model.begin_update({});
+  fill(*update, constant(3, 3));
+  CHECK(model.weight_sets().size() == 1);
+  CHECK(loaded.knobs->live_containers == 1);
+  CHECK(run(model, 3) == all(7));
+}
+
+TEST_CASE("weights: a dry run checks and stages nothing") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  stage(model, constant(2, 1), {.check_finite = true, .dry_run = true});
+  CHECK(code_of([&] {
+          stage(model, constant(2, std::numeric_limits<float>::infinity()), {.check_finite = true, .dry_run = true});
+        }) == ErrorCode::kInvalidArgument);
+  CHECK(model.weight_sets().size() == 1);
+  CHECK(code_of([&] { model.commit_weights(); }) == ErrorCode::kFailedPrecondition);
+}
+
+TEST_CASE("weights: labels") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  CHECK(code_of([&] { model.begin_update({.label = std::string(257, 'x')}); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { model.begin_update({.label = "a\nb"}); }) == ErrorCode::kInvalidArgument);
+  model.begin_update({.label = std::string(256, 'x')});
+  model.begin_update({.label = "Schritt 1 \xc3\xbc"});
+}
+
+TEST_CASE("weights: folded constants follow a commit and a rollback, and a failing fold stages nothing") {
+  Loaded loaded("fake_folded", 2);
+  Model& model = *loaded.model;
+  stage(model, {{"scale.w", all(10)}}, {.full = false});
+  CHECK(run(model, 3)[0] == 6);
+  const int64_t folds = loaded.knobs->folds;
+  model.commit_weights();
+  CHECK(run(model, 3)[0] == 60);
+  model.rollback_weights();
+  CHECK(run(model, 3)[0] == 6);
+  CHECK(loaded.knobs->folds == folds);  // both were folded when they were staged
+
+  loaded.knobs->fail_in_folds = 2;
+  const auto update = model.begin_update({.full = false});
+  fill(*update, {{"scale.w", all(1)}});
+  CHECK(code_of([&] { update->finish(); }) == ErrorCode::kModelFailed);
+  CHECK(run(model, 3)[0] == 6);
+  CHECK(loaded.knobs->live_containers == 2);
+  update->finish();
+  model.commit_weights();
+  CHECK(run(model, 3)[0] == 6);  // 2 * 1 * 3 + 0
+}
+
+TEST_CASE("weights: buffers that the model writes are kept, unless the update names them") {
+  Loaded loaded("fake_state");
+  Model& model = *loaded.model;
+  const auto steps = [&] {
+    run(model, 1);
+    return model.extract_constants(Buffer::kActive).at("steps").data_as<float>()[0];
+  };
+  steps();
+  CHECK(steps() == 2);
+  stage(model, constant(1, 0), {});
+  CHECK(steps() == 3);
+  model.commit_weights();
+  CHECK(steps() == 4);
+  model.rollback_weights();
+  CHECK(steps() == 5);
+  stage(model, {{"steps", {100}}}, {.full = false});
+  CHECK(steps() == 6);
+  model.commit_weights();
+  CHECK(steps() == 101);
+  model.rollback_weights();  // weights go back, time does not
+  CHECK(steps() == 102);
+}
+
+TEST_CASE("weights: digests tell values apart and find equal ones") {
+  Loaded loaded("fake_model"), other("fake_external");
+  Model& model = *loaded.model;
+  const std::string first = model.weights_digest(WeightState::kActive);
+  CHECK(first.starts_with("sha-256:"));
+  CHECK(other.model->weights_digest(WeightState::kActive) == first);
+  stage(model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});  // the stored values
+  CHECK(model.weights_digest(WeightState::kStaged) == first);
+  CHECK(code_of([&] { model.weights_digest(WeightState::kPrevious); }) == ErrorCode::kFailedPrecondition);
+  model.abort_weights();
+  stage(model, {{"scale.w", {1, 2, 3, 5}}}, {.full = false});
+  model.commit_weights();
+  CHECK(model.weights_digest(WeightState::kActive) != first);
+  CHECK(model.weights_digest(WeightState::kPrevious) == first);
+}
+
+TEST_CASE("weights: an update keeps its model alive") {
+  auto loaded = std::make_unique<Loaded>("fake_model");
+  FakeKnobs* const knobs = loaded->knobs;
+  auto update = loaded->model->begin_update({});
+  loaded.reset();
+  CHECK(knobs->live_containers == 1);
+  fill(*update, constant(1, 1));
+  update->finish();
+  update.reset();
+  CHECK(fake::loaded().empty());
+}
+
+TEST_CASE("weights: what an update leaves out of a package without weights is still missing") {
+  Loaded loaded("fake_weightless");
+  Model& model = *loaded.model;
+  stage(model, {{"scale.w", all(2)}}, {.full = false});
+  model.commit_weights();
+  CHECK_THROWS_WITH_AS(run(model, 1), doctest::Contains("'scale.b' has not been given"), Error);
+  stage(model, {{"scale.b", all(1)}}, {.full = false});
+  model.commit_weights();
+  CHECK(run(model, 3) == all(7));
+}
