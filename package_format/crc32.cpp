@@ -28,7 +28,7 @@ uint32_t by_table(const std::byte* data, size_t size, uint32_t state) noexcept {
 }
 
 // x^exponent mod P, bits reflected, in the 33-bit position in which a reflected product comes out.
-consteval int64_t power(int exponent) {
+constexpr int64_t power(int exponent) {
   uint32_t value = 1;
   for (int i = 0; i < exponent; ++i) value = (value << 1) ^ (value & 0x80000000u ? 0x04c11db7u : 0u);
   uint64_t reflected = 0;
@@ -42,7 +42,8 @@ consteval int64_t power(int exponent) {
 // What moves a remainder on by a number of bytes.
 template <int Bytes>
 SCONCE_CLMUL inline __m128i factors() noexcept {
-  return _mm_set_epi64x(power(8 * Bytes - 32), power(8 * Bytes + 32));
+  constexpr int64_t high = power(8 * Bytes - 32), low = power(8 * Bytes + 32);
+  return _mm_set_epi64x(high, low);
 }
 
 template <int Bytes>
