@@ -24,9 +24,8 @@ void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool
   if (user_managed) give();
   {
     const std::lock_guard work(work_mutex_);
-    // An inactive set stays beside an update of the active one; one that is about to be replaced goes first.
+    // The inactive set stays beside an update of the active one, as in AOTInductor; one to be replaced goes first.
     if (buffer == Buffer::kInactive) set_other(nullptr, WeightState::kPrevious);
-    drop_previous();
   }
   if (!user_managed) give();
 

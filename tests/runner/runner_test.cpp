@@ -80,6 +80,19 @@ TEST_CASE("runner: the inactive set is served after swap, and the old one after 
   CHECK(loaded.knobs->live_containers == 2);
 }
 
+TEST_CASE("runner: the inactive set stays beside an update of the active one") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  const auto weights = [](float w) { return ConstantMap{{"scale.w", filled({4}, w)}, {"scale.b", filled({4}, 0)}}; };
+  model.update_constants(Buffer::kInactive, weights(2), true);
+  model.swap_constants();
+  model.update_constants(Buffer::kActive, weights(5), true);
+  CHECK(run(model, 3)[0] == 15);
+  CHECK(model.extract_constants(Buffer::kInactive).size() == 2);
+  model.swap_constants();
+  CHECK(run(model, 3) == stored(3));
+}
+
 TEST_CASE("runner: an update that does not fit changes nothing") {
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
