@@ -9,7 +9,8 @@ void check_runnable(const Package& package, std::string_view model_name) {
   const ModelSpec& spec = package.model(model_name);
   const ArchiveMember* member = package.archive().find(spec.so_member);
   SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
-  loader::preflight(spec, ElfImage(package.archive().read(*member), spec.so_member));
+  loader::preflight(spec, ElfImage(package.archive().read(*member), spec.so_member),
+                    loader::extern_nodes(package, spec).get());
 }
 
 }  // namespace sconce

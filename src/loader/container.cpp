@@ -56,6 +56,7 @@ void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) 
 Container::Container(std::shared_ptr<const Module> module, Device device, ConstantSource& source)
     : module_(std::move(module)), handle_(nullptr, Destroy{module_->api().destroy}) {
   const ContainerApi& api = module_->api();
+  if (module_->extern_nodes()) executor_ = std::make_unique<custom_ops::ProxyExecutor>(module_->extern_nodes());
   ErrorCapture capture;
   shim::take_error();
   ConstantLoading loading(*module_, source);
@@ -149,7 +150,7 @@ void Container::set_constants(std::span<const std::pair<std::string, Tensor>> co
 void Container::fold() {
   ErrorCapture capture;
   shim::take_error();
-  check(module_->api().fold(handle_.get(), false, nullptr, nullptr), "RunConstantFolding", capture);
+  check(module_->api().fold(handle_.get(), false, nullptr, executor()), "RunConstantFolding", capture);
 }
 
 void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -178,7 +179,7 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   for (size_t i = 0; i < num_inputs_; ++i) input_handles_[i] = shim::new_handle(inputs[i]);
   const auto run = api.run_single_threaded ? api.run_single_threaded : api.run;
   const RuntimeError rc =
-      run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_, nullptr, nullptr);
+      run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_, nullptr, executor());
   check(rc, "the model", capture);
   for (size_t i = 0; i < num_outputs_; ++i)
     outputs[i] = output_handles_[i] ? *shim::tensor_of(output_handles_[i]) : Tensor();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sconce/tensor.h"
+#include "src/custom_ops/proxy_executor.h"
 #include "src/loader/module.h"
 
 namespace sconce::loader {
@@ -56,6 +57,7 @@ class Container {
   void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
 
  private:
+  AOTIProxyExecutorHandle executor() noexcept { return executor_ ? executor_->handle() : nullptr; }
   void check(RuntimeError rc, const char* what, class ErrorCapture& capture) const;
 
   std::shared_ptr<const Module> module_;
@@ -66,6 +68,7 @@ class Container {
   // Handles given with set_constants: some containers keep them, so they go last.
   std::vector<std::unique_ptr<Tensor>> user_managed_;
   std::unique_ptr<AOTInductorModelContainerOpaque, Destroy> handle_;
+  std::unique_ptr<custom_ops::ProxyExecutor> executor_;  // null where the code calls nothing by name
   size_t num_inputs_ = 0, num_outputs_ = 0, constants_given_ = 0;
   std::vector<AtenTensorHandle> input_handles_, output_handles_;
 };

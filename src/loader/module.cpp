@@ -63,7 +63,8 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   module->image_ = archive.view(*member);  // its checksum was compared when the package was opened
   const std::span<const std::byte> image = module->image_;
   const ElfImage elf(image, spec.name);
-  preflight(spec, elf);
+  module->extern_nodes_ = loader::extern_nodes(*module->package_, spec);
+  preflight(spec, elf, module->extern_nodes_.get());
 
   const auto begin = elf.exported("_binary_constants_bin_start"), end = elf.exported("_binary_constants_bin_end");
   std::vector<ByteRange> holes;

@@ -9,6 +9,7 @@
 
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "src/custom_ops/extern_nodes.h"
 #include "src/loader/container_api.h"
 #include "src/loader/shared_library.h"
 
@@ -27,6 +28,8 @@ class Module {
   const ContainerApi& api() const noexcept { return api_; }
   const ModelSpec& spec() const noexcept { return *spec_; }
   const std::shared_ptr<const Package>& package() const noexcept { return package_; }
+  // What the code calls through the proxy executor; null where it calls nothing.
+  const std::shared_ptr<const custom_ops::ExternNodes>& extern_nodes() const noexcept { return extern_nodes_; }
   // The .so inside the archive mapping.
   std::span<const std::byte> image() const noexcept { return image_; }
   // External weights (binary blob), empty otherwise.
@@ -44,6 +47,7 @@ class Module {
   std::shared_ptr<const Package> package_;
   const ModelSpec* spec_ = nullptr;
   std::span<const std::byte> image_, blob_;
+  std::shared_ptr<const custom_ops::ExternNodes> extern_nodes_;
   SharedLibrary library_;
   ContainerApi api_;
   const std::byte* constants_begin_ = nullptr;  // in the loaded library

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 
+#include "package_format/archive_reader.h"
 #include "sconce/check.h"
 #include "src/loader/cpu_features.h"
 #include "src/loader/elf_fixups.h"
@@ -256,12 +257,34 @@ class Preflight {
 
 }  // namespace
 
-std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage& image) {
-  return Preflight(spec, image).run();
+std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage& image,
+                                           const custom_ops::ExternNodes* calls) {
+  std::vector<std::string> reasons = Preflight(spec, image).run();
+  if (!calls) return reasons;
+  std::vector<std::string> aten, custom;
+  for (const std::string& name : calls->missing()) (name.starts_with("aten::") ? aten : custom).push_back(name);
+  if (!aten.empty()) reasons.push_back("it calls operators that this build does not have: " + joined(aten, ", "));
+  if (!custom.empty())
+    reasons.push_back(
+        "it calls custom operators of which no library is loaded (op_libraries names them; an operator "
+        "written in Python cannot run here): " +
+        joined(custom, ", "));
+  if (!calls->problems().empty())
+    reasons.push_back("it calls operators in ways that this build does not have: " + joined(calls->problems(), ", "));
+  return reasons;
 }
 
-void preflight(const ModelSpec& spec, const ElfImage& image) {
-  const std::vector<std::string> reasons = incompatibilities(spec, image);
+std::shared_ptr<const custom_ops::ExternNodes> extern_nodes(const Package& package, const ModelSpec& spec) {
+  if (!spec.so_member.ends_with(".so")) return nullptr;
+  const std::string name = spec.so_member.substr(0, spec.so_member.size() - 3) + ".json";
+  const ArchiveMember* member = package.archive().find(name);
+  if (!member) return nullptr;
+  return std::make_shared<const custom_ops::ExternNodes>(
+      custom_ops::ExternNodes::parse(package.archive().read_text(*member)));
+}
+
+void preflight(const ModelSpec& spec, const ElfImage& image, const custom_ops::ExternNodes* calls) {
+  const std::vector<std::string> reasons = incompatibilities(spec, image, calls);
   SCONCE_CHECK(reasons.empty(), kIncompatible, "the model cannot run here: ", spec.name, ": ", joined(reasons, "; "));
 }
 

@@ -2,11 +2,13 @@
 // Thread-safe; changes nothing but that libraries which the model needs are opened (SLEEF stays open).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "package_format/elf_image.h"
 #include "sconce/package.h"
+#include "src/custom_ops/extern_nodes.h"
 
 namespace sconce::loader {
 
@@ -17,9 +19,14 @@ namespace sconce::loader {
 //   - older than torch 2.6, or no AOTInductor model at all
 //   - libraries it needs that are not installed
 //   - symbols that nobody has, in the version it asks for: all of them, grouped by what can be done about it
-std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage& image);
+//   - operators it calls by name (src/custom_ops/extern_nodes.h) that neither this build nor a library has
+std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage& image,
+                                           const custom_ops::ExternNodes* calls = nullptr);
 
 // kIncompatible with all of them in one message. Afterwards SharedLibrary::load works, memory permitting.
-void preflight(const ModelSpec& spec, const ElfImage& image);
+void preflight(const ModelSpec& spec, const ElfImage& image, const custom_ops::ExternNodes* calls = nullptr);
+
+// What the model calls by name; null where it calls nothing so. kCorruptPackage.
+std::shared_ptr<const custom_ops::ExternNodes> extern_nodes(const Package& package, const ModelSpec& spec);
 
 }  // namespace sconce::loader

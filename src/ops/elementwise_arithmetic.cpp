@@ -4,9 +4,11 @@
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/ops/arithmetic.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/elementwise_ops.h"
+#include "src/ops/fill.h"
 
 namespace sconce::cpu {
 namespace {
@@ -33,6 +35,10 @@ struct AddScaled {
   T operator()(T a, T b) const {
     if constexpr (kIsComplex<T>)
       return a + Product()(b, alpha);
+    else if constexpr (std::is_same_v<T, bool>)
+      return a || (alpha && b);
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(alpha) * static_cast<uint64_t>(b));
     else
       return std::fma(b, alpha, a);
   }
@@ -45,49 +51,46 @@ bool is_small(DType dtype) {
 Tensor rounded(const Tensor& operand, DType dtype) {
   return is_small(dtype) && operand.dtype() != dtype ? to_dtype(operand, dtype) : operand;
 }
+// A number as T, which computes elements of the dtype. kInvalidArgument where the dtype cannot hold it.
 template <class T>
-T rounded(double value, DType dtype) {
+T rounded(const Scalar& value, DType dtype) {
+  alignas(16) std::byte bytes[16];
+  value.visit([&](auto number) {
+    if constexpr (std::is_same_v<decltype(number), bool>)
+      scalar_bytes(static_cast<int64_t>(number), dtype, bytes);
+    else
+      scalar_bytes(number, dtype, bytes);
+  });
   T result{};
-  convert(DType::kFloat64, &value, dtype, &result, 1);
+  convert(dtype, bytes, kDType<T>, &result, 1);
   return result;
 }
 
-Tensor number(double value) {
-  Tensor t = Tensor::empty({}, DType::kFloat64);
-  *t.data_as<double>() = value;
-  return t;
-}
-
-Tensor add_scaled(const char* name, const Tensor& self, const Tensor& other, DType dtype, double alpha) {
-  SCONCE_CHECK(!is_integral(dtype, true), kInvalidArgument, name,
+Tensor add_scaled(const char* name, const Tensor& self, const Tensor& other, DType dtype, const Scalar& alpha) {
+  SCONCE_CHECK(!is_integral(dtype, true) || alpha.is_integral() || alpha.is_bool(), kInvalidArgument, name,
                ": For integral input tensors, argument alpha must not be a floating point number.");
+  SCONCE_CHECK(!alpha.is_bool() || dtype == DType::kBool, kInvalidArgument, name,
+               ": Boolean alpha only supported for Boolean results.");
+  SCONCE_CHECK(!alpha.is_complex() || is_complex(dtype), kInvalidArgument, name,
+               ": For non-complex input tensors, argument alpha must not be a complex number.");
   Tensor out = make_result(name, {&self, &other}, dtype, dtype);
   const Tensor a = rounded(self, dtype), b = rounded(other, dtype);
-  const auto run = [&]<class T>(T factor) { map_elements<T, T, T>(name, out, AddScaled<T>{factor}, {&a, &b}); };
+  const auto run = [&]<class T>() {
+    map_elements<T, T, T>(name, out, AddScaled<T>{rounded<T>(alpha, dtype)}, {&a, &b});
+  };
   switch (dtype) {
     case DType::kFloat16:
-      run(static_cast<float>(rounded<Half>(alpha, dtype)));
-      break;
     case DType::kBFloat16:
-      run(static_cast<float>(rounded<BFloat16>(alpha, dtype)));
-      break;
-    case DType::kFloat32:
-      run(static_cast<float>(alpha));
-      break;
-    case DType::kFloat64:
-      run(alpha);
+      run.template operator()<float>();
       break;
     case DType::kComplex32:
-      run(static_cast<ComplexFloat>(rounded<ComplexHalf>(alpha, dtype)));
-      break;
-    case DType::kComplex64:
-      run(ComplexFloat(static_cast<float>(alpha)));
-      break;
-    case DType::kComplex128:
-      run(ComplexDouble(alpha));
+      run.template operator()<ComplexFloat>();
       break;
     default:
-      fail_dispatch(dtype, name);
+      detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+                            DType::kUInt8, DType::kBool, DType::kUInt16, DType::kUInt32, DType::kUInt64,
+                            DType::kComplex64, DType::kComplex128>(
+          dtype, name, [&]<class T>() -> void { run.template operator()<T>(); });
   }
   return out;
 }
@@ -117,25 +120,45 @@ Tensor multiply(const Tensor& self, const Tensor& other, DType dtype) {
   return out;
 }
 
+Scalar negative(const Scalar& number) {
+  return number.visit([](auto value) -> Scalar {
+    if constexpr (std::is_same_v<decltype(value), bool>)
+      return value;
+    else
+      return -value;
+  });
+}
+
 }  // namespace
 
-Tensor add_Tensor(const Tensor& self, const Tensor& other, double alpha) {
+Tensor add(const Tensor& self, const Tensor& other, Scalar alpha) {
   return add_scaled("add", self, other, ResultType().add(self).add(other).get(), alpha);
 }
-Tensor add_Scalar(const Tensor& self, double other, double alpha) {
-  return add_scaled("add", self, number(other), ResultType().add(self).add_number(other).get(), alpha);
+Tensor add_number(const Tensor& self, Scalar other, Scalar alpha) {
+  return add_scaled("add", self, number_tensor(other), ResultType().add(self).add_number(other).get(), alpha);
 }
-Tensor subtract_Tensor(const Tensor& self, const Tensor& other, double alpha) {
+Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha) {
   SCONCE_CHECK(self.dtype() != DType::kBool && other.dtype() != DType::kBool, kInvalidArgument,
                "subtract: Subtraction, the `-` operator, with a bool tensor is not supported.");
-  return add_scaled("subtract", self, other, ResultType().add(self).add(other).get(), -alpha);
+  return add_scaled("subtract", self, other, ResultType().add(self).add(other).get(), negative(alpha));
 }
-
-Tensor mul_Tensor(const Tensor& self, const Tensor& other) {
+Tensor subtract_number(const Tensor& self, Scalar other, Scalar alpha) {
+  SCONCE_CHECK(self.dtype() != DType::kBool && !other.is_bool(), kInvalidArgument,
+               "subtract: Subtraction, the `-` operator, with a bool tensor is not supported.");
+  return add_scaled("subtract", self, number_tensor(other), ResultType().add(self).add_number(other).get(),
+                    negative(alpha));
+}
+Tensor multiply(const Tensor& self, const Tensor& other) {
   return multiply(self, other, ResultType().add(self).add(other).get());
 }
-Tensor mul_Scalar(const Tensor& self, double other) {
-  return multiply(self, number(other), ResultType().add(self).add_number(other).get());
+Tensor multiply_number(const Tensor& self, Scalar other) {
+  return multiply(self, number_tensor(other), ResultType().add(self).add_number(other).get());
 }
+
+Tensor add_Tensor(const Tensor& self, const Tensor& other, double alpha) { return add(self, other, alpha); }
+Tensor add_Scalar(const Tensor& self, double other, double alpha) { return add_number(self, other, alpha); }
+Tensor subtract_Tensor(const Tensor& self, const Tensor& other, double alpha) { return subtract(self, other, alpha); }
+Tensor mul_Tensor(const Tensor& self, const Tensor& other) { return multiply(self, other); }
+Tensor mul_Scalar(const Tensor& self, double other) { return multiply_number(self, other); }
 
 }  // namespace sconce::cpu

@@ -136,9 +136,13 @@ Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bo
 
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
+  return searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter);
+}
+
+Tensor searchsorted_number(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
+                           std::optional<std::string_view> side, const Tensor* sorter) {
   right = right_side(right, side);
-  Tensor value = Tensor::empty({}, DType::kFloat64);
-  fill(value, self);
+  const Tensor value = number_tensor(self);
   check_sizes(sorted_sequence, value, out_int32, sorter);
   return search(sorted_sequence, value, ResultType().add(sorted_sequence).add_number(self).get(), out_int32, right,
                 sorter);

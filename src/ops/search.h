@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sconce/tensor.h"
+#include "src/ops/scalar.h"
 
 namespace sconce::cpu {
 
@@ -15,6 +16,8 @@ namespace sconce::cpu {
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter);
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_int32, bool right,
+                           std::optional<std::string_view> side, const Tensor* sorter);
+Tensor searchsorted_number(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter);
 // boundaries: [n]
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right);

@@ -105,8 +105,9 @@ ResultType& ResultType::add(const Tensor& tensor) {
   return *this;
 }
 
-ResultType& ResultType::add_number(double) {
-  number_ = kDefaultDType;
+ResultType& ResultType::add_number(const Scalar& number) {
+  const DType dtype = number.is_complex() ? DType::kComplex64 : number.is_floating() ? kDefaultDType : number.dtype();
+  number_ = number_ ? promote_types(*number_, dtype) : dtype;
   return *this;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sconce/tensor.h"
+#include "src/ops/scalar.h"
 
 namespace sconce {
 
@@ -18,8 +19,8 @@ bool can_cast(DType from, DType to) noexcept;
 class ResultType {
  public:
   ResultType& add(const Tensor& tensor);
-  // A number of the caller's, such as a Real argument of the C ABI.
-  ResultType& add_number(double);
+  // A number of the caller's; Real arguments of the C ABI are of the floating category.
+  ResultType& add_number(const Scalar& number);
   DType get() const;
 
  private:

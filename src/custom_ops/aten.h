@@ -1,0 +1,20 @@
+// Rows of ATen's operators that are called by name: schema and kernel, a table per family.
+#pragma once
+
+#include <span>
+
+#include "src/custom_ops/operator.h"
+
+namespace sconce::custom_ops {
+
+struct AtenRow {
+  const char* schema;
+  BoxedKernel kernel;
+};
+
+std::span<const AtenRow> aten_tensor_rows();  // aten_tensors.cpp: makers, views, copies
+std::span<const AtenRow> aten_math_rows();    // aten_math.cpp: elementwise, products, reductions, sorting, sets
+std::span<const AtenRow> aten_linalg_rows();  // aten_linalg.cpp: linear algebra, Fourier transforms
+std::span<const AtenRow> aten_random_rows();  // aten_random.cpp
+
+}  // namespace sconce::custom_ops

@@ -1,0 +1,58 @@
+// Elementwise operators, products, reductions, sorting, sets.
+#include "src/custom_ops/aten.h"
+#include "src/custom_ops/boxed.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/elementwise_ops.h"
+#include "src/ops/products.h"
+#include "src/ops/search.h"
+#include "src/ops/sets.h"
+#include "src/shim/ops.h"
+
+namespace sconce::custom_ops {
+namespace {
+
+// clang-format off
+constexpr AtenRow kRows[] = {
+    {"aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", boxed<cpu::_unique2>},
+    {"aten::abs(Tensor self) -> Tensor", boxed<cpu::abs>},
+    {"aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::add_number>},
+    {"aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::add>},
+    {"aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", boxed<cpu::addmm>},
+    {"aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", boxed<cpu::amax>},
+    {"aten::angle(Tensor self) -> Tensor", boxed<cpu::angle>},
+    {"aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", boxed<cpu::baddbmm>},
+    {"aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", boxed<cpu::bincount>},
+    {"aten::bmm(Tensor self, Tensor mat2) -> Tensor", boxed<cpu::bmm>},
+    {"aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", boxed_out<cpu::bmm_out>},
+    {"aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::cumprod>},
+    {"aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::cumsum>},
+    {"aten::gcd(Tensor self, Tensor other) -> Tensor", boxed<cpu::gcd>},
+    {"aten::masked_select(Tensor self, Tensor mask) -> Tensor", boxed<cpu::masked_select>},
+    {"aten::matmul(Tensor self, Tensor other) -> Tensor", boxed<cpu::matmul>},
+    {"aten::mm(Tensor self, Tensor mat2) -> Tensor", boxed<cpu::mm>},
+    {"aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", boxed_out<cpu::mm_out>},
+    {"aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::multiply_number>},
+    {"aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", boxed<static_cast<Tensor (*)(const Tensor&, const Tensor&)>(cpu::multiply)>},
+    {"aten::nonzero(Tensor self) -> Tensor", boxed<cpu::nonzero>},
+    {"aten::polar(Tensor abs, Tensor angle) -> Tensor", boxed<cpu::polar>},
+    {"aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", boxed<cpu::pow_Tensor_Tensor>},
+    {"aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", boxed<cpu::searchsorted_number>},
+    {"aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", boxed<cpu::searchsorted_Tensor>},
+    {"aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", boxed<cpu::sort>},
+    {"aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", boxed<cpu::sort_stable>},
+    {"aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::subtract_number>},
+    {"aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::subtract>},
+    {"aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::subtract_number>},
+    {"aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::subtract>},
+    {"aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", boxed<cpu::topk>},
+    {"aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)", boxed<cpu::unique_consecutive>},
+    {"aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", boxed<cpu::unique_dim>},
+    {"aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", boxed<cpu::unique_dim_consecutive>},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const AtenRow> aten_math_rows() { return kRows; }
+
+}  // namespace sconce::custom_ops

@@ -1,0 +1,114 @@
+// Makers, views and copies.
+#include "src/custom_ops/aten.h"
+#include "src/custom_ops/boxed.h"
+#include "src/ops/copy.h"
+#include "src/ops/dimensions.h"
+#include "src/ops/fill.h"
+#include "src/shim/ops.h"
+
+namespace sconce::custom_ops {
+namespace {
+
+using OptType = std::optional<DType>;
+using OptEnum = std::optional<int32_t>;
+using OptDevice = std::optional<Device>;
+
+Tensor itself(const Tensor& self) { return self; }
+void copy_in_place(Tensor& self, const Tensor& source, bool) { copy(source, self); }
+void zero_in_place(Tensor& self) { zero(self); }
+void fill_in_place(Tensor& self, Scalar value) { fill(self, value); }
+Tensor filled(const Tensor& self, Scalar value) {
+  Tensor out = empty_like(self);
+  fill(out, value);
+  return out;
+}
+Tensor zeros(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  return cpu::full(size, Scalar(int64_t{0}), dtype.value_or(kDefaultDType), layout, device, pin_memory);
+}
+Tensor ones(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  return cpu::full(size, Scalar(int64_t{1}), dtype.value_or(kDefaultDType), layout, device, pin_memory);
+}
+template <int kValue>
+Tensor constant_like(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
+                     OptEnum memory_format) {
+  return cpu::full_like(self, Scalar(int64_t{kValue}), dtype, layout, device, pin_memory, memory_format);
+}
+Tensor to_dtype_only(const Tensor& self, DType dtype, bool non_blocking, bool copy, OptEnum memory_format) {
+  return cpu::to(self, dtype, {}, {}, {}, non_blocking, copy, memory_format);
+}
+Tensor to_copy(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
+               bool non_blocking, OptEnum memory_format) {
+  return cpu::to(self, dtype, layout, device, pin_memory, non_blocking, true, memory_format);
+}
+Tensor expand(const Tensor& self, IntSpan size, bool) { return cpu::expand(self, size); }
+bool is_pinned(const Tensor&, OptDevice) { return false; }
+Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
+  return cpu::pad(self, pad, mode, value);
+}
+Tensor view_copy(const Tensor& self, IntSpan size) { return clone_contiguous(cpu::view(self, size)); }
+
+// clang-format off
+constexpr AtenRow kRows[] = {
+    {"aten::_conj(Tensor(a) self) -> Tensor(a)", boxed<cpu::conj>},
+    {"aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", boxed<to_copy>},
+    {"aten::alias(Tensor(a) self) -> Tensor(a)", boxed<itself>},
+    {"aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", boxed<cpu::as_strided>},
+    {"aten::cat(Tensor[] tensors, int dim=0) -> Tensor", boxed<cpu::cat>},
+    {"aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", boxed<cpu::clone_in_format>},
+    {"aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", boxed<cpu::contiguous_in_format>},
+    {"aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", boxed_in_place<copy_in_place>},
+    {"aten::detach(Tensor(a) self) -> Tensor(a)", boxed<itself>},
+    {"aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<cpu::empty>},
+    {"aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<static_cast<Tensor (*)(const Tensor&, OptType, OptEnum, OptDevice, OptEnum, OptEnum)>(cpu::empty_like)>},
+    {"aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::empty_strided>},
+    {"aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", boxed<expand>},
+    {"aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", boxed<filled>},
+    {"aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", boxed_in_place<fill_in_place>},
+    {"aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", boxed<cpu::flatten>},
+    {"aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<static_cast<Tensor (*)(IntSpan, Scalar, OptType, OptEnum, OptDevice, OptEnum)>(cpu::full)>},
+    {"aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<cpu::full_like>},
+    {"aten::is_pinned(Tensor self, Device? device=None) -> bool", boxed<is_pinned>},
+    {"aten::lift_fresh(Tensor(a) self) -> Tensor(a)", boxed<itself>},
+    {"aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", boxed<cpu::narrow>},
+    {"aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::new_empty>},
+    {"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::new_full>},
+    {"aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::new_zeros>},
+    {"aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<ones>},
+    {"aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<constant_like<1>>},
+    {"aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", boxed<pad>},
+    {"aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", boxed<cpu::permute>},
+    {"aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", boxed<cpu::reshape>},
+    {"aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", boxed_in_place<cpu::resize_>},
+    {"aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)", boxed_in_place<cpu::resize_as_>},
+    {"aten::resolve_conj(Tensor(a) self) -> Tensor(a)", boxed<itself>},
+    {"aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", boxed<cpu::select>},
+    {"aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", boxed_in_place<cpu::set__source_Tensor>},
+    {"aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", boxed<cpu::slice_Tensor>},
+    {"aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", boxed<cpu::split>},
+    {"aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", boxed<cpu::split_with_sizes>},
+    {"aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", boxed<cpu::split_with_sizes_copy>},
+    {"aten::squeeze(Tensor(a) self) -> Tensor(a)", boxed<cpu::squeeze>},
+    {"aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", boxed<cpu::squeeze_dim>},
+    {"aten::stack(Tensor[] tensors, int dim=0) -> Tensor", boxed<cpu::stack>},
+    {"aten::t(Tensor(a) self) -> Tensor(a)", boxed<cpu::t>},
+    {"aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", boxed<to_dtype_only>},
+    {"aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", boxed<cpu::to>},
+    {"aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", boxed<cpu::transpose>},
+    {"aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", boxed<cpu::unbind>},
+    {"aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", boxed<cpu::unsqueeze>},
+    {"aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", boxed<cpu::view>},
+    {"aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", boxed<cpu::view_dtype>},
+    {"aten::view_as_complex(Tensor(a) self) -> Tensor(a)", boxed<cpu::view_as_complex>},
+    {"aten::view_as_real(Tensor(a) self) -> Tensor(a)", boxed<cpu::view_as_real>},
+    {"aten::view_copy(Tensor self, SymInt[] size) -> Tensor", boxed<view_copy>},
+    {"aten::zero_(Tensor(a!) self) -> Tensor(a!)", boxed_in_place<zero_in_place>},
+    {"aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<zeros>},
+    {"aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<constant_like<0>>},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const AtenRow> aten_tensor_rows() { return kRows; }
+
+}  // namespace sconce::custom_ops

@@ -1,0 +1,14 @@
+// What a factorisation reported, as an error. Matches aten::_linalg_check_errors, torch 2.15.
+#pragma once
+
+#include <string_view>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cpu {
+
+// info: int32, one number per matrix, 0 where all went well. kInvalidArgument "NAME: (Batch element 3): ..." for the
+// first that is not.
+void _linalg_check_errors(const Tensor& info, std::string_view api_name, bool is_matrix);
+
+}  // namespace sconce::cpu

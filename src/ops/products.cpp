@@ -1,0 +1,103 @@
+#include "src/ops/products.h"
+
+#include "sconce/check.h"
+#include "src/ops/copy.h"
+#include "src/ops/strided_loop.h"
+#include "src/ops/view.h"
+
+namespace sconce::cpu {
+
+// Rows of op_table.def.
+void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
+void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
+void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha);
+void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta,
+                 double alpha);
+
+namespace {
+
+double real(const char* name, const Scalar& number) {
+  SCONCE_CHECK(number.to_complex().imag() == 0, kUnsupported, name, ": complex alpha and beta are not supported");
+  return number.to_double();
+}
+
+void check_rank(const char* name, const Tensor& tensor, int64_t rank) {
+  SCONCE_CHECK(tensor.dim() == rank, kInvalidArgument, name, ": expected a tensor of rank ", rank, ", got ",
+               describe(tensor));
+}
+
+Tensor matrix(const char* name, const Tensor& a, const Tensor& b) {
+  check_rank(name, a, 2);
+  check_rank(name, b, 2);
+  const int64_t sizes[] = {a.size(0), b.size(1)};
+  return Tensor::empty(sizes, a.dtype());
+}
+Tensor matrices(const char* name, const Tensor& a, const Tensor& b) {
+  check_rank(name, a, 3);
+  check_rank(name, b, 3);
+  const int64_t sizes[] = {a.size(0), a.size(1), b.size(2)};
+  return Tensor::empty(sizes, a.dtype());
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& self, const Tensor& mat2) {
+  Tensor out = matrix("mm", self, mat2);
+  mm_out(out, self, mat2);
+  return out;
+}
+
+Tensor bmm(const Tensor& self, const Tensor& mat2) {
+  Tensor out = matrices("bmm", self, mat2);
+  bmm_out(out, self, mat2);
+  return out;
+}
+
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
+  Tensor out = matrix("addmm", mat1, mat2);
+  addmm_out(out, self, mat1, mat2, real("addmm", beta), real("addmm", alpha));
+  return out;
+}
+
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+  Tensor out = matrices("baddbmm", batch1, batch2);
+  baddbmm_out(out, self, batch1, batch2, real("baddbmm", beta), real("baddbmm", alpha));
+  return out;
+}
+
+Tensor matmul(const Tensor& self, const Tensor& other) {
+  const int64_t a_rank = self.dim(), b_rank = other.dim();
+  SCONCE_CHECK(a_rank > 0 && b_rank > 0, kInvalidArgument,
+               "matmul: both arguments need to be at least 1D, but they are ", a_rank, "D and ", b_rank, "D");
+  if (a_rank == 2 && b_rank == 2) return mm(self, other);
+  // A vector is a row on the left, a column on the right; that dimension is dropped at the end.
+  const int64_t k = self.size(a_rank - 1), m = a_rank > 1 ? self.size(a_rank - 2) : 1;
+  const int64_t other_k = other.size(b_rank > 1 ? b_rank - 2 : 0), n = b_rank > 1 ? other.size(b_rank - 1) : 1;
+  SCONCE_CHECK(k == other_k, kInvalidArgument, "matmul: shapes cannot be multiplied: ", to_string(self.sizes()),
+               " and ", to_string(other.sizes()));
+  const IntSpan a_batch = self.sizes().first(static_cast<size_t>(std::max<int64_t>(a_rank - 2, 0)));
+  const IntSpan b_batch = other.sizes().first(static_cast<size_t>(std::max<int64_t>(b_rank - 2, 0)));
+  const Shape batch = broadcast_shapes("matmul", a_batch, b_batch);
+  int64_t count = 1;
+  for (const int64_t size : IntSpan(batch)) count *= size;
+
+  const auto as_batch = [&](const Tensor& tensor, int64_t rank, bool left) {
+    Tensor matrix = tensor;
+    if (rank == 1) {
+      const int64_t sizes[] = {left ? 1 : k, left ? k : 1};
+      const int64_t strides[] = {left ? 0 : tensor.stride(0), left ? tensor.stride(0) : 0};
+      matrix = tensor.as_strided(sizes, strides, tensor.storage_offset());
+    }
+    Shape sizes = batch;
+    sizes.push_back(left ? m : k);
+    sizes.push_back(left ? k : n);
+    const int64_t flat[] = {count, left ? m : k, left ? k : n};
+    return reshape(expand("matmul", matrix, sizes), flat);
+  };
+  Shape sizes = batch;
+  if (a_rank > 1) sizes.push_back(m);
+  if (b_rank > 1) sizes.push_back(n);
+  return reshape(bmm(as_batch(self, a_rank, true), as_batch(other, b_rank, false)), sizes);
+}
+
+}  // namespace sconce::cpu

@@ -1,0 +1,15 @@
+// Matrix products that make their result. Match aten::mm, bmm, addmm, baddbmm and matmul, torch 2.15; see matmul.h.
+#pragma once
+
+#include "src/ops/scalar.h"
+
+namespace sconce::cpu {
+
+Tensor mm(const Tensor& self, const Tensor& mat2);
+Tensor bmm(const Tensor& self, const Tensor& mat2);
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha);
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha);
+// Vectors, matrices and batches that broadcast, by their ranks.
+Tensor matmul(const Tensor& self, const Tensor& other);
+
+}  // namespace sconce::cpu

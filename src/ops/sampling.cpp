@@ -1,0 +1,209 @@
+#include "src/ops/sampling.h"
+
+#include <cmath>
+#include <vector>
+
+#include "sconce/check.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/elementwise.h"
+#include "src/ops/sort.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cpu {
+namespace {
+
+// [0, 1) with the 53 bits that at::uniform_real_distribution<double> takes.
+double uniform(Generator& generator) {
+  return static_cast<double>(generator.random64() & ((1ull << 53) - 1)) * 0x1p-53;
+}
+
+Generator& or_default(Generator* generator) { return generator ? *generator : default_generator(); }
+
+// Weighted draws with replacement: binary search in the normalised running sum of each row.
+template <class T, class Sum>
+void draw_with_replacement(const Tensor& weights, int64_t samples, Tensor& out, Generator& generator) {
+  const int64_t n = weights.size(weights.dim() - 1), rows = weights.dim() == 1 ? 1 : weights.size(0);
+  std::vector<Sum> running(static_cast<size_t>(n));
+  const T* const in = weights.data_as<T>();
+  int64_t* const to = out.data_as<int64_t>();
+  std::lock_guard lock(generator.mutex());
+  for (int64_t row = 0; row < rows; ++row) {
+    Sum sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Sum weight = static_cast<Sum>(in[row * n + i]);
+      SCONCE_CHECK(weight >= 0, kInvalidArgument,
+                   "multinomial: invalid multinomial distribution (encountering probability entry < 0)");
+      SCONCE_CHECK(std::isfinite(weight), kInvalidArgument,
+                   "multinomial: invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+      sum += weight;
+      running[static_cast<size_t>(i)] = sum;
+    }
+    SCONCE_CHECK(sum > 0, kInvalidArgument,
+                 "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
+    for (Sum& value : running) value /= sum;
+    running.back() = 1;
+    for (int64_t j = 0; j < samples; ++j) {
+      const double sample = uniform(generator);
+      int64_t left = 0, right = n;
+      while (right > left) {
+        const int64_t middle = left + (right - left) / 2;
+        if (static_cast<double>(running[static_cast<size_t>(middle)]) < sample)
+          left = middle + 1;
+        else
+          right = middle;
+      }
+      to[row * samples + j] = left;
+    }
+  }
+}
+
+void check_std(double std) {
+  SCONCE_CHECK(std >= 0, kInvalidArgument, "normal: expects std >= 0.0, but found std ", std);
+}
+void check_std(const Tensor& std) {
+  SCONCE_CHECK(!is_complex(std.dtype()), kInvalidArgument, "normal: expects standard deviation to be non-complex");
+  const Tensor wide = contiguous(to_dtype(std, DType::kFloat64));
+  for (int64_t i = 0; i < wide.numel(); ++i)
+    SCONCE_CHECK(!(wide.data_as<double>()[i] < 0), kInvalidArgument, "normal: expects all elements of std >= 0.0");
+}
+
+// The same dtype and sizes, as in-place operators give.
+Tensor in_place(const Tensor& result, const Tensor& to) {
+  SCONCE_CHECK(can_cast(result.dtype(), to.dtype()), kInvalidArgument, "normal: result type ",
+               dtype_name(result.dtype()), " can't be cast to ", dtype_name(to.dtype()));
+  return to_dtype(result, to.dtype());
+}
+
+}  // namespace
+
+Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
+  SCONCE_CHECK(self.dim() == 1 || self.dim() == 2, kInvalidArgument, "multinomial: prob_dist must be 1 or 2 dim");
+  SCONCE_CHECK(is_floating(self.dtype()), kInvalidArgument,
+               "multinomial: only supports floating-point dtypes for input, got: ", dtype_name(self.dtype()));
+  SCONCE_CHECK(num_samples > 0, kInvalidArgument, "multinomial: cannot sample n_sample <= 0 samples");
+  const int64_t n = self.size(self.dim() - 1);
+  SCONCE_CHECK(replacement || num_samples <= n, kInvalidArgument,
+               "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  SCONCE_CHECK(n <= int64_t{1} << 24, kInvalidArgument, "multinomial: number of categories cannot exceed 2^24");
+  Shape sizes(self.sizes());
+  sizes[static_cast<int>(self.dim()) - 1] = num_samples;
+  Tensor out = Tensor::empty(sizes, DType::kInt64);
+  if (out.numel() == 0) return out;
+  const Tensor weights = contiguous(self);
+  if (replacement && num_samples > 1) {
+    Generator& source = or_default(generator);
+    dispatch_floating(self.dtype(), "multinomial", [&]<class T>() -> void {
+      draw_with_replacement<T, ComputeType<T>>(weights, num_samples, out, source);
+    });
+    return out;
+  }
+  const Tensor wide = to_dtype(weights, DType::kFloat64);
+  for (int64_t row = 0; row * n < wide.numel(); ++row) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const double weight = wide.data_as<double>()[row * n + i];
+      SCONCE_CHECK(weight >= 0 && weight < HUGE_VAL, kInvalidArgument,
+                   "multinomial: probability tensor contains either `inf`, `nan` or element < 0");
+      sum += weight;
+    }
+    SCONCE_CHECK(sum > 0, kInvalidArgument,
+                 "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
+  }
+  // The largest of weight / exponential sample: the exponents race.
+  Tensor ratio = empty_like(self);
+  fill_exponential(ratio, 1, generator);
+  dispatch_floating(self.dtype(), "multinomial", [&]<class T>() -> void {
+    using C = ComputeType<T>;
+    map_elements<C, C, C>("multinomial", ratio, [](C weight, C sample) { return weight / sample; }, {&self, &ratio});
+  });
+  if (num_samples > 1) return topk(ratio, num_samples, -1, true, true)[1];
+  const Tensor score = contiguous(ratio);
+  dispatch_floating(self.dtype(), "multinomial", [&]<class T>() -> void {
+    const T* const in = score.data_as<T>();
+    for (int64_t row = 0; row < out.numel(); ++row) {
+      int64_t best = 0;
+      for (int64_t i = 1; i < n; ++i)
+        if (static_cast<ComputeType<T>>(in[row * n + i]) > static_cast<ComputeType<T>>(in[row * n + best])) best = i;
+      out.data_as<int64_t>()[row] = best;
+    }
+  });
+  return out;
+}
+
+Tensor normal_tensor_number(const Tensor& mean, double std, Generator* generator) {
+  check_std(std);
+  Tensor out = Tensor::empty(mean.sizes(), mean.dtype());
+  fill_normal(out, 0, std, generator);
+  return in_place(add(out, mean, int64_t{1}), out);
+}
+
+Tensor normal_number_tensor(double mean, const Tensor& std, Generator* generator) {
+  check_std(std);
+  Tensor out = Tensor::empty(std.sizes(), std.dtype());
+  fill_normal(out, 0, 1, generator);
+  const Tensor scaled = in_place(multiply(out, std), out);
+  Tensor mean_tensor = number_tensor(mean);
+  return in_place(add(scaled, to_dtype(mean_tensor, out.dtype()), int64_t{1}), out);
+}
+
+Tensor normal_tensors(const Tensor& mean, const Tensor& std, Generator* generator) {
+  check_std(std);
+  Tensor out = Tensor::empty(broadcast_shapes("normal", mean.sizes(), std.sizes()), mean.dtype());
+  fill_normal(out, 0, 1, generator);
+  return in_place(add(in_place(multiply(out, std), out), mean, int64_t{1}), out);
+}
+
+Tensor bernoulli(const Tensor& self, Generator* generator) { return bernoulli_tensor(self, self, generator); }
+Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
+  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  fill_bernoulli(out, p, generator);
+  return out;
+}
+Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator) {
+  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  fill_bernoulli(out, p, generator);
+  return out;
+}
+
+std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tensor& noise, Scalar lower, Scalar upper,
+                                                  bool training, Generator* generator) {
+  SCONCE_CHECK(IntSpan(self.sizes()).size() == noise.sizes().size() &&
+                   std::equal(self.sizes().begin(), self.sizes().end(), noise.sizes().begin()),
+               kInvalidArgument, "rrelu_with_noise: noise tensor shape must match self tensor shape, got ",
+               describe(noise), " and ", describe(self));
+  const double low = lower.to_double(), high = upper.to_double();
+  Tensor noise_out = clone(noise);
+  if (!training) {
+    Tensor out = make_result("rrelu_with_noise", {&self}, self.dtype(), self.dtype());
+    dispatch_floating(self.dtype(), "rrelu_with_noise", [&]<class T>() -> void {
+      using C = ComputeType<T>;
+      const auto slope = static_cast<C>((low + high) / 2);
+      map_elements<C, C>("rrelu_with_noise", out, [slope](C x) { return x > 0 ? x : x * slope; }, {&self});
+    });
+    return {out, noise_out};
+  }
+  SCONCE_CHECK(std::isfinite(low) && std::isfinite(high) && low <= high, kInvalidArgument,
+               "rrelu_with_noise: the range of slopes is [", low, ", ", high, "]");
+  const Tensor in = contiguous(self);
+  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  Tensor slopes = noise_out.is_contiguous() ? noise_out : Tensor::empty(self.sizes(), noise.dtype());
+  Generator& source = or_default(generator);
+  dispatch_floating(self.dtype(), "rrelu_with_noise", [&]<class T>() -> void {
+    using C = ComputeType<T>;
+    SCONCE_CHECK(noise.dtype() == self.dtype(), kInvalidArgument, "rrelu_with_noise: noise is of dtype ",
+                 dtype_name(noise.dtype()));
+    std::lock_guard lock(source.mutex());
+    for (int64_t i = 0; i < in.numel(); ++i) {
+      const auto x = static_cast<C>(in.data_as<T>()[i]);
+      const C slope = x <= 0 ? static_cast<C>(uniform(source) * (high - low) + low) : C(1);
+      slopes.data_as<T>()[i] = T(slope);
+      out.data_as<T>()[i] = x <= 0 ? T(x * slope) : in.data_as<T>()[i];
+    }
+  });
+  if (slopes.storage() != noise_out.storage()) copy(slopes, noise_out);
+  return {out, noise_out};
+}
+
+}  // namespace sconce::cpu

@@ -1,0 +1,24 @@
+// Random operators without a row in the C ABI. Match aten::multinomial, normal.*, bernoulli.*,
+// rrelu_with_noise_functional (torch 2.15, CPU), to the bit for the same seed. A null generator is the default one.
+#pragma once
+
+#include <array>
+
+#include "src/ops/random.h"
+#include "src/ops/scalar.h"
+
+namespace sconce::cpu {
+
+// self: [n] or [rows, n] of weights, floating. int64 positions [num_samples] or [rows, num_samples].
+Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator);
+Tensor normal_tensor_number(const Tensor& mean, double std, Generator* generator);
+Tensor normal_number_tensor(double mean, const Tensor& std, Generator* generator);
+Tensor normal_tensors(const Tensor& mean, const Tensor& std, Generator* generator);
+Tensor bernoulli(const Tensor& self, Generator* generator);
+Tensor bernoulli_number(const Tensor& self, double p, Generator* generator);
+Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator);
+// {result, noise}
+std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tensor& noise, Scalar lower, Scalar upper,
+                                                  bool training, Generator* generator);
+
+}  // namespace sconce::cpu

@@ -1,0 +1,20 @@
+"""Writes aten_schemas.txt: PyTorch's own schema of every operator that src/custom_ops/aten_*.cpp has a row for.
+
+    .venv/bin/python tests/custom_ops/make_aten_schemas.py      # torch 2.15
+"""
+import pathlib
+import re
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+rows = set()
+for source in sorted((HERE.parents[1] / "src/custom_ops").glob("aten_*.cpp")):
+    rows.update(re.findall(r'\{"(aten::[\w.]+)\(', source.read_text()))
+schemas = {}
+for schema in torch._C._jit_get_all_schemas():
+    name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
+    schemas[name] = str(schema)
+with open(HERE / "aten_schemas.txt", "w") as out:
+    for name in sorted(rows):
+        print(schemas[name], file=out)
