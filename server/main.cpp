@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"bench", "Measure load time, latency, throughput and memory", sconce::commands::add_bench},
     {"serve", "Serve packages over HTTP", sconce::commands::add_serve},
     {"ops", "List the operators that this build implements", sconce::commands::add_ops},
+    {"weights", "Push weights to running servers, show them, roll them back", sconce::commands::add_weights},
     {"pack", "Make a package of a directory with an archive's layout", sconce::commands::add_pack},
 };
 

@@ -16,5 +16,6 @@ Action add_ops(CLI::App& app);
 Action add_pack(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_serve(CLI::App& app);
+Action add_weights(CLI::App& app);
 
 }  // namespace sconce::commands

@@ -1,0 +1,252 @@
+#include "server/commands/admin_client.h"
+
+#include <poll.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "sconce/check.h"
+#include "sconce/model.h"
+#include "server/base64.h"
+
+namespace sconce::commands {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using Code = beast::error_code;
+
+constexpr char kDefaultPort[] = "8003";
+constexpr size_t kBlock = size_t{1} << 20;
+constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
+// How long a server may take to say "100 Continue" before the body is sent unasked.
+constexpr int kContinueMs = 1000;
+
+// One connection. Each step waits until it is done or the time is over.
+class Connection {
+ public:
+  Connection(const AdminServer& server, std::chrono::seconds patience)
+      : server_(server), patience_(patience), stream_(context_) {}
+
+  // "" or why not.
+  std::string connect() {
+    Code code;
+    asio::ip::tcp::resolver resolver(context_);
+    const auto places = resolver.resolve(server_.host, server_.port, code);
+    if (code) return "cannot find " + server_.host + ": " + code.message();
+    code = wait([&](auto done) { stream_.async_connect(places, std::move(done)); });
+    if (code) return "cannot connect: " + code.message();
+    stream_.socket().set_option(asio::ip::tcp::no_delay(true), code);
+    return "";
+  }
+
+  Code send_head(http::request<http::empty_body>& request) {
+    http::request_serializer<http::empty_body> serializer(request);
+    return wait([&](auto done) { http::async_write_header(stream_, serializer, std::move(done)); });
+  }
+
+  Code send(std::span<const std::byte> bytes) {
+    return wait([&](auto done) {
+      asio::async_write(stream_, asio::const_buffer(bytes.data(), bytes.size()), std::move(done));
+    });
+  }
+
+  // Whether something of an answer is there, or the server has closed the connection.
+  bool readable(int milliseconds) {
+    if (buffer_.size() > 0) return true;
+    pollfd one{stream_.socket().native_handle(), POLLIN, 0};
+    return ::poll(&one, 1, milliseconds) == 1;
+  }
+
+  // The next answer that is not "100 Continue", or with `invited` that one too.
+  Code receive(Answer& answer, bool* invited = nullptr) {
+    for (;;) {
+      http::response_parser<http::string_body> parser;
+      parser.body_limit(kMostAnswerBytes);
+      Code code = wait([&](auto done) { http::async_read_header(stream_, buffer_, parser, std::move(done)); });
+      if (code) return code;
+      if (parser.get().result_int() == 100) {
+        if (!invited) continue;
+        *invited = true;
+        return {};
+      }
+      code = wait([&](auto done) { http::async_read(stream_, buffer_, parser, std::move(done)); });
+      if (code) return code;
+      answer.status = static_cast<int>(parser.get().result_int());
+      answer.body = std::move(parser.get().body());
+      return {};
+    }
+  }
+
+  void close() {
+    Code ignored;
+    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    stream_.close();
+  }
+
+ private:
+  template <class Start>
+  Code wait(Start&& start) {
+    Code result;
+    stream_.expires_after(patience_);
+    start([&result](Code code, auto&&...) { result = code; });
+    context_.restart();
+    context_.run();
+    stream_.expires_never();
+    return result;
+  }
+
+  const AdminServer& server_;
+  const std::chrono::seconds patience_;
+  asio::io_context context_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+};
+
+http::request<http::empty_body> make_request(const AdminServer& server, const std::string& token,
+                                             std::string_view method, const std::string& target) {
+  http::request<http::empty_body> request;
+  request.method_string({method.data(), method.size()});
+  request.target(server.prefix + target);
+  const bool six = server.host.find(':') != std::string::npos;
+  request.set(http::field::host, (six ? "[" + server.host + "]" : server.host) + ":" + server.port);
+  request.set(http::field::user_agent, "sconce/" + version());
+  request.set(http::field::accept, "application/json");
+  request.set(http::field::connection, "close");
+  if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
+  return request;
+}
+
+std::string digest_field(const Sha256Digest& digest) {
+  TextBuffer text;
+  text.append("sha-256=:");
+  append_base64(text, digest.data(), digest.size());
+  text.append(":");
+  return std::string(text.view());
+}
+
+std::string network_problem(const char* what, const Code& code) {
+  if (code == beast::error::timeout) return std::string(what) + ": nothing happened for too long";
+  if (code == http::error::end_of_stream) return std::string(what) + ": the server closed the connection";
+  return std::string(what) + ": " + code.message();
+}
+
+}  // namespace
+
+AdminServer parse_admin_server(std::string_view text) {
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  const std::string whole = has_scheme ? std::string(text) : "http://" + std::string(text);
+  const auto parsed = boost::urls::parse_uri(whole);
+  SCONCE_CHECK(parsed && !parsed->host().empty(), kInvalidArgument,
+               "not the address of an admin port, such as http://host:8003: ", text);
+  SCONCE_CHECK(parsed->scheme() == "http", kUnsupported, "the admin port speaks plain HTTP: ", text);
+  SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
+               "an admin port's address has no user, query or fragment: ", text);
+  AdminServer server;
+  server.text = text;
+  server.host = parsed->host_address();
+  server.port = parsed->has_port() && !parsed->port().empty() ? std::string(parsed->port()) : kDefaultPort;
+  server.prefix = std::string(parsed->encoded_path());
+  while (server.prefix.ends_with('/')) server.prefix.pop_back();
+  return server;
+}
+
+std::string percent_encoded(std::string_view text) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+        c == '_' || c == '~') {
+      out += c;
+    } else {
+      out += '%';
+      out += kDigits[byte >> 4];
+      out += kDigits[byte & 15];
+    }
+  }
+  return out;
+}
+
+std::string Answer::reason() const {
+  if (status == 0) return problem;
+  std::string text;
+  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
+  if (json.is_object())
+    if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
+  if (text.empty()) text = body.substr(0, 200);
+  // A server's words go to a terminal.
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return std::to_string(status) + (text.empty() ? "" : ": " + text);
+}
+
+Answer AdminClient::request(std::string_view method, const std::string& target) const {
+  Answer answer;
+  Connection connection(server_, patience_);
+  answer.problem = connection.connect();
+  if (!answer.problem.empty()) return answer;
+  auto head = make_request(server_, token_, method, target);
+  if (method != "GET") head.content_length(0);
+  if (const Code code = connection.send_head(head)) {
+    answer.problem = network_problem("cannot send the request", code);
+    return answer;
+  }
+  answer.delivered = true;
+  if (const Code code = connection.receive(answer)) answer.problem = network_problem("no answer", code);
+  connection.close();
+  return answer;
+}
+
+Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
+                           UploadFlags& flags) const {
+  Answer answer;
+  Connection connection(server_, patience_);
+  answer.problem = connection.connect();
+  if (!answer.problem.empty()) return answer;
+  auto head = make_request(server_, token_, "POST", target);
+  head.set(http::field::content_type, "application/octet-stream");
+  head.content_length(body.bytes());
+  head.set("Content-Digest", digest_field(digest));
+  head.set(http::field::expect, "100-continue");
+  Code code = connection.send_head(head);
+  bool invited = false;
+  if (!code && connection.readable(kContinueMs)) {
+    code = connection.receive(answer, &invited);
+    if (!code && !invited) return answer;  // refused before the first byte
+  }
+  std::vector<std::byte> block(kBlock);
+  while (!code && !connection.readable(0)) {
+    if (flags.stop) {
+      answer.problem = "stopped";
+      return answer;
+    }
+    const size_t bytes = body.read(block);
+    if (bytes == 0) {
+      answer.delivered = true;
+      break;
+    }
+    code = connection.send({block.data(), bytes});
+    flags.sent += bytes;
+  }
+  // An answer may be there although not all could be sent: why the server would not have it.
+  const Code received = connection.receive(answer);
+  if (received) {
+    answer.problem = answer.delivered || !code ? network_problem("no answer", received)
+                                               : network_problem("cannot send the weights", code);
+  }
+  connection.close();
+  return answer;
+}
+
+}  // namespace sconce::commands

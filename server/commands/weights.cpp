@@ -1,0 +1,195 @@
+// `sconce weights`: the admin ports of running servers, from the command line.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sconce/check.h"
+#include "server/commands/command.h"
+#include "server/commands/terminal.h"
+#include "server/commands/weights_push.h"
+
+namespace sconce::commands {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> to;
+  std::string token_file;
+  int patience_s = 300;
+  PushOptions push;
+  bool json = false, digest = false;
+};
+
+std::string read_token(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  std::string token;
+  SCONCE_CHECK(file && std::getline(file, token), kIo, "cannot read the token: ", path);
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
+  SCONCE_CHECK(!token.empty(), kInvalidArgument, "the first line of the token's file is empty: ", path);
+  for (const char c : token)
+    SCONCE_CHECK(c > 0x20 && c < 0x7f, kInvalidArgument, "a token has only printable characters: ", path);
+  return token;
+}
+
+std::vector<AdminClient> clients_of(const Options& options) {
+  const std::string token = read_token(options.token_file);
+  std::vector<AdminClient> clients;
+  std::vector<std::string> seen;
+  for (const std::string& text : options.to) {
+    const AdminServer server = parse_admin_server(text);
+    const std::string place = server.host + ":" + server.port + server.prefix;
+    SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
+                 "a server is named twice: ", text);
+    seen.push_back(place);
+    clients.emplace_back(server, token, std::chrono::seconds(options.patience_s));
+  }
+  return clients;
+}
+
+std::vector<Answer> ask_all(const std::vector<AdminClient>& clients,
+                            const std::function<Answer(const AdminClient&)>& ask) {
+  std::vector<std::future<Answer>> running;
+  for (const AdminClient& client : clients)
+    running.push_back(std::async(std::launch::async, [&] { return ask(client); }));
+  std::vector<Answer> answers;
+  for (std::future<Answer>& one : running) answers.push_back(one.get());
+  return answers;
+}
+
+void print_failure(const AdminClient& client, const std::string& reason) {
+  std::cout << client.server().text << ": " << red(reason) << "\n";
+}
+
+// Text of a member, whatever it is; empty for null and where there is none.
+std::string text_of(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  if (at == object.end() || at->is_null()) return "";
+  return at->is_string() ? at->get<std::string>() : at->dump();
+}
+
+void print_sets(const AdminClient& client, const Json& document) {
+  std::cout << bold(client.server().text) << "  " << text_of(document, "model") << " version "
+            << text_of(document, "version") << "\n";
+  for (const Json& set : document.value("sets", Json::array())) {
+    if (!set.is_object()) continue;
+    const auto bytes = set.find("bytes");
+    const std::string generation = text_of(set, "generation"), digest = text_of(set, "digest");
+    std::cout << fmt::format(
+        "  {:<9} {:>6}  {:>9}  {}  {}{}\n", text_of(set, "state"), generation.empty() ? "-" : generation,
+        bytes != set.end() && bytes->is_number_unsigned() ? format_bytes(bytes->get<uint64_t>()) : std::string(),
+        text_of(set, "since"), text_of(set, "label"), digest.empty() ? "" : "  " + digest);
+  }
+}
+
+int status(const Options& options) {
+  const std::vector<AdminClient> clients = clients_of(options);
+  const std::string target =
+      weights_target(options.push.model, options.push.version, options.digest ? "?digest=true" : "");
+  const std::vector<Answer> answers = ask_all(clients, [&](const AdminClient& client) { return client.get(target); });
+  bool good = true;
+  Json all = Json::array();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const Json document = Json::parse(answers[i].body, nullptr, false);
+    const bool ok = answers[i].ok() && document.is_object();
+    good &= ok;
+    if (options.json)
+      all.push_back(ok ? Json{{"server", clients[i].server().text}, {"weights", document}}
+                       : Json{{"server", clients[i].server().text}, {"error", answers[i].reason()}});
+    else if (ok)
+      print_sets(clients[i], document);
+    else
+      print_failure(clients[i], answers[i].reason());
+  }
+  if (options.json) std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return good ? 0 : 1;
+}
+
+bool has_previous(const Answer& answer) {
+  const Json document = Json::parse(answer.body, nullptr, false);
+  if (!answer.ok() || !document.is_object()) return false;
+  for (const Json& set : document.value("sets", Json::array()))
+    if (set.is_object() && text_of(set, "state") == "previous") return true;
+  return false;
+}
+
+int rollback(const Options& options) {
+  const std::vector<AdminClient> clients = clients_of(options);
+  const auto target = [&](const char* action) {
+    return weights_target(options.push.model, options.push.version, action);
+  };
+  // None is changed where one could not follow.
+  const std::vector<Answer> sets = ask_all(clients, [&](const AdminClient& client) { return client.get(target("")); });
+  bool ready = true;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    if (has_previous(sets[i])) continue;
+    ready = false;
+    print_failure(clients[i], sets[i].ok() ? "has no previous weights" : sets[i].reason());
+  }
+  if (!ready) {
+    std::cout << "no server has changed\n";
+    return 1;
+  }
+  const std::vector<Answer> answers =
+      ask_all(clients, [&](const AdminClient& client) { return client.post(target("/rollback")); });
+  bool good = true;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const Json document = Json::parse(answers[i].body, nullptr, false);
+    good &= answers[i].ok();
+    if (answers[i].ok() && document.is_object())
+      std::cout << fmt::format("{}: serves {} as generation {}\n", clients[i].server().text,
+                               text_of(document, "weight_version"), text_of(document, "generation"));
+    else
+      print_failure(clients[i], "did not roll back: " + answers[i].reason());
+  }
+  return good ? 0 : 1;
+}
+
+void add_server_options(CLI::App& app, Options& options) {
+  app.add_option("--model", options.push.model, "Name of the model")->required();
+  app.add_option("--model-version", options.push.version, "Its version; without, the one that is served");
+  app.add_option("--to", options.to, "Admin ports: http://host:8003,http://other:8003")->required()->delimiter(',');
+  app.add_option("--token-file", options.token_file, "File whose first line is the admin port's token");
+  app.add_option("--patience", options.patience_s, "Longest wait for a server that says nothing, in seconds")
+      ->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+Action add_weights(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.require_subcommand(1);
+  CLI::App* push = app.add_subcommand("push", "Stage new weights on all servers, then publish them on all, or on none");
+  push->add_option("FILE", options->push.file,
+                   "A .safetensors, .npz or .npy file, or a .pt2 package whose weights are taken")
+      ->required();
+  add_server_options(*push, *options);
+  push->add_option("--label", options->push.label, "Shown with answers in place of the generation");
+  push->add_option("--package-model", options->push.package_model, "Which model of a package");
+  push->add_flag("--partial", options->push.partial, "What the file lacks stays as it is");
+  push->add_flag("--check-finite", options->push.check_finite, "Refuse weights that are NaN or infinite");
+  push->add_flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
+  CLI::App* state = app.add_subcommand("status", "Show the sets of weights of all servers");
+  add_server_options(*state, *options);
+  state->add_flag("--digest", options->digest, "With the digest of each set, which reads all of it");
+  state->add_flag("--json", options->json, "As JSON");
+  CLI::App* back = app.add_subcommand("rollback", "Publish the previous weights again on all servers");
+  add_server_options(*back, *options);
+  app.footer(
+      "Exit status: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
+      "that cannot be read.");
+  return [options, push, state] {
+    if (push->parsed()) return push_weights(clients_of(*options), options->push);
+    return state->parsed() ? status(*options) : rollback(*options);
+  };
+}
+
+}  // namespace sconce::commands
