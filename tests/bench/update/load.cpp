@@ -2,9 +2,10 @@
 // w, min b, max b]), each again as soon as its answer is complete. Counts how often each generation gave each answer,
 // so that whoever published the weights can tell whether one was mixed, or of no generation.
 //
-// usage: update_load PORT MODEL CONNECTIONS SECONDS
-// Ends after SECONDS, or when standard input is closed. Prints JSON: latencies in microseconds, failures, answers as
-// [generation, min w, max w, min b, max b, count].
+// usage: update_load PORT MODEL CONNECTIONS SECONDS WINDOW
+// Ends after SECONDS, or when standard input is closed. Prints JSON: failures, answers as [generation, min w, max w,
+// min b, max b, count], and for each window of WINDOW seconds of the monotonic clock [its number, requests sent in it,
+// their p50, p99 and p99.9 in microseconds].
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -95,9 +96,13 @@ class Load {
     watch(STDIN_FILENO, kInput);
   }
 
-  void run(double seconds) {
+  void run(double seconds, double window) {
+    const auto duration = [](double s) {
+      return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+    };
     const auto start = Clock::now();
-    const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    const auto end = start + duration(seconds);
+    window_ = duration(window);
     for (Connection& c : connections_) send_request(c);
     for (bool going = true; going && Clock::now() < end && open_ > 0;) {
       epoll_event events[64];
@@ -114,15 +119,21 @@ class Load {
   }
 
   void print() {
-    std::sort(latencies_.begin(), latencies_.end());
-    const auto quantile = [&](double q) {
-      if (latencies_.empty()) return 0.0;
-      return static_cast<double>(latencies_[static_cast<size_t>(q * static_cast<double>(latencies_.size() - 1))]);
-    };
-    std::printf("{\"requests\": %zu, \"seconds\": %.3f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, ",
-                latencies_.size(), seconds_, quantile(0.5), quantile(0.99), quantile(0.999));
-    std::printf("\"failures\": %zu, \"failure\": \"%s\", \"answers\": [", failures_, failure_.c_str());
+    size_t requests = 0;
+    for (const auto& [window, latencies] : latencies_) requests += latencies.size();
+    std::printf("{\"requests\": %zu, \"seconds\": %.3f, \"failures\": %zu, \"failure\": \"%s\", \"windows\": [",
+                requests, seconds_, failures_, failure_.c_str());
     const char* comma = "";
+    for (auto& [window, latencies] : latencies_) {
+      std::sort(latencies.begin(), latencies.end());
+      const auto quantile = [&values = latencies](double q) {
+        return static_cast<double>(values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))]);
+      };
+      std::printf("%s[%lld, %zu, %.1f, %.1f, %.1f]", std::exchange(comma, ", "), static_cast<long long>(window),
+                  latencies.size(), quantile(0.5), quantile(0.99), quantile(0.999));
+    }
+    std::printf("], \"answers\": [");
+    comma = "";
     for (const auto& [key, count] : answers_) {
       const Summary& y = key.second;
       std::printf("%s[%lld, %.9g, %.9g, %.9g, %.9g, %zu]", std::exchange(comma, ", "),
@@ -156,7 +167,8 @@ class Load {
     const std::string_view head(c.answer.data(), head_end);
     const size_t body = static_cast<size_t>(field(head, "\r\nContent-Length: ", 0));
     if (c.answer.size() < head_end + 4 + body) return;
-    latencies_.push_back(std::chrono::duration<float, std::micro>(Clock::now() - c.sent).count());
+    latencies_[c.sent.time_since_epoch() / window_].push_back(
+        std::chrono::duration<float, std::micro>(Clock::now() - c.sent).count());
     if (head.starts_with("HTTP/1.1 200") && body > kSummaryBytes) {
       Summary y;
       std::memcpy(y.data(), c.answer.data() + c.answer.size() - kSummaryBytes, kSummaryBytes);
@@ -181,7 +193,8 @@ class Load {
   const int epoll_;
   std::vector<Connection> connections_;
   size_t open_ = 0;
-  std::vector<float> latencies_;
+  Clock::duration window_{1};
+  std::map<Clock::rep, std::vector<float>> latencies_;  // by window
   std::map<std::pair<int64_t, Summary>, size_t> answers_;
   size_t failures_ = 0;
   std::string failure_;
@@ -191,9 +204,9 @@ class Load {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc != 6) return 2;
   Load load(static_cast<uint16_t>(std::atoi(argv[1])), argv[2], std::atoi(argv[3]));
-  load.run(std::atof(argv[4]));
+  load.run(std::atof(argv[4]), std::atof(argv[5]));
   load.print();
   return 0;
 }

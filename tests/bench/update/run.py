@@ -7,13 +7,12 @@ The model (tests/fake_model, FAKE_SUMMARY) answers with the smallest and largest
 that an answer made of two sets shows, as does one that is of no published generation.
 
   answers   64 clients ask while 1,000 updates, full and partial, are committed on 4 replicas
-  latency   64 clients ask for a while, then as long with 20 updates a second of 1 MiB, in turns
+  latency   64 clients ask while every other second has 20 updates of 1 MiB
   memory    256 MiB of weights: the process's memory before, while and after they are replaced
 """
 import argparse
 import http.client
 import json
-import os
 import pathlib
 import re
 import signal
@@ -88,21 +87,22 @@ class Server:
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return {key: int(re.search(rf"{key}:\s+(\d+)", text).group(1)) * 1024 for key in ("VmRSS", "VmHWM")}
 
-    def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 class Load:
     """One run of update_load."""
 
-    def __init__(self, build, server, connections, seconds):
-        command = [build / "tests/bench/update/update_load", str(server.port), "model", str(connections), str(seconds)]
+    def __init__(self, build, server, connections, seconds, window=1):
+        command = [build / "tests/bench/update/update_load", str(server.port), "model", str(connections), str(seconds),
+                   str(window)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def result(self):
-        """At its end; asks for it if it is not near."""
-        out, _ = self.process.communicate()
+    def result(self, wait=False):
+        """Ends it, or waits for its end."""
+        if wait:
+            out = self.process.stdout.read()
+            self.process.wait()
+        else:
+            out, _ = self.process.communicate()
         if self.process.returncode != 0:
             sys.exit("the load generator failed")
         return json.loads(out)
@@ -140,47 +140,46 @@ def measure_answers(args):
 
 
 def measure_latency(args):
-    rounds = []
     with Server(args.build, args.build / "tests/fake_model/fake_update.so", 4) as server:
         server.push(1, 2)
-        Load(args.build, server, args.connections, 1).process.wait()
-        for n in range(args.rounds):
-            row = {}
-            # In turns, so that what else happens on the machine happens to both.
-            for phase in ("before", "during") if n % 2 == 0 else ("during", "before"):
-                cpu = server.cpu_seconds()
-                load = Load(args.build, server, args.connections, args.seconds)
-                if phase == "during":
-                    begin, pushed, worst = time.time(), 0, 0.0
-                    while time.time() - begin < args.seconds - 0.05:
-                        pushed += 1
-                        start = time.time()
-                        server.push(float(n * 100000 + pushed), float(pushed))
-                        worst = max(worst, time.time() - start)
-                        time.sleep(max(0.0, begin + pushed / args.rate - time.time()))
-                    row["rate"] = pushed / (time.time() - begin)
-                    row["slowest_push_ms"] = worst * 1000
-                load.process.wait()
-                row[phase] = load.result()
-                row[phase]["verdict"] = judge(row[phase], server.published)
-                row[phase]["cpu"] = (server.cpu_seconds() - cpu) / args.seconds
-                del row[phase]["answers"]
-            rounds.append(row)
+        Load(args.build, server, args.connections, 1).result(wait=True)
+        load = Load(args.build, server, args.connections, args.seconds, args.window)
+        end, number, pushes = time.monotonic() + args.seconds, 0, []
+        while time.monotonic() < end:
+            # Updates in windows of odd number, none in the others: what else happens on the machine happens to both.
+            window = int(time.monotonic() / args.window)
+            begin, pushed = window * args.window, 0
+            while window % 2 == 1 and time.monotonic() < begin + args.window - 0.5 / args.rate:
+                pushed += 1
+                number += 1
+                start = time.monotonic()
+                server.push(float(number), float(number) + 0.5)
+                pushes.append(time.monotonic() - start)
+                time.sleep(max(0.0, begin + pushed / args.rate - time.monotonic()))
+            time.sleep(max(0.0, begin + args.window - time.monotonic()))
+        result = load.result(wait=True)
+        verdict = judge(result, server.published)
+    windows = {w[0]: w[1:] for w in result["windows"]}
+    numbers = sorted(windows)[1:-1]  # the first and the last are not whole
+    quiet, busy = ([windows[n] for n in numbers if n % 2 == odd] for odd in (0, 1))
 
-    def median(value):
-        return statistics.median(value(r) for r in rounds)
+    def median(rows, column):
+        return statistics.median(row[column] for row in rows)
 
-    found = {"rounds": rounds}
-    print(f"latency: {args.connections} clients, {args.rounds} rounds of {args.seconds:g} s, "
-          f"{median(lambda r: r['rate']):.1f} updates/s of 1 MiB")
-    print(f"  {'':8} {'requests/s':>11} {'p50 us':>9} {'p99 us':>9} {'CPU':>5} {'failures, mixed, wrong':>24}")
-    for phase in ("before", "during"):
-        bad = [sum(r[phase]["verdict"][k] for r in rounds) for k in ("failures", "mixed", "wrong")]
-        print(f"  {phase:8} {median(lambda r: r[phase]['requests'] / r[phase]['seconds']):11.0f} "
-              f"{median(lambda r: r[phase]['p50_us']):9.1f} {median(lambda r: r[phase]['p99_us']):9.1f} "
-              f"{median(lambda r: r[phase]['cpu']):5.2f} {str(bad):>24}")
-    for key in ("p50", "p99"):
-        found[key + "_ratio"] = median(lambda r: r["during"][key + "_us"] / r["before"][key + "_us"])
+    def ratio(column):
+        """Of each window with updates to its neighbours, the median of all."""
+        ratios = [windows[n][column] / statistics.mean((windows[n - 1][column], windows[n + 1][column]))
+                  for n in numbers[1:-1] if n % 2 == 1]
+        return statistics.median(ratios)
+
+    found = {"updates": number, "verdict": verdict, "windows": result["windows"], "p50_ratio": ratio(1),
+             "p99_ratio": ratio(2), "push_ms": statistics.median(pushes) * 1000}
+    print(f"latency: {args.connections} clients, windows of {args.window:g} s with and without {args.rate:g} updates/s of "
+          f"1 MiB, medians of {len(busy)}; an update takes {found['push_ms']:.1f} ms")
+    print(f"  {'':8} {'requests/s':>11} {'p50 us':>9} {'p99 us':>9}   failures {verdict['failures']}, mixed "
+          f"{verdict['mixed']}, of no generation {verdict['wrong']}")
+    for name, rows in (("without", quiet), ("with", busy)):
+        print(f"  {name:8} {median(rows, 0) / args.window:11.0f} {median(rows, 1):9.1f} {median(rows, 2):9.1f}")
     print(f"  ratio    {'':11} {found['p50_ratio']:9.2f} {found['p99_ratio']:9.2f}   goals: p50 within 10 %, p99 1.3")
     return found
 
@@ -207,9 +206,7 @@ def measure_memory(args):
         rows.append((what, memory["VmHWM" if peak else "VmRSS"]))
 
     def ask(server):
-        load = Load(args.build, server, 1, 0.5)
-        load.process.wait()
-        return load.result()
+        return Load(args.build, server, 1, 0.5).result(wait=True)
 
     with tempfile.TemporaryDirectory() as folder:
         with Server(args.build, large_package(args.build, folder), 2, ["--max-body-bytes", "1G"]) as server:
@@ -250,15 +247,15 @@ def main():
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--updates", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=20, help="updates a second")
-    parser.add_argument("--seconds", type=float, default=5, help="of each phase of a round")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=40, help="of the measurement of latency")
+    parser.add_argument("--window", type=float, default=1, help="seconds of its windows")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     results = {part: PARTS[part](args) for part in args.only or PARTS}
     if args.json:
         args.json.write_text(json.dumps(results, indent=1) + "\n")
     answers = [results["answers"]] if "answers" in results else []
-    answers += [r[p]["verdict"] for r in results.get("latency", {}).get("rounds", []) for p in ("before", "during")]
+    answers += [results["latency"]["verdict"]] if "latency" in results else []
     # Timings are for the reader; a wrong answer is none.
     return 1 if any(a["failures"] or a["mixed"] or a["wrong"] for a in answers) else 0
 
