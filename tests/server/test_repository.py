@@ -407,16 +407,20 @@ def test_wrong_requests(server, action, body, text):
 def test_ending_while_loading(repository):
     with Server(repository) as server:
         statuses = []
-        threads = [threading.Thread(target=lambda: statuses.append(control(server, "a", "load").status))
-                   for _ in range(50)]
+
+        def client():
+            try:
+                statuses.append(control(server, "a", "load").status)
+            except OSError:
+                pass  # came too late to be accepted
+
+        threads = [threading.Thread(target=client) for _ in range(50)]
         for thread in threads:
             thread.start()
+        until(lambda: statuses)
         assert server.stop() == 0
         for thread in threads:
-            try:
-                thread.join()
-            except OSError:
-                pass
+            thread.join()
         assert set(statuses) <= {200, 503}
 
 
