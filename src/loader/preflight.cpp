@@ -16,6 +16,7 @@
 #include "src/loader/elf_fixups.h"
 #include "src/loader/loaded_symbols.h"
 #include "src/loader/own_library.h"
+#include "src/loader/refusals.h"
 #include "src/shim/compat/sleef.h"
 
 namespace sconce::loader {
@@ -55,8 +56,6 @@ constexpr Advice kAdvice[] = {
     {"aoti_torch_dtype_", "element types that this build does not know"},
     {"aoti_torch_cpu_", "operators that this build does not have"},
     {"aoti_torch_cuda_", "CUDA operators, which are not loaded or not in this build"},
-    {"aoti_torch_xpu_", "operators for XPU devices, on which sconce does not run"},
-    {"aoti_torch_mps_", "operators for MPS devices, on which sconce does not run"},
     {"aoti_", kCInterface},
     {"torch_", kCInterface},
     {"cuda", kCuda},
@@ -72,6 +71,7 @@ constexpr std::string_view kCustomOperator =
     "symbols of no library it names (a custom operator's C functions come from a library that is loaded first)";
 
 std::string_view advice(std::string_view symbol) {
+  if (const std::string_view refusal = refusal_of(symbol); !refusal.empty()) return refusal;
   for (const Advice& a : kAdvice)
     if (symbol.starts_with(a.prefix)) return a.text;
   const bool driver = symbol.size() > 2 && symbol.starts_with("cu") && symbol[2] >= 'A' && symbol[2] <= 'Z';

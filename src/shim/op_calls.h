@@ -1,0 +1,13 @@
+// How an exported operator hands the results of its kernel over: all of them, or none.
+#pragma once
+
+#include "src/shim/guard.h"
+#include "src/shim/results.h"
+
+#define SCONCE_CALL_0(call) call
+#define SCONCE_CALL_1(call) ::sconce::shim::deliver(call RET_OUT_1)
+#define SCONCE_CALL_2(call) ::sconce::shim::deliver(call RET_OUT_2)
+#define SCONCE_CALL_3(call) ::sconce::shim::deliver(call RET_OUT_3)
+#define SCONCE_CALL_4(call) ::sconce::shim::deliver(call RET_OUT_4)
+#define SCONCE_CALL_5(call) ::sconce::shim::deliver(call RET_OUT_5)
+#define SCONCE_CALL_6(call) ::sconce::shim::deliver(call RET_OUT_6)

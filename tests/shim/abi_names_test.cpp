@@ -1,0 +1,68 @@
+// Every C function that torch's headers declare for CPU packages is exported, or refused on purpose.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "src/loader/refusals.h"
+
+namespace {
+
+// name -> header, of tests/shim/abi_names.tsv.
+std::map<std::string, std::string> declared() {
+  std::ifstream file(SCONCE_SOURCE_DIR "/tests/shim/abi_names.tsv");
+  REQUIRE(file);
+  std::map<std::string, std::string> names;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::string name, since, until, header;
+    std::getline(fields, name, '\t');
+    std::getline(fields, since, '\t');
+    std::getline(fields, until, '\t');
+    std::getline(fields, header, '\t');
+    names.emplace(name, header);
+  }
+  return names;
+}
+
+std::set<std::string> not_yet() {
+  std::ifstream file(SCONCE_SOURCE_DIR "/tests/shim/not_yet.txt");
+  std::set<std::string> names;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty() && !line.starts_with('#')) names.insert(line);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("abi names: exported, or refused with a reason, or named as missing") {
+  void* const library = dlopen(SCONCE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library, dlerror());
+  const auto names = declared();
+  CHECK(names.size() > 550);
+  const std::set<std::string> missing = not_yet();
+  for (const auto& [name, header] : names) {
+    if (header == "generated/c_shim_cuda.h") continue;
+    CAPTURE(name);
+    const bool exported = dlsym(library, name.c_str()) != nullptr;
+    const bool refused = !sconce::loader::refusal_of(name).empty();
+    CHECK_MESSAGE(!(exported && refused), "refused, and there all the same");
+    CHECK_MESSAGE((exported || refused) != missing.contains(name), "see tests/shim/not_yet.txt");
+  }
+  for (const std::string& name : missing) CHECK_MESSAGE(names.contains(name), name, " is declared nowhere");
+  dlclose(library);
+}
+
+TEST_CASE("abi names: what is refused says why") {
+  using sconce::loader::refusal_of;
+  CHECK(refusal_of("aoti_torch_cpu_to_sparse").find("sparse") != std::string_view::npos);
+  CHECK(refusal_of("aoti_torch_cpu__c10d_functional_all_reduce_").find("processes") != std::string_view::npos);
+  CHECK(refusal_of("torch_tensor_to_pyobject").find("Python") != std::string_view::npos);
+  CHECK(refusal_of("aoti_torch_mps_mm_out").find("MPS") != std::string_view::npos);
+  CHECK(refusal_of("aoti_torch_cpu_mm_out").empty());
+}
