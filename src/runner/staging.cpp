@@ -119,10 +119,11 @@ Staging::Entry& Staging::at(size_t entry, const char* what) {
 
 std::span<std::byte> Staging::memory(size_t index) {
   Entry& entry = at(index, "memory");
-  if (!std::exchange(entry.asked, true)) {
+  if (!entry.asked) {
     const bool direct = rules_.keep && entry.targets.front().row_major;
     if (!direct) entry.scratch = scratch_for(entry.declared, entry.bytes);
     entry.handed_out = bytes_of(direct ? entry.targets.front().tensor : entry.scratch);
+    entry.asked = true;
   }
   return entry.handed_out;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "src/runner/set_digest.h"
+#include "tests/runner/counted_memory.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
@@ -195,4 +196,24 @@ TEST_CASE("set digest: of values, not of layouts; of every part of a constant") 
   CHECK(digest("a", {2, 3}, {1, 2}) == known);
   CHECK(digest("b", {2, 3}, {3, 1}) != known);
   CHECK(digest("a", {3, 2}, {2, 1}) != known);
+}
+
+TEST_CASE("staging: where a mapping cannot be had, that is said") {
+  const Constants constants = some();
+  const ConstantTable table = constants.table();
+  const std::vector<WeightEntry> entries{entry("a.plain"), entry("a.turned")};
+  Staging staging(table, entries, {});
+  const auto code = [&](int64_t nth, auto&& body) {
+    const FailingMemory memory(nth);
+    return code_of(body);
+  };
+  // The object that owns the mapping, then the mapping.
+  CHECK(code(2, [&] { staging.allocate(); }) == ErrorCode::kOutOfMemory);
+  staging.allocate();
+  CHECK(!code(1, [&] { staging.memory(0); }));
+  CHECK(code(2, [&] { staging.memory(1); }) == ErrorCode::kOutOfMemory);  // scratch
+  CHECK(staging.memory(1).size() == 24);
+  size_t total = 0;
+  CHECK(code_of([&] { WeightMemory::place(SIZE_MAX, total); }) == ErrorCode::kOutOfMemory);
+  CHECK(code_of([] { new WeightMemory(size_t{1} << 56); }) == ErrorCode::kOutOfMemory);
 }
