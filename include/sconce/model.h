@@ -130,7 +130,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // begin_update() staged is left alone (kBusy).
   // Replaces the named constants of a buffer. full: all must be named (buffers, tensor constants and empty parameters
   // may be left out). What is left out comes from the active set. user_managed: the tensors are used in place, else
-  // copied. An update of the active buffer keeps no previous set.
+  // copied. An update of the active buffer keeps no set to go back to, and leaves the inactive one as it is.
   void update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed = false);
   void fold_constants(Buffer buffer);
   void swap_constants();       // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty

@@ -22,10 +22,10 @@ void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool
     for (const auto& [name, tensor] : constants) staging.give(entry++, tensor, user_managed);
   };
   if (user_managed) give();
-  {
+  // An inactive set that is about to be replaced goes first; beside an update of the active one it stays.
+  if (buffer == Buffer::kInactive) {
     const std::lock_guard work(work_mutex_);
-    // The inactive set stays beside an update of the active one, as in AOTInductor; one to be replaced goes first.
-    if (buffer == Buffer::kInactive) set_other(nullptr, WeightState::kPrevious);
+    set_other(nullptr, WeightState::kPrevious);
   }
   if (!user_managed) give();
 
