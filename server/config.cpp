@@ -63,6 +63,8 @@ int64_t scaled(const Source& source, std::span<const std::pair<std::string_view,
 // One function per type of setting.
 namespace read {
 
+std::string Text(const Source& source) { return std::string(source.value); }
+
 setting::TextList TextList(const Source& source) { return split(source.value, ','); }
 
 bool Flag(const Source& source) {

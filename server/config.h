@@ -27,6 +27,7 @@ struct Address {
 
 // The C++ types behind the type names of settings.def.
 namespace setting {
+using Text = std::string;
 using TextList = std::vector<std::string>;
 template <class E>
 using Choice = E;

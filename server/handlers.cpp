@@ -95,12 +95,9 @@ void handle(const Service& service, const Catalog& catalog, const RouteMatch& ro
       return index(catalog, body, response);
     case Action::kMetricsText:
       response.type = "text/plain; version=0.0.4; charset=utf-8";
-      return response.set_text(metrics_text(catalog, service.counters, service.start_time));
-    case Action::kInfer:
-    case Action::kCall:
-    case Action::kModelLoad:
-    case Action::kModelUnload:
-      break;
+      return response.set_text(metrics_text(catalog, service.counters, service.operations.counters(), service.start_time));
+    default:
+      break;  // the session's own, and those of admin_api.h
   }
   SCONCE_FAIL(kInternal, "route has no handler");
 }

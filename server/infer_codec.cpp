@@ -401,8 +401,8 @@ void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::opti
   }
 }
 
-void encode_infer(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
-                  TensorScratch& scratch, Response& response) {
+void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
   TextBuffer& text = response.text();
   text.append('{');
   if (!request.json_id.empty()) {
@@ -414,7 +414,12 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
   text.append(model.name);
   text.append("\",\"model_version\":\"");
   append_number(text, model.version);
-  text.append("\",\"outputs\":[");
+  text.append("\",\"parameters\":{\"weight_version\":\"");
+  for (const char c : weight_version) {
+    if (c == '"' || c == '\\') text.append('\\');
+    text.append(c);
+  }
+  text.append("\"},\"outputs\":[");
   bool first = true;
   for (const InferRequest::Output& wanted : request.outputs) {
     const Tensor& tensor = outputs[wanted.index];

@@ -40,9 +40,10 @@ struct InferRequest {
 void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   TensorScratch& scratch, InferRequest& request);
 
-// Tensors that are asked for in binary are sent from where they are: outputs live until the answer is sent.
-void encode_infer(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
-                  TensorScratch& scratch, Response& response);
+// weight_version: of the weights that answered, printable ASCII. Tensors that are asked for in binary are sent from
+// where they are: outputs live until the answer is sent.
+void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
 
 // A contiguous tensor in the strides that the package recorded for the input: itself, or a copy.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);

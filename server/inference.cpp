@@ -64,8 +64,17 @@ void Inference::leave() noexcept {
 void Inference::encode(Response& response) {
   leave();
   if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
+  response.generation = info.generation;
   if (form_ == Form::kInfer) {
-    encode_infer(model_->interface(), request_, results_, scratch_, response);
+    char number[20];
+    std::string_view version;
+    if (info.label) {
+      version = *info.label;
+    } else {
+      const char* const end = std::to_chars(number, number + sizeof number, info.generation).ptr;
+      version = {number, static_cast<size_t>(end - number)};
+    }
+    encode_infer(model_->interface(), request_, version, results_, scratch_, response);
   } else {
     encode_call(model_->interface(), results_, base64_, scratch_, response);
   }
@@ -106,6 +115,7 @@ void Inference::clear() noexcept {
   scratch_.reset();
   inputs = {};
   outputs = {};
+  info.label = nullptr;
   error = nullptr;
   model_.reset();
 }

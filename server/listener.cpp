@@ -40,6 +40,15 @@ std::string Listener::address() const {
   return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(endpoint.port());
 }
 
+bool Listener::is_loopback() const noexcept {
+  boost::system::error_code ec;
+  const asio::ip::address address = acceptor_.local_endpoint(ec).address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  }
+  return !ec && address.is_loopback();
+}
+
 void Listener::start() { accept(); }
 
 void Listener::accept() {

@@ -19,7 +19,8 @@ class Listener {
   Listener(Worker& own, std::vector<Worker*> workers, const Address& address, Listeners kind);
 
   std::string address() const;  // "127.0.0.1:8000", with the port that was taken
-  void start();                 // before own's thread runs, or on it
+  bool is_loopback() const noexcept;
+  void start();  // before own's thread runs, or on it
   // On own's thread: takes what already waits to be accepted, then accepts no more.
   void stop();
 

@@ -80,7 +80,7 @@ int64_t open_files() {
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
 
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         double start_time) {
+                         const UpdateCounters& updates, double start_time) {
   Text text;
   std::vector<Sample> samples;
   text.head(kModelReady);
@@ -119,6 +119,11 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each(kLoadDuration,
        [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
   each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
+  each(kModelGeneration, [](const Sample& s) { return s.model->model().generation(); });
+  text.head(kUpdates);
+  text.value(kUpdates, "state=\"done\"", updates.done.load());
+  text.value(kUpdates, "state=\"failed\"", updates.failed.load());
+  text.value(kUpdates, "state=\"cancelled\"", updates.cancelled.load());
   text.head(kModelRequest);
   for (const Sample& s : samples) text.histogram(kModelRequest, s.labels, s.totals.latency, s.totals.total_ns);
   text.head(kModelCompute);

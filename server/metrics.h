@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/operations.h"
 #include "server/repository.h"
 
 namespace sconce {
@@ -34,6 +35,7 @@ struct MetricRow {
 std::span<const MetricRow> metric_rows() noexcept;
 
 // start_time: seconds since 1970.
-std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections, double start_time);
+std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                         const UpdateCounters& updates, double start_time);
 
 }  // namespace sconce

@@ -72,6 +72,7 @@ void RequestParser::on_request_impl(verb method, string_view method_text, string
   head_.head_only = method == verb::head;
   head_.method = method == verb::get || method == verb::head ? Method::kGet
                  : method == verb::post                      ? Method::kPost
+                 : method == verb::delete_                   ? Method::kDelete
                                                              : Method::kOther;
 }
 
@@ -104,7 +105,23 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
     case field::accept:
       head_.accepts_html = view(value).find("text/html") != std::string_view::npos;
       return;
+    case field::authorization:
+      if (!head_.authorization.empty()) return refuse(400, "two Authorization fields", ec);
+      head_.authorization = trim(view(value));
+      return;
+    case field::origin:
+      head_.origin = trim(view(value));
+      return;
+    case field::content_type:
+      head_.content_type = trim(view(value));
+      return;
     case field::unknown: {
+      constexpr std::string_view kDigest = "Content-Digest";
+      if (boost::beast::iequals(name_text, {kDigest.data(), kDigest.size()})) {
+        if (!head_.content_digest.empty()) return refuse(400, "two Content-Digest fields", ec);
+        head_.content_digest = trim(view(value));
+        return;
+      }
       constexpr std::string_view kJsonLength = "Inference-Header-Content-Length";
       if (name_text.size() != kJsonLength.size() ||
           !boost::beast::iequals(name_text, {kJsonLength.data(), kJsonLength.size()})) {

@@ -23,6 +23,8 @@ struct RequestHead {
   bool expects_continue = false;
   std::string_view method_text, target;
   std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
+  // Fields that the admin port looks at; empty: absent.
+  std::string_view authorization, origin, content_type, content_digest;
 };
 
 class RequestParser final : public boost::beast::http::basic_parser<true> {
@@ -34,6 +36,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   const RequestHead& head() const noexcept { return head_; }
   // Where the bytes of a chunked body go.
   void collect(BodyBuffer& body) noexcept { body_ = &body; }
+  // A smaller limit than that of the construction, before the body of a request with chunks is read.
+  void limit_body(uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
   // Status and text for an error that put() returned.
   int status(error_code ec) const noexcept;
   std::string_view problem(error_code ec) const noexcept;

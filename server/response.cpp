@@ -10,8 +10,12 @@ std::string_view reason_phrase(int status) noexcept {
   switch (status) {
     case 200:
       return "OK";
+    case 202:
+      return "Accepted";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -22,6 +26,8 @@ std::string_view reason_phrase(int status) noexcept {
       return "Request Timeout";
     case 409:
       return "Conflict";
+    case 411:
+      return "Length Required";
     case 413:
       return "Content Too Large";
     case 415:
@@ -78,6 +84,10 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   if (json_length) {
     put("\r\nInference-Header-Content-Length: ");
     put_number(*json_length);
+  }
+  if (generation != 0) {
+    put("\r\nSconce-Generation: ");
+    put_number(generation);
   }
   put("\r\nDate: ");
   put(date);

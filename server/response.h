@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ class Response {
     type = content_type::kJson;
     fields = {};
     json_length.reset();
+    generation = 0;
     segments.clear();
     text_.clear();
     text_.commit(text_.reserve(kHeadRoom) + kHeadRoom);
@@ -41,6 +43,7 @@ class Response {
   std::string_view type = content_type::kJson;
   std::string_view fields;            // further header fields, each with CRLF; static text
   std::optional<size_t> json_length;  // Inference-Header-Content-Length
+  uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none did
   std::vector<Segment> segments;      // bytes after the text; their owners live until the answer is sent
 
   TextBuffer& text() noexcept { return text_; }

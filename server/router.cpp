@@ -12,7 +12,7 @@ namespace {
 
 struct Route {
   Method method;
-  std::string_view pattern;  // {model}: any segment; {version}: a segment of digits
+  std::string_view pattern;  // {model}: any segment; {version}, {number}: one of digits
   Action action;
   uint8_t listeners;
   bool control = false;
@@ -43,6 +43,34 @@ constexpr std::array kRoutes{
     Route{Method::kPost, "/v2/repository/models/{model}/unload", Action::kModelUnload, kPublic | kAdmin, true},
     Route{Method::kPost, "/v1/models/{model}:call", Action::kCall, kPublic},
     Route{Method::kPost, "/v1/models/{model}/versions/{version}:call", Action::kCall, kPublic},
+    Route{Method::kGet, "/v2/admin/models/{model}/constants", Action::kConstants, kAdmin},
+    Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/constants", Action::kConstants, kAdmin},
+    Route{Method::kGet, "/v2/admin/models/{model}/weights", Action::kWeights, kAdmin},
+    Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/weights", Action::kWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/weights", Action::kStageWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights", Action::kStageWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/weights/commit", Action::kCommitWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/commit", Action::kCommitWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/weights/abort", Action::kAbortWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/abort", Action::kAbortWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/weights/rollback", Action::kRollbackWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/rollback", Action::kRollbackWeights,
+          kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/weights/release", Action::kReleaseWeights, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/release", Action::kReleaseWeights,
+          kAdmin},
+    Route{Method::kGet, "/v2/admin/models/{model}/replicas", Action::kReplicas, kAdmin},
+    Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/replicas", Action::kReplicas, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/replicas", Action::kAddReplicas, kAdmin},
+    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/replicas", Action::kAddReplicas, kAdmin},
+    Route{Method::kDelete, "/v2/admin/models/{model}/replicas", Action::kRemoveReplica, kAdmin},
+    Route{Method::kDelete, "/v2/admin/models/{model}/versions/{version}/replicas", Action::kRemoveReplica, kAdmin},
+    Route{Method::kDelete, "/v2/admin/models/{model}/replicas/{number}", Action::kRemoveReplica, kAdmin},
+    Route{Method::kDelete, "/v2/admin/models/{model}/versions/{version}/replicas/{number}", Action::kRemoveReplica,
+          kAdmin},
+    Route{Method::kGet, "/v2/admin/operations", Action::kOperations, kAdmin},
+    Route{Method::kGet, "/v2/admin/operations/{number}", Action::kOperation, kAdmin},
+    Route{Method::kDelete, "/v2/admin/operations/{number}", Action::kCancelOperation, kAdmin},
 };
 
 // Takes the next segment off a path that starts with '/'.
@@ -64,15 +92,22 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
 }
 
 bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
-  found.model = found.version = {};
+  found.model = found.version = found.number = {};
   while (!path.empty() && !pattern.empty()) {
     const std::string_view segment = next_segment(path);
     const std::string_view expected = next_segment(pattern);
     if (segment == expected) continue;
     if (match_variable(segment, expected, "{model}", found.model)) continue;
-    if (!match_variable(segment, expected, "{version}", found.version)) return false;
+    std::string_view digits;
+    if (match_variable(segment, expected, "{version}", digits)) {
+      found.version = digits;
+    } else if (match_variable(segment, expected, "{number}", digits)) {
+      found.number = digits;
+    } else {
+      return false;
+    }
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-    if (!std::all_of(found.version.begin(), found.version.end(), is_digit)) return false;
+    if (!std::all_of(digits.begin(), digits.end(), is_digit)) return false;
   }
   return path.empty() && pattern.empty();
 }
@@ -108,7 +143,17 @@ CanonicalTarget canonical_target(std::string_view target) {
 }
 
 RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
+  // By set of methods: GET 1, POST 2, DELETE 4.
+  constexpr std::string_view kAllow[] = {"",
+                                         "Allow: GET, HEAD\r\n",
+                                         "Allow: POST\r\n",
+                                         "Allow: GET, HEAD, POST\r\n",
+                                         "Allow: DELETE\r\n",
+                                         "Allow: GET, HEAD, DELETE\r\n",
+                                         "Allow: POST, DELETE\r\n",
+                                         "Allow: GET, HEAD, POST, DELETE\r\n"};
   RouteMatch found;
+  unsigned allowed = 0;
   for (const Route& route : kRoutes) {
     if ((route.listeners & listener) == 0) continue;
     RouteMatch candidate;
@@ -119,11 +164,10 @@ RouteMatch find_route(std::string_view path, Method method, Listeners listener) 
       candidate.control = route.control;
       return candidate;
     }
-    if (found.result == RouteMatch::Result::kNotFound) {
-      found.result = RouteMatch::Result::kMethodNotAllowed;
-      found.allow = route.method == Method::kGet ? "GET, HEAD" : "POST";
-    }
+    found.result = RouteMatch::Result::kMethodNotAllowed;
+    allowed |= 1U << static_cast<unsigned>(route.method);
   }
+  found.allow = kAllow[allowed];
   return found;
 }
 

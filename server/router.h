@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-enum class Method : int8_t { kGet, kPost, kOther };  // HEAD is kGet
+enum class Method : int8_t { kGet, kPost, kDelete, kOther };  // HEAD is kGet
 
 // On which listeners a route exists, as a set.
 enum Listeners : uint8_t { kPublic = 1, kMetrics = 2, kAdmin = 4 };
@@ -31,6 +31,20 @@ enum class Action : int8_t {
   kInfer,
   kCall,
   kMetricsText,
+  // Administration; see admin_api.h.
+  kConstants,
+  kWeights,
+  kStageWeights,
+  kCommitWeights,
+  kAbortWeights,
+  kRollbackWeights,
+  kReleaseWeights,
+  kReplicas,
+  kAddReplicas,
+  kRemoveReplica,
+  kOperations,
+  kOperation,
+  kCancelOperation,
 };
 
 struct RouteMatch {
@@ -40,7 +54,8 @@ struct RouteMatch {
   bool control = false;      // changes the server: on the public listener only where http_admin allows it
   std::string_view model;    // of the canonical path; empty where the route has none
   std::string_view version;  // digits; empty: the default
-  std::string_view allow;    // for kMethodNotAllowed: value of the Allow field
+  std::string_view number;   // digits: of an operation or a replica
+  std::string_view allow;    // for kMethodNotAllowed: the Allow field with its CRLF
 };
 
 // A request-target as the router sees it.

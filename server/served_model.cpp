@@ -24,8 +24,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
     : interface_(std::move(interface)),
       model_(std::move(model)),
       config_json_(config_document(interface_, config.replicas, config.devices.front())),
-      replicas_(model_->info().replicas),
       queue_(config.queue),
+      replicas_(model_->info().replicas),
       inline_below_ns_(inline_limit(interface_, config, inline_below)),
       statistics_(std::move(statistics)) {}
 
@@ -33,15 +33,18 @@ ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
 }
 
-int64_t ServedModel::pending() const noexcept { return std::max<int64_t>(in_flight() - replicas_, 0); }
+int64_t ServedModel::pending() const noexcept {
+  return std::max<int64_t>(in_flight() - replicas_.load(std::memory_order_relaxed), 0);
+}
 
 ServedModel::Place ServedModel::admit() {
+  const int64_t replicas = replicas_.load(std::memory_order_relaxed);
   const int64_t before = in_flight_.fetch_add(1, std::memory_order_relaxed);
-  if (before < replicas_) {
+  if (before < replicas) {
     const bool known = runs_.load(std::memory_order_relaxed) >= kProbation;
     return known && average_ns_.load(std::memory_order_relaxed) < inline_below_ns_ ? Place::kHere : Place::kLane;
   }
-  if (before >= replicas_ + queue_) {
+  if (before >= replicas + queue_) {
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
     SCONCE_FAIL(kQueueFull, "Exceeds maximum queue size: model '", interface_.name, "' has ", queue_,
                 " requests waiting");

@@ -28,6 +28,8 @@ class ServedModel final : public Reaped {
   Statistics& statistics() const noexcept { return *statistics_; }
   ModelStatistics statistics_now() const;
   int64_t in_flight() const noexcept { return in_flight_.load(std::memory_order_relaxed); }
+  // Replicas were added or removed: how many there are now.
+  void set_replicas(int64_t count) noexcept { replicas_.store(count, std::memory_order_relaxed); }
   // Requests that wait for a replica.
   int64_t pending() const noexcept;
 
@@ -41,7 +43,8 @@ class ServedModel final : public Reaped {
   const ModelInterface interface_;
   const std::shared_ptr<Model> model_;
   const std::string config_json_;
-  const int64_t replicas_, queue_;
+  const int64_t queue_;
+  std::atomic<int64_t> replicas_;
   const int64_t inline_below_ns_;  // 0: never
   const std::shared_ptr<Statistics> statistics_;
   alignas(64) std::atomic<int64_t> in_flight_{0};

@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 
+#include "sconce/check.h"
 #include "sconce/model.h"
 #include "server/control.h"
 #include "server/listener.h"
@@ -49,8 +50,8 @@ class Server {
         repository_(config_, reaper_, packages_, threads_ + 1),
         control_(config_, finder_, repository_, std::move(packages_),
                  [this](std::exception_ptr failure) { asio::post(context_, [this, failure] { fail(failure); }); }),
-        service_{config_,       repository_, control_, std::vector<ConnectionCounters>(threads_ + 1),
-                 now_seconds(), {},          {},       {}},
+        service_{config_, repository_, control_, std::vector<ConnectionCounters>(threads_ + 1), now_seconds(),
+                 {},      {},          {},       AdminAccess(config_.admin_token_file),         {}},
         signals_(context_, SIGTERM, SIGINT),
         timer_(context_) {
     // The last worker accepts, and serves metrics and administration: a busy model does not hold them up.
@@ -67,10 +68,14 @@ class Server {
     listen(config.http, kPublic, io, "inference");
     listen(config.metrics, kMetrics, {&side}, "metrics");
     listen(config.admin, kAdmin, {&side}, "administration");
+    SCONCE_CHECK(!config.admin.enabled() || listeners_.back()->is_loopback() || service_.admin_access.has_token(),
+                 kInvalidArgument, "setting admin: an address that others can reach needs admin_token_file: ",
+                 listeners_.back()->address());
   }
 
   ~Server() {
     control_.stop();
+    service_.operations.stop();  // they hand their answers to the workers
     for (auto& worker : workers_) worker->stop();
     listeners_.clear();
     // First the one that accepts: what it has under way refers to the event loops of the others.
@@ -141,6 +146,7 @@ class Server {
       stopped.set_value();
     });
     done.wait();
+    service_.operations.cancel_all("the server is shutting down");
     drain_end_ = Worker::Clock::now() + config_.drain_timeout;
     wait_for_connections();
   }

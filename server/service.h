@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/admin_access.h"
 #include "server/config.h"
 #include "server/metrics.h"
+#include "server/operations.h"
 #include "server/repository.h"
 
 namespace sconce {
@@ -22,6 +24,8 @@ struct Service {
   std::string public_address;                // "127.0.0.1:8000", for the page
   std::atomic<bool> draining{false};         // readiness is false, answers close their connections
   std::atomic<int64_t> connections{0};
+  AdminAccess admin_access{{}};  // of the admin port's worker
+  Operations operations;
 };
 
 }  // namespace sconce

@@ -6,13 +6,11 @@
 #include <boost/beast/http/error.hpp>
 #include <cstring>
 #include <new>
-#include <stdexcept>
 
 #include "sconce/check.h"
-#include "server/control.h"
+#include "server/failure.h"
 #include "server/handlers.h"
 #include "server/log.h"
-#include "server/repository_request.h"
 
 namespace sconce {
 namespace {
@@ -29,28 +27,6 @@ constexpr size_t kLingerBytes = 4 * 1024 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
 // In a shutdown, the time that a new connection has for its first bytes.
 constexpr std::chrono::milliseconds kFresh{300};
-
-struct Failure {
-  int status;
-  ErrorCode code;
-  std::string message;
-};
-
-Failure describe_failure(const std::exception_ptr& problem) {
-  try {
-    std::rethrow_exception(problem);
-  } catch (const Error& e) {
-    return {http_status(e.code()), e.code(), e.what()};
-  } catch (const std::bad_alloc&) {
-    return {http_status(ErrorCode::kOutOfMemory), ErrorCode::kOutOfMemory, "no memory for this request"};
-  } catch (const std::length_error&) {
-    return {http_status(ErrorCode::kTooLarge), ErrorCode::kTooLarge, "request too large"};
-  } catch (const std::exception& e) {
-    return {500, ErrorCode::kInternal, e.what()};
-  } catch (...) {
-    return {500, ErrorCode::kInternal, "unknown exception"};
-  }
-}
 
 // What is left to send of a list of buffers.
 struct Rest {
@@ -87,7 +63,7 @@ Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listene
       socket_(std::move(socket)),
       listener_(listener),
       in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
-      inference_(worker.index(), &Session::on_lane_done, this) {
+      inference_(worker.index(), &Session::notify, this) {
   in_ = std::make_unique_for_overwrite<char[]>(in_capacity_);
 }
 
@@ -147,8 +123,7 @@ void Session::steps() {
         begin_answer();
         break;
       case State::kDone:
-        if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
-        begin_answer();
+        answer_waited();
         break;
       case State::kWriting:
         next = write();
@@ -164,9 +139,14 @@ void Session::steps() {
   }
 }
 
+// Of an upload of weights, which begin_admin() takes, the limit is its own.
+uint64_t Session::body_limit() const noexcept {
+  return listener_ == kAdmin ? INT64_MAX : static_cast<uint64_t>(worker_.service().config.max_body_bytes);
+}
+
 Session::Next Session::read_header() {
   if (!parser_) {
-    parser_.emplace(static_cast<uint64_t>(worker_.service().config.max_body_bytes));
+    parser_.emplace(body_limit());
     header_ = begin_;
   }
   if (begin_ != end_) {
@@ -198,7 +178,7 @@ Session::Next Session::read_header() {
     std::memmove(in_.get(), in_.get() + header_, end_ - header_);
     end_ -= header_;
     header_ = begin_ = 0;
-    parser_.emplace(static_cast<uint64_t>(worker_.service().config.max_body_bytes));
+    parser_.emplace(body_limit());
   }
   read(in_.get() + end_, in_capacity_ - end_);
   return Next::kWait;
@@ -228,6 +208,8 @@ void Session::begin_body() {
   }
   // What is asked of nobody is refused before its body is read.
   if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
+  if (listener_ == kAdmin && begin_admin(length, static_cast<size_t>(std::min<uint64_t>(length, end_ - begin_))))
+    return;
   if (head.expects_continue && !all_here) {
     // A client that waits for this has room for it; one that does not take it is not worth waiting for.
     error_code ec;
@@ -294,7 +276,7 @@ void Session::route_request() {
       return begin_answer();
     case RouteMatch::Result::kMethodNotAllowed:
       answer_error(405, "Method Not Allowed", response_);
-      response_.fields = route_.allow == "POST" ? "Allow: POST\r\n" : "Allow: GET, HEAD\r\n";
+      response_.fields = route_.allow;
       return begin_answer();
     case RouteMatch::Result::kFound:
       break;
@@ -304,6 +286,10 @@ void Session::route_request() {
   if (route_.action == Action::kInfer || route_.action == Action::kCall) return run_model();
   if (route_.control) return control_model();
   const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
+  if (admin_) {
+    admin_->body = body;
+    return start_task();
+  }
   handle(worker_.service(), worker_.catalog(), route_, body, parser_->head().accepts_html, response_);
   begin_answer();
 }
@@ -332,41 +318,18 @@ bool Session::forbidden() const noexcept {
   return route_.control && listener_ == kPublic && !worker_.service().config.http_admin;
 }
 
-void Session::control_model() {
-  const bool load = route_.action == Action::kModelLoad;
-  const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
-  if (load) {
-    check_load_request(body);
-  } else {
-    check_unload_request(body);
-  }
-  SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", route_.model, "'");
-  SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
-  Control& control = worker_.service().control;
-  control.submit([&control, load,
-                  name = std::string(route_.model)] { load ? control.load_model(name) : control.unload_model(name); },
-                 [this](std::exception_ptr problem) {
-                   asio::post(worker_.context(), [this, problem] { on_control_done(problem); });
-                 });
-  state_ = State::kWaiting;
-  ++pending_;
-}
-
-void Session::on_control_done(std::exception_ptr problem) noexcept {
-  released();
-  if (state_ != State::kWaiting) return;
-  control_problem_ = std::move(problem);
-  state_ = State::kDone;
-  proceed();
-}
-
-void Session::on_lane_done(void* session) noexcept {
+void Session::notify(void* session) noexcept {
   Session* const self = static_cast<Session*>(session);
   asio::post(self->worker_.context(), asio::bind_allocator(NoticeAllocator<std::byte>(self->notice_memory_.data()),
-                                                           [self] { self->on_run_finished(); }));
+                                                           [self] { self->on_notice(); }));
 }
 
-void Session::on_run_finished() noexcept {
+void Session::on_notice() noexcept {
+  if (state_ == State::kWaiting) {
+    released();
+    state_ = State::kDone;
+    return proceed();
+  }
   if (state_ != State::kRunning) inference_.clear();  // closed in the meantime
   released();
   if (state_ != State::kRunning) return;
@@ -449,6 +412,7 @@ void Session::on_writable(error_code ec) noexcept {
 void Session::finish_request() {
   if (worker_.service().config.access_log) log_access();
   inference_.clear();
+  admin_.reset();
   parser_.reset();
   saw_bytes_ = false;
   head_only_ = false;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "server/admin_request.h"
 #include "server/inference.h"
 #include "server/request_memory.h"
 #include "server/request_parser.h"
@@ -44,8 +45,8 @@ class Session {
     kFixedBody,  // reading a body of known length
     kChunkedBody,
     kRunning,    // on a lane
-    kWaiting,    // for the control thread
-    kDone,       // the control thread has done it
+    kWaiting,    // for the control thread, or one of the admin side
+    kDone,       // that has done it
     kAnswering,  // the run is over
     kWriting,
     kLingering,  // answered for the last time; what the client still sends is thrown away
@@ -55,14 +56,20 @@ class Session {
 
   void proceed() noexcept;
   void steps();
+  uint64_t body_limit() const noexcept;
   Next read_header();
   void begin_body();
   Next read_fixed_body();
   Next read_chunked_body();
   Next dispatch();
   void route_request();
-  void run_model();
+  // session_admin.cpp
+  bool begin_admin(uint64_t length, size_t here);
+  bool refuse_admin();
+  void start_task();
   void control_model();
+  void answer_waited();
+  void run_model();
   void begin_answer();
   Next write();
   void finish_request();
@@ -72,9 +79,8 @@ class Session {
   void read(char* at, size_t room);
   void on_read(error_code ec, size_t bytes) noexcept;
   void on_writable(error_code ec) noexcept;
-  static void on_lane_done(void* session) noexcept;
-  void on_run_finished() noexcept;
-  void on_control_done(std::exception_ptr problem) noexcept;
+  static void notify(void* session) noexcept;  // on the thread that did it
+  void on_notice() noexcept;
   bool forbidden() const noexcept;  // the route, on this listener
   void linger() noexcept;
   void close() noexcept;
@@ -115,6 +121,8 @@ class Session {
   Inference inference_;
   std::exception_ptr control_problem_;  // of kDone
   Response response_;
+  std::unique_ptr<AdminRequest> admin_;         // of the admin port's own routes
+  AdminAnswer admin_answer_;                    // written by the task before its notice
   std::vector<boost::asio::const_buffer> out_;  // what is left to send
   size_t out_at_ = 0, out_bytes_ = 0, sent_ = 0;
   size_t largest_ = 0;                                    // bytes of the largest request since memory was trimmed

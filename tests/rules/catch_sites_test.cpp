@@ -10,8 +10,8 @@ namespace sconce::rules {
 namespace {
 
 const std::set<std::string> kCatchSites = {
-    "src/shim/guard.h",   "src/shim/guard.cpp", "src/runner/lane.cpp",
-    "server/control.cpp", "server/session.cpp", "server/main.cpp",
+    "src/shim/guard.h",      "src/shim/guard.cpp", "src/runner/lane.cpp", "server/control.cpp",
+    "server/operations.cpp", "server/session.cpp", "server/failure.cpp",  "server/main.cpp",
 };
 
 size_t catches_in(const std::string& source) {

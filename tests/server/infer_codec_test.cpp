@@ -66,11 +66,12 @@ struct Json {
   bool binary;
 };
 
-Json encode(const ModelInterface& model, const InferRequest& request, std::vector<Tensor> outputs) {
+Json encode(const ModelInterface& model, const InferRequest& request, std::vector<Tensor> outputs,
+            std::string_view weight_version = "1") {
   TensorScratch scratch;
   Response response;
   response.reset();
-  encode_infer(model, request, outputs, scratch, response);
+  encode_infer(model, request, weight_version, outputs, scratch, response);
   Json json{std::string(response.text().view().substr(Response::kHeadRoom)), {}, response.json_length.has_value()};
   for (const Response::Segment& s : response.segments) json.tail.append(static_cast<const char*>(s.data), s.bytes);
   if (response.json_length) CHECK(*response.json_length == json.text.size());
@@ -335,14 +336,16 @@ TEST_CASE("infer_codec: answers in JSON") {
   const Tensor vector = Tensor::from_blob(data.data(), {&two, 1}, {&one, 1}, DType::kFloat32);
   const Tensor complex = Tensor::from_blob(data.data() + 2, {}, {}, DType::kComplex64);
   CHECK(encode(model, all.request, {vector, complex}).text ==
-        R"({"model_name":"m","model_version":"3","outputs":[)"
+        R"({"model_name":"m","model_version":"3","parameters":{"weight_version":"1"},"outputs":[)"
         R"({"name":"RESULT[0]","datatype":"FP32","shape":[2],"data":[1.5,-2.0]},)"
         R"({"name":"RESULT[1]","datatype":"FP32","shape":[2],"data":[3.0,4.0]}]})");
   const Decoded some(model, R"({"id":"7","inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]}],)"
                             R"("outputs":[{"name":"OUTPUT__1"},{"name":"o"}]})");
   CHECK(
       encode(model, some.request, {vector, Tensor()}).text ==
-      R"({"id":"7","model_name":"m","model_version":"3","outputs":[{"name":"o","datatype":"FP32","shape":[2],"data":[1.5,-2.0]}]})");
+      R"({"id":"7","model_name":"m","model_version":"3","parameters":{"weight_version":"1"},"outputs":[{"name":"o","datatype":"FP32","shape":[2],"data":[1.5,-2.0]}]})");
+  CHECK(encode(model, some.request, {vector, Tensor()}, R"(a "b" \c)")
+            .text.find(R"("parameters":{"weight_version":"a \"b\" \\c"},)") != std::string::npos);
   const Decoded empty_id(model, R"({"id":"","inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]}]})");
   CHECK(empty_id.request.json_id.empty());
 }
@@ -362,7 +365,7 @@ TEST_CASE("infer_codec: answers in binary, by default or for each output") {
   Json answer = encode(model, all.request, {dense, strided});
   CHECK(answer.binary);
   CHECK(answer.text ==
-        R"({"model_name":"m","model_version":"1","outputs":[)"
+        R"({"model_name":"m","model_version":"1","parameters":{"weight_version":"1"},"outputs":[)"
         R"({"name":"RESULT[0]","datatype":"INT16","shape":[2,2],"parameters":{"binary_data_size":8}},)"
         R"({"name":"RESULT[1]","datatype":"INT16","shape":[2,2],"parameters":{"binary_data_size":8}}]})");
   const int16_t want[8] = {1, 2, 3, 4, 1, 3, 2, 4};

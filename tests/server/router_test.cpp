@@ -105,14 +105,54 @@ TEST_CASE("router: unknown paths, wrong methods, other listeners") {
   }
   RouteMatch wrong = find_route("/v2/models/m/infer", Method::kGet, kPublic);
   CHECK(wrong.result == Result::kMethodNotAllowed);
-  CHECK(wrong.allow == "POST");
+  CHECK(wrong.allow == "Allow: POST\r\n");
   wrong = find_route("/v2/health/live", Method::kOther, kPublic);
   CHECK(wrong.result == Result::kMethodNotAllowed);
-  CHECK(wrong.allow == "GET, HEAD");
+  CHECK(wrong.allow == "Allow: GET, HEAD\r\n");
   CHECK(find_route("/metrics", Method::kGet, kMetrics).action == Action::kMetricsText);
   CHECK(find_route("/v2/models/m/infer", Method::kPost, kMetrics).result == Result::kNotFound);
   CHECK(find_route("/v2/models/m/infer", Method::kPost, kAdmin).result == Result::kNotFound);
   CHECK(find_route("/v2/health/ready", Method::kGet, kAdmin).result == Result::kFound);
+}
+
+TEST_CASE("router: administration, on its own listener only") {
+  struct Row {
+    Method method;
+    const char* tail;
+    Action action;
+  };
+  constexpr Row kRows[] = {{Method::kGet, "/constants", Action::kConstants},
+                           {Method::kGet, "/weights", Action::kWeights},
+                           {Method::kPost, "/weights", Action::kStageWeights},
+                           {Method::kPost, "/weights/commit", Action::kCommitWeights},
+                           {Method::kPost, "/weights/abort", Action::kAbortWeights},
+                           {Method::kPost, "/weights/rollback", Action::kRollbackWeights},
+                           {Method::kPost, "/weights/release", Action::kReleaseWeights},
+                           {Method::kGet, "/replicas", Action::kReplicas},
+                           {Method::kPost, "/replicas", Action::kAddReplicas},
+                           {Method::kDelete, "/replicas", Action::kRemoveReplica},
+                           {Method::kDelete, "/replicas/12", Action::kRemoveReplica}};
+  for (const Row& row : kRows) {
+    for (const std::string start : {"/v2/admin/models/m", "/v2/admin/models/m/versions/3"}) {
+      const std::string path = start + row.tail;
+      CAPTURE(path);
+      const RouteMatch match = find_route(path, row.method, kAdmin);
+      REQUIRE(match.result == Result::kFound);
+      CHECK(match.action == row.action);
+      CHECK(match.model == "m");
+      CHECK(match.version == (start.size() > 20 ? "3" : ""));
+      CHECK(match.number == (path.ends_with("12") ? "12" : ""));
+      CHECK(find_route(path, row.method, kPublic).result == Result::kNotFound);
+      CHECK(find_route(path, row.method, kMetrics).result == Result::kNotFound);
+    }
+  }
+  CHECK(find_route("/v2/admin/operations", Method::kGet, kAdmin).action == Action::kOperations);
+  CHECK(find_route("/v2/admin/operations/7", Method::kGet, kAdmin).number == "7");
+  CHECK(find_route("/v2/admin/operations/7", Method::kDelete, kAdmin).action == Action::kCancelOperation);
+  CHECK(find_route("/v2/admin/operations/x", Method::kGet, kAdmin).result == Result::kNotFound);
+  CHECK(find_route("/v2/admin/models/m/weights", Method::kDelete, kAdmin).allow == "Allow: GET, HEAD, POST\r\n");
+  CHECK(find_route("/v2/admin/models/m/replicas", Method::kOther, kAdmin).allow ==
+        "Allow: GET, HEAD, POST, DELETE\r\n");
 }
 
 TEST_CASE("router: query parameters") {

@@ -1,0 +1,32 @@
+// What a session hands to the admin side, and what it gets back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/router.h"
+
+namespace sconce {
+
+struct AdminRequest {
+  Action action{};
+  std::string model, version, number;  // as in RouteMatch
+  std::string query;
+  std::string content_type, content_digest;  // fields; empty: absent
+  std::string body;                          // of all but an upload; of an upload what was read already
+
+  // An upload: its body is read from the connection.
+  bool upload = false;
+  int socket = -1;
+  uint64_t length = 0;
+  bool expects_continue = false;
+};
+
+struct AdminAnswer {
+  int status = 200;
+  std::string text;
+  bool body_left = false;  // of an upload: not read to its end
+  uint64_t received = 0;   // bytes of an upload
+};
+
+}  // namespace sconce

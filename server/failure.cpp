@@ -1,0 +1,24 @@
+#include "server/failure.h"
+
+#include <new>
+#include <stdexcept>
+
+namespace sconce {
+
+Failure describe_failure(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const Error& e) {
+    return {http_status(e.code()), e.code(), e.what()};
+  } catch (const std::bad_alloc&) {
+    return {http_status(ErrorCode::kOutOfMemory), ErrorCode::kOutOfMemory, "no memory for this request"};
+  } catch (const std::length_error&) {
+    return {http_status(ErrorCode::kTooLarge), ErrorCode::kTooLarge, "request too large"};
+  } catch (const std::exception& e) {
+    return {500, ErrorCode::kInternal, e.what()};
+  } catch (...) {
+    return {500, ErrorCode::kInternal, "unknown exception"};
+  }
+}
+
+}  // namespace sconce

@@ -1,0 +1,123 @@
+// The part of a session that administration has: who may ask, and requests that other threads work on.
+#include "sconce/check.h"
+#include "server/admin_api.h"
+#include "server/control.h"
+#include "server/handlers.h"
+#include "server/log.h"
+#include "server/repository_request.h"
+#include "server/session.h"
+
+namespace sconce {
+
+// True: the request is answered, or its task runs. False: its body is to be read first.
+bool Session::begin_admin(uint64_t length, size_t here) {
+  const RequestHead& head = parser_->head();
+  if (refuse_admin()) return true;
+  const uint64_t limit = static_cast<uint64_t>(worker_.service().config.max_body_bytes);
+  const bool own = route_.result == RouteMatch::Result::kFound && is_admin_action(route_.action);
+  const bool weights = own && route_.action == Action::kStageWeights;
+  const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
+  if (kind == WeightsBody::kUnsupported) {
+    refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
+    return true;
+  }
+  if (kind == WeightsBody::kStream && parser_->chunked()) {
+    refuse(411, "an upload of weights must state its Content-Length");
+    return true;
+  }
+  if (kind != WeightsBody::kStream && length > limit) {
+    refuse(413, "request body is larger than max_body_bytes");
+    return true;
+  }
+  parser_->limit_body(limit);
+  if (!own) return false;
+
+  admin_ = std::make_unique<AdminRequest>();
+  admin_->action = route_.action;
+  admin_->model = route_.model;
+  admin_->version = route_.version;
+  admin_->number = route_.number;
+  admin_->query = cached_path_.query;
+  admin_->content_type = head.content_type;
+  admin_->content_digest = head.content_digest;
+  if (kind != WeightsBody::kStream) return false;
+  admin_->upload = true;
+  admin_->socket = socket_.native_handle();
+  admin_->length = length;
+  admin_->expects_continue = head.expects_continue;
+  admin_->body.assign(in_.get() + begin_, here);
+  begin_ += here;
+  start_task();
+  return true;
+}
+
+bool Session::refuse_admin() {
+  // Probes carry no token.
+  if (route_.result == RouteMatch::Result::kFound &&
+      (route_.action == Action::kLive || route_.action == Action::kReady))
+    return false;
+  const RequestHead& head = parser_->head();
+  const AdminAccess::Refusal refusal =
+      worker_.service().admin_access.check(head.authorization, head.origin, head.method != Method::kGet);
+  if (refusal.status == 0) return false;
+  log_warn("request to the admin port refused with {}: {}", refusal.status, refusal.message);
+  answer_error(refusal.status, refusal.message, response_);
+  if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
+  keep_alive_ = false;
+  begin_answer();
+  return true;
+}
+
+void Session::start_task() {
+  state_ = State::kWaiting;
+  ++pending_;
+  struct Undo {
+    int& pending;
+    bool started = false;
+    ~Undo() {
+      if (!started) --pending;
+    }
+  } undo{pending_};
+  start_admin(worker_.service(), std::move(*admin_), [this](AdminAnswer answer) {
+    admin_answer_ = std::move(answer);
+    notify(this);
+  });
+  undo.started = true;
+}
+
+void Session::answer_waited() {
+  if (!admin_) {
+    if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
+    return begin_answer();
+  }
+  ConnectionCounters::add(worker_.counters().received, admin_answer_.received);
+  body_left_ = admin_answer_.body_left;
+  response_.reset();
+  response_.status = admin_answer_.status;
+  response_.set_text(admin_answer_.text);
+  admin_answer_ = {};
+  begin_answer();
+}
+
+void Session::control_model() {
+  const bool load = route_.action == Action::kModelLoad;
+  const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
+  if (load) {
+    check_load_request(body);
+  } else {
+    check_unload_request(body);
+  }
+  SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", route_.model, "'");
+  SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
+  Control& control = worker_.service().control;
+  control.submit([&control, load,
+                  name = std::string(route_.model)] { load ? control.load_model(name) : control.unload_model(name); },
+                 [this](std::exception_ptr problem) {
+                   control_problem_ = std::move(problem);
+                   notify(this);
+                 });
+  state_ = State::kWaiting;
+  ++pending_;
+}
+
+}  // namespace sconce

@@ -1,0 +1,211 @@
+#include "server/weights_job.h"
+
+#include "sconce/check.h"
+#include "server/admin_api.h"
+#include "server/admin_documents.h"
+#include "server/content_digest.h"
+#include "server/documents.h"
+#include "server/json_cursor.h"
+#include "server/log.h"
+#include "server/query.h"
+#include "server/weights_dir.h"
+
+namespace sconce {
+namespace {
+
+// Room for a stream's header beside the weights themselves.
+constexpr uint64_t kHeaderBytes = 32 * 1024 * 1024;
+
+WeightFormat format_from(std::string_view name) {
+  constexpr std::pair<std::string_view, WeightFormat> kFormats[] = {{"safetensors", WeightFormat::kSafetensors},
+                                                                    {"npz", WeightFormat::kNpz},
+                                                                    {"package", WeightFormat::kPackage},
+                                                                    {"blob", WeightFormat::kBlob}};
+  for (const auto& [text, format] : kFormats) {
+    if (text == name) return format;
+  }
+  SCONCE_FAIL(kInvalidArgument, "format must be safetensors, npz, package or blob, got '", name, "'");
+}
+
+}  // namespace
+
+WeightsJob::WeightsJob(Service& service, AdminRequest request, Done done)
+    : service_(service), request_(std::move(request)), done_(std::move(done)) {
+  if (request_.upload) {
+    upload_.emplace(request_.socket, request_.body, request_.length, service_.config.upload_timeout);
+    if (request_.expects_continue) upload_->expect_invitation();
+  }
+}
+
+WeightsJob::~WeightsJob() = default;
+
+void WeightsJob::run() {
+  read_options();
+  find_model();
+  SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
+  Model& model = model_->model();
+  const ModelInterface& interface = model_->interface();
+  Operation::Outcome outcome = Operation::Outcome::kChecked;
+  uint64_t generation = 0;
+  {
+    // Let go of before anybody hears that it is over: the next request must not find the model busy.
+    const Operations::Claim claim(service_.operations, model_.get(), "an update of its weights is under way");
+    const std::unique_ptr<WeightUpdate> update = model.begin_update(options_.update);
+    operation_ = service_.operations.open(interface.name, interface.version, options_.update.label, model.replicas());
+    if (request_.upload) {
+      receive(*update);
+    } else {
+      if (options_.async) answer(202, accepted_document(*operation_));
+      read_file(*update);
+    }
+    operation_->check_cancelled();
+    operation_->enter(Operation::Phase::kFolding);
+    update->finish();
+    if (!options_.update.dry_run) {
+      generation = publish();
+      outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
+    }
+  }
+  operation_->end(outcome, generation);
+  service_.operations.count(*operation_);
+  answer(200, operation_document(*operation_));
+}
+
+void WeightsJob::read_options() {
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite"});
+  const std::string_view mode = query.text("mode").value_or("full");
+  SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
+               mode, "'");
+  options_.update.full = mode == "full";
+  options_.update.label = query.text("label").value_or("");
+  options_.update.check_finite = query.flag("check_finite");
+  options_.update.dry_run = query.flag("dry_run");
+  options_.async = query.flag("async");
+  options_.commit = query.flag("commit");
+  SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
+}
+
+void WeightsJob::find_model() { model_ = service_.repository.snapshot()->ready(request_.model, request_.version); }
+
+// What is served no more need not be updated: a version that was unloaded or replaced meanwhile.
+void WeightsJob::check_served() const {
+  const std::string version = std::to_string(model_->interface().version);
+  SCONCE_CHECK(service_.repository.snapshot()->ready(model_->interface().name, version) == model_, kUnavailable,
+               "the model was replaced while its weights were updated");
+}
+
+void WeightsJob::receive(WeightUpdate& update) {
+  const uint64_t limit = service_.config.weights_limit > 0 ? static_cast<uint64_t>(service_.config.weights_limit)
+                                                           : model_->model().info().constant_bytes + kHeaderBytes;
+  SCONCE_CHECK(upload_->length() <= limit, kTooLarge, "weights are larger than weights_limit: ", upload_->length(),
+               " bytes, may be ", limit);
+  WeightStream stream(
+      update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
+  operation_->expect_bytes(upload_->length());
+  operation_->enter(Operation::Phase::kReceiving);
+  upload_->invite();
+  uint64_t seen = service_.repository.generation();
+  const std::function<void()> check = [&] {
+    operation_->check_cancelled();
+    if (const uint64_t now = service_.repository.generation(); now != seen) {
+      check_served();
+      seen = now;
+    }
+  };
+  while (upload_->left() > 0) {
+    const size_t bytes = upload_->read(stream.next(), check);
+    stream.advance(bytes);
+    operation_->add_bytes(bytes);
+  }
+  stream.end();
+  if (options_.async) answer(202, accepted_document(*operation_));
+}
+
+void WeightsJob::read_file(WeightUpdate& update) {
+  SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
+               "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
+  FileOptions options;
+  JsonCursor json(request_.body);
+  json.object("the request", [&](std::string_view key) {
+    if (key == "file") {
+      file_ = json.string("'file'");
+    } else if (key == "format") {
+      options.format = format_from(json.string("'format'"));
+    } else if (key == "sha256") {
+      options.sha256 = digest_from_hex(json.string("'sha256'"));
+    } else if (key == "package_model") {
+      options.package_model = json.string("'package_model'");
+    } else {
+      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", key, "'");
+    }
+  });
+  json.finish();
+  const WeightsFile file(service_.config.weights_dir, file_);
+  // Its tensor would be named after the descriptor.
+  SCONCE_CHECK(!file_.ends_with(".npy"), kUnsupported, "an .npy file names no tensor, use .npz: '", file_, "'");
+  opened_ = file.path().string();
+  options.constants = model_->model().constants();
+  options.cancel = &operation_->cancelled();
+  uint64_t seen = 0;
+  options.progress = [&](uint64_t done, uint64_t total) {
+    operation_->expect_bytes(total);
+    operation_->add_bytes(done - seen);
+    seen = done;
+  };
+  operation_->enter(Operation::Phase::kReceiving);
+  stage_file(update, file.path(), options);
+}
+
+// The generation; 0 if the set stays staged.
+uint64_t WeightsJob::publish() {
+  Model& model = model_->model();
+  if (operation_->cancelled()) {
+    model.abort_weights();
+    operation_->check_cancelled();
+  }
+  check_served();
+  if (!options_.commit) return 0;
+  operation_->enter(Operation::Phase::kCommitting);
+  const uint64_t generation = model.commit_weights();
+  log_info("model {} version {} has new weights: generation {}, label '{}'", model_->interface().name,
+           model_->interface().version, generation, options_.update.label);
+  return generation;
+}
+
+void WeightsJob::fail(const std::exception_ptr& problem) {
+  Failure failure = describe_failure(problem);
+  // What the client named, not what it was opened under.
+  if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {
+    failure.message.replace(at, opened_.size(), file_);
+  }
+  if (upload_) {
+    upload_->discard();
+    if (upload_->timed_out()) failure.status = 408;
+    if (upload_->closed()) failure = {400, ErrorCode::kInvalidArgument, failure.message};
+  }
+  if (operation_) {
+    if (operation_->cancelled() && failure.code == ErrorCode::kCancelled) {
+      failure.status = service_.draining ? 503 : 409;
+    }
+    operation_->end(failure);
+    service_.operations.count(*operation_);
+    failure.message = operation_->view().error;
+    log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
+             printable(failure.message));
+  }
+  answer(failure.status, error_document(failure.message));
+}
+
+void WeightsJob::answer(int status, std::string text) {
+  if (!done_) return;
+  AdminAnswer answer;
+  answer.status = status;
+  answer.text = std::move(text);
+  if (upload_) {
+    answer.body_left = upload_->left() > 0;
+    answer.received = upload_->received();
+  }
+  std::exchange(done_, nullptr)(std::move(answer));
+}
+
+}  // namespace sconce

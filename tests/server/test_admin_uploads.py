@@ -1,0 +1,214 @@
+"""Weights that arrive, or fail to, while clients ask and the server unloads, drains and ends."""
+import http.client
+import signal
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,
+                          expected, server, shared, wait_until_idle)
+from serving import read_answer
+from weights_files import fake_weights, repeated, safetensors
+
+
+# Uploads that do not arrive.
+
+@pytest.mark.parametrize("share", [0.000001, 0.3, 0.999999])
+@pytest.mark.parametrize("how", ["close", "reset", "half"])
+def test_client_gone_midway(server, share, how):
+    data = fake_weights(9, LARGE_FEATURES)
+    before = server.sets("large")
+    memory = server.memory_kb()
+    with server.begin_push("large", data, max(4, int(len(data) * share)), "commit=true") as connection:
+        end = time.time() + 10
+        while not server.running():
+            assert time.time() < end
+        assert server.push("large", b"x").status == 409
+        if how == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if how == "half":
+            connection.shutdown(socket.SHUT_WR)
+            status, _, body, _ = read_answer(connection)
+            assert status == 400 and b"closed the connection" in body
+    wait_until_idle(server)
+    assert server.sets("large") == before
+    last = server.admin("GET", "/v2/admin/operations").json["operations"][-1]
+    assert last["state"] == "failed" and "closed the connection" in last["error"] and last["replicas"][0]["state"] == "unchanged"
+    assert server.memory_kb() < memory + 4096
+    assert server.push("large", data, "dry_run=true").status == 200
+
+
+def test_an_upload_that_stops_arriving(server):
+    before = server.ones()
+    with server.begin_push("fake", GOOD, 50) as connection:
+        status, _, body, _ = read_answer(connection)
+        assert status == 408 and b"50 of" in body
+    assert server.ones() == before
+    # A slow one that goes on arriving takes as long as it takes.
+    with server.begin_push("fake", GOOD, 0, "dry_run=true") as connection:
+        for i in range(0, len(GOOD), 25):
+            connection.sendall(GOOD[i:i + 25])
+            time.sleep(0.15)
+        assert read_answer(connection)[0] == 200
+
+
+def test_a_slow_upload_holds_up_nobody(server):
+    data = fake_weights(6, LARGE_FEATURES)
+    with server.begin_push("large", data, len(data) // 2):
+        start = time.time()
+        assert server.admin("GET", "fake/weights").status == 200
+        assert server.push("fake", fake_weights(4), "commit=true").status == 200
+        assert server.ones()[0] == expected(4)
+        assert server.get("/metrics", port=server.ports["metrics"]).status == 200
+        assert time.time() - start < 0.4
+    wait_until_idle(server)
+
+
+def test_requests_of_one_connection(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports["administration"], timeout=20)
+    own = connection
+    own.connect()
+    first = own.sock
+    for i in range(3):
+        for method, path, body, status in [("POST", "/v2/admin/models/fake/weights?dry_run=true", GOOD, 200),
+                                           ("POST", "/v2/admin/models/fake/weights", UNKNOWN_NAME, 404),
+                                           ("GET", "/v2/admin/models/fake/weights", None, 200)]:
+            own.request(method, path, body, STREAM if body else {})
+            answer = own.getresponse()
+            answer.read()
+            assert answer.status == status
+            assert own.sock is first  # the refused body was read to its end: the connection goes on
+    own.close()
+    # Pipelined behind an upload.
+    with server.begin_push("fake", GOOD, len(GOOD), "dry_run=true") as connection:
+        connection.sendall(b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: x\r\n\r\n")
+        status, _, _, rest = read_answer(connection)
+        assert status == 200
+        assert read_answer(connection, rest)[0] == 200
+
+
+def test_expect_continue(server):
+    with server.begin_push("fake", GOOD, 0, "dry_run=true", "Expect: 100-continue\r\n") as connection:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += connection.recv(1000)
+        assert data == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(GOOD)
+        assert read_answer(connection)[0] == 200
+    # Where it will not be taken it is not asked for.
+    with server.begin_push("nobody", GOOD, 0, "", "Expect: 100-continue\r\n") as connection:
+        assert b" 404 " in connection.recv(1000).split(b"\r\n")[0]
+
+
+# Under load.
+
+def test_pushes_under_load():
+    """Each answer is of one published set, the one that its header names; none fails."""
+    with AdminServer(f"fake={FAKE}", flags=["--set", "fake.replicas=3"]) as server:
+        server.push("fake", fake_weights(1), "commit=true&label=1")
+        with Clients(server) as clients:
+            published = {}
+            for i in range(2, 80):
+                kind = i % 5
+                if kind == 0:
+                    b = safetensors({"scale.w": repeated(i, 4), "scale.b": repeated(i, 4)})
+                    answer = server.push("fake", b, f"mode=partial&label={i}&commit=true")
+                    published[answer.json["generation"]] = (2 * i, str(i))
+                elif kind == 1:
+                    assert server.push("fake", WRONG_SHAPE, "commit=true").status == 400
+                elif kind == 2 and i > 2:
+                    generation = server.admin("POST", "fake/weights/rollback").json["generation"]
+                    published[generation] = None
+                else:
+                    assert server.push("fake", fake_weights(i), f"label={i}").status == 200
+                    generation = server.admin("POST", "fake/weights/commit").json["generation"]
+                    published[generation] = (2 * i, str(i))
+        assert not clients.problems, clients.problems[:5]
+        assert clients.answers > 200 and len(clients.generations) > 10
+        for generation, answer in clients.generations.items():
+            if published.get(generation):
+                assert answer == published[generation]
+        assert server.stop() == 0
+
+
+def test_replicas_come_and_go_under_load():
+    with AdminServer(f"fake={FAKE}") as server:
+        server.push("fake", fake_weights(1), "commit=true")
+        with Clients(server) as clients:
+            for i in range(20):
+                assert server.admin("POST", "fake/replicas", {"count": 2}).status == 200
+                assert server.push("fake", fake_weights(i), "commit=true").status == 200
+                assert server.admin("DELETE", "fake/replicas").status == 200
+                assert server.admin("DELETE", "fake/replicas/0" if i % 2 else "fake/replicas").status in (200, 404)
+                while server.admin("GET", "fake/replicas").json["count"] > 1:
+                    assert server.admin("DELETE", "fake/replicas").status == 200
+        assert not clients.problems, clients.problems[:5]
+
+
+# Unloading, draining, ending.
+
+def test_unload_and_reload_during_an_upload(tmp_path):
+    with AdminServer(f"large={LARGE}", f"fake={FAKE}") as server:
+        data = fake_weights(9, LARGE_FEATURES)
+        for control in ("unload", "load"):
+            with server.begin_push("large", data, len(data) // 2, "commit=true") as connection:
+                while not server.running():
+                    pass
+                answer = server.admin("POST", f"/v2/repository/models/large/{control}", b"")
+                assert answer.status == 200, answer.body
+                status, _, body, _ = read_answer(connection)
+                assert status in (404, 503), body
+            assert server.admin("POST", "/v2/repository/models/large/load", b"").status == 200
+            assert server.sets("large")["active"]["generation"] == 1
+        assert server.ones()[0] == STORED
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("sent", [0, 0.5])
+def test_shutdown_during_an_upload(sent):
+    with AdminServer(f"large={LARGE}") as server:
+        data = fake_weights(9, LARGE_FEATURES)
+        with server.begin_push("large", data, int(len(data) * sent), "commit=true") as connection:
+            while not server.running():
+                pass
+            server.process.send_signal(signal.SIGTERM)
+            status, _, body, _ = read_answer(connection)
+            assert status == 503 and b"shutting down" in body
+            assert server.process.wait(10) == 0
+
+
+def test_drain_refuses_what_begins_and_serves_the_old_weights():
+    with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "1s"]) as server:
+        server.process.send_signal(signal.SIGTERM)
+        while server.get("/v2/health/ready").status == 200:
+            time.sleep(0.01)
+        answer = server.push("fake", GOOD, "commit=true")
+        assert answer.status == 503
+        assert server.ones() == (STORED, 1)
+        assert server.process.wait(10) == 0
+
+
+def test_pushes_until_the_end():
+    """A server that is told to end while updates go on ends with 0, and no connection is cut off within an answer."""
+    with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "100ms"]) as server:
+        problems = []
+
+        def push():
+            try:
+                while True:
+                    answer = server.push("fake", GOOD, "commit=true&async=1")
+                    if answer.status not in (200, 202, 409, 503):
+                        problems.append(answer.status)
+            except (ConnectionError, http.client.HTTPException):
+                pass
+
+        threads = [threading.Thread(target=push) for _ in range(3)]
+        for t in threads:
+            t.start()
+        time.sleep(0.3)
+        assert server.stop() == 0
+        for t in threads:
+            t.join()
+        assert not problems
