@@ -45,8 +45,9 @@ StoragePtr CpuArena::allocate(size_t bytes) {
   } else {
     block = take_from_system(c);
   }
-  void* data = reinterpret_cast<std::byte*>(block) + kHeader;
-  auto storage = StoragePtr::adopt(new Storage(data, bytes, Device{}, &CpuArena::give_back, this));
+  auto* const begin = reinterpret_cast<std::byte*>(block);
+  auto storage =
+      StoragePtr::adopt(new (begin + kObject) Storage(begin + kHeader, bytes, Device{}, &CpuArena::give_back, this));
   references_.fetch_add(1, std::memory_order_relaxed);
   const int64_t size = static_cast<int64_t>(class_bytes(c));
   const int64_t live = live_bytes_.fetch_add(size, std::memory_order_relaxed) + size;

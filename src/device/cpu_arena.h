@@ -1,9 +1,9 @@
 // CpuArena: a caching allocator for the tensor storages of one replica.
 //
-// Blocks are kept by size class (four per power of two) and reused, so that a model that has run once for a shape
-// allocates nothing when it runs again. Used by one thread at a time (the holder of the replica); a block may be
-// freed from any thread: a foreign thread pushes it onto a lock-free stack that the holder empties when it runs short.
-// Blocks that are out when the arena goes keep it alive until they are back.
+// Blocks are kept by size class (four per power of two) and reused, the Storage object with its bytes, so that a model
+// that has run once for a shape allocates nothing when it runs again. Used by one thread at a time (the holder of the
+// replica); a block may be freed from any thread: a foreign thread pushes it onto a lock-free stack that the holder
+// empties when it runs short. Blocks that are out when the arena goes keep it alive until they are back.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,9 @@ class CpuArena {
   // The arena that Tensor::empty uses on this thread; null: the process heap.
   static CpuArena* current() noexcept;
 
+  // The release of a storage whose object lies in the block too: that is destroyed before, not deleted.
+  static void give_back(void* data, size_t bytes, void* context) noexcept;
+
   class Scope {
    public:
     explicit Scope(CpuArena* arena) noexcept;
@@ -53,8 +56,9 @@ class CpuArena {
     CpuArena* owner;
     uint32_t size_class;
   };
-  static constexpr size_t kHeader = 64;
-  static_assert(sizeof(Block) <= kHeader);
+  // A block is its header, its storage's object, then the bytes.
+  static constexpr size_t kObject = 64, kHeader = 128;
+  static_assert(sizeof(Block) <= kObject && sizeof(Storage) <= kHeader - kObject);
 
   CpuArena() = default;
   ~CpuArena();
@@ -62,7 +66,6 @@ class CpuArena {
   Block* take_from_system(uint32_t size_class);
   void collect_foreign() noexcept;
   void keep(Block* block) noexcept;
-  static void give_back(void* data, size_t bytes, void* context) noexcept;
   void unref() noexcept;
 
   Block* free_[kClasses] = {};

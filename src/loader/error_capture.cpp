@@ -43,6 +43,7 @@ void install() { static Tee tee; }
 
 ErrorCapture::ErrorCapture() : previous_(target) {
   install();
+  if (!std::cerr.good()) std::cerr.clear();  // there was no memory for an earlier text
   target = &text_;
 }
 

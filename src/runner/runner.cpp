@@ -185,9 +185,11 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
 }
 
 void Runner::submit(RunRequest& request) noexcept {
-  // A seat may close between the choice and the request's arrival; there is always another one.
-  for (;;)
-    if (Seat* seat = seats_.choose(request.affinity); seat && seat->lane.submit(request)) return;
+  // A seat may close between the choice and the request's arrival; there is another one, but at the very end.
+  while (Seat* seat = seats_.choose(request.affinity))
+    if (seat->lane.submit(request)) return;
+  request.error = std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
+  request.finished();
 }
 
 int Runner::add_replica(Device device, std::vector<int> cpus) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
+#include <utility>
 
 #include "sconce/tensor.h"
 
@@ -25,9 +27,17 @@ namespace sconce::shim {
 
 // A handle is an owned Tensor.
 inline Tensor* tensor_of(AtenTensorHandle handle) noexcept { return reinterpret_cast<Tensor*>(handle); }
+// Memory for handles: a thread keeps what it has freed, so that a run makes its handles from those of the run before.
+void* take_handle_memory();
+void keep_handle_memory(void* memory) noexcept;
+
 inline AtenTensorHandle new_handle(Tensor tensor) {
-  return reinterpret_cast<AtenTensorHandle>(new Tensor(std::move(tensor)));
+  return reinterpret_cast<AtenTensorHandle>(new (take_handle_memory()) Tensor(std::move(tensor)));
 }
-inline void delete_handle(AtenTensorHandle handle) noexcept { delete tensor_of(handle); }
+inline void delete_handle(AtenTensorHandle handle) noexcept {
+  if (!handle) return;
+  tensor_of(handle)->~Tensor();
+  keep_handle_memory(handle);
+}
 
 }  // namespace sconce::shim

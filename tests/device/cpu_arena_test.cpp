@@ -44,3 +44,28 @@ TEST_CASE("arena: every size class holds what was asked") {
     CHECK(storage->bytes() == bytes);
   }
 }
+
+TEST_CASE("arena: a storage with other bytes keeps its block until it goes") {
+  auto arena = CpuArena::create();
+  CpuArena::Scope scope(arena.get());
+  int released[2] = {0, 0};
+  char bytes[2] = {1, 2};
+  const auto count = [](void*, size_t, void* context) noexcept { ++*static_cast<int*>(context); };
+  auto storage = allocate_cpu(100);
+  void* const first = storage->data();
+  storage->reset(&bytes[0], 1, count, &released[0]);
+  CHECK(arena->live_bytes() > 0);
+  CHECK(storage->data() == &bytes[0]);
+  storage->reset(&bytes[1], 1, count, &released[1]);
+  CHECK(released[0] == 1);
+  CHECK(released[1] == 0);
+  CHECK(allocate_cpu(100)->data() != first);
+  storage = StoragePtr();
+  CHECK(released[0] == 1);
+  CHECK(released[1] == 1);
+  CHECK(arena->live_bytes() == 0);
+  storage = allocate_cpu(100);
+  storage->reset(nullptr, 0, nullptr, nullptr);
+  storage = StoragePtr();
+  CHECK(arena->live_bytes() == 0);
+}

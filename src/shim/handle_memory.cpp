@@ -1,0 +1,36 @@
+#include <array>
+#include <new>
+
+#include "src/shim/abi_types.h"
+
+namespace sconce::shim {
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kMost = 0;  // a handle that is used after its end is to be seen
+#else
+constexpr size_t kMost = 64;
+#endif
+
+// Of a thread. As many as a run of a large model has at a time, in cache lines that are warm.
+struct Kept {
+  std::array<void*, kMost + 1> memory;
+  size_t count = 0;
+  bool gone = false;  // handles that are deleted while the thread ends go straight to the heap
+  ~Kept() {
+    gone = true;
+    while (count > 0) ::operator delete(memory[--count], sizeof(Tensor));
+  }
+};
+thread_local Kept kept;
+
+}  // namespace
+
+void* take_handle_memory() { return kept.count > 0 ? kept.memory[--kept.count] : ::operator new(sizeof(Tensor)); }
+
+void keep_handle_memory(void* memory) noexcept {
+  if (kept.gone || kept.count == kMost) return ::operator delete(memory, sizeof(Tensor));
+  kept.memory[kept.count++] = memory;
+}
+
+}  // namespace sconce::shim
