@@ -4,11 +4,13 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
+from admin_server import AdminServer
 from fake_admin import FakeAdmin
-from serving import PACKAGES, PROGRAM, ROOT
+from serving import PROGRAM, ROOT
 
 
 def run(*arguments, timeout=60):
@@ -260,3 +262,101 @@ def test_wrong_usage(weights, admins):
                             ("http://u@h:1", "no user"), (f"{admins[0].url},{admins[0].url}/", "named twice")]:
         result = run("push", weights, "--model", "digits", "--to", address)
         assert result.returncode == 1 and reason in result.stdout, result.stdout
+
+
+# Real servers.
+
+DIGITS = ROOT / "examples/digits"
+REQUEST = json.loads((DIGITS / "request.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with AdminServer(DIGITS / "digits.pt2") as one, AdminServer(DIGITS / "digits.pt2") as two:
+        yield [one, two]
+
+
+def admin_urls(servers):
+    return ",".join(f"http://127.0.0.1:{s.ports['administration']}" for s in servers)
+
+
+def ask(server):
+    answer = server.post("/v1/models/digits:call", REQUEST)
+    assert answer.status == 200, answer.body
+    return answer.body, int(answer.headers["Sconce-Generation"])
+
+
+def test_push_and_rollback_on_real_servers(servers):
+    first = [ask(s)[0] for s in servers]
+    assert first[0] == first[1]
+    failed, stop = [], threading.Event()
+
+    def client(server):
+        generation = 0
+        while not stop.is_set():
+            body, now = ask(server)
+            if now < generation or (now == 1 and body != first[0]):
+                failed.append((generation, now, body))
+            generation = now
+
+    clients = [threading.Thread(target=client, args=(s,)) for s in servers]
+    for thread in clients:
+        thread.start()
+    try:
+        result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", admin_urls(servers),
+                     "--label", "v2")
+        assert result.returncode == 0, result.stdout
+        assert result.stdout.count("serves v2 as generation 2") == 2
+        second = [ask(s) for s in servers]
+        assert second[0] == second[1] and second[0][1] == 2 and second[0][0] != first[0]
+    finally:
+        stop.set()
+        for thread in clients:
+            thread.join()
+    assert not failed
+
+    result = run("status", "--model", "digits", "--to", admin_urls(servers), "--json", "--digest")
+    one, two = [s["weights"] for s in json.loads(result.stdout)]
+    assert [s["state"] for s in one["sets"]] == ["active", "previous"] and one["weight_version"] == "v2"
+    assert [s["digest"] for s in one["sets"]] == [s["digest"] for s in two["sets"]]
+
+    result = run("rollback", "--model", "digits", "--to", admin_urls(servers))
+    assert result.returncode == 0, result.stdout
+    assert [ask(s) for s in servers] == [(first[0], 3)] * 2
+
+
+def test_a_package_is_pushed_as_its_weights(servers):
+    before = [ask(s) for s in servers]
+    assert run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to",
+               admin_urls(servers)).returncode == 0
+    changed = [ask(s) for s in servers]
+    assert changed[0][0] != before[0][0]
+    result = run("push", DIGITS / "digits.pt2", "--model", "digits", "--to", admin_urls(servers))
+    assert result.returncode == 0, result.stdout
+    assert [(body, n - 2) for body, n in (ask(s) for s in servers)] == before
+
+
+def test_what_one_real_server_refuses_changes_none(servers, tmp_path):
+    before = [ask(s) for s in servers]
+    wrong = write_safetensors(tmp_path / "wrong.safetensors", {"no.such.weight": b"1234"})
+    result = run("push", wrong, "--model", "digits", "--to", admin_urls(servers), "--partial")
+    assert result.returncode == 1 and "no.such.weight" in result.stdout and "no server has changed" in result.stdout
+    # An upload that another client has begun and not ended.
+    data = (DIGITS / "digits-v2.safetensors").read_bytes()
+    with servers[1].begin_push("digits", data, len(data) // 2):
+        end = time.time() + 20
+        while not servers[1].running() and time.time() < end:
+            time.sleep(0.01)
+        result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", admin_urls(servers))
+        assert result.returncode == 1 and "409" in result.stdout
+        assert "staged" not in servers[0].sets("digits")
+    assert [ask(s) for s in servers] == before
+
+
+def test_dry_run_on_real_servers(servers):
+    before = [ask(s) for s in servers]
+    result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", admin_urls(servers), "--dry-run",
+                 "--check-finite")
+    assert result.returncode == 0 and result.stdout.count("would be accepted") == 2, result.stdout
+    assert [ask(s) for s in servers] == before
+    assert "staged" not in servers[0].sets("digits")
