@@ -55,7 +55,8 @@ class MemberPlaces {
 
 std::unique_ptr<WeightFile> open_package(const std::filesystem::path& path, const FileOptions& options) {
   const std::string where = path.string();
-  const bool folder = std::filesystem::is_directory(path);
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
   SCONCE_CHECK(!folder || !options.sha256, kInvalidArgument, "a folder has no SHA-256: ", where);
   auto weights = std::make_unique<PlacedWeights>(options.sha256);
   if (!folder) weights->add_file(InputFile(path));

@@ -72,8 +72,9 @@ void WeightFile::add(WeightEntry entry) {
 }
 
 std::unique_ptr<WeightFile> WeightFile::open(const std::filesystem::path& path, const FileOptions& options) {
+  std::error_code ignored;  // what cannot be looked at cannot be opened either
   if (options.format == WeightFormat::kPackage ||
-      (options.format == WeightFormat::kDetect && std::filesystem::is_directory(path)))
+      (options.format == WeightFormat::kDetect && std::filesystem::is_directory(path, ignored)))
     return weights::open_package(path, options);
   weights::InputFile file(path);
   switch (options.format == WeightFormat::kDetect ? detect(file, options) : options.format) {

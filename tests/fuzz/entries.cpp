@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "package_format/archive_reader.h"
@@ -13,9 +14,11 @@
 #include "package_format/weights_index.h"
 #include "package_format/wrapper_mutation.h"
 #include "package_format/wrapper_source.h"
+#include "sconce/check.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
 #include "sconce/tensor_files.h"
+#include "sconce/weight_sources.h"
 #include "server/call_codec.h"
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
@@ -151,6 +154,72 @@ bool run_tensor_file(std::string_view bytes) {
   });
 }
 
+// Takes what it is told to, and minds where it is written.
+class PlainUpdate final : public WeightUpdate {
+ public:
+  void declare(std::span<const WeightEntry> entries) override {
+    uint64_t left = uint64_t{1} << 24;
+    for (const WeightEntry& entry : entries) {
+      uint64_t bytes = dtype_bytes(entry.dtype);
+      for (const int64_t size : entry.shape)
+        if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) bytes = UINT64_MAX;
+      SCONCE_CHECK(bytes <= left, kOutOfMemory, "too large for a model: ", entry.name);
+      left -= bytes;
+      values_.emplace_back(bytes);
+    }
+  }
+  std::span<std::byte> memory(size_t entry) override { return values_.at(entry); }
+  void complete(size_t entry) override {
+    std::vector<std::byte>().swap(values_.at(entry));  // written to behind this: seen by the sanitizer
+    ++completed_;
+  }
+  void finish() override {
+    if (completed_ != values_.size()) broken("a constant was left out");
+  }
+
+ private:
+  std::vector<std::vector<std::byte>> values_;
+  size_t completed_ = 0;
+};
+
+// The first byte says how large the pieces are in which the rest arrives, and whether its length is known.
+bool run_weight_stream(std::string_view bytes) {
+  const auto choice = bytes.empty() ? 0u : static_cast<unsigned char>(bytes[0]);
+  bytes.remove_prefix(std::min<size_t>(1, bytes.size()));
+  const size_t piece = size_t{1} << choice % 18;
+  return accepted([&] {
+    PlainUpdate update;
+    StreamOptions options;
+    if (choice & 128) options.bytes = bytes.size();
+    WeightStream stream(update, options);
+    for (std::string_view rest = bytes; !rest.empty();) {
+      const std::span<std::byte> room = stream.next();
+      if (room.empty()) broken("no room for the next bytes");
+      const size_t n = std::min({room.size(), piece, rest.size()});
+      std::memcpy(room.data(), rest.data(), n);
+      stream.advance(n);
+      rest.remove_prefix(n);
+    }
+    stream.end();
+    update.finish();
+  });
+}
+
+bool run_weight_file(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  ConstantSpec constant;
+  constant.name = constant.fqn = "w";
+  constant.dtype = DType::kFloat32;
+  constant.shape = {3, 5};
+  constant.strides = {1, 3};
+  constant.data_size = 64;
+  return accepted([&] {
+    PlainUpdate update;
+    stage_file(update, file.path(), {.constants = {constant, constant}});
+    update.finish();
+  });
+}
+
 // What nlohmann takes for JSON, we take too (to 100 levels); what we take from a string, it reads alike.
 bool run_json(std::string_view text) {
   bool too_deep = false;
@@ -266,6 +335,8 @@ constexpr Entry kEntries[] = {
     {"source", run_source, source_seeds},
     {"call_spec", run_call_spec, call_spec_seeds},
     {"tensor_file", run_tensor_file, tensor_file_seeds},
+    {"weight_stream", run_weight_stream, weight_stream_seeds},
+    {"weight_file", run_weight_file, weight_file_seeds},
     {"json", run_json, json_seeds},
     {"infer", run_infer, infer_seeds},
     {"call", run_call, call_seeds},

@@ -26,6 +26,8 @@ std::vector<std::string> library_seeds();
 std::vector<std::string> source_seeds();
 std::vector<std::string> call_spec_seeds();
 std::vector<std::string> tensor_file_seeds();
+std::vector<std::string> weight_stream_seeds();
+std::vector<std::string> weight_file_seeds();
 std::vector<std::string> json_seeds();
 std::vector<std::string> infer_seeds();
 std::vector<std::string> call_seeds();

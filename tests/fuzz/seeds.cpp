@@ -107,6 +107,29 @@ std::vector<std::string> tensor_file_seeds() {
   return seeds;
 }
 
+std::vector<std::string> weight_stream_seeds() {
+  const std::string two = R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[0],)"
+                          R"("data_offsets":[16,16]},"c":{"dtype":"BOOL","shape":[3],"data_offsets":[16,19]}})";
+  const std::string large = R"({"a":{"dtype":"F64","shape":[9000],"data_offsets":[3,72003]},)"
+                            R"("__metadata__":{"k":"v"},"b":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})";
+  std::vector<std::string> seeds;
+  for (const int choice : {0, 3, 17, 128 + 5, 128 + 17})
+    for (const std::string& file :
+         {safetensors(two, std::string(19, '\1')), safetensors(large, std::string(72003, '\2')), safetensors("{}", "")})
+      seeds.push_back(static_cast<char>(choice) + file);
+  return seeds;
+}
+
+std::vector<std::string> weight_file_seeds() {
+  std::vector<std::string> seeds = tensor_file_seeds();
+  seeds.emplace_back(128, '\1');  // a blob of the entry's two constants
+  seeds.push_back(build(testing::package(testing::fixture("model_2_15"), testing::fixture_source())));
+  testing::RawZip deflated = testing::package(testing::fixture("model_2_15"), testing::fixture_source());
+  for (testing::RawMember& member : deflated.members) member.deflated = true;
+  seeds.push_back(build(deflated));
+  return seeds;
+}
+
 std::vector<std::string> json_seeds() {
   return {R"({"a": [1, -2.5e3, true, false, null, {"b": {}}], "c": "x"})",
           R"("\ud83d\ude00 \u00e9 \n\\\/\"")",

@@ -328,6 +328,8 @@ TEST_CASE("stage file: what is no file, and files that lie") {
   const TempFolder folder;
   says(refusal(folder.path() / "none.safetensors"), ErrorCode::kIo, "none.safetensors");
   says(refusal("/dev/zero"), ErrorCode::kIo, "not a regular file");
+  says(refusal(std::string(5000, 'x')), ErrorCode::kIo, "cannot open file");
+  says(refusal("/dev/zero/x", {.format = WeightFormat::kPackage}), ErrorCode::kIo, "/dev/zero/x");
   REQUIRE(::mkfifo((folder.path() / "pipe").c_str(), 0600) == 0);
   says(refusal(folder.path() / "pipe"), ErrorCode::kIo, "not a regular file");
   says(refusal(folder.write("empty", "")), ErrorCode::kUnsupported, "not a .safetensors");
