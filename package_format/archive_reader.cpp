@@ -1,5 +1,7 @@
 #include "package_format/archive_reader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <new>
 #include <numeric>
@@ -43,8 +45,8 @@ std::string find_root(std::span<const ArchiveMember> members) {
 std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
   std::unique_ptr<ArchiveReader> reader(new ArchiveReader);
   reader->path_ = path;
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     reader->kind_ = Kind::kDirectory;
     reader->open_directory();
   } else {

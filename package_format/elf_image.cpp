@@ -166,8 +166,8 @@ void ElfImage::read_dynamic() {
   if (value(DT_VERSYM))
     symbol_versions_offset_ =
         table(value(DT_VERSYM), symbol_count_ * sizeof(Elf64_Versym), "symbol version table").offset;
-  known_versions_.assign(kVersionIndexMask + 1, false);
-  known_versions_[VER_NDX_LOCAL] = known_versions_[VER_NDX_GLOBAL] = true;
+  know_version(VER_NDX_LOCAL);
+  know_version(VER_NDX_GLOBAL);
   if (value(DT_VERNEED)) read_needed_versions(value(DT_VERNEED), value(DT_VERNEEDNUM));
   if (value(DT_VERDEF)) read_defined_versions(value(DT_VERDEF), value(DT_VERDEFNUM));
   if (value(DT_RELA)) relocations_ = table(value(DT_RELA), value(DT_RELASZ), "relocation table");
@@ -219,7 +219,8 @@ void ElfImage::read_gnu_hash(uint64_t address) {
   has_gnu_hash_ = true;
   const uint64_t chains_address = buckets_address + buckets_.size;
   const auto chain = [&](uint64_t symbol) {
-    return read<uint32_t>(offset_of(chains_address + (symbol - first_hashed_) * sizeof(uint32_t), sizeof(uint32_t), kWhat));
+    return read<uint32_t>(
+        offset_of(chains_address + (symbol - first_hashed_) * sizeof(uint32_t), sizeof(uint32_t), kWhat));
   };
   while (!(chain(last) & 1)) ++last;
   symbol_count_ = last + 1;
@@ -238,7 +239,7 @@ void ElfImage::read_needed_versions(uint64_t address, uint64_t count) {
       const auto index = static_cast<uint16_t>(aux.vna_other & kVersionIndexMask);
       versions_.push_back({at.offset, aux_at.offset, index, library_name, checked_string(aux.vna_name, "version name"),
                            (aux.vna_flags & VER_FLG_WEAK) != 0});
-      known_versions_[index] = true;
+      know_version(index);
       if (aux.vna_next == 0) break;
       aux_address += aux.vna_next;
     }
@@ -247,10 +248,15 @@ void ElfImage::read_needed_versions(uint64_t address, uint64_t count) {
   }
 }
 
+void ElfImage::know_version(uint16_t index) {
+  if (index >= known_versions_.size()) known_versions_.resize(index + 1u);
+  known_versions_[index] = true;
+}
+
 void ElfImage::read_defined_versions(uint64_t address, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     const auto entry = read<Elf64_Verdef>(table(address, sizeof(Elf64_Verdef), "defined versions").offset);
-    known_versions_[entry.vd_ndx & kVersionIndexMask] = true;
+    know_version(entry.vd_ndx & kVersionIndexMask);
     if (entry.vd_next == 0) break;
     address += entry.vd_next;
   }
@@ -271,7 +277,8 @@ void ElfImage::check_symbols() const {
     const uint32_t name = symbol(i).st_name;
     SCONCE_CHECK(name < strings_.size, kCorruptPackage,
                  "shared object: a symbol's name lies outside the string table: ", name_, ": symbol ", i);
-    SCONCE_CHECK(known_versions_[symbol_version(i)], kCorruptPackage,
+    const uint16_t version = symbol_version(i);
+    SCONCE_CHECK(version < known_versions_.size() && known_versions_[version], kCorruptPackage,
                  "shared object: a symbol has a version that the file does not name: ", name_, ": symbol ", i);
   }
 }
@@ -377,9 +384,9 @@ std::vector<ByteRange> ElfImage::unmapped_sections() const {
   constexpr uint64_t kMaxPadding = 64;
   std::vector<ByteRange> result;
   for (const ByteRange& range : found) {
-    const bool padded = !result.empty() && range.offset <= result.back().end() + kMaxPadding &&
-                        (range.offset <= result.back().end() ||
-                         !needed({result.back().end(), range.offset - result.back().end()}));
+    const bool padded =
+        !result.empty() && range.offset <= result.back().end() + kMaxPadding &&
+        (range.offset <= result.back().end() || !needed({result.back().end(), range.offset - result.back().end()}));
     if (padded)
       result.back().size = std::max(result.back().end(), range.end()) - result.back().offset;
     else

@@ -110,6 +110,7 @@ class ElfImage {
   void read_gnu_hash(uint64_t address);
   void read_needed_versions(uint64_t address, uint64_t count);
   void read_defined_versions(uint64_t address, uint64_t count);
+  void know_version(uint16_t index);
   void check_symbols() const;
   void check_relocations() const;
 

@@ -12,6 +12,7 @@
 #include "package_format/wrapper_mutation.h"
 #include "package_format/wrapper_source.h"
 #include "sconce/check.h"
+#include "sconce/error_context.h"
 
 namespace sconce {
 namespace {
@@ -125,6 +126,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
 std::shared_ptr<const Package> Package::open(const std::filesystem::path& path) {
   std::shared_ptr<Package> package(new Package);
   package->path_ = path;
+  const ErrorContext context(package->path_.native());
   package->archive_ = ArchiveReader::open(path);
   for (const ModelFiles& files : read_manifest(*package->archive_)) {
     ReadModel model = read_model(*package->archive_, files);
@@ -146,6 +148,9 @@ const ModelSpec& Package::model(std::string_view name) const {
   SCONCE_FAIL(kNotFound, "package has no such model: \"", wanted, "\"; it has: ", names);
 }
 
-void Package::verify() const { archive_->verify(); }
+void Package::verify() const {
+  const ErrorContext context(path_.native());
+  archive_->verify();
+}
 
 }  // namespace sconce

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "package_format/call_spec.h"
 #include "sconce/check.h"
 #include "src/loader/constant_loading.h"
 #include "src/loader/error_capture.h"
@@ -96,33 +97,25 @@ std::vector<ContainerConstant> Container::constants() const {
   return constants;
 }
 
-std::vector<std::string> Container::input_names() const {
+void Container::complete(ModelSpec& spec) const {
+  const ContainerApi& api = module_->api();
   ErrorCapture capture;
-  std::vector<std::string> names(num_inputs_);
-  for (size_t i = 0; i < num_inputs_; ++i) {
-    const char* name = nullptr;
-    check(module_->api().input_name(handle_.get(), i, &name), "GetInputName", capture);
-    names[i] = name ? name : "";
+  const auto name = [&](std::vector<TensorSpec>& tensors, size_t count, auto name_of, const char* what) {
+    tensors.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      const char* text = nullptr;
+      check(name_of(handle_.get(), i, &text), what, capture);
+      tensors[i].name = text ? text : "";
+    }
+  };
+  name(spec.inputs, num_inputs_, api.input_name, "GetInputName");
+  name(spec.outputs, num_outputs_, api.output_name, "GetOutputName");
+  if (!spec.call_spec.known) {
+    const char *in = nullptr, *out = nullptr;
+    check(api.call_spec(handle_.get(), &in, &out), "GetCallSpec", capture);
+    if (in && *in && out && *out) spec.call_spec = parse_call_spec(in, out);
   }
-  return names;
-}
-
-std::vector<std::string> Container::output_names() const {
-  ErrorCapture capture;
-  std::vector<std::string> names(num_outputs_);
-  for (size_t i = 0; i < num_outputs_; ++i) {
-    const char* name = nullptr;
-    check(module_->api().output_name(handle_.get(), i, &name), "GetOutputName", capture);
-    names[i] = name ? name : "";
-  }
-  return names;
-}
-
-std::pair<std::string, std::string> Container::call_spec() const {
-  ErrorCapture capture;
-  const char *in = nullptr, *out = nullptr;
-  check(module_->api().call_spec(handle_.get(), &in, &out), "GetCallSpec", capture);
-  return {in ? in : "", out ? out : ""};
+  if (spec.call_spec.known && spec.call_spec.input_leaf.empty()) map_inputs(spec.call_spec, num_inputs_);
 }
 
 void Container::set_constants(std::span<const std::pair<std::string, Tensor>> constants) {

@@ -41,11 +41,11 @@ class Container {
   // Constants given so far through the source: 0 where the package keeps its weights outside and has none to load.
   size_t constants_given() const noexcept { return constants_given_; }
   std::vector<ContainerConstant> constants() const;
-  std::vector<std::string> input_names() const;
-  std::vector<std::string> output_names() const;
   size_t num_inputs() const noexcept { return num_inputs_; }
   size_t num_outputs() const noexcept { return num_outputs_; }
-  std::pair<std::string, std::string> call_spec() const;
+  // Completes what the package says: names of inputs and outputs, the call spec where no source told it, which leaf of
+  // it each input is. kCorruptPackage where a spec makes no sense.
+  void complete(ModelSpec& spec) const;
 
   // Uses the tensors in place; names are the container's own. For packages that do not load weights by themselves.
   void set_constants(std::span<const std::pair<std::string, Tensor>> constants);

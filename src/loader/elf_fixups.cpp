@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "sconce/check.h"
 
@@ -223,8 +224,7 @@ class Patcher {
   // later one counts.
   void merge_patches() {
     constexpr uint64_t kMaxGap = 512;
-    const std::vector<Patch> patches = std::move(result_.patches);
-    result_.patches.clear();
+    std::vector<Patch> patches = std::exchange(result_.patches, {});
     std::vector<size_t> order(patches.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return patches[a].offset < patches[b].offset; });
@@ -233,6 +233,10 @@ class Patcher {
       uint64_t end = end_of(*first);
       auto last = first + 1;
       for (; last != order.end() && patches[*last].offset <= end + kMaxGap; ++last) end = std::max(end, end_of(*last));
+      if (last - first == 1) {
+        result_.patches.push_back(std::move(patches[*first++]));
+        continue;
+      }
       const uint64_t begin = patches[*first].offset;
       Patch merged = copy(begin, end - begin);
       std::sort(first, last);

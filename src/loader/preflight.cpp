@@ -225,9 +225,9 @@ class Preflight {
         imports_sleef_ = true;
         wide_sleef |= name.find("f16") != std::string::npos || name.find("d8") != std::string::npos;
       }
-      const auto version = std::find_if(versions.begin(), versions.end(), [&](const WantedVersion& wanted) {
-        return wanted.needed->index == image_.symbol_version(i);
-      });
+      const uint16_t index = image_.symbol_version(i);
+      const auto version = std::find_if(versions.begin(), versions.end(),
+                                        [&](const WantedVersion& wanted) { return wanted.needed->index == index; });
       const WantedVersion* wanted = version == versions.end() ? nullptr : &*version;
       if (available(name, wanted)) continue;
       if (wanted)

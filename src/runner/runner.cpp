@@ -113,12 +113,7 @@ void Runner::load_constants(const LoadOptions&) {
   for (const Tensor& t : tensors)
     if (t.defined()) info_.constant_bytes += t.storage()->bytes();
 
-  auto complete = [](std::vector<TensorSpec>& specs, const std::vector<std::string>& names) {
-    specs.resize(names.size());
-    for (size_t i = 0; i < names.size(); ++i) specs[i].name = names[i];
-  };
-  complete(info_.spec.inputs, container.input_names());
-  complete(info_.spec.outputs, container.output_names());
+  container.complete(info_.spec);
   check_ = InputCheck(info_.spec.inputs, device, check_.full());
   // It serves as well, unless it has constants that this replica alone may write or some that are not its own to bring.
   const bool usable = !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();

@@ -1,6 +1,21 @@
 #include "sconce/error.h"
 
+#include "sconce/error_context.h"
+
 namespace sconce {
+namespace {
+
+thread_local const ErrorContext* innermost = nullptr;
+
+}  // namespace
+
+ErrorContext::ErrorContext(const std::string& where) noexcept : where_(where), outer_(innermost) { innermost = this; }
+ErrorContext::~ErrorContext() { innermost = outer_; }
+
+std::string ErrorContext::added_to(const std::string& message) {
+  if (!innermost || message.find(innermost->where_) != std::string::npos) return message;
+  return message + " [" + innermost->where_ + "]";
+}
 
 const char* wire_name(ErrorCode code) noexcept {
   switch (code) {
@@ -24,7 +39,8 @@ int http_status(ErrorCode code) noexcept {
   return 500;
 }
 
-Error::Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+Error::Error(ErrorCode code, const std::string& message)
+    : std::runtime_error(ErrorContext::added_to(message)), code_(code) {}
 Error::~Error() = default;
 
 }  // namespace sconce

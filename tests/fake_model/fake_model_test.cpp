@@ -11,6 +11,7 @@
 #include "fake_package.h"
 #include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
+#include "sconce/model.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 #include "src/loader/preflight.h"
@@ -268,6 +269,12 @@ TEST_CASE("fake model: packages of it open, with the signature of what is inside
     CHECK(package->model("plain").weights_form == WeightsForm::kEmbedded);
     CHECK(package->model("weightless").weights_form == WeightsForm::kUserProvided);
   }
-  CHECK(Package::open(folder / "bare.so")->models().size() == 1);
+  // Without a source the library itself tells how it is called, once it is loaded.
+  const auto bare = Package::open(folder / "bare.so");
+  REQUIRE(bare->models().size() == 1);
+  const CallSpec call = Model::load(bare)->info().spec.call_spec;
+  CHECK(call.known);
+  CHECK(call.args.leaves() + call.kwargs.leaves() == 1);
+  CHECK(call.input_leaf == std::vector<size_t>{0});
   std::filesystem::remove_all(folder);
 }

@@ -22,6 +22,10 @@ void refused(const RawZip& zip, ErrorCode code, const char* reason) {
   } catch (const Error& error) {
     CHECK_MESSAGE(error.code() == code, error.what());
     CHECK_MESSAGE(std::string(error.what()).find(reason) != std::string::npos, error.what());
+    // Which file it is, once.
+    const std::string text = error.what(), path = (folder.path() / "net.pt2").native();
+    CHECK_MESSAGE(text.find(path) != std::string::npos, text);
+    CHECK_MESSAGE(text.find(path) == text.rfind(path), text);
     return;
   }
   FAIL("accepted, but expected: " << reason);

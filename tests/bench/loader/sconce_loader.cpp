@@ -27,5 +27,9 @@ int main(int argc, char** argv) {
         model = sconce::Model::load(sconce::Package::open(argv[1]), options);
         outputs.resize(model->info().spec.outputs.size());
       },
+      [&] {
+        outputs.clear();
+        model.reset();
+      },
       [&] { model->run(tensors, outputs); });
 }

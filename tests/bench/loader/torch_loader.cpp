@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   bench::measure(
       std::stod(argv[3]),
       [&] {
-        loader = std::make_unique<torch::inductor::AOTIModelPackageLoader>(argv[1], "model", /*run_single_threaded=*/true);
+        loader =
+            std::make_unique<torch::inductor::AOTIModelPackageLoader>(argv[1], "model", /*run_single_threaded=*/true);
       },
-      [&] { loader->run(tensors); });
+      [&] { loader.reset(); }, [&] { loader->run(tensors); });
 }
