@@ -49,6 +49,20 @@ Control::Control(const ServerConfig& config, const PackageFinder& finder, Reposi
       failed_(std::move(failed)),
       watch_(files_of(first_)) {}
 
+std::vector<PackageEntry> Control::open(const std::vector<PackageFile>& files, bool exit_on_error) {
+  std::vector<PackageEntry> entries;
+  for (const PackageFile& file : files) {
+    try {
+      for (PackageEntry& entry : PackageFinder::open(file)) entries.push_back(std::move(entry));
+    } catch (...) {
+      if (exit_on_error) throw;
+      entries.push_back({file.stem, file, {}, nullptr});
+    }
+  }
+  PackageFinder::sort(entries);
+  return entries;
+}
+
 void Control::start() {
   thread_ = std::thread([this] { run(); });
 }
@@ -135,6 +149,11 @@ void Control::load_first() {
 void Control::load(const PackageEntry& package) {
   try {
     repository_.publish_loading(package);
+    if (!package.package) {
+      // Says why. What can be opened by now is for the next load to take: it may hold several models.
+      PackageFinder::open(package.file);
+      SCONCE_FAIL(kUnavailable, "the package could not be opened");
+    }
     LoadedModel loaded = repository_.load(package);
     if (!loaded.interface.outputs_described()) {
       try {

@@ -28,6 +28,10 @@ class Control {
           std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed);
   ~Control() { stop(); }
 
+  // The models of the files, by name and version. What cannot be opened is thrown, or, unless exit_on_error, has an
+  // entry under its stem. kAlreadyExists for two of one name and version.
+  static std::vector<PackageEntry> open(const std::vector<PackageFile>& files, bool exit_on_error);
+
   void start();
   // Ends after the task at hand; the others are told kUnavailable.
   void stop();

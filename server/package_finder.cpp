@@ -141,7 +141,7 @@ void PackageFinder::add_source(const std::string& argument) {
 }
 
 template <class Wanted>
-std::vector<PackageFile> PackageFinder::files(const Source& source, Wanted&& wanted, Note note) const {
+std::vector<PackageFile> PackageFinder::files_of(const Source& source, Wanted&& wanted, Note note) const {
   std::vector<PackageFile> found;
   if (source.repository()) {
     Listing(versions_, note, found).add(source.path, wanted);
@@ -175,15 +175,12 @@ void PackageFinder::sort(std::vector<PackageEntry>& entries) {
               twice->file.path.string(), " and ", std::next(twice)->file.path.string());
 }
 
-std::vector<PackageEntry> PackageFinder::all(Note note) const {
-  std::vector<PackageEntry> entries;
+std::vector<PackageFile> PackageFinder::files(Note note) const {
+  std::vector<PackageFile> found;
   for (const Source& source : sources_) {
-    for (const PackageFile& file : files(source, kAny, note)) {
-      for (PackageEntry& entry : open(file)) entries.push_back(std::move(entry));
-    }
+    for (PackageFile& file : files_of(source, kAny, note)) found.push_back(std::move(file));
   }
-  sort(entries);
-  return entries;
+  return found;
 }
 
 std::vector<PackageFile> PackageFinder::candidates(std::string_view name) const {
@@ -192,7 +189,7 @@ std::vector<PackageFile> PackageFinder::candidates(std::string_view name) const 
   };
   std::vector<PackageFile> found;
   for (const Source& source : sources_) {
-    for (PackageFile& file : files(source, wanted, no_note)) found.push_back(std::move(file));
+    for (PackageFile& file : files_of(source, wanted, no_note)) found.push_back(std::move(file));
   }
   std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
     return a.stem != b.stem ? a.stem.size() > b.stem.size() : a.version < b.version;
@@ -208,7 +205,7 @@ std::vector<PackageFile> PackageFinder::repository_files() const {
   std::vector<PackageFile> found;
   for (const Source& source : sources_) {
     if (!source.repository()) continue;
-    for (PackageFile& file : files(source, kAny, no_note)) found.push_back(std::move(file));
+    for (PackageFile& file : files_of(source, kAny, no_note)) found.push_back(std::move(file));
   }
   std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
     return a.stem != b.stem ? a.stem < b.stem : a.version < b.version;

@@ -39,8 +39,8 @@ struct PackageFile {
 struct PackageEntry {
   std::string name;
   PackageFile file;
-  std::string model;  // inside the package
-  std::shared_ptr<const Package> package;
+  std::string model;                       // inside the package
+  std::shared_ptr<const Package> package;  // null if it could not be opened
 };
 
 class PackageFinder {
@@ -50,10 +50,8 @@ class PackageFinder {
   // kNotFound for a path of `serve` that is not there.
   explicit PackageFinder(const ServerConfig& config);
 
-  // All models, by name and version. Packages are opened, since their models' names decide theirs. Errors name the
-  // path: kNotFound, kInvalidArgument for names, kAlreadyExists for two of one name, and those of Package::open. A
-  // repository's entries that are no models are passed over, `note` is told of each.
-  std::vector<PackageEntry> all(Note note) const;
+  // All files. A repository's entries that are no models are passed over, `note` is told of each.
+  std::vector<PackageFile> files(Note note) const;
   // Files in which the model of that name may be, longest stem first, then by version: of a package with several models
   // the name goes on behind the stem. Once a stem has the model, shorter ones are not to be looked at.
   std::vector<PackageFile> candidates(std::string_view name) const;
@@ -61,7 +59,7 @@ class PackageFinder {
   // The files of the repositories, by stem and version. None is opened.
   std::vector<PackageFile> repository_files() const;
 
-  // The models of one file. Errors of Package::open, kInvalidArgument for names.
+  // The models of one file, whose names decide theirs. Errors of Package::open, kInvalidArgument for names.
   static std::vector<PackageEntry> open(const PackageFile& file);
   // By name and version. kAlreadyExists if a version is there twice.
   static void sort(std::vector<PackageEntry>& entries);
@@ -76,7 +74,7 @@ class PackageFinder {
 
   void add_source(const std::string& argument);
   template <class Wanted>
-  std::vector<PackageFile> files(const Source& source, Wanted&& wanted, Note note) const;
+  std::vector<PackageFile> files_of(const Source& source, Wanted&& wanted, Note note) const;
 
   Versions versions_;
   std::vector<Source> sources_;

@@ -223,6 +223,22 @@ def test_a_reload_that_fails_after_the_package_was_opened(server, repository):
     assert result(server, "a") == ANSWER[PLAIN]
 
 
+def test_a_package_that_cannot_be_opened_at_the_start(repository):
+    (repository / "d.pt2").write_bytes(b"nothing that could be a package")
+    with Server(repository, flags=["--exit-on-error", "false"], wait=False) as server:
+        until(lambda: index(server)[("d", "1")][0] == "UNAVAILABLE")
+        assert "d.pt2" in index(server)[("d", "1")][1]
+        assert result(server, "a") == ANSWER[PLAIN]
+        assert server.get("/v2/health/ready").status == 503
+        put(FOLDED, repository / "d.pt2")
+        load(server, "d")
+        assert server.get("/v2/health/ready").status == 200
+        assert result(server, "d") == ANSWER[FOLDED]
+    (repository / "d.pt2").write_bytes(b"nothing that could be a package")
+    with pytest.raises(RuntimeError, match="d.pt2"):
+        Server(repository)
+
+
 def test_requests_under_way_finish_on_what_they_began_with(server, repository):
     answers = []
 
