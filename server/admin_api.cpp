@@ -190,17 +190,19 @@ WeightsBody weights_body(std::string_view content_type) noexcept {
 void start_admin(Service& service, AdminRequest request, std::function<void(AdminAnswer)> done) {
   if (request.action == Action::kStageWeights) {
     const auto job = std::make_shared<WeightsJob>(service, std::move(request), std::move(done));
-    return service.operations.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); });
+    return service.operations.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
+                                  [job] { job->abandon(); });
   }
   const auto failed = [done](const std::exception_ptr& problem) {
     const Failure failure = describe_failure(problem);
     done({failure.status, error_document(failure.message)});
   };
+  const auto abandoned = [done] { done({507, {}}); };
   service.operations.run(
       [&service, request = std::move(request), done = std::move(done)] {
         done({200, perform(service, request)});
       },
-      failed);
+      failed, abandoned);
 }
 
 }  // namespace sconce

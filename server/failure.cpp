@@ -2,6 +2,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 namespace sconce {
 
@@ -12,6 +13,10 @@ Failure describe_failure(const std::exception_ptr& problem) {
     return {http_status(e.code()), e.code(), e.what()};
   } catch (const std::bad_alloc&) {
     return {http_status(ErrorCode::kOutOfMemory), ErrorCode::kOutOfMemory, "no memory for this request"};
+  } catch (const std::system_error& e) {
+    // A thread that cannot be started now.
+    if (e.code() != std::errc::resource_unavailable_try_again) return {500, ErrorCode::kInternal, e.what()};
+    return {http_status(ErrorCode::kUnavailable), ErrorCode::kUnavailable, e.what()};
   } catch (const std::length_error&) {
     return {http_status(ErrorCode::kTooLarge), ErrorCode::kTooLarge, "request too large"};
   } catch (const std::exception& e) {

@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-void Operation::end(Outcome outcome, uint64_t generation) {
+void Operation::end(Outcome outcome, uint64_t generation) noexcept {
   const std::lock_guard lock(mutex_);
   state_ = State::kDone;
   outcome_ = outcome;
@@ -15,11 +15,11 @@ void Operation::end(Outcome outcome, uint64_t generation) {
   enter(Phase::kOver);
 }
 
-void Operation::end(const Failure& failure) {
+void Operation::end(Failure failure) noexcept {
   const std::lock_guard lock(mutex_);
   state_ = cancelled_ && failure.code == ErrorCode::kCancelled ? State::kCancelled : State::kFailed;
   status_ = failure.status;
-  error_ = state_ == State::kCancelled ? cancel_reason_ : failure.message;
+  error_ = state_ == State::kCancelled ? std::move(cancel_reason_) : std::move(failure.message);
   end_ = Clock::now();
 }
 
@@ -55,25 +55,31 @@ bool Operation::over() const {
   return state_ != State::kRunning;
 }
 
-void Operations::run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed) {
+void Operations::run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
+                     std::function<void()> abandoned) {
   Threads joinable;
   {
     const std::lock_guard lock(mutex_);
     SCONCE_CHECK(!stopping_, kUnavailable, "the server is shutting down");
     SCONCE_CHECK(threads_.size() < kMost, kUnavailable, "too many admin requests at once: ", threads_.size());
-    joinable.swap(joinable_);
     const auto self = threads_.emplace(threads_.end());
     // The thread cannot reach its end, where it takes the lock, before it stands in the list.
-    const auto body = [this, self, work = std::move(work), failed = std::move(failed)]() mutable noexcept {
+    const auto body = [this, self, work = std::move(work), failed = std::move(failed),
+                       abandoned = std::move(abandoned)]() mutable noexcept {
       std::exception_ptr problem;
       try {
         work();
       } catch (...) {
         problem = std::current_exception();
       }
-      if (problem) failed(problem);
+      try {
+        if (problem) failed(problem);
+      } catch (...) {
+        abandoned();
+      }
       work = nullptr;
       failed = nullptr;
+      abandoned = nullptr;
       problem = nullptr;
       const std::lock_guard done(mutex_);
       joinable_.splice(joinable_.end(), threads_, self);
@@ -89,6 +95,7 @@ void Operations::run(std::function<void()> work, std::function<void(const std::e
     } undo{threads_, self};
     *self = std::thread(std::move(body));
     undo.started = true;
+    joinable.swap(joinable_);
   }
   for (std::thread& thread : joinable) thread.join();
 }

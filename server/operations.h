@@ -44,8 +44,8 @@ class Operation {
   void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
   void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-  void end(Outcome outcome, uint64_t generation);
-  void end(const Failure& failure);
+  void end(Outcome outcome, uint64_t generation) noexcept;
+  void end(Failure failure) noexcept;
   // kCancelled if it was asked for.
   void check_cancelled() const;
 
@@ -91,9 +91,10 @@ class Operations {
   Operations& operator=(const Operations&) = delete;
   ~Operations() { stop(); }
 
-  // Runs `work` on a thread of its own, then, if that threw, `failed`, which must not throw. kUnavailable if too many
-  // run, or after stop().
-  void run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed);
+  // Runs `work` on a thread of its own; if that throws, `failed`; if that throws too, for want of memory, `abandoned`,
+  // which must not. kUnavailable if too many run, or after stop().
+  void run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
+           std::function<void()> abandoned);
 
   // A new record. Of those that are over, the last kKept are kept.
   std::shared_ptr<Operation> open(std::string model, int64_t version, std::string label,

@@ -8,6 +8,12 @@
 #include "server/session.h"
 
 namespace sconce {
+namespace {
+
+// What is said where there was not even memory to say it.
+constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\"}";
+
+}  // namespace
 
 // True: the request is answered, or its task runs. False: its body is to be read first.
 bool Session::begin_admin(uint64_t length, size_t here) {
@@ -94,7 +100,7 @@ void Session::answer_waited() {
   body_left_ = admin_answer_.body_left;
   response_.reset();
   response_.status = admin_answer_.status;
-  response_.set_text(admin_answer_.text);
+  response_.set_text(admin_answer_.text.empty() ? kNoMemory : std::string_view(admin_answer_.text));
   admin_answer_ = {};
   begin_answer();
 }

@@ -196,6 +196,11 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
   answer(failure.status, error_document(failure.message));
 }
 
+void WeightsJob::abandon() noexcept {
+  if (operation_ && !operation_->over()) operation_->end(Failure{507, ErrorCode::kOutOfMemory, {}});
+  answer(507, {});
+}
+
 void WeightsJob::answer(int status, std::string text) {
   if (!done_) return;
   AdminAnswer answer;

@@ -23,6 +23,7 @@ class WeightsJob {
 
   void run();                                    // throws
   void fail(const std::exception_ptr& problem);  // what run() threw
+  void abandon() noexcept;                       // fail() threw
 
  private:
   struct Options {

@@ -9,7 +9,7 @@ import time
 import pytest
 from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,
                           expected, server, shared, wait_until_idle)
-from serving import read_answer
+from serving import FAKE_MODELS, read_answer
 from weights_files import fake_weights, repeated, safetensors
 
 
@@ -52,6 +52,22 @@ def test_an_upload_that_stops_arriving(server):
             connection.sendall(GOOD[i:i + 25])
             time.sleep(0.15)
         assert read_answer(connection)[0] == 200
+
+
+def test_a_fold_that_fails():
+    with AdminServer(f"folded={FAKE_MODELS / 'fake_folded.so'}", environment={"FAKE_MODEL_FAIL_IN_FOLDS": "2"}) as server:
+        before = server.ones("folded")
+        answer = server.push("folded", fake_weights(3), "commit=true&async=1")
+        operation = server.wait_operation(answer.json["operation"])
+        assert operation["state"] == "failed" and operation["status"] == 500 and "folding" in operation["error"]
+        assert server.ones("folded") == before
+        assert set(server.sets("folded")) == {"active"}
+        assert server.push("folded", fake_weights(3), "commit=true").status == 200
+        assert server.ones("folded") == ([9] * 4, 2)
+        metrics = server.metrics()
+        assert metrics['sconce_weight_updates_total{state="failed"}'] == 1
+        assert metrics['sconce_weight_updates_total{state="done"}'] == 1
+        assert metrics['sconce_model_weight_generation{model="folded",version="1"}'] == 2
 
 
 def test_a_slow_upload_holds_up_nobody(server):
