@@ -1,6 +1,8 @@
 #include "sconce/model.h"
 
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
+#include "src/ops/copy.h"
 #include "src/runner/runner.h"
 #include "src/shim/guard.h"
 
@@ -24,6 +26,15 @@ std::shared_ptr<Model> Model::load(std::shared_ptr<const Package> package, LoadO
     const ModelSpec& spec = package->model(options.model_name);
     return std::shared_ptr<Model>(new Model(std::make_unique<Impl>(std::move(package), spec, options)));
   });
+}
+
+Tensor copy_to(const Tensor& tensor, Device device) {
+  if (device.type != DeviceType::kCpu) device_backend(device).check(device);
+  std::vector<int64_t> strides(tensor.strides().begin(), tensor.strides().end());
+  if (!tensor.is_dense()) contiguous_strides(tensor.sizes(), strides.data());
+  Tensor copied = Tensor::empty_strided(tensor.sizes(), strides, tensor.dtype(), device);
+  copy(tensor, copied);
+  return copied;
 }
 
 const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }

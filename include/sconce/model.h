@@ -36,6 +36,8 @@ struct LoadOptions {
   bool check_inputs = true;
   bool verify = false;           // CRC of weights too
   bool warm_up = true;           // fold constants before load returns
+  // Models of a device: outputs arrive in (pinned) memory of the host. Without it they are tensors of the device.
+  bool host_outputs = true;
   std::vector<std::filesystem::path> op_libraries;
 };
 
@@ -153,6 +155,9 @@ class Model : public std::enable_shared_from_this<Model> {
 // Whether a model could be loaded in this process: symbols, libraries, instruction sets, platform; none of its code
 // runs. kIncompatible with every reason against it. The name as in Package::model.
 void check_runnable(const Package& package, std::string_view model_name = {});
+
+// A copy on that device, of the same strides where they are gapless. kUnavailable, kInvalidArgument, kOutOfMemory.
+Tensor copy_to(const Tensor& tensor, Device device);
 
 // Random state of the operators that draw numbers (PyTorch's default CPU generator).
 void manual_seed(uint64_t seed);

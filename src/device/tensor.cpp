@@ -6,14 +6,13 @@
 
 #include "sconce/check.h"
 #include "src/device/cpu_arena.h"
+#include "src/device/device_backend.h"
 
 namespace sconce {
 namespace {
 
 StoragePtr allocate(size_t bytes, Device device) {
-  SCONCE_CHECK(device.type == DeviceType::kCpu, kUnsupported, "tensors on ", to_string(device),
-               " need the CUDA side of the runtime");
-  return allocate_cpu(bytes);
+  return device.type == DeviceType::kCpu ? allocate_cpu(bytes) : device_backend(device).allocate(bytes, device);
 }
 
 }  // namespace
@@ -152,7 +151,8 @@ void contiguous_strides(IntSpan sizes, int64_t* out) noexcept {
   for (size_t d = sizes.size(); d-- > 0;) {
     out[d] = stride;
     // Overflow of a dishonest shape is caught by storage_bytes_needed; here it only must not be undefined.
-    stride = static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(std::max<int64_t>(sizes[d], 1)));
+    stride =
+        static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(std::max<int64_t>(sizes[d], 1)));
   }
 }
 

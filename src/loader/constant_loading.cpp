@@ -24,20 +24,37 @@ ConstantLoading::~ConstantLoading() {
   while (copies_) delete std::exchange(copies_, copies_->previous);
 }
 
+const std::byte* ConstantLoading::archived(const std::byte* from, size_t bytes) const noexcept {
+  if (const std::byte* found = module_.archived(from, bytes)) return found;
+  if (self_map_ && from >= self_map_ && from + bytes <= self_map_ + self_map_bytes_)
+    return module_.image().data() + self_map_offset_ + (from - self_map_);
+  return nullptr;
+}
+
 void* ConstantLoading::copy(void* destination, const void* source, size_t bytes) noexcept {
   if (loading) {
-    const auto* from = static_cast<const std::byte*>(source);
-    const std::byte* archived = loading->module_.archived(from, bytes);
-    if (!archived && loading->self_map_ && from >= loading->self_map_ &&
-        from + bytes <= loading->self_map_ + loading->self_map_bytes_)
-      archived = loading->module_.image().data() + loading->self_map_offset_ + (from - loading->self_map_);
+    const std::byte* found = loading->archived(static_cast<const std::byte*>(source), bytes);
     // Without memory to remember it the copy is made after all; the constant then counts as untraced.
-    if (Copy* copy = archived ? new (std::nothrow) Copy{destination, archived, bytes, loading->copies_} : nullptr) {
+    if (Copy* copy = found ? new (std::nothrow) Copy{destination, found, bytes, loading->copies_, nullptr} : nullptr) {
       loading->copies_ = copy;
       return destination;
     }
   }
   return std::memcpy(destination, source, bytes);
+}
+
+bool ConstantLoading::note_copy(void* to, const void* from, size_t bytes) noexcept {
+  const std::byte* found = archived(static_cast<const std::byte*>(from), bytes);
+  std::unique_ptr<std::byte[]> own;
+  if (!found) {
+    own.reset(new (std::nothrow) std::byte[bytes ? bytes : 1]);
+    if (!own) return false;
+    std::memcpy(own.get(), from, bytes);
+  }
+  Copy* copy = new (std::nothrow) Copy{to, found, bytes, copies_, std::move(own)};
+  if (!copy) return false;
+  copies_ = copy;
+  return true;
 }
 
 void* ConstantLoading::map(void* address, size_t bytes, int protection, int flags, int fd, long offset) noexcept {
@@ -52,12 +69,13 @@ void* ConstantLoading::map(void* address, size_t bytes, int protection, int flag
 }
 
 Tensor ConstantLoading::substitute(void* data, Tensor requested) {
+  const Device wanted = requested.device();
   const std::byte* archived = nullptr;
   size_t bytes = requested.storage()->bytes();
   const Copy* copy = copies_;
   while (copy && copy->destination != data) copy = copy->previous;  // the last one, as a rule
   if (copy && data) {
-    archived = copy->archived;
+    archived = copy->archived ? copy->archived : copy->own.get();
     SCONCE_CHECK(copy->bytes >= bytes, kCorruptPackage, "constant ", given_, ": ", describe(requested), " needs ",
                  bytes, " bytes, the package stores ", copy->bytes);
     bytes = copy->bytes;
@@ -66,7 +84,7 @@ Tensor ConstantLoading::substitute(void* data, Tensor requested) {
   }
   Tensor packaged = std::move(requested);
   if (archived) {
-    auto storage = archived_storage(module_.package(), archived, bytes, packaged.device());
+    auto storage = archived_storage(module_.package(), archived, bytes, Device{});
     if (packaged.storage()->opaque_metadata()) storage->set_opaque_metadata(*packaged.storage()->opaque_metadata());
     packaged = Tensor(std::move(storage), packaged.dtype(), packaged.sizes(), packaged.strides(),
                       packaged.storage_offset(), packaged.layout());
@@ -74,7 +92,8 @@ Tensor ConstantLoading::substitute(void* data, Tensor requested) {
     SCONCE_CHECK(!module_.has_holes() || bytes == 0, kInternal, "constant ", given_,
                  " could not be traced to the archive");
   }
-  return source_.constant(given_++, packaged, archived != nullptr);
+  const bool traced = archived && !(copy && copy->own);
+  return source_.constant(given_++, packaged, traced, wanted);
 }
 
 }  // namespace sconce::loader

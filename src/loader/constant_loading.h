@@ -5,16 +5,20 @@
 
 #include <cstddef>
 
+#include <memory>
+
+#include "src/device/device_backend.h"
 #include "src/loader/container.h"
 #include "src/shim/constant_scope.h"
 
 namespace sconce::loader {
 
-class ConstantLoading final : public shim::ConstantScope {
+class ConstantLoading final : public shim::ConstantScope, public DeviceLoading {
  public:
   ConstantLoading(const Module& module, ConstantSource& source);
   ~ConstantLoading();
   Tensor substitute(void* data, Tensor requested) override;
+  bool note_copy(void* to, const void* from, size_t bytes) noexcept override;
   size_t given() const noexcept { return given_; }
 
   // In place of the library's memcpy and mmap, for the thread of the scope; others pass through.
@@ -27,7 +31,11 @@ class ConstantLoading final : public shim::ConstantScope {
     const std::byte* archived;
     size_t bytes;
     Copy* previous;
+    std::unique_ptr<std::byte[]> own;  // the bytes, where they are none of the archive's
   };
+  // Where the bytes lie in the archive; null if they are none of it.
+  const std::byte* archived(const std::byte* from, size_t bytes) const noexcept;
+
   const Module& module_;
   ConstantSource& source_;
   Copy* copies_ = nullptr;

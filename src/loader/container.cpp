@@ -5,6 +5,7 @@
 
 #include "package_format/call_spec.h"
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 #include "src/loader/constant_loading.h"
 #include "src/loader/error_capture.h"
 #include "src/shim/guard.h"
@@ -61,6 +62,7 @@ Container::Container(std::shared_ptr<const Module> module, Device device, Consta
   ErrorCapture capture;
   shim::take_error();
   ConstantLoading loading(*module_, source);
+  const DeviceFiles::Scope files(module_->device_files());
   ContainerHandle created = nullptr;
   const RuntimeError rc = api.create(&created, 1, to_string(device).c_str(), nullptr);
   handle_.reset(created);
@@ -140,13 +142,16 @@ void Container::set_constants(std::span<const std::pair<std::string, Tensor>> co
   }
 }
 
-void Container::fold() {
+void Container::fold(void* stream) {
+  const DeviceFiles::Scope files(module_->device_files());
   ErrorCapture capture;
   shim::take_error();
-  check(module_->api().fold(handle_.get(), false, nullptr, executor()), "RunConstantFolding", capture);
+  check(module_->api().fold(handle_.get(), false, reinterpret_cast<StreamHandle>(stream), executor()),
+        "RunConstantFolding", capture);
 }
 
-void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, void* stream) {
+  const DeviceFiles::Scope files(module_->device_files());
   SCONCE_CHECK(inputs.size() == num_inputs_, kInvalidArgument, "expected ", num_inputs_, " inputs, got ",
                inputs.size());
   SCONCE_CHECK(outputs.size() == num_outputs_, kInvalidArgument, "expected room for ", num_outputs_, " outputs, got ",
@@ -171,8 +176,8 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Handles own_inputs{input_handles_}, own_outputs{output_handles_};
   for (size_t i = 0; i < num_inputs_; ++i) input_handles_[i] = shim::new_handle(inputs[i]);
   const auto run = api.run_single_threaded ? api.run_single_threaded : api.run;
-  const RuntimeError rc =
-      run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_, nullptr, executor());
+  const RuntimeError rc = run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_,
+                              reinterpret_cast<StreamHandle>(stream), executor());
   check(rc, "the model", capture);
   for (size_t i = 0; i < num_outputs_; ++i)
     outputs[i] = output_handles_[i] ? *shim::tensor_of(output_handles_[i]) : Tensor();

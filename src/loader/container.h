@@ -20,8 +20,9 @@ class ConstantSource {
  public:
   virtual ~ConstantSource() = default;
   // index counts stored constants. `packaged` has the constant's dtype, sizes and strides over the bytes of the archive
-  // (or, where they could not be traced, over bytes that live as long as the container is being made).
-  virtual Tensor constant(size_t index, const Tensor& packaged, bool traced) = 0;
+  // (or, where they could not be traced, over bytes that live as long as the container is being made), on the CPU.
+  // The container wants the constant on `device`.
+  virtual Tensor constant(size_t index, const Tensor& packaged, bool traced, Device device) = 0;
 };
 
 struct ContainerConstant {
@@ -50,11 +51,12 @@ class Container {
   // Uses the tensors in place; names are the container's own. For packages that do not load weights by themselves.
   void set_constants(std::span<const std::pair<std::string, Tensor>> constants);
   // Computes folded constants from those set. kModelFailed.
-  void fold();
+  void fold(void* stream = nullptr);
 
   // inputs.size() == num_inputs(), outputs.size() == num_outputs(). Outputs the model returns as None are undefined.
   // kModelFailed with the model's own message, or the code of the operator that failed. Usable again after a failure.
-  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  // stream: of the device, null on the CPU.
+  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, void* stream = nullptr);
 
  private:
   AOTIProxyExecutorHandle executor() noexcept { return executor_ ? executor_->handle() : nullptr; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 
 namespace sconce::loader {
 namespace {
@@ -111,11 +112,22 @@ class Patcher {
     return is_torch_library(library) || (options_.drop_cuda_driver && library == kCudaDriverLibrary);
   }
 
+  bool is_cuda_slot(const ElfImage::Needed& needed) const {
+    return options_.use_cuda_library && needed.name == kTorchCudaLibrary && usable(needed.name_offset, needed.name, 0);
+  }
+
   void redirect_needed() {
     result_.needs_sconce = already_needs_sconce();
     const std::optional<uint64_t> slot = result_.needs_sconce ? std::nullopt : find_name_slot();
     for (const ElfImage::Needed& needed : image_.needed()) {
       if (!dropped(needed.name)) continue;
+      if (is_cuda_slot(needed)) {
+        static_assert(kCudaLibrary.size() == kTorchCudaLibrary.size());
+        const auto* name = reinterpret_cast<const std::byte*>(kCudaLibrary.data());
+        result_.patches.push_back({image_.strings().offset + needed.name_offset, {name, name + kCudaLibrary.size()}});
+        result_.needs_cuda_library = true;
+        continue;
+      }
       if (slot && !result_.needs_sconce) {
         put_dynamic(needed.dynamic_index, DT_NEEDED, *slot);
         result_.needs_sconce = true;
@@ -161,7 +173,8 @@ class Patcher {
   // Offset in the string table of a name that may be overwritten with ours: long enough, and read by nobody else.
   std::optional<uint64_t> find_name_slot() const {
     for (const ElfImage::Needed& needed : image_.needed())
-      if (is_torch_library(needed.name) && usable(needed.name_offset, needed.name, 0)) return needed.name_offset;
+      if (is_torch_library(needed.name) && !is_cuda_slot(needed) && usable(needed.name_offset, needed.name, 0))
+        return needed.name_offset;
     // Weak references that the C runtime's start files leave in every shared object; they stay unresolved either way.
     for (const std::string_view name : {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}) {
       const size_t index = image_.find_symbol(name);

@@ -24,6 +24,7 @@ namespace sconce::loader {
 // The SONAME of libsconce.
 inline constexpr std::string_view kSconceLibrary = "libsconce.so.0";
 inline constexpr std::string_view kCudaDriverLibrary = "libcuda.so.1";
+inline constexpr std::string_view kTorchCudaLibrary = "libtorch_cuda.so";
 
 struct Patch {
   uint64_t offset;  // in the file
@@ -32,12 +33,14 @@ struct Patch {
 
 struct FixupOptions {
   bool drop_cuda_driver = false;  // it is not installed: let the model's calls resolve to libsconce
+  bool use_cuda_library = false;  // libtorch_cuda becomes libsconce_cuda, whose name is as long
 };
 
 struct Fixups {
   std::vector<Patch> patches;  // few, in order of their offsets, none overlaps another
   // Parts of the file that nothing reads at run time and that need not be copied.
   std::vector<ByteRange> unused;
+  bool needs_cuda_library = false;  // the same of libsconce_cuda
   // False: the file has no room for our name, so that its symbols resolve only where libsconce is in the global scope.
   bool needs_sconce = false;
 };

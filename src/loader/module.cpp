@@ -45,6 +45,21 @@ void leave_to_page_cache(std::span<const std::byte> image, const std::byte* cons
   if (constants) drop(constants + constants_size, end);
 }
 
+// Members of the model's folder in the archive.
+class ArchiveFiles final : public DeviceFiles {
+ public:
+  ArchiveFiles(const ArchiveReader& archive, const ModelSpec& spec)
+      : archive_(archive), folder_(spec.so_member.substr(0, spec.so_member.rfind('/') + 1)) {}
+  std::span<const std::byte> find(std::string_view name) const override {
+    const ArchiveMember* member = archive_.find(folder_ + std::string(name));
+    return member ? archive_.view(*member) : std::span<const std::byte>();
+  }
+
+ private:
+  const ArchiveReader& archive_;
+  std::string folder_;
+};
+
 std::span<const std::byte> weights_blob(const ArchiveReader& archive, const ModelSpec& spec) {
   for (const ArchiveMember* member : archive.list("data/aotinductor/" + spec.name + "/"))
     if (member->name.ends_with(".blob")) return archive.view(*member);
@@ -52,6 +67,10 @@ std::span<const std::byte> weights_blob(const ArchiveReader& archive, const Mode
 }
 
 }  // namespace
+
+Module::~Module() {
+  if (device_files_) device_backend(DeviceType::kCuda).forget(*device_files_);
+}
 
 std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> package, const ModelSpec& spec) {
   auto module = std::shared_ptr<Module>(new Module);
@@ -81,9 +100,14 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
       holes.push_back({image.size() - appended, appended - 8});
   }
   module->has_holes_ = !holes.empty();
-  module->library_ = SharedLibrary::load(elf, holes);
+  module->library_ = SharedLibrary::load(elf, holes, spec.device_key == "cuda");
   module->library_.rebind("memcpy", reinterpret_cast<void*>(&ConstantLoading::copy));
   module->library_.rebind("mmap", reinterpret_cast<void*>(&ConstantLoading::map));
+  if (spec.device_key == "cuda") {
+    module->device_files_ = std::make_unique<ArchiveFiles>(archive, spec);
+    for (const DeviceBackend::Replacement& r : device_backend(DeviceType::kCuda).replacements())
+      module->library_.rebind(r.imported, r.function);
+  }
   module->api_ = ContainerApi::resolve(module->library_);
   if (module->constants_size_)
     module->constants_begin_ = static_cast<const std::byte*>(module->library_.find("_binary_constants_bin_start"));

@@ -10,6 +10,7 @@
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 #include "src/custom_ops/extern_nodes.h"
+#include "src/device/device_backend.h"
 #include "src/loader/container_api.h"
 #include "src/loader/shared_library.h"
 
@@ -22,6 +23,7 @@ StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::b
 
 class Module {
  public:
+  ~Module();
   // Preflight, copy, fix-ups, dlopen. kIncompatible, kCorruptPackage, kIo.
   static std::shared_ptr<const Module> load(std::shared_ptr<const Package> package, const ModelSpec& spec);
 
@@ -41,6 +43,8 @@ class Module {
   const std::byte* archived(const void* address, size_t size) const noexcept;
   // True where the loaded library has no constants of its own: they must be traced to the archive.
   bool has_holes() const noexcept { return has_holes_; }
+  // Compiled device code, for the scope of calls into the model; null for the CPU.
+  const DeviceFiles* device_files() const noexcept { return device_files_.get(); }
 
  private:
   Module() = default;
@@ -54,6 +58,7 @@ class Module {
   size_t constants_size_ = 0;
   const std::byte* constants_archived_ = nullptr;
   bool has_holes_ = false;
+  std::unique_ptr<const DeviceFiles> device_files_;
 };
 
 }  // namespace sconce::loader

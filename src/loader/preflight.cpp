@@ -12,6 +12,7 @@
 
 #include "package_format/archive_reader.h"
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 #include "src/loader/cpu_features.h"
 #include "src/loader/elf_fixups.h"
 #include "src/loader/loaded_symbols.h"
@@ -157,6 +158,12 @@ class Preflight {
   }
 
   void open_libraries() {
+    if (spec_.device_key == "cuda") {
+      if (const std::string reason = why_no_device(DeviceType::kCuda); !reason.empty()) reasons_.push_back(reason);
+      Library library = open_library(kCudaLibrary.data());
+      const LoadedSymbols symbols(library.get());
+      libraries_.push_back({std::string(kCudaLibrary), std::move(library), symbols});
+    }
     for (const ElfImage::Needed& needed : image_.needed()) {
       const std::string name(needed.name);
       if (is_torch_library(name) || name == kSconceLibrary) continue;

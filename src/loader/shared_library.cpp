@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "package_format/elf_image.h"
+#include "src/device/device_backend.h"
 #include "src/loader/elf_fixups.h"
 #include "src/loader/own_library.h"
 #include "src/loader/thread_locals.h"
@@ -62,12 +63,16 @@ std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) 
 
 }  // namespace
 
-SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes) {
+SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes, bool cuda) {
   SCONCE_CHECK(image.machine() == EM_X86_64, kIncompatible, "model code: ", image.name(),
                " is not compiled for x86-64: ELF machine ", image.machine());
   check_holes(image, holes);
   const Fixups fixups = compute_fixups(
-      image, {.drop_cuda_driver = needs(image, kCudaDriverLibrary) && !installed(kCudaDriverLibrary.data())});
+      image, {.drop_cuda_driver = needs(image, kCudaDriverLibrary) && !installed(kCudaDriverLibrary.data()),
+              .use_cuda_library = cuda});
+  if (cuda && !fixups.needs_cuda_library)
+    SCONCE_CHECK(dlopen(kCudaLibrary.data(), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL), kUnavailable,
+                 "model code: ", image.name(), " needs ", kCudaLibrary, " in the global scope: ", dl_error());
   if (!fixups.needs_sconce) make_own_library_global();
 
   std::vector<ByteRange> left_out = fixups.unused;

@@ -31,7 +31,7 @@ class SharedLibrary {
   // that are served from elsewhere. kCorruptPackage, kIncompatible (a symbol or library is missing: preflight says so
   // in better words), kIo (no memory or file to map code from: names every way that was tried), kInvalidArgument (a
   // hole where the dynamic linker reads).
-  static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {});
+  static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false);
   SharedLibrary(SharedLibrary&& other) noexcept;
   SharedLibrary& operator=(SharedLibrary&& other) noexcept;
   ~SharedLibrary() { unload(); }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 #include "src/device/threads.h"
 #include "src/ops/convert.h"
 #include "src/ops/strided_loop.h"
@@ -113,8 +114,8 @@ bool same_view(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 void copy(const Tensor& source, Tensor& destination) {
-  SCONCE_CHECK(source.is_cpu() && destination.is_cpu(), kUnsupported, "copy: from ", to_string(source.device()), " to ",
-               to_string(destination.device()), " needs the CUDA side of the runtime");
+  if (!source.is_cpu() || !destination.is_cpu()) [[unlikely]]
+    return device_backend(source.is_cpu() ? destination.device() : source.device()).copy(source, destination);
   const bool same_sizes = equal(source.sizes(), destination.sizes());
   if (same_sizes && same_view(source, destination)) return;
   check_no_internal_overlap("copy_", destination);
@@ -168,11 +169,19 @@ Tensor clone_contiguous(const Tensor& tensor) {
 
 Tensor clone_preserve_strides(const Tensor& tensor) {
   Tensor out = Tensor::empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device());
-  SCONCE_CHECK(tensor.is_cpu(), kUnsupported, "clone_preserve_strides: tensors on ", to_string(tensor.device()),
-               " need the CUDA side of the runtime");
-  if (out.numel() > 0) {
-    const size_t bytes = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
+  if (out.numel() == 0) return out;
+  const size_t bytes = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
+  if (tensor.is_cpu()) {
     std::memcpy(out.data(), tensor.data(), bytes);
+  } else {
+    const auto count = static_cast<int64_t>(bytes);
+    const int64_t one = 1;
+    const auto flat = [&](const Tensor& t) {
+      return t.view_as(DType::kUInt8, IntSpan(&count, 1), IntSpan(&one, 1),
+                       t.storage_offset() * static_cast<int64_t>(t.itemsize()));
+    };
+    Tensor to = flat(out);
+    copy(flat(tensor), to);
   }
   return out;
 }

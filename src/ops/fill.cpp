@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 #include "src/device/threads.h"
 #include "src/ops/block_copy.h"
 #include "src/ops/convert.h"
@@ -94,9 +95,9 @@ void scalar_bytes(int64_t value, DType dtype, void* out) { scalar_bytes_of(value
 void scalar_bytes(std::complex<double> value, DType dtype, void* out) { scalar_bytes_of(value, dtype, out); }
 
 void fill_bytes(Tensor& self, const void* element) {
-  SCONCE_CHECK(self.is_cpu(), kUnsupported, "fill_: tensors on ", to_string(self.device()),
-               " need the CUDA side of the runtime");
   check_no_internal_overlap("fill_", self);
+  if (!self.is_cpu()) [[unlikely]]
+    return device_backend(self.device()).fill(self, element);
   if (self.numel() == 0) return;
   const auto* bytes = static_cast<const unsigned char*>(element);
   bool uniform = true;

@@ -9,6 +9,7 @@
 
 #include "sconce/check.h"
 #include "sconce/float_types.h"
+#include "src/device/device_backend.h"
 
 namespace sconce {
 namespace {
@@ -132,16 +133,24 @@ ScalarValue load_scalar(const void* element, DType dtype) {
   return v;
 }
 
+// What is looked at is fetched first.
+static Tensor on_host(const Tensor& tensor) {
+  Tensor here = Tensor::empty(tensor.sizes(), tensor.dtype());
+  device_backend(tensor.device()).copy(tensor, here);
+  return here;
+}
+
 ScalarValue item(const Tensor& tensor) {
   SCONCE_CHECK(tensor.defined() && tensor.numel() == 1, kInvalidArgument, "a tensor with ", tensor.numel(),
                " elements cannot be converted to Scalar");
-  SCONCE_CHECK(tensor.is_cpu(), kUnsupported, "item of a tensor on ", to_string(tensor.device()));
+  if (!tensor.is_cpu()) return item(on_host(tensor));
   return load_scalar(tensor.data(), tensor.dtype());
 }
 
 NonFinite count_nonfinite(const Tensor& tensor) {
   NonFinite found;
   if (!tensor.defined() || is_integral(tensor.dtype(), true)) return found;
+  if (!tensor.is_cpu()) return count_nonfinite(on_host(tensor));
   for_each_element(tensor, [&](const std::byte* element) {
     const ScalarValue v = load_scalar(element, tensor.dtype());
     if (std::isnan(v.real) || std::isnan(v.imag))
@@ -156,6 +165,7 @@ std::string summarize(const Tensor& tensor) {
   std::ostringstream text;
   text << describe(tensor);
   if (!tensor.defined() || tensor.numel() == 0 || is_complex(tensor.dtype())) return text.str();
+  if (!tensor.is_cpu()) return summarize(on_host(tensor));
   double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
   for_each_element(tensor, [&](const std::byte* element) {
     const ScalarValue v = load_scalar(element, tensor.dtype());

@@ -26,7 +26,8 @@ bool StoredConstant::may_be_left_out() const noexcept {
 }
 
 ConstantTable::ConstantTable(const std::vector<loader::ContainerConstant>& constants,
-                             const std::vector<Tensor>& packaged, const ModelSpec& model) {
+                             const std::vector<Tensor>& packaged, const ModelSpec& model,
+                             const std::vector<Device>& devices) {
   for (size_t i = 0; i < constants.size(); ++i) {
     const loader::ContainerConstant& c = constants[i];
     ConstantSpec spec;
@@ -45,6 +46,7 @@ ConstantTable::ConstantTable(const std::vector<loader::ContainerConstant>& const
         describe_packaged(spec, packaged[stored_.size()]);
         layout = packaged[stored_.size()].layout();
       }
+      if (stored_.size() < devices.size()) spec.device = devices[stored_.size()];
       any_mutated_ |= spec.mutated;
       by_name_[spec.name].push_back(stored_.size());
       if (!spec.fqn.empty()) by_fqn_[spec.fqn].push_back(stored_.size());

@@ -31,8 +31,9 @@ class ConstantTable {
  public:
   // `packaged` are the tensors of the archive in the container's order of stored constants; undefined where the package
   // brings none. `spec` adds what only the generated source tells.
+  // `devices` (empty: all CPU) are where containers want them, in the same order.
   ConstantTable(const std::vector<loader::ContainerConstant>& constants, const std::vector<Tensor>& packaged,
-                const ModelSpec& spec);
+                const ModelSpec& spec, const std::vector<Device>& devices = {});
 
   const std::vector<StoredConstant>& stored() const noexcept { return stored_; }
   const std::vector<ConstantSpec>& all() const noexcept { return all_; }  // the container's order
@@ -54,6 +55,9 @@ class ConstantSet {
   explicit ConstantSet(std::vector<Tensor> tensors, bool user_managed = false)
       : tensors_(std::move(tensors)), user_managed_(user_managed) {}
   const std::vector<Tensor>& tensors() const noexcept { return tensors_; }  // as table.stored(); undefined if not given
+  // The set on a device: for the CPU tensors() itself; else made by the first call, in one piece of device memory. What
+  // it shares with `before` (null: none) is taken from there. kOutOfMemory, kDevice.
+  const std::vector<Tensor>& on(Device device, const ConstantTable& table, const ConstantSet* before) const;
   // Some of its bytes are the caller's, who may change them.
   bool user_managed() const noexcept { return user_managed_; }
   // The first constant without a value; empty if none.
@@ -66,6 +70,12 @@ class ConstantSet {
  private:
   std::vector<Tensor> tensors_;
   bool user_managed_;
+  struct OnDevice {
+    Device device;
+    std::vector<Tensor> tensors;
+  };
+  mutable std::mutex devices_mutex_;
+  mutable std::vector<std::unique_ptr<const OnDevice>> devices_;
   mutable std::mutex digest_mutex_;
   mutable std::string digest_;  // empty: not computed yet
 };

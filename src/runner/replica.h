@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/device/cpu_arena.h"
+#include "src/device/device_backend.h"
 #include "src/loader/container.h"
 #include "src/runner/constant_set.h"
 
@@ -22,21 +23,32 @@ struct BoundContainer {
 
 class Replica {
  public:
-  Replica(Device device, int threads) : device_(device), threads_(threads) {}
+  struct Settings {
+    int threads = 1;
+    bool host_outputs = false;
+    std::vector<Device> input_devices;  // by input; CPU where the model reads it there
+  };
+  // kUnavailable, kInvalidArgument for a device that cannot be used.
+  Replica(Device device, Settings settings);
   Device device() const noexcept { return device_; }
 
   // Buffers that the model writes are taken over from `before` (null: none), unless `reset` (per stored constant; empty
-  // means none) asks for the set's values. kModelFailed, kOutOfMemory.
+  // means none) asks for the set's values. `active` (null: none): the set that a device has already. kModelFailed,
+  // kOutOfMemory.
   std::unique_ptr<BoundContainer> bind(const std::shared_ptr<const loader::Module>& module, const ConstantTable& table,
                                        const ConstantSet& set, const std::vector<bool>& reset,
-                                       const BoundContainer* before) const;
+                                       const BoundContainer* before, const ConstantSet* active) const;
 
-  // Tensors that the model makes come from the replica's arena.
+  // Tensors that the model makes come from the replica's arena. On a device: inputs of the host are sent there, and the
+  // outputs are complete when it returns, in pinned memory of the host with host_outputs.
   void run(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs);
 
  private:
+  void run_on_device(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
   Device device_;
-  int threads_;
+  Settings settings_;
+  std::unique_ptr<DeviceLane> lane_;  // null on the CPU
   CpuArena::Ptr arena_ = CpuArena::create();
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 #include "src/runner/openmp_limits.h"
 
 namespace sconce {
@@ -33,9 +34,17 @@ std::vector<int> share(const std::vector<int>& cpus, size_t index, size_t count)
           cpus.begin() + static_cast<std::ptrdiff_t>((index + 1) * each)};
 }
 
-void check_device(Device device) {
-  SCONCE_CHECK(device.type == DeviceType::kCpu, kUnsupported, "device ", to_string(device),
-               ": this build serves the CPU only");
+void check_device(Device device, const ModelSpec& spec) {
+  const bool cuda = spec.device_key == "cuda";
+  SCONCE_CHECK(cuda == (device.type == DeviceType::kCuda), kInvalidArgument, "device ", to_string(device),
+               ": the model was compiled for ", cuda ? "cuda" : "the CPU");
+  if (cuda) device_backend(device).check(device);
+}
+
+std::vector<Device> devices_of(const std::vector<TensorSpec>& inputs, Device otherwise) {
+  std::vector<Device> devices;
+  for (const TensorSpec& input : inputs) devices.push_back(input.device.value_or(otherwise));
+  return devices;
 }
 
 }  // namespace
@@ -53,21 +62,23 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   const size_t most = kMaxReplicas / options.devices.size();
   SCONCE_CHECK(options.replicas >= 1 && static_cast<size_t>(options.replicas) <= most, kInvalidArgument,
                "replicas: ", options.replicas, " is out of range");
-  for (const Device device : options.devices) check_device(device);
+  for (const Device device : options.devices) check_device(device, spec);
   check_cores(options.cpu_set);
   check_openmp_limits(spec.threads);
   info_.spec = spec;
   info_.devices = options.devices;
   module_ = loader::Module::load(package_, spec);
 
-  threads_ = threads_of(options, spec);
-  inline_runs_ = threads_ == 1 && spec.threads <= 1;
+  replica_settings_ = {threads_of(options, spec), options.host_outputs,
+                       devices_of(spec.inputs, options.devices.front())};
+  inline_runs_ = replica_settings_.threads == 1 && spec.threads <= 1;
   const size_t count = options.devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
-    seats_.open(seats_.vacant(),
-                std::make_unique<Replica>(options.devices[i / static_cast<size_t>(options.replicas)], threads_),
-                share(options.cpu_set, i, count));
+    seats_.open(
+        seats_.vacant(),
+        std::make_unique<Replica>(options.devices[i / static_cast<size_t>(options.replicas)], replica_settings_),
+        share(options.cpu_set, i, count));
   load_constants(options);
   info_.load_time = std::chrono::steady_clock::now() - start;
 }
@@ -80,7 +91,8 @@ void Runner::load_constants(const LoadOptions&) {
   // The first container tells what the model's constants are, and the scope it is made in where their bytes lie.
   class Record final : public loader::ConstantSource {
    public:
-    Tensor constant(size_t, const Tensor& packaged, bool traced) override {
+    Tensor constant(size_t, const Tensor& packaged, bool traced, Device device) override {
+      devices.push_back(device);
       // Kernels read with vector loads; packages of torch 2.6 and 2.7 store members unaligned, and untraced bytes die
       // with the container: both get memory of their own.
       const bool in_place = traced && reinterpret_cast<uintptr_t>(packaged.storage()->data()) % 64 == 0;
@@ -97,8 +109,12 @@ void Runner::load_constants(const LoadOptions&) {
                     packaged.storage_offset(), packaged.layout());
     }
     std::vector<Tensor> tensors;
+    std::vector<Device> devices;
   } record;
   const Device device = seats_[0].replica->device();
+  const bool on_cpu = device.type == DeviceType::kCpu;
+  const std::unique_ptr<DeviceLane> lane = on_cpu ? nullptr : device_backend(device).make_lane(device);
+  const DeviceLane::Scope on_device(lane.get());
   auto first = std::make_unique<BoundContainer>();
   first->container = std::make_unique<loader::Container>(module_, device, record);
   const loader::Container& container = *first->container;
@@ -108,7 +124,7 @@ void Runner::load_constants(const LoadOptions&) {
       static_cast<size_t>(std::count_if(constants.begin(), constants.end(), [](const auto& c) { return !c.folded; }));
   if (tensors.size() < stored) tensors = module_->outside_constants(constants);
   tensors.resize(stored);
-  table_ = std::make_unique<ConstantTable>(constants, tensors, info_.spec);
+  table_ = std::make_unique<ConstantTable>(constants, tensors, info_.spec, record.devices);
   info_.spec.constants = table_->all();
   for (const Tensor& t : tensors)
     if (t.defined()) info_.constant_bytes += t.storage()->bytes();
@@ -116,7 +132,8 @@ void Runner::load_constants(const LoadOptions&) {
   container.complete(info_.spec);
   check_ = InputCheck(info_.spec.inputs, device, check_.full());
   // It serves as well, unless it has constants that this replica alone may write or some that are not its own to bring.
-  const bool usable = !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();
+  const bool usable =
+      on_cpu && !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();
   auto generation =
       std::make_unique<Generation>(*table_, std::make_shared<ConstantSet>(std::move(tensors)), "", std::vector<bool>{});
   if (usable) generation->bound[0] = std::move(first);
@@ -188,19 +205,19 @@ void Runner::submit(RunRequest& request) noexcept {
 }
 
 int Runner::add_replica(Device device, std::vector<int> cpus) {
-  check_device(device);
+  check_device(device, info_.spec);
   check_cores(cpus);
   const std::lock_guard work(work_mutex_);
   Seat& seat = seats_.vacant();
-  auto replica = std::make_unique<Replica>(device, threads_);
+  auto replica = std::make_unique<Replica>(device, replica_settings_);
   const auto bound_to = [&](const Generation& generation) {
-    return replica->bind(module_, *table_, *generation.set, {}, nullptr);
+    return replica->bind(module_, *table_, *generation.set, {}, nullptr, nullptr);
   };
   auto active = bound_to(*active_);
   // What is staged stays one exchange away from being served.
   std::unique_ptr<BoundContainer> staged;
   if (other_ && other_->staged) {
-    staged = replica->bind(module_, *table_, *other_->set, other_->reset, active.get());
+    staged = replica->bind(module_, *table_, *other_->set, other_->reset, active.get(), active_->set.get());
   }
   {
     const std::lock_guard state(state_mutex_);

@@ -98,7 +98,7 @@ class Runner {
   std::unique_ptr<ConstantTable> table_;
   InputCheck check_;
   ModelInfo info_;
-  int threads_ = 1;           // of a replica
+  Replica::Settings replica_settings_;
   bool inline_runs_ = false;  // kernels use one thread and no cores are given: a run may happen on the caller's
 
   mutable std::mutex work_mutex_;

@@ -27,7 +27,8 @@ Runner::Turn::~Turn() {
 
 std::unique_ptr<BoundContainer> Runner::bind(const Seat& seat, const Generation& generation) const {
   const BoundContainer* before = active_ ? active_->bound[seat.index].get() : nullptr;
-  return seat.replica->bind(module_, *table_, *generation.set, generation.reset, before);
+  return seat.replica->bind(module_, *table_, *generation.set, generation.reset, before,
+                            active_ ? active_->set.get() : nullptr);
 }
 
 bool Runner::has_current_buffers(const Generation& generation, size_t seat) const noexcept {

@@ -1,0 +1,176 @@
+// The CUDA side of DeviceBackend, and the function by which libsconce finds it.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/cuda/caching_allocator.h"
+#include "src/cuda/copy.h"
+#include "src/cuda/error.h"
+#include "src/cuda/model_memory.h"
+#include "src/cuda/modules.h"
+#include "src/cuda/stream.h"
+#include "src/device/device_backend.h"
+
+namespace sconce::cuda {
+namespace {
+
+constexpr size_t kUploadPiece = 16 << 20;
+
+// Two pinned buffers, so that one is filled while the other is on its way.
+class UploadBuffers {
+ public:
+  void send(std::span<const std::byte> from, std::byte* to, cudaStream_t stream) {
+    const std::lock_guard lock(mutex_);
+    open();
+    for (size_t at = 0, turn = 0; at < from.size(); at += kUploadPiece, turn ^= 1) {
+      const size_t bytes = std::min(kUploadPiece, from.size() - at);
+      SCONCE_CUDA(cudaEventSynchronize(sent_[turn]));
+      std::memcpy(pinned_[turn], from.data() + at, bytes);
+      SCONCE_CUDA(cudaMemcpyAsync(to + at, pinned_[turn], bytes, cudaMemcpyHostToDevice, stream));
+      SCONCE_CUDA(cudaEventRecord(sent_[turn], stream));
+    }
+    // The buffers are free for the next caller, whatever its stream.
+    for (const cudaEvent_t event : sent_) SCONCE_CUDA(cudaEventSynchronize(event));
+  }
+
+ private:
+  void open() {
+    if (pinned_[1]) return;
+    for (int i = 0; i < 2; ++i) {
+      if (!sent_[i]) SCONCE_CUDA(cudaEventCreateWithFlags(&sent_[i], cudaEventDisableTiming));
+      if (!pinned_[i]) SCONCE_CUDA(cudaHostAlloc(&pinned_[i], kUploadPiece, cudaHostAllocPortable));
+    }
+  }
+  std::mutex mutex_;
+  void* pinned_[2] = {};
+  cudaEvent_t sent_[2] = {};
+};
+
+// Pinned memory of the host, kept for reuse: taking it from the system costs a fraction of a millisecond.
+class PinnedMemory {
+ public:
+  StoragePtr allocate(size_t bytes) {
+    const int power = std::bit_width(std::max<size_t>(bytes, 4096) - 1);
+    Block* block = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (auto& list = free_[power]; !list.empty()) {
+        block = list.back();
+        list.pop_back();
+      }
+    }
+    if (!block) {
+      auto fresh = std::make_unique<Block>(Block{this, nullptr, power});
+      SCONCE_CUDA(cudaHostAlloc(&fresh->data, size_t{1} << power, cudaHostAllocPortable));
+      block = fresh.release();
+    }
+    return StoragePtr::adopt(new Storage(
+        block->data, bytes, Device{},
+        [](void*, size_t, void* context) noexcept {
+          auto* back = static_cast<Block*>(context);
+          const std::lock_guard lock(back->owner->mutex_);
+          back->owner->free_[back->power].push_back(back);
+        },
+        block));
+  }
+
+ private:
+  struct Block {
+    PinnedMemory* owner;
+    void* data;
+    int power;
+  };
+  std::mutex mutex_;
+  std::vector<Block*> free_[65];
+};
+
+class Backend final : public DeviceBackend {
+ public:
+  explicit Backend(int count) : count_(count), uploads_(static_cast<size_t>(count)) {}
+
+  int count() override { return count_; }
+  void check(Device device) override {
+    SCONCE_CHECK(device.index >= 0 && device.index < count_, kInvalidArgument, "device ", to_string(device),
+                 " does not exist: there ", count_ == 1 ? "is " : "are ", count_);
+  }
+  int capability(Device device) override {
+    int major = 0, minor = 0;
+    SCONCE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
+    SCONCE_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
+    return 10 * major + minor;
+  }
+  std::string name(Device device) override {
+    cudaDeviceProp properties;
+    SCONCE_CUDA(cudaGetDeviceProperties(&properties, device.index));
+    return properties.name;
+  }
+  DeviceMemory memory(Device device) override {
+    const DeviceScope scope(device);
+    DeviceMemory memory;
+    size_t free = 0, total = 0;
+    SCONCE_CUDA(cudaMemGetInfo(&free, &total));
+    return {total, free, CachingAllocator::in_use(device.index), CachingAllocator::cached(device.index)};
+  }
+  void trim(Device device) override { CachingAllocator::trim_all(device.index); }
+
+  std::unique_ptr<DeviceLane> make_lane(Device device) override {
+    check(device);
+    return std::make_unique<Lane>(device);
+  }
+  StoragePtr allocate(size_t bytes, Device device) override {
+    check(device);
+    const DeviceScope scope(device);
+    if (CachingAllocator* memory = current().memory) return memory->allocate(bytes);
+    void* data = nullptr;
+    SCONCE_CUDA(cudaMalloc(&data, std::max<size_t>(bytes, 1)));
+    return StoragePtr::adopt(new Storage(
+        data, bytes, device, [](void* address, size_t, void*) noexcept { cudaFree(address); }, nullptr));
+  }
+  StoragePtr allocate_host(size_t bytes) override { return pinned_.allocate(bytes); }
+  void copy(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, true); }
+  void copy_async(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, false); }
+  void fill(Tensor& self, const void* element) override { cuda::fill(self, element); }
+  void upload(std::span<const std::byte> from, void* to, Device device) override {
+    const DeviceScope scope(device);
+    uploads_[static_cast<size_t>(device.index)].send(from, static_cast<std::byte*>(to), current_stream());
+  }
+
+  std::span<const Replacement> replacements() noexcept override {
+    static const Replacement all[] = {
+        {"cudaMalloc", reinterpret_cast<void*>(&model_malloc)},
+        {"cudaFree", reinterpret_cast<void*>(&model_free)},
+        {"cudaMemcpy", reinterpret_cast<void*>(&model_memcpy)},
+        {"cudaMemcpyAsync", reinterpret_cast<void*>(&model_memcpy_async)},
+        {"cuModuleLoad", reinterpret_cast<void*>(&load_module_file)},
+        {"cuModuleLoadData", reinterpret_cast<void*>(&load_module_data)},
+        {"cuModuleUnload", reinterpret_cast<void*>(&unload_module)},
+    };
+    return all;
+  }
+  void forget(const DeviceFiles& files) noexcept override { forget_modules(files); }
+
+ private:
+  const int count_;
+  std::vector<UploadBuffers> uploads_;
+  PinnedMemory pinned_;
+};
+
+}  // namespace
+}  // namespace sconce::cuda
+
+extern "C" sconce::DeviceBackend* sconce_cuda_backend(const char** reason) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    *reason = cudaGetErrorString(error);
+    return nullptr;
+  }
+  if (count == 0) {
+    *reason = "there is none";
+    return nullptr;
+  }
+  // For the life of the process: models that unload late still give their memory back.
+  return new sconce::cuda::Backend(count);
+}

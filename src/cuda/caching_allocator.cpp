@@ -1,0 +1,155 @@
+#include "src/cuda/caching_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+
+#include "src/cuda/error.h"
+
+namespace sconce::cuda {
+namespace {
+
+constexpr int kMaxDevices = 64;
+constexpr size_t kSmallest = 512;
+
+struct Counters {
+  std::atomic<uint64_t> in_use{0}, cached{0};
+};
+Counters& counters(int device) noexcept {
+  static Counters all[kMaxDevices];
+  return all[device % kMaxDevices];
+}
+
+std::mutex registry_mutex;
+std::vector<CachingAllocator*>& registry() {
+  static std::vector<CachingAllocator*> all;
+  return all;
+}
+
+// Class c holds blocks of (4 + c % 4) / 4 * 512 * 2^(c / 4) bytes.
+size_t class_bytes(int size_class) noexcept {
+  return (4 + static_cast<size_t>(size_class % 4)) * (kSmallest / 4) << (size_class / 4);
+}
+int class_of(size_t bytes) noexcept {
+  if (bytes <= kSmallest) return 0;
+  const int power = std::bit_width((bytes - 1) / kSmallest) - 1;  // 512 << power <= bytes - 1
+  for (int quarter = 1; quarter <= 4; ++quarter)
+    if (class_bytes(4 * power + quarter) >= bytes) return 4 * power + quarter;
+  return 4 * power + 4;
+}
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(int device, cudaStream_t stream) : device_(device), stream_(stream) {
+  const std::lock_guard lock(registry_mutex);
+  registry().push_back(this);
+}
+
+CachingAllocator::~CachingAllocator() = default;
+
+void CachingAllocator::unref() noexcept {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+void CachingAllocator::orphan() noexcept {
+  {
+    const std::lock_guard lock(registry_mutex);
+    std::erase(registry(), this);
+  }
+  trim();
+  {
+    const std::lock_guard lock(mutex_);
+    stream_ = nullptr;  // blocks that come back later go to the device
+  }
+  unref();
+}
+
+StoragePtr CachingAllocator::allocate(size_t bytes) {
+  const int size_class = class_of(bytes);
+  SCONCE_CHECK(size_class < kClasses, kOutOfMemory, "device memory: ", bytes, " bytes are too many");
+  const size_t size = class_bytes(size_class);
+  Block* block = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto& list = free_[size_class]; !list.empty()) {
+      block = list.back();
+      list.pop_back();
+    }
+  }
+  if (block) {
+    counters(device_).cached.fetch_sub(size, std::memory_order_relaxed);
+  } else {
+    auto fresh = std::make_unique<Block>(Block{this, nullptr, size_class});
+    cudaError_t error = cudaMallocAsync(&fresh->data, size, stream_);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      cudaDeviceSynchronize();
+      trim_all(device_);
+      error = cudaMallocAsync(&fresh->data, size, stream_);
+    }
+    check(error, "cudaMallocAsync");
+    block = fresh.release();
+  }
+  counters(device_).in_use.fetch_add(size, std::memory_order_relaxed);
+  references_.fetch_add(1, std::memory_order_relaxed);
+  return StoragePtr::adopt(new Storage(block->data, bytes, {DeviceType::kCuda, static_cast<int8_t>(device_)},
+                                       &CachingAllocator::give_back, block));
+}
+
+void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
+  auto* block = static_cast<Block*>(context);
+  CachingAllocator* owner = block->owner;
+  const size_t size = class_bytes(block->size_class);
+  counters(owner->device_).in_use.fetch_sub(size, std::memory_order_relaxed);
+  bool kept = false;
+  {
+    const std::lock_guard lock(owner->mutex_);
+    if (owner->stream_) {
+      owner->free_[block->size_class].push_back(block);
+      kept = true;
+    }
+  }
+  if (kept) {
+    counters(owner->device_).cached.fetch_add(size, std::memory_order_relaxed);
+  } else {
+    int before = 0;
+    cudaGetDevice(&before);
+    cudaSetDevice(owner->device_);
+    cudaFree(block->data);
+    cudaSetDevice(before);
+    delete block;
+  }
+  owner->unref();
+}
+
+void CachingAllocator::trim() noexcept {
+  const std::lock_guard lock(mutex_);
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(device_);
+  for (auto& list : free_) {
+    for (Block* block : list) {
+      cudaFreeAsync(block->data, stream_);
+      counters(device_).cached.fetch_sub(class_bytes(block->size_class), std::memory_order_relaxed);
+      delete block;
+    }
+    list.clear();
+  }
+  if (stream_) cudaStreamSynchronize(stream_);
+  cudaSetDevice(before);
+}
+
+void CachingAllocator::trim_all(int device) noexcept {
+  {
+    const std::lock_guard lock(registry_mutex);
+    for (CachingAllocator* each : registry())
+      if (each->device_ == device) each->trim();
+  }
+  cudaMemPool_t pool = nullptr;
+  if (cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
+}
+
+uint64_t CachingAllocator::in_use(int device) noexcept { return counters(device).in_use; }
+uint64_t CachingAllocator::cached(int device) noexcept { return counters(device).cached; }
+
+}  // namespace sconce::cuda

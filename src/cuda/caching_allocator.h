@@ -1,0 +1,54 @@
+// Device memory of one stream, kept for reuse: a model that has run once for a shape asks the device for nothing when
+// it runs again.
+//
+// Blocks have size classes (four per power of two from 512 bytes). They are handed out by the thread that uses the
+// stream; they may come back from any thread, and are given out again in the order of the stream, so whoever reads a
+// block elsewhere has waited for the stream before. Blocks that are out when the allocator goes keep it alive.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "sconce/storage.h"
+
+namespace sconce::cuda {
+
+class CachingAllocator {
+ public:
+  static CachingAllocator* create(int device, cudaStream_t stream) { return new CachingAllocator(device, stream); }
+  // Its owner is gone; so is the stream soon, and nothing of it is under way.
+  void orphan() noexcept;
+
+  // kOutOfMemory, after everything cached on the device was given back.
+  StoragePtr allocate(size_t bytes);
+  void trim() noexcept;
+
+  static uint64_t in_use(int device) noexcept;
+  static uint64_t cached(int device) noexcept;
+  // Gives back what all allocators of the device have cached.
+  static void trim_all(int device) noexcept;
+
+ private:
+  static constexpr int kClasses = 4 * 48;
+  struct Block {
+    CachingAllocator* owner;
+    void* data;
+    int size_class;
+  };
+  CachingAllocator(int device, cudaStream_t stream);
+  ~CachingAllocator();
+  static void give_back(void* data, size_t bytes, void* context) noexcept;
+  void unref() noexcept;
+
+  const int device_;
+  cudaStream_t stream_;
+  std::atomic<int64_t> references_{1};
+  std::mutex mutex_;  // of the lists; held for moments
+  std::vector<Block*> free_[kClasses];
+};
+
+}  // namespace sconce::cuda

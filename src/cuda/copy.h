@@ -1,0 +1,15 @@
+// Copies between the host and devices, and within a device. Matches at::Tensor::copy_ (torch 2.11).
+#pragma once
+
+#include "sconce/tensor.h"
+
+namespace sconce::cuda {
+
+// At least one is on a device; of any strides and dtypes, source broadcasts. wait: host memory may be used again when
+// it returns.
+void copy(const Tensor& source, Tensor& destination, bool wait);
+void fill(Tensor& self, const void* element);
+// Row-major, on its device; the tensor itself where it is so already.
+Tensor contiguous(const Tensor& tensor);
+
+}  // namespace sconce::cuda

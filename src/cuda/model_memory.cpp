@@ -1,0 +1,69 @@
+#include "src/cuda/model_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "src/device/device_backend.h"
+
+namespace sconce::cuda {
+namespace {
+
+std::mutex mutex;
+std::map<const char*, size_t>& reserved() {
+  static std::map<const char*, size_t> ranges;
+  return ranges;
+}
+
+bool is_reserved(const void* address) noexcept {
+  const std::lock_guard lock(mutex);
+  const auto after = reserved().upper_bound(static_cast<const char*>(address));
+  if (after == reserved().begin()) return false;
+  const auto range = std::prev(after);
+  return static_cast<const char*>(address) < range->first + range->second;
+}
+
+bool noted(void* to, const void* from, size_t bytes, cudaError_t& error) noexcept {
+  if (!is_reserved(to)) return false;
+  DeviceLoading* loading = DeviceLoading::current();
+  error = loading && loading->note_copy(to, from, bytes) ? cudaSuccess : cudaErrorInvalidValue;
+  return true;
+}
+
+}  // namespace
+
+cudaError_t model_malloc(void** address, size_t bytes) noexcept {
+  if (!DeviceLoading::current() || bytes == 0) return cudaMalloc(address, bytes);
+  void* range = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return cudaErrorMemoryAllocation;
+  const std::lock_guard lock(mutex);
+  reserved().emplace(static_cast<const char*>(range), bytes);
+  *address = range;
+  return cudaSuccess;
+}
+
+cudaError_t model_free(void* address) noexcept {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto range = reserved().find(static_cast<const char*>(address)); range != reserved().end()) {
+      ::munmap(address, range->second);
+      reserved().erase(range);
+      return cudaSuccess;
+    }
+  }
+  return cudaFree(address);
+}
+
+cudaError_t model_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) noexcept {
+  cudaError_t error;
+  return noted(to, from, bytes, error) ? error : cudaMemcpy(to, from, bytes, kind);
+}
+
+cudaError_t model_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                               cudaStream_t stream) noexcept {
+  cudaError_t error;
+  return noted(to, from, bytes, error) ? error : cudaMemcpyAsync(to, from, bytes, kind, stream);
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,71 @@
+#include "src/cuda/modules.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace sconce::cuda {
+namespace {
+
+struct Loaded {
+  CUcontext context;
+  const void* image;  // where its bytes lie: those of a mapped archive stay as long as a model of it
+  CUmodule module;
+  std::set<const DeviceFiles*> users;
+};
+
+std::mutex mutex;
+std::vector<Loaded>& all() {
+  static std::vector<Loaded> loaded;
+  return loaded;
+}
+
+CUresult load(CUmodule* module, const void* image) noexcept {
+  CUcontext context = nullptr;
+  if (const CUresult error = cuCtxGetCurrent(&context); error != CUDA_SUCCESS) return error;
+  const DeviceFiles* user = DeviceFiles::current();
+  const std::lock_guard lock(mutex);
+  for (Loaded& each : all())
+    if (each.context == context && each.image == image) {
+      each.users.insert(user);
+      *module = each.module;
+      return CUDA_SUCCESS;
+    }
+  if (const CUresult error = cuModuleLoadData(module, image); error != CUDA_SUCCESS) return error;
+  all().push_back({context, image, *module, {user}});
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult load_module_file(CUmodule* module, const char* path) noexcept {
+  const std::string_view text(path);
+  const std::string_view name = text.substr(text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1);
+  const DeviceFiles* files = DeviceFiles::current();
+  const std::span<const std::byte> image = files ? files->find(name) : std::span<const std::byte>();
+  // Nothing of a package opens files of this host.
+  if (image.empty()) return CUDA_ERROR_FILE_NOT_FOUND;
+  return load(module, image.data());
+}
+
+CUresult load_module_data(CUmodule* module, const void* image) noexcept { return load(module, image); }
+
+// Modules are kept until the model goes: its replicas share them.
+CUresult unload_module(CUmodule) noexcept { return CUDA_SUCCESS; }
+
+void forget_modules(const DeviceFiles& files) noexcept {
+  const std::lock_guard lock(mutex);
+  for (Loaded& each : all()) {
+    if (!each.users.erase(&files) || !each.users.empty()) continue;
+    cuCtxPushCurrent(each.context);
+    cuModuleUnload(each.module);
+    CUcontext popped;
+    cuCtxPopCurrent(&popped);
+    each.module = nullptr;
+  }
+  std::erase_if(all(), [](const Loaded& each) { return !each.module; });
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,51 @@
+// The stream that work of the calling thread goes to. A thread has one current device, and one current stream for it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "src/device/device_backend.h"
+
+namespace sconce::cuda {
+
+class CachingAllocator;
+
+struct Current {
+  int device = 0;
+  cudaStream_t stream = nullptr;       // null: the device's legacy default stream
+  CachingAllocator* memory = nullptr;  // null: memory is taken from the device each time
+};
+// Of the calling thread.
+Current& current() noexcept;
+
+inline cudaStream_t current_stream() noexcept { return current().stream; }
+
+// Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Current before_;
+  bool changed_;
+};
+
+class Lane final : public DeviceLane {
+ public:
+  explicit Lane(Device device);
+  ~Lane() override;
+  void enter() override;
+  void leave() noexcept override;
+  void* stream() const noexcept override { return stream_; }
+  void synchronize() override;
+
+ private:
+  Device device_;
+  cudaStream_t stream_ = nullptr;
+  CachingAllocator* memory_;
+  Current before_;
+};
+
+}  // namespace sconce::cuda

@@ -1,0 +1,112 @@
+// Streams and devices of the calling thread. ABI: c/shim.h, torch 2.6 to 2.15.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/cuda/error.h"
+#include "src/cuda/stream.h"
+#include "src/shim/abi_types.h"
+#include "src/shim/guard.h"
+
+using sconce::Device;
+using sconce::DeviceType;
+using sconce::cuda::current;
+using sconce::cuda::Current;
+using sconce::shim::guard;
+
+namespace {
+
+Device device_of(int32_t index) {
+  return {DeviceType::kCuda, static_cast<int8_t>(index < 0 ? current().device : index)};
+}
+
+// What a thread had before a guard was made.
+struct Before {
+  Current state;
+};
+
+void enter(int device, cudaStream_t stream, bool with_stream) {
+  Current& now = current();
+  if (device != now.device) {
+    SCONCE_CUDA(cudaSetDevice(device));
+    now = {device, nullptr, nullptr};
+  }
+  // Another stream than the replica's has no memory cached for it.
+  if (with_stream && stream != now.stream) now = {device, stream, nullptr};
+}
+void leave(const Before& before) noexcept {
+  if (before.state.device != current().device) cudaSetDevice(before.state.device);
+  current() = before.state;
+}
+
+}  // namespace
+
+extern "C" {
+
+AOTITorchError aoti_torch_create_cuda_guard(int32_t device_index, CUDAGuardOpaque** ret) {
+  return guard("aoti_torch_create_cuda_guard", [&] {
+    auto before = std::make_unique<Before>(Before{current()});
+    enter(device_of(device_index).index, nullptr, false);
+    *ret = reinterpret_cast<CUDAGuardOpaque*>(before.release());
+  });
+}
+AOTITorchError aoti_torch_delete_cuda_guard(CUDAGuardOpaque* handle) {
+  const std::unique_ptr<Before> before(reinterpret_cast<Before*>(handle));
+  if (before) leave(*before);
+  return 0;
+}
+AOTITorchError aoti_torch_cuda_guard_set_index(CUDAGuardOpaque*, int32_t device_index) {
+  return guard("aoti_torch_cuda_guard_set_index", [&] { enter(device_of(device_index).index, nullptr, false); });
+}
+
+AOTITorchError aoti_torch_create_cuda_stream_guard(void* stream, int32_t device_index, CUDAStreamGuardOpaque** ret) {
+  return guard("aoti_torch_create_cuda_stream_guard", [&] {
+    auto before = std::make_unique<Before>(Before{current()});
+    enter(device_of(device_index).index, static_cast<cudaStream_t>(stream), true);
+    *ret = reinterpret_cast<CUDAStreamGuardOpaque*>(before.release());
+  });
+}
+AOTITorchError aoti_torch_delete_cuda_stream_guard(CUDAStreamGuardOpaque* handle) {
+  const std::unique_ptr<Before> before(reinterpret_cast<Before*>(handle));
+  if (before) leave(*before);
+  return 0;
+}
+
+AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void** ret) {
+  return guard("aoti_torch_get_current_cuda_stream", [&] {
+    const int device = device_of(device_index).index;
+    *ret = device == current().device ? static_cast<void*>(current().stream) : nullptr;
+  });
+}
+AOTITorchError torch_set_current_cuda_stream(void* stream, int32_t device_index) {
+  return guard("torch_set_current_cuda_stream",
+               [&] { enter(device_of(device_index).index, static_cast<cudaStream_t>(stream), true); });
+}
+AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t) {
+  return guard("torch_cuda_stream_synchronize",
+               [&] { SCONCE_CUDA(cudaStreamSynchronize(static_cast<cudaStream_t>(stream))); });
+}
+
+// Memory in the order of the current stream.
+AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void** ret) {
+  return guard("aoti_torch_cuda_caching_allocator_raw_alloc",
+               [&] { SCONCE_CUDA(cudaMallocAsync(ret, bytes ? bytes : 1, current().stream)); });
+}
+AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void* data) {
+  return guard("aoti_torch_cuda_caching_allocator_raw_delete",
+               [&] { SCONCE_CUDA(cudaFreeAsync(data, current().stream)); });
+}
+
+AOTITorchError torch_c10_cuda_check_msg(int32_t error, const char* file, const char* function, uint32_t line, bool,
+                                        char** message) {
+  *message = nullptr;
+  if (error == cudaSuccess) return 0;
+  char text[512];
+  std::snprintf(text, sizeof text, "CUDA error: %s (%s at %s:%u)", cudaGetErrorString(static_cast<cudaError_t>(error)),
+                function ? function : "", file ? file : "", line);
+  *message = ::strdup(text);
+  return 0;
+}
+void torch_c10_cuda_free_error_msg(char* message) { std::free(message); }
+
+}  // extern "C"

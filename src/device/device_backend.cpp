@@ -1,0 +1,86 @@
+#include "src/device/device_backend.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+thread_local const DeviceFiles* current_files = nullptr;
+thread_local DeviceLoading* current_loading = nullptr;
+
+// Beside libsconce first, then wherever the dynamic linker looks.
+void* open_beside_us(std::string& error) {
+  std::string path(kCudaLibrary);
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&open_beside_us), &info) && info.dli_fname) {
+    const std::string own = info.dli_fname;
+    if (const size_t slash = own.rfind('/'); slash != std::string::npos) {
+      if (void* handle = dlopen((own.substr(0, slash + 1) + path).c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+      error = dlerror();
+    }
+  }
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle && error.empty()) error = dlerror();
+  return handle;
+}
+
+// The backend, or null and why not. Tried again at the next call.
+DeviceBackend* open_backend(DeviceType type, std::string& reason) {
+  if (type != DeviceType::kCuda) {
+    reason = "devices of type " + std::to_string(static_cast<int>(type)) + " are not supported";
+    return nullptr;
+  }
+  static std::atomic<DeviceBackend*> backend{nullptr};
+  if (DeviceBackend* open = backend.load(std::memory_order_acquire)) return open;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (DeviceBackend* open = backend.load(std::memory_order_acquire)) return open;
+  std::string error;
+  void* library = open_beside_us(error);
+  if (!library) {
+    reason = "CUDA devices need " + std::string(kCudaLibrary) + ", which cannot be opened: " + error;
+    return nullptr;
+  }
+  const auto make = reinterpret_cast<MakeBackend>(dlsym(library, kMakeBackend));
+  if (!make) {
+    reason = std::string(kCudaLibrary) + " is of another version: it has no " + kMakeBackend;
+    return nullptr;
+  }
+  const char* why = "";
+  DeviceBackend* made = make(&why);
+  if (!made)
+    reason = std::string("CUDA devices cannot be used: ") + why;
+  else
+    backend.store(made, std::memory_order_release);
+  return made;
+}
+
+}  // namespace
+
+DeviceBackend& device_backend(DeviceType type) {
+  std::string reason;
+  DeviceBackend* backend = open_backend(type, reason);
+  SCONCE_CHECK(backend, kUnavailable, reason);
+  return *backend;
+}
+
+std::string why_no_device(DeviceType type) {
+  std::string reason;
+  open_backend(type, reason);
+  return reason;
+}
+
+const DeviceFiles* DeviceFiles::current() noexcept { return current_files; }
+DeviceFiles::Scope::Scope(const DeviceFiles* files) noexcept : previous_(current_files) { current_files = files; }
+DeviceFiles::Scope::~Scope() { current_files = previous_; }
+
+DeviceLoading::DeviceLoading() noexcept : previous_(current_loading) { current_loading = this; }
+DeviceLoading::~DeviceLoading() { current_loading = previous_; }
+DeviceLoading* DeviceLoading::current() noexcept { return current_loading; }
+
+}  // namespace sconce
