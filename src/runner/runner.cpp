@@ -59,26 +59,27 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
       }) {
   const auto start = std::chrono::steady_clock::now();
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "devices: none given");
-  const size_t most = kMaxReplicas / options.devices.size();
+  std::vector<Device> devices = options.devices;
+  for (Device& device : devices)
+    if (device.type == DeviceType::kCuda && device.index < 0) device.index = 0;  // "cuda" is the first one
+  const size_t most = kMaxReplicas / devices.size();
   SCONCE_CHECK(options.replicas >= 1 && static_cast<size_t>(options.replicas) <= most, kInvalidArgument,
                "replicas: ", options.replicas, " is out of range");
-  for (const Device device : options.devices) check_device(device, spec);
+  for (const Device device : devices) check_device(device, spec);
   check_cores(options.cpu_set);
   check_openmp_limits(spec.threads);
   info_.spec = spec;
-  info_.devices = options.devices;
+  info_.devices = devices;
   module_ = loader::Module::load(package_, spec);
 
-  replica_settings_ = {threads_of(options, spec), options.host_outputs,
-                       devices_of(spec.inputs, options.devices.front())};
+  replica_settings_ = {threads_of(options, spec), options.host_outputs, devices_of(spec.inputs, devices.front())};
   inline_runs_ = replica_settings_.threads == 1 && spec.threads <= 1;
-  const size_t count = options.devices.size() * static_cast<size_t>(options.replicas);
+  const size_t count = devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
-    seats_.open(
-        seats_.vacant(),
-        std::make_unique<Replica>(options.devices[i / static_cast<size_t>(options.replicas)], replica_settings_),
-        share(options.cpu_set, i, count));
+    seats_.open(seats_.vacant(),
+                std::make_unique<Replica>(devices[i / static_cast<size_t>(options.replicas)], replica_settings_),
+                share(options.cpu_set, i, count));
   load_constants(options);
   info_.load_time = std::chrono::steady_clock::now() - start;
 }

@@ -25,6 +25,7 @@ TensorCase read_tensor(const Json& json) {
   json.at("offset").get_to(t.offset);
   json.at("at").get_to(t.at);
   json.at("bytes").get_to(t.bytes);
+  t.device = json.value("device", "cpu");
   if (const auto it = json.find("same_as"); it != json.end() && !it->is_null()) t.same_as = it->get<size_t>();
   if (const auto it = json.find("alias"); it != json.end() && !it->is_null())
     t.alias = {it->at(0).get<std::string>() == "input", it->at(1).get<size_t>()};

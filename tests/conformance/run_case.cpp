@@ -98,6 +98,7 @@ class CaseRun {
       options.model_name = case_.model;
       options.devices = {parse_device(case_.device)};
       options.check_inputs = checks;
+      options.host_outputs = false;
       model = Model::load(package_, options);
     }
     return *model;
@@ -137,7 +138,7 @@ class CaseRun {
       TensorCase expected = want;
       if (it->second.defined()) expected.stride.assign(it->second.strides().begin(), it->second.strides().end());
       expect_agreement(compare_meta(it->second, expected), "constant " + fqn);
-      expect_agreement(compare_bits(it->second, want, data_.storage(want)), "constant " + fqn);
+      expect_agreement(compare_bits(moved(it->second, Device{}), want, data_.storage(want)), "constant " + fqn);
     }
   }
 
@@ -146,14 +147,26 @@ class CaseRun {
     for (const TensorCase& input : step.inputs) {
       if (input.same_as && *input.same_as >= inputs.size())
         throw std::runtime_error("case.json: same_as is not an earlier input");
-      inputs.push_back(input.same_as ? view(input, inputs[*input.same_as].storage()) : data_.load(input));
+      inputs.push_back(input.same_as ? view(input, inputs[*input.same_as].storage())
+                                     : moved(data_.load(input), parse_device(input.device)));
     }
     std::vector<Tensor> outputs(step.fails ? model(step.checks).info().spec.outputs.size() : step.outputs.size());
     if (step.seed) manual_seed(*step.seed);
     model(step.checks).run(inputs, outputs);
     if (step.fails) return;
     for (size_t i = 0; i < outputs.size(); ++i) check_output(step, i, inputs, outputs);
+    for (Tensor& input : inputs) input = moved(input, Device{});
     check_inputs(step, inputs);
+  }
+
+  // The same view of a copy of the whole storage on that device; the tensor itself where it is there.
+  static Tensor moved(const Tensor& tensor, Device device) {
+    if (!tensor.defined() || tensor.device().type == device.type) return tensor;
+    if (device.type == DeviceType::kCuda && device.index < 0) device.index = 0;
+    const auto bytes = static_cast<int64_t>(tensor.storage()->bytes());
+    const int64_t one = 1;
+    const Tensor flat(tensor.storage(), DType::kUInt8, IntSpan(&bytes, 1), IntSpan(&one, 1));
+    return copy_to(flat, device).view_as(tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.storage_offset());
   }
 
   void check_output(const StepCase& step, size_t i, const std::vector<Tensor>& inputs,
@@ -167,7 +180,7 @@ class CaseRun {
     const TensorCase& want = *step.outputs[i];
     expect_agreement(compare_meta(got, want), where);
     if (step.compare_values)
-      expect_agreement(compare_values(got, want, data_.storage(want), step.rtol, step.atol), where);
+      expect_agreement(compare_values(moved(got, Device{}), want, data_.storage(want), step.rtol, step.atol), where);
     if (!want.alias) return;
     const std::vector<Tensor>& others = want.alias->of_input ? inputs : outputs;
     if (want.alias->index >= others.size()) throw std::runtime_error("case.json: alias of no tensor");
