@@ -81,8 +81,10 @@ void copy_to_device(const Tensor& source, Tensor& destination, bool wait) {
     transfer(host, there, cudaMemcpyHostToDevice);
     copy_on_device(there, destination);
   }
-  // Pageable memory was read when the call returned; pinned memory is read later.
-  if (host.storage() != source.storage() || (wait && is_pinned(host.data())))
+  // Pageable memory was read when the call returned; pinned memory is read later. Outside a lane nobody knows which
+  // stream will read what is on its way.
+  const bool no_lane = !current().memory;
+  if (host.storage() != source.storage() || (wait && (no_lane || is_pinned(host.data()))))
     SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
 }
 
