@@ -50,6 +50,10 @@ mv "$scratch/first" "$prefix"
   for file in sconceConfig sconceConfigVersion sconceTargets "sconceTargets-$(cache CMAKE_BUILD_TYPE | tr A-Z a-z)"; do
     echo "$library/cmake/sconce/$file.cmake"
   done
+  # Where nvcc was found.
+  if [ -e "$build/src/libsconcecu.so.0" ]; then
+    for end in "" ".${version%%.*}" ".$version"; do echo "$library/libsconcecu.so$end"; done
+  fi
 } | LC_ALL=C sort > "$scratch/wanted"
 (cd "$prefix" && find . ! -type d | cut -c 3- | LC_ALL=C sort) > "$scratch/found"
 diff "$scratch/wanted" "$scratch/found" >&2 || fail "other files than these are installed (< wanted, > found)"

@@ -94,12 +94,14 @@ TEST_CASE("build lists: the image has every library that is opened when needed")
   const std::string dockerfile = read_text("docker/Dockerfile.cpu");
   const std::string runtime = dockerfile.substr(dockerfile.rfind("\nFROM "));
   int libraries = 0;
-  for (const SourceFile& file : read_tree({"package_format", "src", "server"}, {"CMakeLists.txt", ".cpp"}))
+  for (const SourceFile& file : read_tree({"package_format", "src", "server"}, {"CMakeLists.txt", ".cpp"})) {
+    if (file.path.starts_with("src/cuda/")) continue;  // has an image of its own
     for (std::sregex_iterator it(file.text.begin(), file.text.end(), lazy), end; it != end; ++it, ++libraries) {
       const std::string package = (*it)[1].matched ? (*it)[1] : (*it)[2];
       CHECK_MESSAGE(std::regex_search(runtime, std::regex("[ \n]" + package + "[ \n]")),
                     file.path << ": docker/Dockerfile.cpu does not install " << package);
     }
+  }
   CHECK(libraries >= 4);
 }
 

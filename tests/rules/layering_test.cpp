@@ -19,6 +19,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"src/device/", {"sconce/", "src/types/", "src/device/"}},
     {"src/ops/", {"sconce/", "src/types/", "src/device/", "src/ops/"}},
     {"src/shim/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/"}},
+    {"src/cuda/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/cuda/"}},
     {"src/custom_ops/",
      {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/"}},
     {"src/loader/",

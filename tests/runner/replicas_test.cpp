@@ -43,7 +43,7 @@ TEST_CASE("replicas: are added and removed, and their places are taken again") {
   CHECK(replicas[0].cpus.empty());
   CHECK(replicas[1].cpus == std::vector<int>{0});
   CHECK(code_of([&] { model.add_replica(Device{}, {100000}); }) == ErrorCode::kInvalidArgument);
-  CHECK(code_of([&] { model.add_replica(Device{DeviceType::kCuda, 0}); }) == ErrorCode::kUnsupported);
+  CHECK(code_of([&] { model.add_replica(Device{DeviceType::kCuda, 0}); }) == ErrorCode::kInvalidArgument);
   CHECK(model.replicas().size() == 2);
 }
 
