@@ -99,22 +99,17 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMostReplicas, kInvalidArgument,
                "a model may have 1 to ", kMostReplicas, " replicas");
   const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
-  // All or none.
-  struct Added {
-    Model& model;
-    std::vector<int> replicas;
-    bool keep = false;
-    ~Added() {
-      if (keep) return;
-      for (const int index : replicas) model.remove_replica(index);
-    }
-  } added{model, {}};
-  added.replicas.reserve(count);
-  while (added.replicas.size() < count) added.replicas.push_back(model.add_replica(device, cpus));
-  added.keep = true;
-  const std::vector<ReplicaInfo> replicas = model.replicas();
-  served->set_replicas(static_cast<int64_t>(replicas.size()));
-  return replicas_document(served->interface(), replicas);
+  // Whatever happens, requests are let in for as many replicas as there are.
+  struct Recount {
+    ServedModel& served;
+    int64_t count;
+    ~Recount() { served.set_replicas(count); }
+  } recount{*served, static_cast<int64_t>(model.replicas().size())};
+  for (uint64_t i = 0; i < count; ++i) {
+    model.add_replica(device, cpus);
+    ++recount.count;
+  }
+  return replicas_document(served->interface(), model.replicas());
 }
 
 std::string remove_replica(Service& service, const AdminRequest& request) {
