@@ -26,7 +26,17 @@ struct Descriptor {
   }
 };
 
-// Where the kernel has no openat2 or a sandbox forbids it: one component after the other, following no links at all.
+int open_below(int directory, const std::string& name) {
+  open_how how{};
+  how.flags = kFlags;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const long fd = ::syscall(SYS_openat2, directory, name.c_str(), &how, sizeof how);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
+  return open_stepwise(directory, name);
+}
+
+}  // namespace
+
 int open_stepwise(int directory, const std::string& name) {
   std::string_view rest = name;
   if (rest.starts_with('/')) {
@@ -50,17 +60,6 @@ int open_stepwise(int directory, const std::string& name) {
   }
   return -1;
 }
-
-int open_below(int directory, const std::string& name) {
-  open_how how{};
-  how.flags = kFlags;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  const long fd = ::syscall(SYS_openat2, directory, name.c_str(), &how, sizeof how);
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  return open_stepwise(directory, name);
-}
-
-}  // namespace
 
 WeightsFile::WeightsFile(const std::string& directory, const std::string& name) {
   SCONCE_CHECK(!directory.empty(), kForbidden, "files of weights cannot be named: weights_dir is not set");

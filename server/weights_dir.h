@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
+#include <string>
 
 namespace sconce {
 
@@ -23,5 +23,9 @@ class WeightsFile {
   int fd_ = -1;
   std::filesystem::path path_;
 };
+
+// For kernels without openat2, and sandboxes that forbid it: the same, following no links at all. The descriptor, or -1
+// and errno.
+int open_stepwise(int directory, const std::string& name);
 
 }  // namespace sconce
