@@ -23,6 +23,7 @@ class StoredWeights : public WeightFile {
  protected:
   // strides may be row-major; layout.bytes is taken from the entry then.
   void add(WeightEntry entry, StoredLayout layout);
+  uint64_t stored_bytes(size_t entry) const noexcept { return layouts_[entry].bytes; }
   // Stored bytes of an entry; from 0 on without gaps.
   virtual void fetch(size_t entry, uint64_t position, std::span<std::byte> out) = 0;
 

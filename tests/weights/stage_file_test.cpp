@@ -10,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "package_format/archive_writer.h"
 #include "sconce/element_walk.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
@@ -150,6 +151,29 @@ TEST_CASE("stage file: tensors that take many blocks, in any format") {
   RawZip zip;
   zip.members.push_back({.name = "layer.weight.npy", .content = npy + header + values, .deflated = true});
   check_same(staged(folder.write("fortran.npz", build(zip))), {{"layer.weight", read_npy(path)}});
+}
+
+TEST_CASE("stage file: a .npz as any writer of archives makes it, and its stored members damaged") {
+  const TempFolder folder;
+  for (const bool zip64 : {false, true})
+    for (const bool descriptors : {false, true}) {
+      CAPTURE(zip64);
+      CAPTURE(descriptors);
+      const fs::path path = folder.path() / "w.npz";
+      ArchiveWriter writer(path, {.descriptors = descriptors, .zip64 = zip64});
+      for (const char* name : {"fortran.npy", "big_endian.npy", "scalar.npy", "empty.npy", "version3.npy"})
+        writer.add(name, bytes_of(kData / name));
+      writer.finish();
+      check_same(staged(path), read_npz(path));
+      std::string file = bytes_of(path);
+      const size_t scalar = file.find("\x93NUMPY", file.find("scalar.npy"));
+      REQUIRE(scalar != std::string::npos);
+      for (const size_t at : {size_t{100}, size_t{130}}) {  // in the header's padding, in the data
+        std::string damaged = file;
+        damaged[scalar + at] = at == 100 ? '\n' : '\x55';
+        says(refusal(folder.write("bad.npz", damaged)), ErrorCode::kCorruptPackage, "scalar.npy: its CRC differs");
+      }
+    }
 }
 
 TEST_CASE("stage file: damaged members of a .npz are seen by their CRC") {
