@@ -1,0 +1,169 @@
+// Attention as products and a softmax, in float32: exact, of any layout and bias. ABI: generated/c_shim_cuda.h; match
+// aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention (torch 2.11) without dropout.
+// Scores of all heads are in memory at once; a fused kernel would not need that.
+#include <cmath>
+
+#include "src/cuda/copy.h"
+#include "src/cuda/device_kernels.h"
+#include "src/cuda/error.h"
+#include "src/cuda/ops.h"
+#include "src/cuda/stream.h"
+#include "src/ops/strided_loop.h"
+#include "src/shim/guard.h"
+#include "src/shim/op_args.h"
+#include "src/shim/results.h"
+
+namespace sconce::cuda {
+namespace {
+
+struct Attention {
+  Tensor out;        // [B, H, T, D], laid out [B, T, H, D]
+  Tensor logsumexp;  // [B, H, T] float32
+};
+
+Tensor as_float(const Tensor& t, IntSpan sizes) {
+  Tensor packed = Tensor::empty(sizes, DType::kFloat32, t.device());
+  copy(t, packed, false);
+  return packed;
+}
+
+// Heads of keys that several heads of queries share are repeated.
+Tensor per_head(const Tensor& t, int64_t heads) {
+  const int64_t own = t.size(1);
+  SCONCE_CHECK(own > 0 && heads % own == 0, kInvalidArgument, "attention: ", heads, " heads of queries and ", own,
+               " of keys do not fit");
+  const int64_t sizes[] = {t.size(0), own, heads / own, t.size(2), t.size(3)};
+  const int64_t strides[] = {t.stride(0), t.stride(1), 0, t.stride(2), t.stride(3)};
+  return as_float(t.as_strided(sizes, strides, t.storage_offset()), sizes);
+}
+
+Tensor batched(const Tensor& t, int64_t batch, int64_t rows, int64_t columns, bool transposed = false) {
+  const int64_t sizes[] = {batch, transposed ? columns : rows, transposed ? rows : columns};
+  const int64_t strides[] = {rows * columns, transposed ? 1 : columns, transposed ? columns : 1};
+  return t.as_strided(sizes, strides, t.storage_offset());
+}
+
+Attention attend(const char* name, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* bias,
+                 double dropout_p, bool is_causal, std::optional<double> scale) {
+  for (const Tensor* t : {&query, &key, &value})
+    SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
+                 kInvalidArgument, name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
+                 describe(*t));
+  SCONCE_CHECK(dropout_p == 0, kUnsupported, name, ": dropout");
+  const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), d = query.size(3), tk = key.size(2),
+                dv = value.size(3);
+  SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk, kInvalidArgument,
+               name, ": query ", describe(query), ", key ", describe(key), " and value ", describe(value),
+               " do not fit");
+  const DeviceScope scope(query.device());
+  const int64_t out_sizes[] = {b, h, tq, dv}, out_strides[] = {tq * h * dv, dv, h * dv, 1};
+  const int64_t lse_sizes[] = {b, h, tq};
+  Attention result{Tensor::empty_strided(out_sizes, out_strides, query.dtype(), query.device()),
+                   Tensor::empty(lse_sizes, DType::kFloat32, query.device())};
+  if (result.out.numel() == 0) return result;
+  const Tensor q = as_float(query, query.sizes()), k = per_head(key, h), v = per_head(value, h);
+  const int64_t score_sizes[] = {b * h, tq, tk};
+  Tensor scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());
+  bmm_out(scores, batched(q, b * h, tq, d), batched(k, b * h, tk, d, true));
+  Tensor additive;
+  SoftmaxRows rows{b * h * tq, tk,      tq, static_cast<float>(scale.value_or(1 / std::sqrt(static_cast<double>(d)))),
+                   is_causal,  nullptr, h,  {}};
+  if (bias) {
+    const int64_t sizes[] = {b, h, tq, tk};
+    additive = expand(name, as_float(*bias, bias->sizes()), sizes);
+    rows.bias = additive.data_as<float>();
+    for (int64_t i = 0; i < 4; ++i) rows.bias_strides[i] = additive.stride(i);
+  }
+  launch_softmax(rows, scores.data_as<float>(), result.logsumexp.data_as<float>(), current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+  Tensor product = Tensor::empty(out_sizes, DType::kFloat32, query.device());
+  const int64_t product_sizes[] = {b * h, tq, dv}, product_strides[] = {tq * dv, dv, 1};
+  Tensor flat = product.as_strided(product_sizes, product_strides, 0);
+  bmm_out(flat, scores, batched(v, b * h, tk, dv));
+  copy(product, result.out, false);
+  return result;
+}
+
+// What a model may ask for beside: nothing was drawn.
+Tensor no_random_state(const Tensor& like) {
+  Tensor state = Tensor::empty({}, DType::kInt64, like.device());
+  const int64_t zero = 0;
+  fill(state, &zero);
+  return state;
+}
+
+Tensor with_sizes(const Tensor& t, IntSpan sizes) {
+  Shape strides(sizes);
+  contiguous_strides(sizes, strides.data());
+  return t.as_strided(sizes, strides, t.storage_offset());
+}
+
+}  // namespace
+}  // namespace sconce::cuda
+
+using namespace sconce;
+using shim::deliver;
+using shim::guard;
+using shim::in;
+using shim::optional_in;
+using shim::optional_value;
+
+extern "C" {
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention(
+    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* attn_bias,
+    int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, double* scale, AtenTensorHandle* ret0,
+    AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3) {
+  return guard("aoti_torch_cuda__scaled_dot_product_efficient_attention", [&] {
+    const Tensor& q = in(query, "query");
+    cuda::Attention done = cuda::attend("efficient attention", q, in(key, "key"), in(value, "value"),
+                                        optional_in(attn_bias), dropout_p, is_causal, optional_value<double>(scale));
+    Tensor logsumexp = done.logsumexp;
+    if (!compute_log_sumexp) {
+      const int64_t sizes[] = {q.size(0), q.size(1), 0};
+      logsumexp = Tensor::empty(sizes, DType::kFloat32, q.device());
+    }
+    deliver(std::array<Tensor, 4>{done.out, logsumexp, cuda::no_random_state(q), cuda::no_random_state(q)}, ret0, ret1,
+            ret2, ret3);
+  });
+}
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
+    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, double dropout_p, int32_t is_causal, int32_t,
+    double* scale, AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3,
+    int64_t* ret4, int64_t* ret5, AtenTensorHandle* ret6, AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
+  return guard("aoti_torch_cuda__scaled_dot_product_flash_attention", [&] {
+    const Tensor& q = in(query, "query");
+    cuda::Attention done = cuda::attend("flash attention", q, in(key, "key"), in(value, "value"), nullptr, dropout_p,
+                                        is_causal, optional_value<double>(scale));
+    if (ret4) *ret4 = q.size(2);
+    if (ret5) *ret5 = in(key, "key").size(2);
+    const int64_t none = 0;
+    const Tensor state = Tensor::empty(IntSpan(&none, 1), q.dtype(), q.device());
+    deliver(std::array<Tensor, 7>{done.out, done.logsumexp, Tensor(), Tensor(), cuda::no_random_state(q),
+                                  cuda::no_random_state(q), state},
+            ret0, ret1, ret2, ret3, ret6, ret7, ret8);
+  });
+}
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention(
+    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* attn_bias, int32_t,
+    double dropout_p, int32_t is_causal, int32_t, double* scale, AtenTensorHandle* ret0, AtenTensorHandle* ret1,
+    AtenTensorHandle* ret2, AtenTensorHandle* ret3, int64_t* ret4, int64_t* ret5, AtenTensorHandle* ret6,
+    AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
+  return guard("aoti_torch_cuda__scaled_dot_product_cudnn_attention", [&] {
+    const Tensor& q = in(query, "query");
+    cuda::Attention done = cuda::attend("cuDNN attention", q, in(key, "key"), in(value, "value"),
+                                        optional_in(attn_bias), dropout_p, is_causal, optional_value<double>(scale));
+    if (ret4) *ret4 = q.size(2);
+    if (ret5) *ret5 = in(key, "key").size(2);
+    const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), 1};
+    const int64_t none = 0;
+    const Tensor state = Tensor::empty(IntSpan(&none, 1), q.dtype(), q.device());
+    deliver(std::array<Tensor, 7>{done.out, cuda::with_sizes(done.logsumexp, sizes), Tensor(), Tensor(),
+                                  cuda::no_random_state(q), cuda::no_random_state(q), state},
+            ret0, ret1, ret2, ret3, ret6, ret7, ret8);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,196 @@
+#include "src/cuda/device_kernels.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cub/device/device_segmented_radix_sort.cuh>
+#include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+namespace sconce::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(int64_t count) {
+  const int64_t blocks = (count + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(blocks < (1 << 20) ? blocks : 1 << 20);
+}
+
+template <class F>
+__global__ void for_each_kernel(int64_t count, F body) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    body(i);
+}
+
+__device__ uint64_t key_of(double v) {
+  if (v != v) return ~uint64_t{0};
+  const uint64_t bits = __double_as_longlong(v + 0.0);  // -0 + 0 is 0
+  return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
+}
+__device__ uint64_t key_of(int64_t v) { return static_cast<uint64_t>(v) ^ uint64_t{1} << 63; }
+
+__device__ uint64_t element_key(const void* elements, int dtype, int64_t i) {
+  switch (dtype) {
+    case 0: return static_cast<const uint8_t*>(elements)[i];
+    case 1: return key_of(int64_t{static_cast<const int8_t*>(elements)[i]});
+    case 2: return key_of(int64_t{static_cast<const int16_t*>(elements)[i]});
+    case 3: return key_of(int64_t{static_cast<const int32_t*>(elements)[i]});
+    case 4: return key_of(static_cast<const int64_t*>(elements)[i]);
+    case 5: return key_of(double{__half2float(static_cast<const __half*>(elements)[i])});
+    case 6: return key_of(double{static_cast<const float*>(elements)[i]});
+    case 7: return key_of(static_cast<const double*>(elements)[i]);
+    case 11: return static_cast<const uint8_t*>(elements)[i] != 0;
+    case 15: return key_of(double{__bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i])});
+    case 27: return static_cast<const uint16_t*>(elements)[i];
+    case 28: return static_cast<const uint32_t*>(elements)[i];
+    default: return static_cast<const uint64_t*>(elements)[i];
+  }
+}
+
+__device__ bool is_nonzero(const void* elements, int dtype, int64_t i) {
+  switch (dtype) {
+    case 5: return __half2float(static_cast<const __half*>(elements)[i]) != 0;
+    case 6: return static_cast<const float*>(elements)[i] != 0;
+    case 7: return static_cast<const double*>(elements)[i] != 0;
+    case 9: return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
+    case 10:
+      return static_cast<const double*>(elements)[2 * i] != 0 || static_cast<const double*>(elements)[2 * i + 1] != 0;
+    case 15: return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
+    case 2:
+    case 27: return static_cast<const uint16_t*>(elements)[i] != 0;
+    case 3:
+    case 28: return static_cast<const uint32_t*>(elements)[i] != 0;
+    case 4:
+    case 29: return static_cast<const uint64_t*>(elements)[i] != 0;
+    default: return static_cast<const uint8_t*>(elements)[i] != 0;
+  }
+}
+
+struct Sizes {
+  int64_t of[16];
+};
+
+struct SegmentBegin {
+  int64_t length;
+  __host__ __device__ int64_t operator()(int64_t segment) const { return segment * length; }
+};
+
+template <class T>
+void gather(const void* elements, const int64_t* positions, int64_t count, int64_t length, void* values,
+            cudaStream_t stream) {
+  const T* from = static_cast<const T*>(elements);
+  T* to = static_cast<T*>(values);
+  const auto body = [=] __device__(int64_t i) { to[i] = from[i / length * length + positions[i]]; };
+  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+}
+
+__device__ float block_reduce(float value, bool maximum, float* shared) {
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const float other = __shfl_xor_sync(0xFFFFFFFFu, value, offset);
+    value = maximum ? fmaxf(value, other) : value + other;
+  }
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  const int warps = blockDim.x / 32;
+  value = shared[0];
+  for (int w = 1; w < warps; ++w) value = maximum ? fmaxf(value, shared[w]) : value + shared[w];
+  __syncthreads();
+  return value;
+}
+
+__global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
+  __shared__ float shared[32];
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+    float* at = scores + row * p.columns;
+    const int64_t query = row % p.queries, head = row / p.queries % p.heads, batch = row / p.queries / p.heads;
+    const float* bias = p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2]
+                               : nullptr;
+    float most = -INFINITY;
+    for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+      float v = at[c] * p.scale;
+      if (bias) v += bias[c * p.bias_strides[3]];
+      if (p.causal && c > query) v = -INFINITY;
+      at[c] = v;
+      most = fmaxf(most, v);
+    }
+    most = block_reduce(most, true, shared);
+    const float base = most == -INFINITY ? 0.0f : most;  // a row that sees nothing
+    float sum = 0;
+    for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+      const float e = expf(at[c] - base);
+      at[c] = e;
+      sum += e;
+    }
+    sum = block_reduce(sum, false, shared);
+    const float inverse = sum > 0 ? 1 / sum : 0.0f;
+    for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) at[c] *= inverse;
+    if (logsumexp && threadIdx.x == 0) logsumexp[row] = base + logf(sum);
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+void launch_sort_keys(const void* elements, int dtype, int64_t count, int64_t length, bool descending, uint64_t* keys,
+                      int64_t* positions, cudaStream_t stream) {
+  const auto body = [=] __device__(int64_t i) {
+    const uint64_t key = element_key(elements, dtype, i);
+    keys[i] = descending ? ~key : key;
+    positions[i] = i % length;
+  };
+  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+}
+
+cudaError_t sort_segments(void* scratch, size_t& scratch_bytes, const uint64_t* keys, uint64_t* sorted_keys,
+                          const int64_t* positions, int64_t* sorted_positions, int64_t segments, int64_t length,
+                          cudaStream_t stream) {
+  const auto begins = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), SegmentBegin{length});
+  return cub::DeviceSegmentedRadixSort::SortPairs(scratch, scratch_bytes, keys, sorted_keys, positions,
+                                                  sorted_positions, segments * length, segments, begins, begins + 1, 0,
+                                                  64, stream);
+}
+
+void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
+                   void* values, cudaStream_t stream) {
+  switch (itemsize) {
+    case 1: return gather<uint8_t>(elements, positions, count, length, values, stream);
+    case 2: return gather<uint16_t>(elements, positions, count, length, values, stream);
+    case 4: return gather<uint32_t>(elements, positions, count, length, values, stream);
+    default: return gather<uint64_t>(elements, positions, count, length, values, stream);
+  }
+}
+
+cudaError_t select_nonzero(void* scratch, size_t& scratch_bytes, const uint8_t* flags, int64_t count, int64_t* selected,
+                           int64_t* selected_count, cudaStream_t stream) {
+  return cub::DeviceSelect::Flagged(scratch, scratch_bytes, thrust::counting_iterator<int64_t>(0), flags, selected,
+                                    selected_count, count, stream);
+}
+
+void launch_flags(const void* elements, int dtype, int64_t count, uint8_t* flags, cudaStream_t stream) {
+  const auto body = [=] __device__(int64_t i) { flags[i] = is_nonzero(elements, dtype, i); };
+  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+}
+
+void launch_coordinates(const int64_t* selected, int64_t count, int rank, const int64_t* sizes, int64_t* coordinates,
+                        cudaStream_t stream) {
+  Sizes s{};
+  for (int d = 0; d < rank; ++d) s.of[d] = sizes[d];
+  const auto body = [=] __device__(int64_t i) {
+    int64_t rest = selected[i];
+    for (int d = rank - 1; d >= 0; --d) {
+      coordinates[d * count + i] = rest % s.of[d];
+      rest /= s.of[d];
+    }
+  };
+  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+}
+
+void launch_softmax(const SoftmaxRows& rows, float* scores, float* logsumexp, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(rows.rows < (1 << 20) ? rows.rows : 1 << 20);
+  softmax_kernel<<<blocks, kThreads, 0, stream>>>(rows, scores, logsumexp);
+}
+
+}  // namespace sconce::cuda

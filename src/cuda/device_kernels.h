@@ -1,0 +1,42 @@
+// Sorting and selection on a device, for host code. All memory is the caller's and of the device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sconce::cuda {
+
+// Keys of `count` packed elements that order as ATen orders them (NaN greatest, zeros equal), inverted for descending;
+// with them positions 0..length-1 of each segment. dtype: c10::ScalarType.
+void launch_sort_keys(const void* elements, int dtype, int64_t count, int64_t length, bool descending, uint64_t* keys,
+                      int64_t* positions, cudaStream_t stream);
+// Sorts each segment of `length` by key, stably. A null scratch asks for its size.
+cudaError_t sort_segments(void* scratch, size_t& scratch_bytes, const uint64_t* keys, uint64_t* sorted_keys,
+                          const int64_t* positions, int64_t* sorted_positions, int64_t segments, int64_t length,
+                          cudaStream_t stream);
+// values[s][i] = elements[s][positions[s][i]]
+void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
+                   void* values, cudaStream_t stream);
+
+// Row-major numbers of the elements that are not zero, and how many (on the device).
+cudaError_t select_nonzero(void* scratch, size_t& scratch_bytes, const uint8_t* flags, int64_t count, int64_t* selected,
+                           int64_t* selected_count, cudaStream_t stream);
+void launch_flags(const void* elements, int dtype, int64_t count, uint8_t* flags, cudaStream_t stream);
+// coordinates[d][i] of a shape, from row-major numbers.
+void launch_coordinates(const int64_t* selected, int64_t count, int rank, const int64_t* sizes, int64_t* coordinates,
+                        cudaStream_t stream);
+
+// Rows of scores [rows, columns], float: scaled, masked, exponentiated and normalised in place; their logsumexp.
+struct SoftmaxRows {
+  int64_t rows, columns;
+  int64_t queries;  // rows per head
+  float scale;
+  bool causal;
+  const float* bias;  // null: none; strides in elements by batch, head, query, key
+  int64_t heads, bias_strides[4];
+};
+void launch_softmax(const SoftmaxRows& rows, float* scores, float* logsumexp, cudaStream_t stream);
+
+}  // namespace sconce::cuda

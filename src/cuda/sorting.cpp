@@ -1,0 +1,107 @@
+// Sorting and selection. Match aten::sort.stable, sort and nonzero (torch 2.11, CUDA).
+#include "src/cuda/copy.h"
+#include "src/cuda/device_kernels.h"
+#include "src/cuda/error.h"
+#include "src/cuda/ops.h"
+#include "src/cuda/stream.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cuda {
+namespace {
+
+Tensor scratch(size_t bytes, Device device) {
+  const auto count = static_cast<int64_t>(std::max<size_t>(bytes, 1));
+  return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
+}
+
+Tensor with_last(const Tensor& t, int64_t dim) {
+  Shape sizes, strides;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (d != dim) {
+      sizes.push_back(t.size(d));
+      strides.push_back(t.stride(d));
+    }
+  sizes.push_back(t.size(dim));
+  strides.push_back(t.stride(dim));
+  return t.as_strided(sizes, strides, t.storage_offset());
+}
+
+}  // namespace
+
+std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
+  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "sort: not implemented for '",
+               dtype_name(self.dtype()), "' on CUDA");
+  dim = wrap_dim("sort", dim, self.dim());
+  const DeviceScope scope(self.device());
+  const Shape strides = dense_strides(self.sizes(), self.strides());
+  Tensor values = Tensor::empty_strided(self.sizes(), strides, self.dtype(), self.device());
+  Tensor indices = Tensor::empty_strided(self.sizes(), strides, DType::kInt64, self.device());
+  if (self.numel() == 0) return {std::move(values), std::move(indices)};
+  if (self.dim() == 0) {
+    copy(self, values, false);
+    const int64_t zero = 0;
+    fill(indices, &zero);
+    return {std::move(values), std::move(indices)};
+  }
+  const int64_t count = self.numel(), length = self.size(dim);
+  const Tensor rows = contiguous(with_last(self, dim));
+  const auto words = [&] { return Tensor::empty(IntSpan(&count, 1), DType::kInt64, self.device()); };
+  const Tensor keys = words(), sorted_keys = words(), positions = words();
+  Tensor sorted = Tensor::empty(rows.sizes(), DType::kInt64, self.device());
+  Tensor gathered = Tensor::empty(rows.sizes(), self.dtype(), self.device());
+  const cudaStream_t stream = current_stream();
+  launch_sort_keys(rows.data(), static_cast<int>(self.dtype()), count, length, descending, keys.data_as<uint64_t>(),
+                   positions.data_as<int64_t>(), stream);
+  size_t bytes = 0;
+  const auto sort = [&](void* memory) {
+    SCONCE_CUDA(sort_segments(memory, bytes, keys.data_as<uint64_t>(), sorted_keys.data_as<uint64_t>(),
+                              positions.data_as<int64_t>(), sorted.data_as<int64_t>(), count / length, length, stream));
+  };
+  sort(nullptr);
+  sort(scratch(bytes, self.device()).data());
+  launch_gather(rows.data(), static_cast<int>(self.itemsize()), sorted.data_as<int64_t>(), count, length,
+                gathered.data(), stream);
+  SCONCE_CUDA(cudaGetLastError());
+  Tensor values_by_row = with_last(values, dim), indices_by_row = with_last(indices, dim);
+  copy(gathered, values_by_row, false);
+  copy(sorted, indices_by_row, false);
+  return {std::move(values), std::move(indices)};
+}
+
+std::array<Tensor, 2> sort(const Tensor& self, int64_t dim, bool descending) {
+  return sort_stable(self, true, dim, descending);
+}
+
+// [count, rank], laid out by dimension as PyTorch's is. Waits for the count.
+Tensor nonzero(const Tensor& self) {
+  const DeviceScope scope(self.device());
+  const Tensor packed = contiguous(self);
+  const int64_t count = self.numel(), rank = self.dim();
+  SCONCE_CHECK(rank <= 16, kUnsupported, "nonzero: ", rank, " dimensions on CUDA");
+  int64_t found = 0;
+  Tensor selected;
+  if (count > 0) {
+    const Tensor flags = Tensor::empty(IntSpan(&count, 1), DType::kUInt8, self.device());
+    selected = Tensor::empty(IntSpan(&count, 1), DType::kInt64, self.device());
+    const Tensor total = Tensor::empty({}, DType::kInt64, self.device());
+    launch_flags(packed.data(), static_cast<int>(self.dtype()), count, flags.data_as<uint8_t>(), current_stream());
+    size_t bytes = 0;
+    const auto select = [&](void* memory) {
+      SCONCE_CUDA(select_nonzero(memory, bytes, flags.data_as<uint8_t>(), count, selected.data_as<int64_t>(),
+                                 total.data_as<int64_t>(), current_stream()));
+    };
+    select(nullptr);
+    select(scratch(bytes, self.device()).data());
+    SCONCE_CUDA(cudaMemcpyAsync(&found, total.data(), sizeof found, cudaMemcpyDeviceToHost, current_stream()));
+    SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
+  }
+  const int64_t sizes[] = {found, rank}, strides[] = {1, std::max<int64_t>(found, 1)};
+  Tensor out = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
+  if (found > 0 && rank > 0)
+    launch_coordinates(selected.data_as<int64_t>(), found, static_cast<int>(rank), self.sizes().data(),
+                       out.data_as<int64_t>(), current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+  return out;
+}
+
+}  // namespace sconce::cuda
