@@ -17,7 +17,7 @@ namespace sconce::cuda {
 namespace {
 
 struct Attention {
-  Tensor out;        // [B, H, T, D], laid out [B, T, H, D]
+  Tensor out;        // [B, H, T, D]
   Tensor logsumexp;  // [B, H, T] float32
 };
 
@@ -43,8 +43,13 @@ Tensor batched(const Tensor& t, int64_t batch, int64_t rows, int64_t columns, bo
   return t.as_strided(sizes, strides, t.storage_offset());
 }
 
+enum class OutLayout {
+  kByToken,  // [B, T, H, D] in memory
+  kOfQuery   // the order of the query's dimensions
+};
+
 Attention attend(const char* name, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor* bias,
-                 double dropout_p, bool is_causal, std::optional<double> scale) {
+                 double dropout_p, bool is_causal, std::optional<double> scale, OutLayout layout) {
   for (const Tensor* t : {&query, &key, &value})
     SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
                  kInvalidArgument, name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
@@ -56,7 +61,9 @@ Attention attend(const char* name, const Tensor& query, const Tensor& key, const
                name, ": query ", describe(query), ", key ", describe(key), " and value ", describe(value),
                " do not fit");
   const DeviceScope scope(query.device());
-  const int64_t out_sizes[] = {b, h, tq, dv}, out_strides[] = {tq * h * dv, dv, h * dv, 1};
+  const int64_t out_sizes[] = {b, h, tq, dv}, by_token[] = {tq * h * dv, dv, h * dv, 1};
+  const Shape out_strides =
+      layout == OutLayout::kByToken ? Shape(IntSpan(by_token)) : dense_strides(out_sizes, query.strides());
   const int64_t lse_sizes[] = {b, h, tq};
   Attention result{Tensor::empty_strided(out_sizes, out_strides, query.dtype(), query.device()),
                    Tensor::empty(lse_sizes, DType::kFloat32, query.device())};
@@ -116,8 +123,9 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention(
     AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3) {
   return guard("aoti_torch_cuda__scaled_dot_product_efficient_attention", [&] {
     const Tensor& q = in(query, "query");
-    cuda::Attention done = cuda::attend("efficient attention", q, in(key, "key"), in(value, "value"),
-                                        optional_in(attn_bias), dropout_p, is_causal, optional_value<double>(scale));
+    cuda::Attention done =
+        cuda::attend("efficient attention", q, in(key, "key"), in(value, "value"), optional_in(attn_bias), dropout_p,
+                     is_causal, optional_value<double>(scale), cuda::OutLayout::kByToken);
     Tensor logsumexp = done.logsumexp;
     if (!compute_log_sumexp) {
       const int64_t sizes[] = {q.size(0), q.size(1), 0};
@@ -135,7 +143,7 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
   return guard("aoti_torch_cuda__scaled_dot_product_flash_attention", [&] {
     const Tensor& q = in(query, "query");
     cuda::Attention done = cuda::attend("flash attention", q, in(key, "key"), in(value, "value"), nullptr, dropout_p,
-                                        is_causal, optional_value<double>(scale));
+                                        is_causal, optional_value<double>(scale), cuda::OutLayout::kByToken);
     if (ret4) *ret4 = q.size(2);
     if (ret5) *ret5 = in(key, "key").size(2);
     const int64_t none = 0;
@@ -153,8 +161,9 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention(
     AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
   return guard("aoti_torch_cuda__scaled_dot_product_cudnn_attention", [&] {
     const Tensor& q = in(query, "query");
-    cuda::Attention done = cuda::attend("cuDNN attention", q, in(key, "key"), in(value, "value"),
-                                        optional_in(attn_bias), dropout_p, is_causal, optional_value<double>(scale));
+    cuda::Attention done =
+        cuda::attend("cuDNN attention", q, in(key, "key"), in(value, "value"), optional_in(attn_bias), dropout_p,
+                     is_causal, optional_value<double>(scale), cuda::OutLayout::kOfQuery);
     if (ret4) *ret4 = q.size(2);
     if (ret5) *ret5 = in(key, "key").size(2);
     const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), 1};
