@@ -32,7 +32,7 @@ ContainerApi ContainerApi::resolve(const SharedLibrary& library) {
   api.member = reinterpret_cast<RuntimeError(*) parameters>(library.find(#exported));
   SCONCE_CONTAINER_OPTIONAL(SCONCE_X)
 #undef SCONCE_X
-  api.last_error = reinterpret_cast<const char* (*)()>(library.find("AOTInductorGetLastError"));
+  api.last_error = reinterpret_cast<RuntimeError (*)(const char**)>(library.find("AOTInductorGetLastError"));
   return api;
 }
 
@@ -43,8 +43,8 @@ void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) 
   if (rc == 0 && !operator_error) [[likely]]
     return;
   std::string words = trimmed(capture.take());
-  if (rc != 0 && module_->api().last_error)
-    if (const char* text = module_->api().last_error(); text && *text) words = trimmed(text);
+  if (const char* text = nullptr; rc != 0 && module_->api().last_error && module_->api().last_error(&text) == 0)
+    if (text && *text) words = trimmed(text);
   if (operator_error) {
     std::string text = operator_error->text;
     if (!words.empty()) text += " [" + words + "]";

@@ -55,7 +55,7 @@ struct ContainerApi {
   SCONCE_CONTAINER_REQUIRED(SCONCE_X)
   SCONCE_CONTAINER_OPTIONAL(SCONCE_X)
 #undef SCONCE_X
-  const char* (*last_error)() = nullptr;  // AOTInductorGetLastError, torch 2.13
+  RuntimeError (*last_error)(const char** text) = nullptr;  // AOTInductorGetLastError, torch 2.13
 
   // kIncompatible names what is missing.
   static ContainerApi resolve(const SharedLibrary& library);
