@@ -1,5 +1,8 @@
 // Calls of a CUDA package with tensors that stay on the device, as JSON: load and call times, memory.
 //   bench_cuda_call PACKAGE [SIZE of dynamic dimensions]
+//   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -36,10 +39,42 @@ Tensor input_of(const TensorSpec& spec, int64_t dynamic) {
   return device.type == DeviceType::kCpu ? t : copy_to(t, {DeviceType::kCuda, 0});
 }
 
+// Megabytes of device memory that are taken, by whomever.
+double taken() {
+  void* runtime = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
+  const auto ask = runtime ? reinterpret_cast<int (*)(size_t*, size_t*)>(dlsym(runtime, "cudaMemGetInfo")) : nullptr;
+  size_t free = 0, total = 0;
+  if (!ask || ask(&free, &total) != 0) return -1;
+  return static_cast<double>(total - free) / 1048576;
+}
+
+int cycles(int count, const char* path) {
+  LoadOptions options;
+  options.devices = {{DeviceType::kCuda, 0}};
+  double device = 0, host = 0;
+  for (int i = 0; i <= count; ++i) {
+    const auto model = Model::load(Package::open(path), options);
+    std::vector<Tensor> inputs, outputs(model->info().spec.outputs.size());
+    for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(input_of(spec, 8));
+    model->run(inputs, outputs);
+    const ConstantMap constants = model->extract_constants(Buffer::kActive);
+    if (!constants.empty()) model->update_constants(Buffer::kActive, constants, false);
+    model->run(inputs, outputs);
+    if (i == count / 10) {
+      device = taken();
+      host = resident();
+    }
+  }
+  std::printf("{\"cycles\": %d, \"device_mb_grown\": %.1f, \"resident_mb_grown\": %.1f}\n", count, taken() - device,
+              resident() - host);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "usage: bench_cuda_call PACKAGE [SIZE]\n"), 2;
+  if (argc == 4 && std::string(argv[1]) == "--cycles") return cycles(std::atoi(argv[2]), argv[3]);
   const auto start = Clock::now();
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};
