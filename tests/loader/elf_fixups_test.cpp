@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sample_file.h"
+#include "src/device/device_backend.h"
 
 using namespace sconce;
 using namespace sconce::loader;
@@ -69,6 +70,18 @@ TEST_CASE("elf fixups: libsconce takes the place of libtorch") {
   CHECK(contains(needed(now), "libc.so.6"));
   CHECK(symbol_names(now) == symbol_names(old));
   CHECK(needed(now).size() == needed(old).size() - 1);
+}
+
+TEST_CASE("elf fixups: libsconce_cuda takes the place of libtorch_cuda where it is asked for") {
+  const std::vector<std::byte> before = sample("sample_cuda");
+  CHECK(compute_fixups(ElfImage(before, "old"), {.use_cuda_library = true}).needs_cuda_library);
+  CHECK(!compute_fixups(ElfImage(before, "old")).needs_cuda_library);
+  const std::vector<std::byte> after = fixed("sample_cuda", {.use_cuda_library = true}), plain = fixed("sample_cuda");
+  const std::vector<std::string> names = needed(ElfImage(after, "now"));
+  CHECK(contains(names, kCudaLibrary));
+  CHECK(contains(names, kSconceLibrary));
+  CHECK(!contains(names, kTorchCudaLibrary));
+  CHECK(!contains(needed(ElfImage(plain, "plain")), kCudaLibrary));
 }
 
 TEST_CASE("elf fixups: the stack is not executable, unique symbols are weak, nothing else about them changes") {
