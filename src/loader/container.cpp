@@ -55,8 +55,22 @@ void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) 
   throw Error(ErrorCode::kModelFailed, words.empty() ? std::string(what) + " failed without a message" : words);
 }
 
+namespace {
+
+// As PyTorch packed int4 weights when it compiled the package.
+Int4Packing packing_of(const std::string& isa) {
+  if (isa.empty()) return Int4PackingScope::current();
+  if (isa.starts_with("AVX512")) return Int4Packing::kColumns64;
+  return isa.starts_with("AVX2") ? Int4Packing::kColumns32 : Int4Packing::kPairs;
+}
+
+}  // namespace
+
 Container::Container(std::shared_ptr<const Module> module, Device device, ConstantSource& source)
-    : module_(std::move(module)), handle_(nullptr, Destroy{module_->api().destroy}) {
+    : module_(std::move(module)),
+      packing_(packing_of(module_->spec().cpu_isa)),
+      handle_(nullptr, Destroy{module_->api().destroy}) {
+  const Int4PackingScope packing(packing_);
   const ContainerApi& api = module_->api();
   if (module_->extern_nodes()) executor_ = std::make_unique<custom_ops::ProxyExecutor>(module_->extern_nodes());
   ErrorCapture capture;
@@ -144,6 +158,7 @@ void Container::set_constants(std::span<const std::pair<std::string, Tensor>> co
 
 void Container::fold(void* stream) {
   const DeviceFiles::Scope files(module_->device_files());
+  const Int4PackingScope packing(packing_);
   ErrorCapture capture;
   shim::take_error();
   check(module_->api().fold(handle_.get(), false, reinterpret_cast<StreamHandle>(stream), executor()),
@@ -156,6 +171,7 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
                inputs.size());
   SCONCE_CHECK(outputs.size() == num_outputs_, kInvalidArgument, "expected room for ", num_outputs_, " outputs, got ",
                outputs.size());
+  const Int4PackingScope packing(packing_);
   const ContainerApi& api = module_->api();
   ErrorCapture capture;
   shim::take_error();

@@ -12,6 +12,7 @@
 #include "sconce/tensor.h"
 #include "src/custom_ops/proxy_executor.h"
 #include "src/loader/module.h"
+#include "src/ops/weight_only.h"
 
 namespace sconce::loader {
 
@@ -63,6 +64,7 @@ class Container {
   void check(RuntimeError rc, const char* what, class ErrorCapture& capture) const;
 
   std::shared_ptr<const Module> module_;
+  Int4Packing packing_;
   struct Destroy {
     RuntimeError (*destroy)(ContainerHandle);
     void operator()(ContainerHandle handle) const noexcept { destroy(handle); }

@@ -21,13 +21,14 @@ enum Field : size_t {
   kDataType = 104,    // int32: 1 float16, 2 bfloat16, 3 float32, 5 int8
   kPaddedDims = 112,  // int64[12]
   kPaddedOffsets = 208,
-  kOffset = 304,      // int64
-  kFormatKind = 312,  // int32: 2 blocked
-  kStrides = 320,     // int64[12], between blocks
-  kBlockCount = 416,  // int32
-  kBlocks = 424,      // int64[12]
-  kBlockDims = 520,   // int64[12]
-  kExtraFlags = 640,  // uint64
+  kOffset = 304,       // int64
+  kFormatKind = 312,   // int32: 2 blocked
+  kStrides = 320,      // int64[12], between blocks
+  kBlockCount = 416,   // int32
+  kBlocks = 424,       // int64[12]
+  kBlockDims = 520,    // int64[12]
+  kExtraFlags = 640,   // uint64: 1 sums for signed inputs, 2 scale adjusted, 8 sums for zero points
+  kScaleAdjust = 652,  // float
 };
 
 class Reader {
@@ -81,11 +82,15 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
                kCorruptPackage, "packed weight: its description has ", dims, " dimensions");
   SCONCE_CHECK(r.int32(kFormatKind) == 2, kUnsupported, "packed weight: oneDNN format kind ", r.int32(kFormatKind),
                " is not a blocked one");
-  SCONCE_CHECK(r.int64(kExtraFlags) == 0, kUnsupported, "packed weight: oneDNN extra data ", r.int64(kExtraFlags),
-               " is not supported");
+  const int64_t extra = r.int64(kExtraFlags);
+  w.dtype = dtype_of(r.int32(kDataType));
+  SCONCE_CHECK(extra == 0 || (w.dtype == DType::kInt8 && (extra & ~int64_t{1 | 2 | 8}) == 0), kUnsupported,
+               "packed weight: oneDNN extra data ", extra, " is not supported");
+  if (extra & 2) w.scale_adjust = r.value<float>(kScaleAdjust);
+  SCONCE_CHECK(w.scale_adjust > 0 && w.scale_adjust <= 1, kCorruptPackage, "packed weight: its scale is adjusted by ",
+               w.scale_adjust);
   SCONCE_CHECK(blocks >= 0 && blocks <= static_cast<int32_t>(kMostDims), kCorruptPackage,
                "packed weight: its description has ", blocks, " blocks");
-  w.dtype = dtype_of(r.int32(kDataType));
   w.groups = r.int32(metadata.size() - 4);
   w.first = r.int64(kOffset);
   const auto limit = static_cast<int64_t>(storage_bytes / dtype_bytes(w.dtype));
@@ -150,24 +155,37 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
   return w;
 }
 
-void BlockedWeight::to_floats(const void* data, float* out) const noexcept {
-  const size_t rank = dims.size();
-  const auto& inner = at[rank - 1];
+// f(first, offsets): the runs of the last dimension, in row-major order.
+template <class F>
+static void each_row(const BlockedWeight& w, F f) {
+  const size_t rank = w.dims.size();
   std::vector<int64_t> index(rank, 0);
-  const auto itemsize = static_cast<int64_t>(dtype_bytes(dtype));
   for (;;) {
-    int64_t base = first;
-    for (size_t d = 0; d + 1 < rank; ++d) base += at[d][static_cast<size_t>(index[d])];
+    int64_t base = w.first;
+    for (size_t d = 0; d + 1 < rank; ++d) base += w.at[d][static_cast<size_t>(index[d])];
+    f(base, w.at[rank - 1]);
+    size_t d = rank - 1;
+    while (d > 0 && ++index[d - 1] == w.dims[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+void BlockedWeight::to_floats(const void* data, float* out) const noexcept {
+  const auto itemsize = static_cast<int64_t>(dtype_bytes(dtype));
+  each_row(*this, [&](int64_t base, const std::vector<int64_t>& inner) {
     const auto* row = static_cast<const std::byte*>(data) + base * itemsize;
     if (dtype == DType::kFloat32) {
       for (const int64_t offset : inner) *out++ = reinterpret_cast<const float*>(row)[offset];
     } else {
       for (const int64_t offset : inner) gather_floats(dtype, row + offset * itemsize, 1, out++, 1);
     }
-    size_t d = rank - 1;
-    while (d > 0 && ++index[d - 1] == dims[d - 1]) index[--d] = 0;
-    if (d == 0) return;
-  }
+  });
+}
+
+void BlockedWeight::to_bytes(const void* data, int8_t* out) const noexcept {
+  each_row(*this, [&](int64_t base, const std::vector<int64_t>& inner) {
+    for (const int64_t offset : inner) *out++ = static_cast<const int8_t*>(data)[base + offset];
+  });
 }
 
 const BlockedWeight& blocked_weight(const Tensor& tensor, BlockedWeight& own) {

@@ -3,11 +3,12 @@
 // Small ones have kernels of our own: opening the library takes 2 ms and 5 MB of memory, compiling a primitive 0.2 to
 // 0.5 ms (AMX: to 4 ms), and a call has a price before it computes. Where the library pays, measured on one thread,
 // time of the library / time of our kernels (Zen 4; the same on Emerald Rapids, where bfloat16 runs on AMX):
-//   matrix products, 16 rows and more   float32 0.80-0.95 (AVX2: 0.95-1.8)   bfloat16 0.5-0.95   fewer rows 1.0-3.0
+//   matrix products, 16 rows and more   float32 0.80-0.95 (AVX2: 0.95-1.8)   bfloat16 0.5-0.95 (AMX 0.08-0.3)
+//                    fewer rows         1.0-3.0
 //   channels-last convolution           float32 0.82-0.98                    bfloat16 0.41-0.60  (AMX 0.12-0.28)
 //   depthwise and grouped, the same     float32 0.27-0.59                    bfloat16 0.17-0.55
 //   row-major convolution with copies   float32 0.9-1.6 (small images 0.75)  bfloat16 0.3-0.7
-//   int8 products, two rows and more    0.06-0.36
+//   int8 products, two rows and more    0.06-0.36 (AMX 0.02-0.36)
 // Hence only CPUs with AVX-512 use it: float32; bfloat16 with AVX512_BF16 or AMX; int8 with VNNI (without, the
 // library's 16-bit sums saturate). Without the library our kernels serve, whatever the size.
 //

@@ -22,14 +22,14 @@ enum class Other : int64_t { kNone, kSum, kLikeOutput, kPerChannel, kOne };
 class Key {
  public:
   Key(const ConvolutionShape& shape, const ConvolutionOperands& operands, const ActivationView& output,
-      std::array<int64_t, 6> rest) noexcept
+      std::array<int64_t, 7> rest) noexcept
       : base_(shape, operands, output), rest_(rest) {}
   uint64_t hash() const noexcept { return base_.hash() ^ hash_words(rest_); }
   friend bool operator==(const Key&, const Key&) noexcept = default;
 
  private:
   PlanKey base_;
-  std::array<int64_t, 6> rest_;
+  std::array<int64_t, 7> rest_;
 };
 
 struct Plan {
@@ -109,6 +109,7 @@ bool wanted(const ConvolutionShape& s, const ConvolutionOperands& o, bool copies
   const DType dtype = o.input.dtype;
   if (!suits(dtype)) return false;
   const bool grouped = s.groups > 1;
+  if (dtype == DType::kUInt8) return worth(s.work(), kConvolutionBytes);
   if (dtype == DType::kBFloat16) return worth(copies && grouped ? 0 : s.work(), kConvolutionBFloat16);
   if (!copies) return worth(s.work(), grouped ? kConvolutionGrouped : kConvolutionFloat);
   // Copies of float32 pay where there is much to do for each element.
@@ -151,7 +152,8 @@ Plan finish(const Description& d, const memory::desc& has, const ConvolutionShap
   return plan;
 }
 
-Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const ActivationView& out, Other where) {
+Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const ActivationView& out, Other where,
+               int32_t zero_point) {
   set_threads();
   const auto has = weight_desc(s, o.weight);
   if (!has) return {};
@@ -159,8 +161,8 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   const DType dtype = o.input.dtype;
   // A matrix is a linear layer's weight.
   if (has->dims().size() != g.input.size() + (s.groups > 1 ? 1 : 0)) return {};
-  const memory::desc src = channels_last(g.input, dtype), dst = channels_last(g.output, dtype);
-  const memory::desc weight(has->dims(), data_type(dtype), memory::format_tag::any);
+  const memory::desc src = channels_last(g.input, dtype), dst = channels_last(g.output, out.dtype);
+  const memory::desc weight(has->dims(), has->data_type(), memory::format_tag::any);
   const memory::desc bias({s.out_channels}, data_type(o.bias ? o.bias->dtype() : dtype), memory::format_tag::a);
   memory::dims one(g.output.size(), 1);
   if (where == Other::kPerChannel) one[1] = s.out_channels;
@@ -168,7 +170,8 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   const bool has_other = where != Other::kNone && where != Other::kSum;
   dnnl::post_ops ops;
   if (!fuse(o.fusion, where == Other::kSum ? 1 : 0, has_other ? &other : nullptr, ops)) return {};
-  const dnnl::primitive_attr attr = attributes(ops);
+  dnnl::primitive_attr attr = attributes(ops);
+  if (zero_point != 0) attr.set_zero_points(DNNL_ARG_SRC, 0, {zero_point});
   const memory::desc no_bias;
   const memory::desc& b = o.bias ? bias : no_bias;
   const auto done = [&](const auto& d) {
@@ -194,15 +197,7 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   return status == dnnl_success ? done(dnnl::convolution_forward::primitive_desc(described)) : Plan{};
 }
 
-}  // namespace
-
-bool convolve(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& output) {
-  const DType dtype = o.input.dtype;
-  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) return false;
-  const DType weight_dtype = o.weight.blocked ? o.weight.blocked->dtype : o.weight.dtype;
-  if (!o.constant || weight_dtype != dtype || output.dtype() != dtype) return false;
-  if (o.bias && ((o.bias->dtype() != dtype && o.bias->dtype() != DType::kFloat32) || o.bias->stride(0) != 1))
-    return false;
+bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_point, Tensor& output) {
   const ActivationView out = activation_view(output);
   const bool copies = !is_channels_last(o.input, s.batch, s.in_channels, s.input) ||
                       !is_channels_last(out, s.batch, s.out_channels, s.output);
@@ -215,9 +210,9 @@ bool convolve(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& o
   const Key key(s, o, out,
                 {o.bias ? static_cast<int64_t>(o.bias->dtype()) : -1, static_cast<int64_t>(*where),
                  static_cast<int64_t>(std::bit_cast<int32_t>(f.a)), static_cast<int64_t>(std::bit_cast<int32_t>(f.b)),
-                 static_cast<int64_t>(o.weight.blocked ? o.weight.blocked->layout_hash : 0),
+                 static_cast<int64_t>(o.weight.blocked ? o.weight.blocked->layout_hash : 0), zero_point,
                  s.output_padding[0] << 40 | s.output_padding[1] << 20 | s.output_padding[2]});
-  const Plan& plan = PlanTable<Plan, Key>::get(key, [&] { return make_plan(s, o, out, *where); });
+  const Plan& plan = PlanTable<Plan, Key>::get(key, [&] { return make_plan(s, o, out, *where, zero_point); });
   if (!plan.primitive.usable()) return false;
 
   StoragePtr input_copy, output_copy;
@@ -241,6 +236,22 @@ bool convolve(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& o
   plan.primitive.run(std::span(data).first(count), own);
   if (plan.output.usable()) plan.output.run(std::array{to, static_cast<const void*>(output.data())});
   return true;
+}
+
+}  // namespace
+
+bool convolve(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& output) {
+  const DType dtype = o.input.dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) return false;
+  const DType weight_dtype = o.weight.blocked ? o.weight.blocked->dtype : o.weight.dtype;
+  if (!o.constant || weight_dtype != dtype || output.dtype() != dtype) return false;
+  if (o.bias && ((o.bias->dtype() != dtype && o.bias->dtype() != DType::kFloat32) || o.bias->stride(0) != 1))
+    return false;
+  return run(s, o, 0, output);
+}
+
+bool convolve_bytes(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_point, Tensor& output) {
+  return run(s, o, zero_point, output);
 }
 
 }  // namespace sconce::onednn

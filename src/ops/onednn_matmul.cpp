@@ -71,6 +71,11 @@ bool fits(const MatrixProduct& p) {
          p.c_column_stride == 1 && p.c_row_stride >= p.n;
 }
 
+// oneDNN 2.6 on AMX multiplies what lies behind the last step where the steps do not fill its registers of 4 bytes.
+bool whole_steps(DType dtype, int64_t k) {
+  return dtype == DType::kFloat32 || k % static_cast<int64_t>(4 / dtype_bytes(dtype)) == 0;
+}
+
 double work(const MatrixProduct& p) {
   return static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
@@ -79,7 +84,8 @@ double work(const MatrixProduct& p) {
 
 bool matrix_product(const MatrixProduct& p) {
   const double least = p.dtype == DType::kFloat32 ? kProductFloat : kProductBFloat16;
-  if (!suits(p.dtype) || !worth(p.m < kProductRows ? 0 : work(p), least) || !fits(p)) return false;
+  if (!suits(p.dtype) || !worth(p.m < kProductRows ? 0 : work(p), least) || !fits(p) || !whole_steps(p.dtype, p.k))
+    return false;
   // What is added: what C holds, or a matrix of C's layout, or one that is the same for all rows.
   const bool with_self = p.self.data && p.beta != 0;
   const bool in_place = with_self && p.self.data == p.c && p.self.row_stride == p.c_row_stride &&
@@ -124,7 +130,9 @@ bool matrix_product(const MatrixProduct& p) {
 
 bool int8_matrix_product(bool a_is_signed, const MatrixProduct& p) {
   const DType a_dtype = a_is_signed ? DType::kInt8 : DType::kUInt8;
-  if (!suits(a_dtype) || !worth(work(p), kProductInt8) || !fits(p) || p.batch != 1 || !available()) return false;
+  if (!suits(a_dtype) || !worth(work(p), kProductInt8) || !fits(p) || !whole_steps(a_dtype, p.k) || p.batch != 1 ||
+      !available())
+    return false;
   Key key;
   for (const int64_t word : {int64_t{a_is_signed}, p.m, p.n, p.k, p.a.row_stride, p.b.row_stride, p.b.column_stride,
                              p.c_row_stride, int64_t{kernel_threads()}})
@@ -152,7 +160,7 @@ bool int8_matrix_product(bool a_is_signed, const MatrixProduct& p) {
 bool linear_layer(const LinearLayer& l) {
   const double least = l.dtype == DType::kFloat32 ? kProductFloat : kProductBFloat16;
   const double products = static_cast<double>(l.m) * static_cast<double>(l.n) * static_cast<double>(l.k);
-  if (!suits(l.dtype) || !worth(l.m < kProductRows ? 0 : products, least)) return false;
+  if (!suits(l.dtype) || !worth(l.m < kProductRows ? 0 : products, least) || !whole_steps(l.dtype, l.k)) return false;
   const DType weight_dtype = l.blocked ? l.blocked->dtype : l.dtype;
   if (!l.constant || weight_dtype != l.dtype || l.n < 2) return false;
   const bool columns = l.weight_in == 1 && l.weight_out >= l.k, rows = l.weight_out == 1 && l.weight_in >= l.n;

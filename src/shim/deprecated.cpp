@@ -83,4 +83,26 @@ AOTITorchError aoti_torch_view_dtype(AtenTensorHandle self, int32_t dtype, AtenT
   });
 }
 
+// ret1, a maximum that PyTorch stopped computing before 2.6, stays as it is.
+AOTITorchError aoti_torch__scaled_mm(AtenTensorHandle self, AtenTensorHandle mat2, AtenTensorHandle bias,
+                                     int32_t* out_dtype, AtenTensorHandle scale_a, AtenTensorHandle scale_b,
+                                     AtenTensorHandle scale_result, int8_t use_fast_accum, AtenTensorHandle* ret0,
+                                     AtenTensorHandle*) {
+  return guard("aoti_torch__scaled_mm", [&] {
+    *ret0 = new_handle(sconce::cpu::_scaled_mm(
+        in(self, "self"), in(mat2, "mat2"), in(scale_a, "scale_a"), in(scale_b, "scale_b"), optional_in(&bias),
+        optional_in(&scale_result), sconce::shim::optional_dtype(out_dtype, "out_dtype"), use_fast_accum != 0));
+  });
+}
+
+AOTITorchError aoti_torch__scaled_mm_v2(AtenTensorHandle self, AtenTensorHandle mat2, AtenTensorHandle scale_a,
+                                        AtenTensorHandle scale_b, AtenTensorHandle bias, AtenTensorHandle scale_result,
+                                        int32_t* out_dtype, int8_t use_fast_accum, AtenTensorHandle* ret0) {
+  return guard("aoti_torch__scaled_mm_v2", [&] {
+    *ret0 = new_handle(sconce::cpu::_scaled_mm(
+        in(self, "self"), in(mat2, "mat2"), in(scale_a, "scale_a"), in(scale_b, "scale_b"), optional_in(&bias),
+        optional_in(&scale_result), sconce::shim::optional_dtype(out_dtype, "out_dtype"), use_fast_accum != 0));
+  });
+}
+
 }  // extern "C"

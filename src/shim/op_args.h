@@ -62,6 +62,10 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptIn(n) AtenTensorHandle* n
 #define KER_OptIn(n) const ::sconce::Tensor* n
 #define FWD_OptIn(n) ::sconce::shim::optional_in(n)
+// A plain handle that may be null: shim.h's way, where the generated headers have a pointer to one.
+#define ABI_NullableIn(n) AtenTensorHandle n
+#define KER_NullableIn(n) const ::sconce::Tensor* n
+#define FWD_NullableIn(n) ::sconce::shim::optional_in(&n)
 #define ABI_List(n) const AtenTensorHandle *n, int64_t n##_len_
 #define KER_List(n) ::sconce::TensorList n
 #define FWD_List(n) ::sconce::shim::tensor_list(n, n##_len_)

@@ -38,7 +38,7 @@ Packed pack(const Tensor& weight, const Ints& dims, const std::vector<Block>& bl
     put(p.metadata, 208 + 8 * d, int64_t{0});
     put(p.metadata, 320 + 8 * d, strides[d]);
   }
-  put(p.metadata, 104, dtype == DType::kFloat32 ? 3 : dtype == DType::kBFloat16 ? 2 : 1);
+  put(p.metadata, 104, dtype == DType::kFloat32 ? 3 : dtype == DType::kBFloat16 ? 2 : dtype == DType::kInt8 ? 5 : 1);
   put(p.metadata, 304, int64_t{0});
   put(p.metadata, 312, 2);
   put(p.metadata, 416, static_cast<int32_t>(blocks.size()));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "tests/ops/case_file.h"
 
 using namespace sconce;
 using Ints = std::vector<int64_t>;
@@ -48,8 +49,9 @@ void check(const Case& c, DType out_dtype, double output_scale, int64_t output_z
       double sum = 0;
       for (int64_t l = 0; l < c.k; ++l) {
         const double a = is_signed ? x.data_as<int8_t>()[i * c.k + l] : x.data_as<uint8_t>()[i * c.k + l];
-        sum += (a - *x_zero.data_as<int32_t>()) *
-               (w.data_as<int8_t>()[l * c.n + j] - static_cast<double>(zeros.data_as<int64_t>()[c.per_channel ? j : 0]));
+        sum +=
+            (a - *x_zero.data_as<int32_t>()) *
+            (w.data_as<int8_t>()[l * c.n + j] - static_cast<double>(zeros.data_as<int64_t>()[c.per_channel ? j : 0]));
       }
       double want = sum * 0.02f * scales.data_as<float>()[c.per_channel ? j : 0] + bias.data_as<float>()[j];
       if (c.relu) want = std::max(want, 0.0);
@@ -59,8 +61,8 @@ void check(const Case& c, DType out_dtype, double output_scale, int64_t output_z
       } else {
         const bool u8 = out_dtype == DType::kUInt8;
         const double exact = want / output_scale;
-        const double clamped = std::clamp(std::nearbyint(exact) + static_cast<double>(output_zero), u8 ? 0.0 : -128.0,
-                                          u8 ? 255.0 : 127.0);
+        const double clamped =
+            std::clamp(std::nearbyint(exact) + static_cast<double>(output_zero), u8 ? 0.0 : -128.0, u8 ? 255.0 : 127.0);
         const double got = u8 ? y.data_as<uint8_t>()[at] : y.data_as<int8_t>()[at];
         // A value half way between two integers may fall either way in float.
         CHECK(std::abs(got - clamped) <= (std::abs(exact - std::floor(exact) - 0.5) < 1e-3 ? 1 : 0));
@@ -90,4 +92,40 @@ TEST_CASE("_qlinear_pointwise_tensor: what does not fit is refused") {
   CHECK_THROWS_WITH_AS(call(x), doctest::Contains("does not fit a weight of 5 rows"), Error);
   CHECK_THROWS_AS(call(Tensor::empty(Ints{2, 5}, DType::kFloat32)), Error);
   CHECK(call(Tensor::empty(Ints{0, 5}, DType::kUInt8)).numel() == 0);
+}
+
+namespace {
+
+std::vector<const double*> pointers(const testing::Value& value, std::vector<double>& numbers) {
+  std::vector<const double*> result;
+  for (const testing::Value& v : std::get<testing::Values>(value.held)) numbers.push_back(v.real());
+  for (const double& number : numbers) result.push_back(&number);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("_qlinear_pointwise_tensor: as PyTorch") {
+  testing::run_cases("quantised.cases", "_qlinear_pointwise_tensor", [](testing::Case& c) {
+    std::vector<double> numbers;
+    const auto scalars = pointers(c.args[11], numbers);
+    return std::vector<Tensor>{cpu::_qlinear_pointwise_tensor(
+        c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), c.args[6].optional_tensor(),
+        c.real(7), c.integer(8), dtype_from_number(static_cast<int32_t>(c.integer(9))), c.text(10), scalars,
+        c.text(12))};
+  });
+}
+
+TEST_CASE("_qlinear_pointwise_binary_tensor: sum into the other tensor, or added to it") {
+  testing::run_cases("quantised.cases", "_qlinear_pointwise_binary_tensor", [](testing::Case& c) {
+    std::vector<double> numbers;
+    const auto scalars = pointers(c.args[16], numbers);
+    const Tensor* other = c.args[6].optional_tensor();
+    const Tensor result = cpu::_qlinear_pointwise_binary_tensor(
+        c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), other,
+        c.args[7].optional_tensor(), c.real(8), c.integer(9), dtype_from_number(static_cast<int32_t>(c.integer(10))),
+        c.real(11), c.integer(12), c.text(13), c.real(14), c.text(15), scalars, c.text(17));
+    if (c.text(13) == "sum") CHECK(result.data() == other->data());
+    return std::vector<Tensor>{result};
+  });
 }

@@ -1,0 +1,42 @@
+// Products with weights of 8 or 4 bits that are widened on the way. Matches aten::_weight_int8pack_mm and
+// aten::_weight_int4pack_mm_for_cpu, torch 2.15. Sums are float32.
+#pragma once
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+// How many columns of an int4 weight lie together, and how. PyTorch packs for the instruction set of the machine that
+// compiles, which its package names; nothing in the bytes tells.
+enum class Int4Packing : int8_t {
+  kPairs,      // columns 2i and 2i + 1 share a byte: no vector instructions, and what a wider one leaves over
+  kColumns32,  // AVX2: columns i and i + 16 share a byte
+  kColumns64   // AVX-512: columns i and i + 32
+};
+
+// While one lives, the packing of the package that this thread runs; without one, that of this CPU.
+class Int4PackingScope {
+ public:
+  explicit Int4PackingScope(Int4Packing packing) noexcept;
+  ~Int4PackingScope();
+  Int4PackingScope(const Int4PackingScope&) = delete;
+  Int4PackingScope& operator=(const Int4PackingScope&) = delete;
+  static Int4Packing current() noexcept;
+
+ private:
+  int8_t previous_;
+};
+
+namespace cpu {
+
+// self [M, K] float32, float16 or bfloat16, unit column stride; mat2 int8 [N, K], contiguous; scales [N] of self's
+// dtype: (self @ mat2^T) * scales. kInvalidArgument as ATen refuses.
+Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor& scales);
+
+// X [M, K] as above, contiguous; w uint8 [N, K / 2], packed, N a multiple of 16; qGroupSize one of 32, 64, 128, 256
+// that divides K; qScaleAndZeros [K / qGroupSize, N, 2] of X's dtype. An element is (nibble - 8) * scale + zero.
+Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Tensor& qGroupSize,
+                                      const Tensor& qScaleAndZeros);
+
+}  // namespace cpu
+}  // namespace sconce

@@ -1,0 +1,185 @@
+#include "src/ops/wrapped_linear.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "sconce/check.h"
+#include "sconce/float_types.h"
+#include "src/ops/copy.h"
+#include "src/ops/gemm.h"
+#include "src/ops/qlinear.h"
+#include "src/ops/quantised.h"
+
+namespace sconce {
+namespace {
+
+enum class Kind : int64_t { kInt8 = 0x38494E4C, kHalf = 0x36314E4C };
+
+// Elements follow at kElements: int8 [K, N] or float16 [N, K].
+struct Header {
+  Kind kind;
+  int64_t k, n;
+  double scale;
+  int64_t zero_point;
+  int64_t bias_offset;  // float32 [N]; 0: none
+};
+constexpr int64_t kElements = 64;
+static_assert(sizeof(Header) <= kElements);
+
+Tensor make(const Header& header, int64_t bytes) {
+  Tensor packed = Tensor::empty({&bytes, 1}, DType::kUInt8);
+  std::memset(packed.data(), 0, static_cast<size_t>(bytes));
+  std::memcpy(packed.data(), &header, sizeof header);
+  return packed;
+}
+
+Header header_of(const char* name, const Tensor& packed, Kind kind, int64_t element_bytes, int64_t out_channel) {
+  Header h{};
+  const bool whole = packed.dtype() == DType::kUInt8 && packed.is_contiguous() && packed.numel() >= kElements;
+  if (whole) std::memcpy(&h, packed.data(), sizeof h);
+  int64_t bytes = 0;
+  SCONCE_CHECK(whole && h.kind == kind && h.k >= 0 && h.n >= 0 && !__builtin_mul_overflow(h.k, h.n, &bytes) &&
+                   !__builtin_mul_overflow(bytes, element_bytes, &bytes) && bytes <= packed.numel() - kElements &&
+                   (h.bias_offset == 0 ||
+                    (h.bias_offset >= kElements && h.n <= (packed.numel() - h.bias_offset) / int64_t{sizeof(float)})),
+               kInvalidArgument, name, ": the weight was not packed by this build: ", describe(packed));
+  SCONCE_CHECK(h.n == out_channel, kInvalidArgument, name, ": the weight was packed with ", h.n,
+               " output channels, not ", out_channel);
+  return h;
+}
+
+const Tensor& check_weight(const char* name, const Tensor& weight) {
+  SCONCE_CHECK(weight.dim() == 2 && weight.dtype() == DType::kFloat32, kInvalidArgument, name,
+               ": Quantize only works on Float Tensor, a weight must be a float32 matrix, got ", describe(weight));
+  return weight;
+}
+
+std::vector<int64_t> output_sizes(const char* name, const Tensor& input, int64_t k, int64_t n) {
+  SCONCE_CHECK(input.dtype() == DType::kFloat32, kInvalidArgument, name, ": expected scalar type Float but found ",
+               dtype_name(input.dtype()));
+  SCONCE_CHECK(input.dim() >= 1 && input.size(input.dim() - 1) == k, kInvalidArgument, name, ": input of size ",
+               to_string(input.sizes()), " does not fit a weight of ", k, " columns");
+  std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
+  sizes.back() = n;
+  return sizes;
+}
+
+// Quantise by the inverse of the scale, as PyTorch does.
+template <class T>
+void quantise(const float* from, T* to, int64_t n, double scale, int64_t zero_point) {
+  constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  const float inverse = 1.0f / static_cast<float>(scale);
+  const auto zero = static_cast<float>(zero_point);
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<T>(std::clamp(std::nearbyint(from[i] * inverse) + zero, kLow, kHigh));
+}
+
+}  // namespace
+
+namespace cpu {
+
+Tensor _wrapped_linear_prepack(const Tensor& weight, const Tensor& weight_scale, const Tensor& weight_zero_point,
+                               const Tensor& bias) {
+  constexpr const char* kName = "_wrapped_linear_prepack";
+  const Tensor w = contiguous(check_weight(kName, weight));
+  const int64_t n = w.size(0), k = w.size(1);
+  SCONCE_CHECK(bias.numel() == n, kInvalidArgument, kName, ": bias should have N elements: ", n, ", got ",
+               describe(bias));
+  const int64_t bias_offset = (kElements + n * k + 63) / 64 * 64;
+  const Header h{Kind::kInt8,
+                 k,
+                 n,
+                 single_value(kName, weight_scale, "weight_scale", 1),
+                 static_cast<int64_t>(single_value(kName, weight_zero_point, "weight_zero_point", 0)),
+                 bias_offset};
+  Tensor packed = make(h, bias_offset + n * static_cast<int64_t>(sizeof(float)));
+  auto* bytes = packed.data_as<int8_t>();
+  std::vector<int8_t> row(static_cast<size_t>(k));
+  for (int64_t j = 0; j < n; ++j) {
+    quantise(w.data_as<float>() + j * k, row.data(), k, h.scale, h.zero_point);
+    for (int64_t i = 0; i < k; ++i) bytes[kElements + i * n + j] = row[static_cast<size_t>(i)];
+  }
+  const Tensor values = contiguous(to_dtype(bias, DType::kFloat32));
+  if (n > 0) std::memcpy(bytes + bias_offset, values.data(), static_cast<size_t>(n) * sizeof(float));
+  return packed;
+}
+
+Tensor _wrapped_quantized_linear_prepacked(const Tensor& input, const Tensor& input_scale,
+                                           const Tensor& input_zero_point, const Tensor& weight,
+                                           const Tensor& out_scale, const Tensor& out_zeropoint, int64_t out_channel) {
+  constexpr const char* kName = "_wrapped_quantized_linear_prepacked";
+  const Header h = header_of(kName, weight, Kind::kInt8, 1, out_channel);
+  const std::vector<int64_t> sizes = output_sizes(kName, input, h.k, h.n);
+  const Tensor x = contiguous(input);
+  Tensor bytes = Tensor::empty(x.sizes(), DType::kUInt8);
+  quantise(x.data_as<float>(), bytes.data_as<uint8_t>(), x.numel(), single_value(kName, input_scale, "input_scale", 1),
+           static_cast<int64_t>(single_value(kName, input_zero_point, "input_zero_point", 0)));
+  const int64_t matrix[2] = {h.k, h.n}, matrix_strides[2] = {h.n, 1};
+  const Tensor values = weight.view_as(DType::kInt8, matrix, matrix_strides, weight.storage_offset() + kElements);
+  float scale = static_cast<float>(h.scale);
+  const int64_t one = 1;
+  const Tensor scales = Tensor::from_blob(&scale, {&one, 1}, {&one, 1}, DType::kFloat32);
+  int64_t zero = h.zero_point;
+  const Tensor zeros = Tensor::from_blob(&zero, {&one, 1}, {&one, 1}, DType::kInt64);
+  const Tensor bias =
+      Tensor::from_blob(static_cast<std::byte*>(weight.data()) + h.bias_offset, {&h.n, 1}, {&one, 1}, DType::kFloat32);
+  const double to_scale = single_value(kName, out_scale, "out_scale", 1);
+  const auto to_zero = static_cast<int64_t>(single_value(kName, out_zeropoint, "out_zeropoint", 0));
+  const Tensor result = _qlinear_pointwise_tensor(bytes, input_scale, input_zero_point, values, scales, zeros, &bias,
+                                                  to_scale, to_zero, DType::kUInt8, "none", {}, "");
+  Tensor output = Tensor::empty(sizes, DType::kFloat32);
+  const auto step = static_cast<float>(to_scale);
+  for (int64_t i = 0; i < output.numel(); ++i)
+    output.data_as<float>()[i] = static_cast<float>(result.data_as<uint8_t>()[i] - to_zero) * step;
+  return output;
+}
+
+Tensor wrapped_fbgemm_pack_gemm_matrix_fp16(const Tensor& weight) {
+  const Tensor w = contiguous(check_weight("wrapped_fbgemm_pack_gemm_matrix_fp16", weight));
+  const int64_t n = w.size(0), k = w.size(1);
+  Tensor packed = make({Kind::kHalf, k, n, 1, 0, 0}, kElements + n * k * 2);
+  auto* to = reinterpret_cast<Half*>(packed.data_as<std::byte>() + kElements);
+  for (int64_t i = 0; i < n * k; ++i) {
+    const float v = w.data_as<float>()[i];
+    to[i] = Half(v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v);
+  }
+  return packed;
+}
+
+Tensor wrapped_fbgemm_linear_fp16_weight(const Tensor& input, const Tensor& weight, const Tensor* bias,
+                                         int64_t out_channel) {
+  constexpr const char* kName = "wrapped_fbgemm_linear_fp16_weight";
+  const Header h = header_of(kName, weight, Kind::kHalf, 2, out_channel);
+  const std::vector<int64_t> sizes = output_sizes(kName, input, h.k, h.n);
+  Tensor output = Tensor::empty(sizes, DType::kFloat32);
+  if (output.numel() == 0) return output;
+  const Tensor x = contiguous(input);
+  const int64_t matrix[2] = {h.n, h.k}, matrix_strides[2] = {h.k, 1};
+  const Tensor halves =
+      weight.view_as(DType::kFloat16, matrix, matrix_strides, (weight.storage_offset() + kElements) / 2);
+  const Tensor wide = to_dtype(halves, DType::kFloat32);
+  Tensor add;
+  MatrixProduct p{};
+  p.dtype = DType::kFloat32;
+  p.m = output.numel() / h.n;
+  p.n = h.n;
+  p.k = h.k;
+  p.a = {x.data(), 0, h.k, 1};
+  p.b = {wide.data(), 0, 1, h.k};
+  p.c = output.data();
+  p.c_row_stride = h.n;
+  p.c_column_stride = 1;
+  if (bias) {
+    SCONCE_CHECK(bias->numel() == h.n, kInvalidArgument, kName, ": bias should have ", h.n, " elements, got ",
+                 describe(*bias));
+    add = contiguous(to_dtype(*bias, DType::kFloat32));
+    p.self = {add.data(), 0, 0, 1};
+  }
+  matrix_product(kName, p);
+  return output;
+}
+
+}  // namespace cpu
+}  // namespace sconce
