@@ -105,9 +105,17 @@ std::optional<Other> place(const ConvolutionShape& s, const ConvolutionOperands&
   return Other::kLikeOutput;
 }
 
+// oneDNN 2.6 on AMX reads and writes beyond its buffers where a kernel is shorter than its stride along a dimension,
+// but for one of a single pixel without padding.
+bool is_sound(const ConvolutionShape& s) {
+  bool skips = false;
+  for (size_t d = 0; d < 3; ++d) skips |= s.kernel[d] < s.stride[d];
+  return !skips || (s.taps() == 1 && s.padding == Dims3{});
+}
+
 bool wanted(const ConvolutionShape& s, const ConvolutionOperands& o, bool copies) {
   const DType dtype = o.input.dtype;
-  if (!suits(dtype)) return false;
+  if (!suits(dtype) || !is_sound(s)) return false;
   const bool grouped = s.groups > 1;
   if (dtype == DType::kUInt8) return worth(s.work(), kConvolutionBytes);
   if (dtype == DType::kBFloat16) return worth(copies && grouped ? 0 : s.work(), kConvolutionBFloat16);
