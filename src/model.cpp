@@ -2,6 +2,7 @@
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/loader/op_library.h"
 #include "src/ops/copy.h"
 #include "src/runner/runner.h"
 #include "src/shim/guard.h"
@@ -12,7 +13,13 @@ using shim::in_memory;
 
 struct Model::Impl {
   Impl(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
-      : runner(std::move(package), spec, options) {}
+      : libraries(open_libraries(options)), runner(std::move(package), spec, options) {}
+  static std::vector<std::shared_ptr<const loader::OpLibrary>> open_libraries(const LoadOptions& options) {
+    std::vector<std::shared_ptr<const loader::OpLibrary>> opened;
+    for (const std::filesystem::path& path : options.op_libraries) opened.push_back(loader::OpLibrary::open(path));
+    return opened;
+  }
+  std::vector<std::shared_ptr<const loader::OpLibrary>> libraries;  // go after the model that calls them
   Runner runner;
 };
 

@@ -2,14 +2,20 @@
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
 #include "src/ops/arithmetic.h"
+#include "src/ops/bitwise.h"
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/products.h"
 #include "src/ops/search.h"
 #include "src/ops/sets.h"
+#include "src/ops/sum.h"
 #include "src/shim/ops.h"
 
 namespace sconce::custom_ops {
 namespace {
+
+Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
+  return cpu::sum(self, std::nullopt, false, dtype);
+}
 
 // clang-format off
 constexpr AtenRow kRows[] = {
@@ -22,11 +28,17 @@ constexpr AtenRow kRows[] = {
     {"aten::angle(Tensor self) -> Tensor", boxed<cpu::angle>},
     {"aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", boxed<cpu::baddbmm>},
     {"aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", boxed<cpu::bincount>},
+    {"aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::bitwise_and>},
+    {"aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::bitwise_left_shift>},
+    {"aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::bitwise_or>},
+    {"aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::bitwise_right_shift>},
     {"aten::bmm(Tensor self, Tensor mat2) -> Tensor", boxed<cpu::bmm>},
     {"aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", boxed_out<cpu::bmm_out>},
     {"aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::cumprod>},
     {"aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::cumsum>},
+    {"aten::floor_divide(Tensor self, Tensor other) -> Tensor", boxed<cpu::floor_divide>},
     {"aten::gcd(Tensor self, Tensor other) -> Tensor", boxed<cpu::gcd>},
+    {"aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", boxed<cpu::index_select>},
     {"aten::masked_select(Tensor self, Tensor mask) -> Tensor", boxed<cpu::masked_select>},
     {"aten::matmul(Tensor self, Tensor other) -> Tensor", boxed<cpu::matmul>},
     {"aten::mm(Tensor self, Tensor mat2) -> Tensor", boxed<cpu::mm>},
@@ -44,6 +56,9 @@ constexpr AtenRow kRows[] = {
     {"aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::subtract>},
     {"aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::subtract_number>},
     {"aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::subtract>},
+    {"aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", boxed<sum_all>},
+    {"aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::sum>},
+    {"aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", boxed_out<cpu::sum_out>},
     {"aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", boxed<cpu::topk>},
     {"aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)", boxed<cpu::unique_consecutive>},
     {"aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", boxed<cpu::unique_dim>},

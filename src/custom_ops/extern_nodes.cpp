@@ -326,6 +326,7 @@ ExternNodes ExternNodes::parse(std::string_view text_of_nodes) {
       missing.insert(made.target);
       continue;
     }
+    if (!made.op->runnable()) result.problems_.push_back(made.target + ": its library defines it without a kernel");
     if (const std::string wrong = NodeReader(made, made.op->schema()).read(node); !wrong.empty())
       result.problems_.push_back(made.target + ": " + wrong);
   }

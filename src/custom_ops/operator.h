@@ -22,6 +22,8 @@ class Operator {
 
   const Schema& schema() const noexcept { return schema_; }
   virtual void call(std::span<Value> arguments, std::span<Value> results) const = 0;
+  // False where it is defined but nothing implements it.
+  virtual bool runnable() const noexcept { return true; }
 
  private:
   Schema schema_;

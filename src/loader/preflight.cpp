@@ -79,6 +79,16 @@ std::string_view advice(std::string_view symbol) {
   return driver ? kCuda : kCustomOperator;
 }
 
+// The same for a library of custom operators.
+std::string_view library_advice(std::string_view symbol) {
+  const std::string_view text = advice(symbol);
+  if (text == kCpp)
+    return "C++ functions of libtorch (at::, c10::, torch::), which no process without libtorch has: such a library "
+           "can be "
+           "used once it is written against the stable ABI (torch/csrc/stable) or include/sconce/custom_op.h";
+  return text == kCustomOperator ? "symbols that no library it names has" : text;
+}
+
 std::string readable(std::string_view symbol) {
   const std::string name(symbol);
   int status = 0;
@@ -106,6 +116,16 @@ class Preflight {
       check_symbols();
     }
     if (reasons_.empty() && imports_sleef_) require_library(shim::sleef_library());
+    return std::move(reasons_);
+  }
+
+  std::vector<std::string> run_library() {
+    for_library_ = true;
+    check_platform();
+    if (image_.machine() == EM_X86_64) {
+      open_libraries();
+      check_symbols();
+    }
     return std::move(reasons_);
   }
 
@@ -241,7 +261,7 @@ class Preflight {
         missing["symbols of newer libraries (here is glibc " + std::string(gnu_get_libc_version()) + ")"].push_back(
             readable(name) + " of " + std::string(wanted->needed->library) + " " + std::string(wanted->needed->name));
       else
-        missing[std::string(advice(name))].push_back(readable(name));
+        missing[std::string(for_library_ ? library_advice(name) : advice(name))].push_back(readable(name));
     }
     for (auto& [text, names] : missing) {
       std::sort(names.begin(), names.end());
@@ -258,7 +278,7 @@ class Preflight {
   std::vector<NeededLibrary> libraries_;
   Library program_{dlopen(nullptr, RTLD_LAZY)};
   const LoadedSymbols own_symbols_{own_library().handle};
-  bool imports_sleef_ = false;
+  bool imports_sleef_ = false, for_library_ = false;
   std::vector<std::string> reasons_;
 };
 
@@ -279,6 +299,14 @@ std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage
   if (!calls->problems().empty())
     reasons.push_back("it calls operators in ways that this build does not have: " + joined(calls->problems(), ", "));
   return reasons;
+}
+
+void check_op_library(const ElfImage& image) {
+  ModelSpec spec;
+  spec.name = image.name();
+  const std::vector<std::string> reasons = Preflight(spec, image).run_library();
+  SCONCE_CHECK(reasons.empty(), kIncompatible, "library of custom operators ", image.name(), ": ",
+               joined(reasons, "; "));
 }
 
 std::shared_ptr<const custom_ops::ExternNodes> extern_nodes(const Package& package, const ModelSpec& spec) {

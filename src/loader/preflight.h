@@ -26,6 +26,9 @@ std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage
 // kIncompatible with all of them in one message. Afterwards SharedLibrary::load works, memory permitting.
 void preflight(const ModelSpec& spec, const ElfImage& image, const custom_ops::ExternNodes* calls = nullptr);
 
+// The same for a library of custom operators: its platform, libraries and symbols.
+void check_op_library(const ElfImage& image);
+
 // What the model calls by name; null where it calls nothing so. kCorruptPackage.
 std::shared_ptr<const custom_ops::ExternNodes> extern_nodes(const Package& package, const ModelSpec& spec);
 

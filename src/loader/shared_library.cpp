@@ -167,6 +167,12 @@ SharedLibrary& SharedLibrary::operator=(SharedLibrary&& other) noexcept {
   return *this;
 }
 
+void SharedLibrary::make_global() {
+  void* const again = dlopen(file_.path().c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  SCONCE_CHECK(again, kInternal, "model code: ", name_, " cannot be made global: ", dl_error());
+  dlclose(again);
+}
+
 void SharedLibrary::unload() noexcept {
   if (!handle_) return;
   if (base_)

@@ -52,6 +52,9 @@ class SharedLibrary {
   // before, null if it does not import it. kIo if the slots cannot be made writable.
   void* rebind(const char* imported, void* replacement);
 
+  // Libraries that are loaded afterwards find its symbols.
+  void make_global();
+
   // What it is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not permitted)".
   const std::string& backing() const noexcept { return backing_; }
 

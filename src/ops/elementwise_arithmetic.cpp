@@ -138,6 +138,8 @@ Tensor add_number(const Tensor& self, Scalar other, Scalar alpha) {
   return add_scaled("add", self, number_tensor(other), ResultType().add(self).add_number(other).get(), alpha);
 }
 Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha) {
+  SCONCE_CHECK(self.dtype() != DType::kBool || other.dtype() != DType::kBool, kInvalidArgument,
+               "subtract: Subtraction, the `-` operator, with two bool tensors is not supported.");
   SCONCE_CHECK(self.dtype() != DType::kBool && other.dtype() != DType::kBool, kInvalidArgument,
                "subtract: Subtraction, the `-` operator, with a bool tensor is not supported.");
   return add_scaled("subtract", self, other, ResultType().add(self).add(other).get(), negative(alpha));

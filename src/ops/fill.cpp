@@ -55,6 +55,8 @@ template <class T>
 bool fits(int64_t value) {
   if constexpr (std::is_same_v<T, bool>)
     return true;
+  else if constexpr (std::is_unsigned_v<T>)  // negative integers wrap, as far as they have as many bits
+    return value < 0 ? -static_cast<uint64_t>(value) <= std::numeric_limits<T>::max() : std::in_range<T>(value);
   else if constexpr (std::is_integral_v<T>)
     return std::in_range<T>(value);
   else

@@ -203,6 +203,11 @@ std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tens
     }
   });
   if (slopes.storage() != noise_out.storage()) copy(slopes, noise_out);
+  if (in.storage() != self.storage()) {
+    Tensor laid_out = empty_like(self);
+    copy(out, laid_out);
+    out = laid_out;
+  }
   return {out, noise_out};
 }
 

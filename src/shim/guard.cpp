@@ -37,6 +37,8 @@ AOTITorchError record_failure(const char* function) noexcept {
 
 void fail_for_memory(const char* what) { SCONCE_FAIL(kOutOfMemory, what, ": out of memory"); }
 
+const char* error_text() noexcept { return last_error ? last_error->text.c_str() : ""; }
+
 std::optional<ShimError> take_error() noexcept { return std::exchange(last_error, std::nullopt); }
 
 }  // namespace sconce::shim

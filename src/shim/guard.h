@@ -22,6 +22,8 @@ struct ShimError {
 AOTITorchError record_failure(const char* function) noexcept;
 // What went wrong on this thread since the last call; empties it.
 std::optional<ShimError> take_error() noexcept;
+// Its text, "" where nothing went wrong; valid until the next call of any of these on this thread.
+const char* error_text() noexcept;
 
 template <class F>
 AOTITorchError guard(const char* function, F&& body) noexcept {

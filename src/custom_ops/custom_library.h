@@ -1,0 +1,86 @@
+// What a library of custom operators registers while it is opened: definitions and kernels, through PyTorch's stable
+// ABI (STABLE_TORCH_LIBRARY) or through include/sconce/custom_op.h.
+//
+// Registration happens on the thread that opens the library, inside of a Collection. Its errors are collected, because
+// no exception may pass through the dynamic linker.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/custom_op.h"
+#include "src/custom_ops/registry.h"
+#include "src/custom_ops/stable_values.h"
+
+namespace sconce::custom_ops {
+
+using StableKernel = void (*)(StableIValue* stack, uint64_t arguments, uint64_t results);
+
+// Kernels by where they run; PyTorch's dispatch keys. Others (autograd, tracing) are accepted and never called.
+enum class KernelKey : uint8_t { kCpu, kCuda, kCompositeExplicit, kCompositeImplicit, kCount };
+
+// A custom operator. The kernel is chosen by the device of the tensors; without one for it, a composite one is taken.
+class CustomOperator final : public Operator {
+ public:
+  explicit CustomOperator(Schema schema) : Operator(std::move(schema)) {}
+
+  void call(std::span<Value> arguments, std::span<Value> results) const override;
+  bool runnable() const noexcept override;
+  // kAlreadyExists for a second kernel of the same key.
+  void set_kernel(KernelKey key, StableKernel kernel);
+  void set_kernel(SconceKernel kernel, void* context);
+
+ private:
+  StableKernel kernel_for(std::span<Value> arguments) const;
+  void call_stable(StableKernel kernel, std::span<Value> arguments, std::span<Value> results) const;
+  void call_plain(std::span<Value> arguments, std::span<Value> results) const;
+
+  StableKernel kernels_[static_cast<size_t>(KernelKey::kCount)] = {};
+  SconceKernel plain_ = nullptr;
+  void* context_ = nullptr;
+};
+
+// One STABLE_TORCH_LIBRARY block: TorchLibraryOpaque.
+struct LibraryBlock {
+  std::string ns;
+  std::optional<KernelKey> key;  // of blocks with kernels
+  bool ignored = false;          // kernels that serving never calls
+};
+
+class Collection {
+ public:
+  Collection();  // of this thread, until the object goes; they do not nest
+  Collection(const Collection&) = delete;
+  Collection& operator=(const Collection&) = delete;
+  ~Collection();
+  static Collection* current() noexcept;
+
+  // The functions of the ABI. They never throw: what is wrong is collected.
+  LibraryBlock* open_block(const char* ns, const char* key) noexcept;
+  void define(const std::string& ns, const char* schema) noexcept;
+  void implement(const LibraryBlock& block, const char* name, StableKernel kernel) noexcept;
+  void define_plain(const char* schema, SconceKernel kernel, void* context) noexcept;
+  void add_error(std::string text);
+
+  // Everything that was registered becomes known to find_operator as long as the result lives. kIncompatible with all
+  // that was wrong.
+  std::vector<std::unique_ptr<Registration>> finish(const std::string& library);
+  bool empty() const noexcept { return operators_.empty() && pending_.empty(); }
+
+ private:
+  struct Pending {  // kernels may come before the definition
+    std::string name;
+    KernelKey key;
+    StableKernel kernel;
+  };
+  std::vector<std::shared_ptr<CustomOperator>> operators_;
+  std::vector<Pending> pending_;
+  std::vector<std::string> errors_;
+};
+
+// The functions of the plain interface.
+const SconceHost& plain_host() noexcept;
+
+}  // namespace sconce::custom_ops

@@ -1,0 +1,90 @@
+#include "src/loader/op_library.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "package_format/elf_image.h"
+#include "sconce/check.h"
+#include "src/loader/preflight.h"
+
+namespace sconce::loader {
+namespace {
+
+// The bytes of a file, mapped; and which file it is.
+class MappedLibrary {
+ public:
+  explicit MappedLibrary(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    SCONCE_CHECK(fd >= 0, kIo, "library of custom operators ", path, ": ", std::strerror(errno));
+    struct stat status {};
+    const bool known = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    if (known) {
+      size_ = static_cast<size_t>(status.st_size);
+      identity_ = {status.st_dev, status.st_ino};
+      data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    ::close(fd);
+    SCONCE_CHECK(known, kIo, "library of custom operators ", path, ": not a file with contents");
+    SCONCE_CHECK(data_ != MAP_FAILED, kIo, "library of custom operators ", path, ": ", std::strerror(errno));
+  }
+  MappedLibrary(const MappedLibrary&) = delete;
+  MappedLibrary& operator=(const MappedLibrary&) = delete;
+  ~MappedLibrary() {
+    if (data_ != MAP_FAILED) ::munmap(data_, size_);
+  }
+  std::span<const std::byte> bytes() const noexcept { return {static_cast<const std::byte*>(data_), size_}; }
+  std::pair<dev_t, ino_t> identity() const noexcept { return identity_; }
+
+ private:
+  void* data_ = MAP_FAILED;
+  size_t size_ = 0;
+  std::pair<dev_t, ino_t> identity_{};
+};
+
+struct Opened {
+  std::mutex mutex;
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const OpLibrary>> libraries;
+};
+Opened& opened() {
+  static Opened instance;
+  return instance;
+}
+
+}  // namespace
+
+std::shared_ptr<const OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
+  const MappedLibrary file(path.string());
+  Opened& all = opened();
+  std::lock_guard lock(all.mutex);
+  if (auto known = all.libraries[file.identity()].lock()) return known;
+  const std::string name = path.filename().string();
+  const ElfImage image(file.bytes(), name);
+  check_op_library(image);
+
+  auto library = std::shared_ptr<OpLibrary>(new OpLibrary);
+  custom_ops::Collection collection;
+  library->library_ = SharedLibrary::load(image);  // runs its initialisers, which register
+  if (void* found = library->library_.find("sconce_custom_ops")) {
+    const auto registers = reinterpret_cast<decltype(&sconce_custom_ops)>(found);
+    const int code = registers(&custom_ops::plain_host(), reinterpret_cast<SconceRegistry*>(&collection));
+    if (code != 0) collection.add_error("sconce_custom_ops returned " + std::to_string(code));
+  } else {
+    SCONCE_CHECK(!collection.empty(), kIncompatible, "library of custom operators ", name,
+                 ": it registers nothing, neither through STABLE_TORCH_LIBRARY nor by exporting sconce_custom_ops");
+  }
+  library->operators_ = collection.finish(name);
+  library->library_.make_global();
+  all.libraries[file.identity()] = library;
+  return library;
+}
+
+}  // namespace sconce::loader

@@ -1,0 +1,340 @@
+#include "src/ops/fft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "sconce/check.h"
+#include "sconce/float_types.h"
+#include "src/device/threads.h"
+#include "src/ops/copy.h"
+#include "src/ops/factory.h"
+#include "src/ops/fft_plan.h"
+#include "src/ops/slices.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cpu {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+// Beyond this, buffers of several transforms side by side leave the cache.
+constexpr int64_t kWidestBytes = 1 << 21;
+
+Dims wrapped_dims(const char* name, const Tensor& self, IntSpan dim) {
+  Dims dims;
+  for (const int64_t d : dim) {
+    dims.push_back(wrap_dim(name, d, self.dim()));
+    SCONCE_CHECK(std::count(dims.begin(), dims.end(), dims.back()) == 1, kInvalidArgument, name, ": dimension ", d,
+                 " appears twice");
+  }
+  return dims;
+}
+
+double scale_of(const char* name, int64_t normalization, int64_t elements) {
+  SCONCE_CHECK(normalization >= 0 && normalization <= 2, kInvalidArgument, name, ": normalization mode ",
+               normalization);
+  const double scale = 1.0 / static_cast<double>(elements);
+  return normalization == 0 ? 1.0 : normalization == 1 ? std::sqrt(scale) : scale;
+}
+
+int count_zero(IntSpan sizes) { return static_cast<int>(std::count(sizes.begin(), sizes.end(), 0)); }
+
+// The strides that MKL's caller in ATen gives a result: transformed dimensions innermost in their order, the others
+// outside in the order of the input's strides.
+Tensor make_output(const Tensor& self, const Shape& sizes, const Dims& dims, DType dtype) {
+  Dims order(static_cast<size_t>(self.dim())), strides(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  // Not stable, and ATen's the same: dimensions of size 1 show it.
+  const auto batch_end = std::partition(
+      order.begin(), order.end(), [&](int64_t d) { return std::find(dims.begin(), dims.end(), d) == dims.end(); });
+  std::sort(order.begin(), batch_end, [&](int64_t a, int64_t b) { return self.stride(a) > self.stride(b); });
+  std::copy(dims.begin(), dims.end(), batch_end);
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[static_cast<size_t>(order[i])] = stride;
+    stride *= std::max<int64_t>(sizes[static_cast<int>(order[i])], 1);
+  }
+  Tensor out = Tensor::empty(sizes, dtype);
+  return count_zero(sizes) ? out : out.as_strided(sizes, strides, 0);
+}
+
+// The lines of two tensors along a dimension, in the order of the second one's memory.
+struct Lines {
+  Lines(const Tensor& in, const Tensor& out, int64_t dim) : in_step(in.stride(dim)), out_step(out.stride(dim)) {
+    for (int64_t d = 0; d < in.dim(); ++d)
+      if (d != dim && in.size(d) != 1) dims.push_back({in.size(d), in.stride(d), out.stride(d)});
+    std::sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.out < b.out; });
+    for (const Dim& d : dims) count *= d.size;
+  }
+  void locate(int64_t line, int64_t& in, int64_t& out) const noexcept {
+    in = out = 0;
+    for (const Dim& d : dims) {
+      const int64_t at = line % d.size;
+      line /= d.size;
+      in += at * d.in;
+      out += at * d.out;
+    }
+  }
+  struct Dim {
+    int64_t size, in, out;
+  };
+  std::vector<Dim> dims;
+  int64_t count = 1, in_step, out_step;
+};
+
+// Runs body(first line, lines, buffers) for groups of up to `kWidth` lines, on several threads.
+template <class R, int W, int kLinesPerLane, class Body>
+void for_groups(const FftPlan<R>& plan, int64_t lines, const Body& body) {
+  constexpr int64_t kWidth = W * kLinesPerLane;
+  const int64_t groups = (lines + kWidth - 1) / kWidth, length = plan.buffer_length();
+  const int64_t parts = slice_parts(groups, plan.length() * 16 * W);
+  const int64_t buffer[] = {parts, 2 * length * static_cast<int64_t>(sizeof(Lanes<R, W>))};
+  const Tensor scratch = Tensor::empty(buffer, DType::kUInt8);
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t part = begin; part < end; ++part) {
+      auto* const data = reinterpret_cast<Lanes<R, W>*>(scratch.data_as<uint8_t>() + part * buffer[1]);
+      for (int64_t group = groups * part / parts; group < groups * (part + 1) / parts; ++group)
+        body(group * kWidth, std::min(kWidth, lines - group * kWidth), data, data + length);
+    }
+  });
+}
+
+template <class R, int W>
+R& lane(typename Lanes<R, W>::V& vector, int64_t i) noexcept {
+  return reinterpret_cast<R*>(&vector)[i];
+}
+
+// Which of the two forms of `run` to take.
+template <class R, class F>
+void by_width(const FftPlan<R>& plan, int64_t lines, const F& run) {
+  constexpr int kWide = kFftLanes<R>;
+  if (lines > 1 && plan.buffer_length() * static_cast<int64_t>(2 * sizeof(Lanes<R, kWide>)) <= kWidestBytes)
+    run.template operator()<kWide>();
+  else
+    run.template operator()<1>();
+}
+
+template <class R>
+void complex_lines(const Tensor& in, Tensor& out, int64_t dim, bool forward, double scale) {
+  const auto plan = FftPlan<R>::of(in.size(dim));
+  const Lines lines(in, out, dim);
+  const int64_t n = plan->length();
+  const auto* const from = in.data_as<std::complex<R>>();
+  auto* const to = out.data_as<std::complex<R>>();
+  const R factor = static_cast<R>(scale);
+  by_width(*plan, lines.count, [&]<int W>() {
+    for_groups<R, W, 1>(
+        *plan, lines.count, [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+          int64_t from_at[W], to_at[W];
+          if (count < W) std::fill_n(data, n, Lanes<R, W>{});
+          for (int64_t w = 0; w < count; ++w) {
+            lines.locate(first + w, from_at[w], to_at[w]);
+            const std::complex<R>* line = from + from_at[w];
+            for (int64_t k = 0; k < n; ++k, line += lines.in_step) {
+              lane<R, W>(forward ? data[k].re : data[k].im, w) = line->real();
+              lane<R, W>(forward ? data[k].im : data[k].re, w) = line->imag();
+            }
+          }
+          Lanes<R, W>* const result = plan->template transform<W>(data, other);
+          for (int64_t w = 0; w < count; ++w) {
+            std::complex<R>* line = to + to_at[w];
+            for (int64_t k = 0; k < n; ++k, line += lines.out_step) {
+              const R re = lane<R, W>(result[k].re, w) * factor, im = lane<R, W>(result[k].im, w) * factor;
+              *line = forward ? std::complex<R>(re, im) : std::complex<R>(im, re);
+            }
+          }
+        });
+  });
+}
+
+// Two real lines are transformed as the parts of a complex one and told apart by symmetry.
+template <class R>
+void real_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
+  const auto plan = FftPlan<R>::of(in.size(dim));
+  const Lines lines(in, out, dim);
+  const int64_t n = plan->length();
+  const R* const from = in.data_as<R>();
+  auto* const to = out.data_as<std::complex<R>>();
+  const R half = static_cast<R>(scale / 2);
+  by_width(*plan, (lines.count + 1) / 2, [&]<int W>() {
+    for_groups<R, W, 2>(*plan, lines.count,
+                        [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+                          int64_t from_at[2 * W], to_at[2 * W];
+                          if (count < 2 * W) std::fill_n(data, n, Lanes<R, W>{});
+                          for (int64_t w = 0; w < count; ++w) {
+                            lines.locate(first + w, from_at[w], to_at[w]);
+                            const R* line = from + from_at[w];
+                            for (int64_t k = 0; k < n; ++k, line += lines.in_step)
+                              lane<R, W>(w % 2 ? data[k].im : data[k].re, w / 2) = *line;
+                          }
+                          Lanes<R, W>* const result = plan->template transform<W>(data, other);
+                          for (int64_t w = 0; w < count; ++w) {
+                            std::complex<R>* line = to + to_at[w];
+                            for (int64_t k = 0; k <= n / 2; ++k, line += lines.out_step) {
+                              Lanes<R, W>&a = result[k], &b = result[k == 0 ? 0 : n - k];
+                              const R re = lane<R, W>(a.re, w / 2), im = lane<R, W>(a.im, w / 2);
+                              const R mirrored_re = lane<R, W>(b.re, w / 2), mirrored_im = lane<R, W>(b.im, w / 2);
+                              *line = w % 2 ? std::complex<R>((im + mirrored_im) * half, (mirrored_re - re) * half)
+                                            : std::complex<R>((re + mirrored_re) * half, (im - mirrored_im) * half);
+                            }
+                          }
+                        });
+  });
+}
+
+// The reverse: two half spectra make one line whose parts are the two signals.
+template <class R>
+void half_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
+  const auto plan = FftPlan<R>::of(out.size(dim));
+  const Lines lines(in, out, dim);
+  const int64_t n = plan->length();
+  const auto* const from = in.data_as<std::complex<R>>();
+  R* const to = out.data_as<R>();
+  const R factor = static_cast<R>(scale);
+  by_width(*plan, (lines.count + 1) / 2, [&]<int W>() {
+    for_groups<R, W, 2>(*plan, lines.count,
+                        [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+                          int64_t from_at[2 * W], to_at[2 * W];
+                          std::fill_n(data, n, Lanes<R, W>{});
+                          for (int64_t w = 0; w < count; ++w) {
+                            lines.locate(first + w, from_at[w], to_at[w]);
+                            const std::complex<R>* line = from + from_at[w];
+                            for (int64_t k = 0; k <= n / 2; ++k, line += lines.in_step) {
+                              const bool real = k == 0 || 2 * k == n;
+                              const R re = line->real(), im = real ? R(0) : line->imag();
+                              // Real and imaginary parts are exchanged, which makes the transform an inverse one.
+                              Lanes<R, W>&a = data[k], &b = data[k == 0 ? 0 : n - k];
+                              lane<R, W>(a.im, w / 2) += w % 2 ? -im : re;
+                              lane<R, W>(a.re, w / 2) += w % 2 ? re : im;
+                              if (real) continue;
+                              lane<R, W>(b.im, w / 2) += w % 2 ? im : re;
+                              lane<R, W>(b.re, w / 2) += w % 2 ? re : -im;
+                            }
+                          }
+                          Lanes<R, W>* const result = plan->template transform<W>(data, other);
+                          for (int64_t w = 0; w < count; ++w) {
+                            R* line = to + to_at[w];
+                            for (int64_t k = 0; k < n; ++k, line += lines.out_step)
+                              *line = lane<R, W>(w % 2 ? result[k].re : result[k].im, w / 2) * factor;
+                          }
+                        });
+  });
+}
+
+template <class F>
+void by_precision(const char* name, DType dtype, const F& run) {
+  switch (value_dtype(dtype)) {
+    case DType::kFloat32:
+      return run.template operator()<float>();
+    case DType::kFloat64:
+      return run.template operator()<double>();
+    default:
+      SCONCE_FAIL(kUnsupported, name, ": doesn't support tensors of type ", dtype_name(dtype));
+  }
+}
+
+DType complex_of(const char* name, DType dtype) {
+  SCONCE_CHECK(dtype == DType::kFloat32 || dtype == DType::kFloat64, kUnsupported, name,
+               ": doesn't support tensors of type ", dtype_name(dtype));
+  return dtype == DType::kFloat32 ? DType::kComplex64 : DType::kComplex128;
+}
+
+void sort_by_stride(Dims& dims, const Tensor& self, size_t count) {
+  std::sort(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(count),
+            [&](int64_t a, int64_t b) { return self.stride(a) > self.stride(b); });
+}
+
+int64_t transformed(const Shape& sizes, const Dims& dims) {
+  int64_t elements = 1;
+  for (const int64_t d : dims) elements *= sizes[static_cast<int>(d)];
+  return elements;
+}
+
+// out[k] for the upper half of `mirrored`, the last of dims: the conjugate of the element mirrored in all of dims.
+template <class R>
+void mirror(Tensor& out, const Dims& dims) {
+  const int64_t last = dims.back(), n = out.size(last), rank = out.dim();
+  auto* const data = out.data_as<std::complex<R>>();
+  std::vector<int64_t> at(static_cast<size_t>(rank), 0);
+  at[static_cast<size_t>(last)] = n / 2 + 1;
+  if (n / 2 + 1 >= n || out.numel() == 0) return;
+  for (;;) {
+    int64_t to = 0, from = 0;
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t i = at[static_cast<size_t>(d)];
+      const bool flipped = std::find(dims.begin(), dims.end(), d) != dims.end();
+      to += i * out.stride(d);
+      from += (flipped && i > 0 ? out.size(d) - i : i) * out.stride(d);
+    }
+    data[to] = std::conj(data[from]);
+    int64_t d = rank - 1;
+    for (; d >= 0; --d) {
+      if (++at[static_cast<size_t>(d)] < out.size(d)) break;
+      at[static_cast<size_t>(d)] = d == last ? n / 2 + 1 : 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+}  // namespace
+
+Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward) {
+  SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2c: expects a complex tensor, got ", describe(self));
+  if (dim.empty()) return clone(self);
+  Dims dims = wrapped_dims("_fft_c2c", self, dim);
+  sort_by_stride(dims, self, dims.size());
+  const Shape sizes(self.sizes());
+  if (count_zero(self.sizes())) return Tensor::empty(self.sizes(), self.dtype());
+  const double scale = scale_of("_fft_c2c", normalization, transformed(sizes, dims));
+  Tensor out = make_output(self, sizes, dims, self.dtype());
+  by_precision("_fft_c2c", self.dtype(), [&]<class R>() {
+    for (size_t i = 0; i < dims.size(); ++i)
+      complex_lines<R>(i == 0 ? self : out, out, dims[dims.size() - 1 - i], forward, i + 1 == dims.size() ? scale : 1);
+  });
+  return out;
+}
+
+Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided) {
+  const DType dtype = complex_of("_fft_r2c", self.dtype());
+  SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_r2c: no dimension to transform");
+  Dims dims = wrapped_dims("_fft_r2c", self, dim);
+  sort_by_stride(dims, self, dims.size() - 1);
+  const int64_t last = dims.back(), half = self.size(last) / 2 + 1;
+  Shape sizes(self.sizes());
+  const double scale = count_zero(self.sizes()) ? 1 : scale_of("_fft_r2c", normalization, transformed(sizes, dims));
+  if (onesided) sizes[static_cast<int>(last)] = half;
+  if (count_zero(self.sizes())) return Tensor::empty(sizes, dtype);
+  Tensor out = make_output(self, sizes, dims, dtype);
+  sizes[static_cast<int>(last)] = half;
+  Tensor lower = out.as_strided(sizes, out.strides(), out.storage_offset());
+  by_precision("_fft_r2c", self.dtype(), [&]<class R>() {
+    real_lines<R>(self, lower, last, dims.size() == 1 ? scale : 1);
+    for (size_t i = 0; i + 1 < dims.size(); ++i)
+      complex_lines<R>(lower, lower, dims[i], true, i + 2 == dims.size() ? scale : 1);
+    if (!onesided) mirror<R>(out, dims);
+  });
+  return out;
+}
+
+Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t last_dim_size) {
+  SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2r: expects a complex tensor, got ", describe(self));
+  SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_c2r: no dimension to transform");
+  const Dims dims = wrapped_dims("_fft_c2r", self, dim);
+  const int64_t last = dims.back();
+  SCONCE_CHECK(last_dim_size >= 1 && self.size(last) >= last_dim_size / 2 + 1, kInvalidArgument,
+               "_fft_c2r: a signal of ", last_dim_size, " elements needs ", last_dim_size / 2 + 1, ", got ",
+               describe(self));
+  const Tensor in = dims.size() > 1 ? _fft_c2c(self, IntSpan(dims).first(dims.size() - 1), normalization, false) : self;
+  Shape sizes(self.sizes());
+  sizes[static_cast<int>(last)] = last_dim_size;
+  const DType dtype = value_dtype(self.dtype());
+  if (count_zero(sizes)) return Tensor::empty(sizes, dtype);
+  Tensor out = make_output(in, sizes, {last}, dtype);
+  const double scale = scale_of("_fft_c2r", normalization, last_dim_size);
+  by_precision("_fft_c2r", self.dtype(), [&]<class R>() { half_lines<R>(in, out, last, scale); });
+  return out;
+}
+
+}  // namespace sconce::cpu

@@ -1,0 +1,18 @@
+// Discrete Fourier transforms over some dimensions. Match aten::_fft_c2c, _fft_r2c and _fft_c2r (torch 2.15, CPU with
+// MKL: its result strides, too). float32, float64 and their complex dtypes; any strides.
+//
+// normalization: 0 none, 1 divided by the root of the number of elements transformed, 2 by that number.
+#pragma once
+
+#include "sconce/tensor.h"
+
+namespace sconce::cpu {
+
+Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward);
+// The last of `dim` gives size / 2 + 1 elements (onesided), else all, mirrored.
+Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided);
+// The last of `dim` has last_dim_size elements afterwards, of which half come from self. Imaginary parts that a real
+// signal cannot have do not count.
+Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t last_dim_size);
+
+}  // namespace sconce::cpu

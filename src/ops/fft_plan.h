@@ -1,0 +1,65 @@
+// FftPlan: one-dimensional discrete Fourier transforms of one length, several at a time.
+//
+// Forward transforms only, unscaled; an inverse one is a forward one with real and imaginary parts exchanged before and
+// after. Elements are Lanes<R, W>: W transforms side by side, so that every operation is on whole vectors.
+// Lengths whose prime factors are all small go through Stockham passes, others through Bluestein's convolution.
+// Immutable, thread-safe.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace sconce {
+
+template <class R, int W>
+struct LaneTypeOf {
+  typedef R Type __attribute__((vector_size(W * sizeof(R))));
+};
+template <class R>
+struct LaneTypeOf<R, 1> {
+  using Type = R;
+};
+// W complex numbers.
+template <class R, int W>
+struct Lanes {
+  using V = typename LaneTypeOf<R, W>::Type;
+  V re, im;
+};
+template <class R>
+inline constexpr int kFftLanes = 32 / static_cast<int>(sizeof(R));
+
+template <class R>
+class FftPlan {
+ public:
+  // Kept between calls. length >= 1.
+  static std::shared_ptr<const FftPlan> of(int64_t length);
+  explicit FftPlan(int64_t length);
+
+  int64_t length() const noexcept { return length_; }
+  // Elements that each of the two buffers of transform() needs.
+  int64_t buffer_length() const noexcept { return convolution_ ? convolution_->length() : length_; }
+
+  // Transforms the first length() elements of `data`; `other` is scratch. The result is in the buffer returned.
+  template <int W>
+  Lanes<R, W>* transform(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept;
+
+ private:
+  struct Pass {
+    int radix;
+    int64_t count;                          // sub-transforms: the pass's length / radix
+    std::vector<std::complex<R>> twiddles;  // [count, radix - 1]
+    std::vector<std::complex<R>> roots;     // of unity, [radix]; for radices without a form of their own
+  };
+  template <int W>
+  Lanes<R, W>* convolve(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept;
+
+  int64_t length_;
+  std::vector<Pass> passes_;
+  // Bluestein: x[k] c[k] convolved with conj(c), c[k] = exp(-i pi k^2 / n).
+  std::shared_ptr<const FftPlan> convolution_;
+  std::vector<std::complex<R>> chirp_, kernel_;  // kernel: transformed, scaled
+};
+
+}  // namespace sconce

@@ -1,0 +1,35 @@
+// Dense linear algebra through LAPACK, over batches. Match aten's operators of the same names (torch 2.15, CPU with
+// LAPACK), result strides among them; float32, float64 and their complex dtypes; any strides.
+// `info` results: int32, one a matrix, as LAPACK reports it; check_errors throws for it (linalg_errors.h).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cpu {
+
+// {LU, pivots, info}: pivots int32 from 1.
+std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors);
+std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot);  // {P, L, U}
+// Solves op(A) X = B, or X op(A) = B where not left; adjoint: op(A) is A's conjugate transpose.
+Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint);
+std::array<Tensor, 4> _linalg_solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors);
+std::array<Tensor, 2> linalg_inv_ex(const Tensor& A, bool check_errors);
+std::array<Tensor, 3> _linalg_det(const Tensor& A);      // {determinant, LU, pivots}
+std::array<Tensor, 4> _linalg_slogdet(const Tensor& A);  // {sign, log of the absolute value, LU, pivots}
+Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular);
+
+std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors);
+std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode);  // "reduced", "complete", "r"
+Tensor linalg_householder_product(const Tensor& input, const Tensor& tau);
+std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v);
+std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
+                                  std::optional<std::string_view> driver);
+std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& self, bool hermitian, bool check_errors);
+Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian);
+Tensor linalg_matrix_exp(const Tensor& self);
+
+}  // namespace sconce::cpu

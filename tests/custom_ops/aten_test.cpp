@@ -1,0 +1,89 @@
+// ATen's operators through their boxed form, with their schemas: tests/data/aten.cases, made by make_aten_cases.py.
+#include "src/custom_ops/aten.h"
+
+#include <doctest/doctest.h>
+
+#include "sconce/model.h"
+#include "src/custom_ops/registry.h"
+#include "tests/ops/case_file.h"
+
+namespace sconce::custom_ops {
+namespace {
+
+Value boxed_value(const Type& type, testing::Value& value) {
+  if (value.none()) return {};
+  switch (type.kind) {
+    case TypeKind::kOptional:
+      return boxed_value(*type.element, value);
+    case TypeKind::kTensor:
+      return Value::borrow(value.tensor());
+    case TypeKind::kFloat:
+      return value.real();
+    case TypeKind::kBool:
+      return value.boolean();
+    case TypeKind::kString:
+      return value.text();
+    case TypeKind::kScalar:
+      if (const bool* flag = std::get_if<bool>(&value.held)) return *flag;
+      if (const double* number = std::get_if<double>(&value.held)) return *number;
+      return value.integer();
+    case TypeKind::kList: {
+      if (type.element->kind == TypeKind::kInt) return value.integers();
+      Value::List items;
+      for (testing::Value& item : std::get<testing::Values>(value.held))
+        items.push_back(boxed_value(*type.element, item));
+      return items;
+    }
+    default:
+      return value.integer();
+  }
+}
+
+Tensor flag_tensor(bool flag) {
+  Tensor tensor = Tensor::empty({}, DType::kBool);
+  *tensor.data_as<bool>() = flag;
+  return tensor;
+}
+
+std::vector<Tensor> call(const Operator& op, testing::Case& c) {
+  const Schema& schema = op.schema();
+  REQUIRE(c.args.size() == schema.arguments.size());
+  std::vector<Value> arguments, results(schema.results.size());
+  for (size_t i = 0; i < c.args.size(); ++i) arguments.push_back(boxed_value(schema.arguments[i].type, c.args[i]));
+  check_arguments(schema, arguments);
+  op.call(arguments, results);
+  std::vector<Tensor> tensors;
+  for (Value& result : results) {
+    if (Value::List* items = result.get_if<Value::List>()) {
+      for (Value& item : *items) tensors.push_back(item.tensor());
+    } else if (const bool* flag = result.get_if<bool>()) {
+      tensors.push_back(flag_tensor(*flag));
+    } else {
+      tensors.push_back(result.tensor());
+    }
+  }
+  return tensors;
+}
+
+void run_rows(std::span<const AtenRow> rows) {
+  for (const AtenRow& row : rows) {
+    const std::string_view schema = row.schema;
+    const std::string name(schema.substr(0, schema.find('(')));
+    CAPTURE(name);
+    const auto op = find_operator(name);
+    REQUIRE(op);
+    testing::run_cases("aten.cases", name, [&](testing::Case& c) {
+      manual_seed(1234);
+      return call(*op, c);
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("aten: makers, views and copies, as PyTorch") { run_rows(aten_tensor_rows()); }
+TEST_CASE("aten: arithmetic, products, sets, as PyTorch") { run_rows(aten_math_rows()); }
+TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows(aten_linalg_rows()); }
+TEST_CASE("aten: random operators, as PyTorch") { run_rows(aten_random_rows()); }
+
+}  // namespace sconce::custom_ops

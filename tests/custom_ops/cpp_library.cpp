@@ -1,0 +1,5 @@
+// Needs a C++ function of libtorch.
+namespace at {
+int empty_of_torch(long);
+}
+extern "C" int use_torch() { return at::empty_of_torch(3); }

@@ -1,0 +1,2 @@
+/* Registers nothing. */
+int answer(void) { return 42; }

@@ -1,0 +1,406 @@
+"""Writes tests/data/aten.cases: what PyTorch computes for the operators that are called by name.
+
+    .venv/bin/python tests/custom_ops/make_aten_cases.py      # torch 2.15
+
+Arguments are written in the order of the schema, all of them.
+"""
+import pathlib
+import re
+import sys
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "ops"))
+from case_writer import CaseWriter, Samples  # noqa: E402
+
+FLOATS = [torch.float32, torch.float64]
+HALVES = [torch.float16, torch.bfloat16]
+INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+COMPLEX = [torch.complex64, torch.complex128]
+NUMBERS = {v: k for k, v in enumerate([torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+                                       torch.float32, torch.float64])}
+DTYPE_OF = {v: k for k, v in NUMBERS.items()} | {15: torch.bfloat16, 11: torch.bool, 9: torch.complex64}
+FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
+
+
+class Atens:
+    def __init__(self, path):
+        self.out = CaseWriter(path)
+        self.covered = set()
+
+    def add(self, name, *args, **options):
+        packet, _, overload = name.partition(".")
+        op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        schema = op._schema.arguments
+        assert len(args) == len(schema), (name, len(schema))
+
+        def call(*values):
+            positional, named = [], {}
+            for value, argument in zip(values, schema):
+                kind = str(argument.real_type).replace("Optional[", "").rstrip("]")
+                if value is not None and kind == "ScalarType":
+                    value = DTYPE_OF[value]
+                if value is not None and kind == "Layout":
+                    value = torch.strided
+                if value is not None and kind == "MemoryFormat":
+                    value = FORMATS[value]
+                if argument.kwarg_only:
+                    named[argument.name] = value
+                else:
+                    positional.append(value)
+            result = op(*positional, **named)
+            flat = []
+            for r in result if isinstance(result, (list, tuple)) else [result]:
+                if r is None:
+                    continue
+                flat.append((r if isinstance(r, torch.Tensor) else torch.tensor(r)).resolve_conj())
+            return tuple(flat)
+
+        self.covered.add("aten::" + name)
+        self.out.add("aten::" + name, call, *args, **options)
+
+
+def tensors(out, s):
+    x = lambda dtype=torch.float32, shape=(2, 3, 4), **k: s.sample(dtype, list(shape), **k)
+    for dtype in FLOATS + HALVES + INTS + COMPLEX + [torch.bool]:
+        a = x(dtype)
+        out.add("clone", a, None)
+        out.add("clone", a, 0)
+        out.add("contiguous", a, 0)
+        out.add("_conj", a) if dtype.is_complex else None
+        out.add("_to_copy", a, 7, None, None, None, False, None) if not dtype.is_complex else None
+        out.add("zeros_like", a, None, None, None, None, None)
+        out.add("ones_like", a, None, None, None, None, None)
+        out.add("full_like", a, 1, None, None, None, None, None)
+    four = x(shape=(2, 3, 4, 5))
+    for f in (0, 1, 2):
+        out.add("clone", four, f)
+        out.add("zeros_like", four, None, None, None, None, f)
+        out.add("to.dtype", four, 7, False, False, f)
+        out.add("_to_copy", four, None, None, None, None, False, f)
+    out.add("contiguous", four, 2)
+    out.add("contiguous", x(shape=(2, 3)), 2, message="rank 4")
+    for name in ("alias", "detach", "lift_fresh", "resolve_conj"):
+        out.add(name, x())
+    a = torch.arange(24.0)
+    out.add("as_strided", a, [2, 3], [4, 1], 2)
+    out.add("as_strided", a, [2, 3], [4, 1], None)
+    for d in (0, 1, -1):
+        out.add("cat", [x(), x()], d)
+        out.add("stack", [x(), x()], d)
+    out.add("stack", [x(), x(shape=(2, 3))], 0, message="expects each tensor to be equal size")
+    out.add("copy_", torch.zeros(2, 3, 4), x(torch.int32), False, written=[0])
+    out.add("zero_", x(layouts=("packed", "permuted", "sliced")), written=[0])
+    out.add("fill_.Scalar", torch.ones(2, 3), 2.5, written=[0])
+    out.add("fill_.Scalar", torch.ones(2, dtype=torch.uint8), 300, message="without overflow")
+    out.add("fill.Scalar", x(torch.int64), 3)
+    for size in ([2, 3], [], [0]):
+        out.add("zeros", size, None, None, None, None)
+        out.add("ones", size, 3, None, None, None)
+        out.add("full", size, 2.5, None, None, None, None)
+        out.add("full", size, 2, None, None, None, None)
+        out.add("full", size, True, None, None, None, None)
+        out.add("new_zeros", x(torch.int16), size, None, None, None, None)
+        out.add("new_full", x(torch.int16), size, 5, None, None, None, None)
+    for size, strides in (([0, 3], None), ([2, 0], None)):
+        out.add("empty.memory_format", size, 7, None, None, None, None)
+        out.add("empty_strided", size, [3, 1], None, None, None, None)
+        out.add("new_empty", x(torch.int16), size, None, None, None, None)
+        out.add("empty_like", torch.empty(size), 4, None, None, None, None)
+    out.add("expand", x(shape=(1, 3)), [4, 2, 3], False)
+    out.add("expand", x(shape=(1, 3)), [2, -1], False)
+    out.add("expand", x(shape=(2, 3)), [4, 3], False, message="")
+    for a, b in ((0, -1), (1, 2), (0, 1), (1, 1)):
+        out.add("flatten.using_ints", x(), a, b)
+        out.add("flatten.using_ints", x().permute(2, 0, 1), a, b)
+    out.add("flatten.using_ints", torch.tensor(2.0), 0, -1)
+    out.add("flatten.using_ints", x(), 2, 1, message="start_dim cannot come after end_dim")
+    out.add("is_pinned", x(), None)
+    out.add("narrow", x(), 1, 1, 2)
+    out.add("pad", x(), [1, 2], "constant", 2.0)
+    out.add("pad", x(), [1, 1], "reflect", None)
+    out.add("permute", x(), [2, 0, 1])
+    out.add("reshape", x(), [4, -1])
+    out.add("view", x(layouts=("packed",)), [6, -1])
+    out.add("view", torch.zeros(3, 4).t(), [12], message="size is not compatible with input tensor's size and stride")
+    out.add("view_copy", x(layouts=("packed",)), [6, -1])
+    out.add("resize_", torch.arange(12.0), [3, 2], None, written=[0])
+    out.add("resize_as_", torch.arange(12.0), torch.zeros(2, 3), None, written=[0])
+    out.add("set_.source_Tensor", torch.arange(3.0), torch.arange(12.0).view(3, 4).t(), written=[0])
+    for d, i in ((0, 1), (-1, -2), (1, 2)):
+        out.add("select.int", x(), d, i)
+    out.add("select.int", x(), 1, 3, message="index 3 out of range")
+    out.add("slice.Tensor", x(), 2, 1, None, 2)
+    out.add("split.Tensor", x(), 2, 2)
+    out.add("split.Tensor", x(), 3, 2)
+    out.add("split_with_sizes", x(), [1, 3], 2)
+    out.add("split_with_sizes", x(), [1, 2], 2, message="to sum exactly to 4")
+    out.add("split_with_sizes_copy", x(), [1, 3], -1)
+    out.add("unbind.int", x(), 1)
+    out.add("squeeze", x(shape=(1, 3, 1)))
+    out.add("squeeze.dim", x(shape=(1, 3, 1)), 0)
+    for t in (x(shape=(2, 3)), x(shape=(3,)), torch.tensor(1.0)):
+        out.add("t", t)
+    out.add("t", x(), message="expects a tensor with <= 2 dimensions")
+    out.add("to.dtype", x(), 3, False, False, None)
+    out.add("to.dtype_layout", x(), 7, None, None, None, False, True, None)
+    out.add("to.dtype_layout", x(), None, None, None, None, False, False, None)
+    out.add("transpose.int", x(), 0, -1)
+    for d in (0, 3, -1, -4):
+        out.add("unsqueeze", x(), d)
+    out.add("unsqueeze", x(), 4, message="Dimension out of range")
+    out.add("view.dtype", x(layouts=("packed",)), 3)
+    out.add("view_as_complex", x(shape=(3, 2), layouts=("packed",)))
+    out.add("view_as_real", x(torch.complex64))
+
+
+def math(out, s):
+    anything = FLOATS + HALVES + INTS + COMPLEX + [torch.bool]
+    for _ in range(120):
+        shape = s.shape(max_rank=3, max_size=4)
+        other_shape = [s.pick([1, k]) for k in shape]
+        dtype, other = s.pick(anything), s.pick(anything)
+        a, b = s.sample(dtype, shape), s.sample(other, other_shape)
+        number = s.pick([3, -2, 2.5, True, 0])
+        result = torch.result_type(a, b)
+        tolerance = {torch.complex64: 1e-5, torch.complex128: 1e-12, torch.complex32: 1e-2, torch.float16: 2e-3,
+                     torch.bfloat16: 2e-2}  # halves: ATen rounds the product of alpha in some layouts, in others not
+        alpha = s.pick([1, 2, -3]) if result != torch.bool else 1
+        out.add("add.Tensor", a, b, alpha, tolerance=tolerance.get(result, 0))
+        out.add("mul.Tensor", a, b, tolerance=tolerance.get(result, 0))
+        if torch.bool not in (dtype, other):
+            out.add("sub.Tensor", a, b, alpha, tolerance=tolerance.get(result, 0))
+            out.add("subtract.Tensor", a, b, alpha, tolerance=tolerance.get(result, 0))
+            if number is not True:
+                out.add("sub.Scalar", a, number, 1, tolerance=tolerance.get(dtype, 0))
+                out.add("subtract.Scalar", a, number, 2, tolerance=tolerance.get(dtype, 0))
+        out.add("add.Scalar", a, number, 1, tolerance=tolerance.get(dtype, 0))
+        out.add("mul.Scalar", a, number, tolerance=tolerance.get(dtype, 0))
+    big = torch.tensor([2**62, -2**63, 2**53 + 1])
+    out.add("add.Scalar", big, 2**53 + 1, 1)
+    out.add("mul.Scalar", big, 3)
+    ints = s.values(torch.int32, [4])
+    out.add("add.Tensor", ints, ints, 2.5, message="alpha must not be a floating point number")
+    out.add("sub.Tensor", ints > 0, ints > 0, 1, message="with two bool tensors is not supported")
+    out.add("sub.Scalar", ints > 0, 1, 1, message="with a bool tensor is not supported")
+    for dtype in FLOATS + COMPLEX:
+        m = lambda *shape: s.sample(dtype, list(shape), low=-2, high=2)
+        t = {"tolerance": 1e-4 if dtype in (torch.float32, torch.complex64) else 1e-11}
+        out.add("mm", m(3, 4), m(4, 5), **t)
+        out.add("bmm", m(2, 3, 4), m(2, 4, 5), **t)
+        out.add("addmm", m(5), m(3, 4), m(4, 5), 2, 3, **t)
+        out.add("baddbmm", m(2, 3, 5), m(2, 3, 4), m(2, 4, 5), 1, 2, **t)
+        for a, b in (((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
+                     ((2, 1, 3, 4), (5, 4, 2)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)), ((0, 4), (4, 3)), ((2, 0), (0, 3))):
+            out.add("matmul", m(*a), m(*b), **t)
+        out.add("mm.out", m(3, 4), m(4, 5), torch.empty(3, 5, dtype=dtype).zero_(), written=[2], **t)
+        out.add("bmm.out", m(2, 3, 4), m(2, 4, 5), torch.zeros(2, 3, 5, dtype=dtype), written=[2], **t)
+    out.add("matmul", torch.ones(3), torch.ones(4), message="")
+    out.add("matmul", torch.tensor(1.0), torch.ones(4), message="both arguments")
+    for dtype in FLOATS + HALVES + INTS + [torch.bool]:
+        for shape in ([7], [3, 4], [0], [2, 0], []):
+            a = s.sample(dtype, shape, low=-2, high=2, special=0.2 if dtype in FLOATS else 0)
+            for inverse, counts in ((False, False), (True, True)):
+                out.add("_unique2", a, True, inverse, counts)
+                out.add("unique_consecutive", a, inverse, counts, None)
+            if len(shape) > 1 and 0 not in shape:
+                out.add("unique_consecutive", a, True, True, 1)
+        a = s.sample(dtype, [6, 2, 3], low=0, high=1)
+        for d in (0, 1, -1):
+            out.add("unique_dim", a, d, True, True, True)
+            out.add("unique_dim_consecutive", a, d, True, True)
+    out.add("unique_dim", torch.ones(0, 3), 0, True, True, True)
+    out.add("unique_dim", torch.ones(0, 3), 1, True, True, True, message="There are 0 sized dimensions")
+    for dtype in INTS:
+        a = torch.randint(0, 9, (20,), generator=s.g).to(dtype)
+        out.add("bincount", a, None, 0)
+        out.add("bincount", a, None, 12)
+        out.add("bincount", a, s.values(torch.float32, [20]), 0)
+        out.add("bincount", a, s.values(torch.int32, [20]), 3)
+    out.add("bincount", torch.empty(0, dtype=torch.int64), None, 4)
+    out.add("bincount", torch.tensor([1, -1]), None, 0, message="only supports 1-d non-negative integral inputs")
+    out.add("bincount", torch.tensor([1, 1]), None, -1, message="minlength should be >= 0")
+    sequence = torch.tensor([1, 3, 5, 7])
+    for value in (3, 4, 2.5):
+        for dtype in (torch.int64, torch.float32, torch.uint8):
+            out.add("searchsorted.Scalar", sequence.to(dtype), value, False, True, None, None)
+    out.add("searchsorted.Tensor", sequence, torch.tensor([[0, 3], [9, 4]]), True, False, "right", None)
+    for dtype in INTS + [torch.bool]:
+        a, b = s.sample(dtype, [3, 4]), s.sample(dtype, [4])
+        out.add("bitwise_and.Tensor", a, b)
+        out.add("bitwise_or.Tensor", a, b)
+        if dtype != torch.bool:
+            out.add("bitwise_left_shift.Tensor", a, b)
+            out.add("bitwise_right_shift.Tensor", a, b)
+    for dtype in INTS + FLOATS + HALVES:
+        a, b = s.sample(dtype, [3, 4]), s.sample(dtype, [4], low=1)
+        out.add("floor_divide", a, b)
+        if dtype.is_signed:
+            out.add("floor_divide", a, -b)
+    out.add("floor_divide", torch.tensor([1, 2]), torch.tensor([1, 0]), message="ZeroDivisionError")
+    out.add("floor_divide", torch.tensor([1.0, -2, 0]), torch.tensor([0.0, 0, 0]))
+    for dtype in FLOATS + HALVES + INTS + COMPLEX + [torch.bool]:
+        t = {"tolerance": {torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(dtype, 1e-6)}
+        a = s.sample(dtype, [2, 3, 4])
+        out.add("sum", a, None, **t)
+        for d, keep in (([1], False), ([0, -1], True), ([], False), (None, True)):
+            out.add("sum.dim_IntList", a, d, keep, None, **t)
+        out.add("sum.dim_IntList", a, [2], False, 9 if dtype.is_complex else 7, **t)
+        out.add("index_select", a, 1, torch.tensor([2, 0, 0]))
+        out.add("index_select", a, -1, torch.tensor(1, dtype=torch.int32))
+    out.add("sum.dim_IntList", torch.ones(0, 3), [0], False, None)
+    out.add("sum.dim_IntList", torch.ones(2, 3), [0, 0], False, None, message="appears multiple times in the list of dims")
+    out.add("sum.IntList_out", torch.ones(2, 3), [1], False, None, torch.zeros(2), written=[4])
+    out.add("index_select", torch.ones(2, 3), 1, torch.tensor([3]), message="out of")
+    a = s.values(torch.float32, [3, 4])
+    out.add("abs", a)
+    out.add("amax", a, [1], True)
+    out.add("angle", a)
+    out.add("cumsum", a, 1, None)
+    out.add("cumprod", a, 0, 7)
+    out.add("gcd", s.values(torch.int32, [5]), s.values(torch.int32, [5]))
+    out.add("masked_select", a, a > 0)
+    out.add("nonzero", a > 0)
+    out.add("polar", a.abs(), a, tolerance=1e-5)
+    out.add("pow.Tensor_Tensor", a.abs(), a, tolerance=1e-5)
+    out.add("sort", a, -1, True)
+    out.add("sort.stable", a, True, 0, False)
+    out.add("topk", a, 2, 1, True, True)
+
+
+def linalg(out, s):
+    for dtype in FLOATS + COMPLEX:
+        t = {"tolerance": TOLERANCE[dtype]}
+
+        def matrix(*shape, symmetric=False):
+            a = torch.randn(shape, dtype=dtype, generator=s.g)
+            if symmetric:
+                a = a @ a.mH + 2 * torch.eye(shape[-1], dtype=dtype)
+            return s.strided(a, ("packed", "permuted", "sliced", "offset"))
+
+        for batch in ((), (2,), (2, 3), (0,)):
+            a, sym = matrix(*batch, 4, 4), matrix(*batch, 4, 4, symmetric=True)
+            packed = a.contiguous()
+            for m in (a, packed, packed.mT):
+                out.add("linalg_inv_ex", m, False, **t)
+                out.add("_linalg_det", m, **t)
+                out.add("_linalg_slogdet", m, **t)
+                out.add("linalg_lu_factor_ex", m, True, False, **t)
+                out.add("_linalg_solve_ex", m, matrix(*batch, 4, 2), True, False, **t)
+                out.add("_linalg_solve_ex", m, matrix(*batch, 2, 4), False, False, **t)
+            out.add("_linalg_solve_ex", a, matrix(*batch, 4), True, False, **t)
+            out.add("_linalg_solve_ex", a, matrix(3, *batch, 4, 2) if len(batch) < 2 else matrix(4, 2), True, False, **t)
+            lu, pivots, _ = torch.linalg.lu_factor_ex(a)
+            for adjoint in (False, True):
+                out.add("linalg_lu_solve", lu, pivots, matrix(*batch, 4, 3), True, adjoint, **t)
+                out.add("linalg_lu_solve", lu, pivots, matrix(*batch, 3, 4), False, adjoint, **t)
+            for upper in (False, True):
+                out.add("linalg_cholesky_ex", sym, upper, False, **t)
+                out.add("linalg_solve_triangular", sym, matrix(*batch, 4, 2), upper, True, False, **t)
+                out.add("linalg_solve_triangular", sym, matrix(*batch, 2, 4), upper, False, upper, **t)
+            out.add("_linalg_eigh", sym, "L", False, **t)
+            out.add("_linalg_svd", a, False, False, None, **t)
+            ld, pivots, _ = torch.linalg.ldl_factor_ex(sym)
+            out.add("linalg_ldl_factor_ex", sym, False, False, **t)
+            out.add("linalg_ldl_solve", ld, pivots, matrix(*batch, 4, 2), False, **t)
+            if dtype.is_complex:
+                out.add("linalg_ldl_factor_ex", sym, True, False, **t)
+            out.add("linalg_matrix_exp", a.contiguous(), **t)
+            out.add("linalg_matrix_exp", a.contiguous() * 3, tolerance=10 * TOLERANCE[dtype])
+            for shape in ((4, 4), (5, 3), (3, 5)):
+                m = matrix(*batch, *shape)
+                out.add("linalg_lu_factor_ex", m, True, False, **t)
+                out.add("linalg_lu", m, True, **t)
+                for mode in ("reduced", "complete", "r"):
+                    if mode != "complete" or shape[0] <= shape[1]:
+                        out.add("linalg_qr", m, mode, **t)
+                if shape[0] >= shape[1]:
+                    h, tau = torch.geqrf(m)
+                    out.add("linalg_householder_product", h, tau, **t)
+        for name, args in (("linalg_inv_ex", (False,)), ("_linalg_det", ()), ("_linalg_slogdet", ()),
+                           ("linalg_lu", (True,)), ("linalg_qr", ("reduced",)), ("linalg_matrix_exp", ()),
+                           ("_linalg_eigh", ("L", True)), ("_linalg_svd", (True, True, None)),
+                           ("linalg_cholesky_ex", (False, False))):
+            out.add(name, torch.empty(2, 0, 0, dtype=dtype), *args)
+    singular = torch.tensor([[1.0, 2.0], [2.0, 4.0]])
+    out.add("linalg_inv_ex", singular, True, message="is zero, the inversion could not be completed because the input")
+    out.add("_linalg_det", singular)
+    out.add("linalg_cholesky_ex", -torch.eye(3), False, True, message="(the leading minor of order 1 is not positive")
+    out.add("_linalg_solve_ex", singular, torch.ones(2, 1), True, True, message="The solver failed because the input")
+    for name, args in (("linalg_inv_ex", (False,)), ("_linalg_det", ()), ("_linalg_eigh", ("L", True))):
+        out.add(name, torch.ones(3, 4), *args, message="A must be batches of square matrices, but they are 3 by 4")
+        out.add(name, torch.ones(3), *args, message="must have at least 2 dimensions")
+    out.add("linalg_inv_ex", torch.ones(3, 3).half(), False, message="Low precision dtypes not supported")
+    out.add("linalg_inv_ex", torch.ones(3, 3, dtype=torch.int64), False,
+            message="Expected a floating point or complex tensor")
+    out.add("_linalg_eigh", torch.eye(3), "X", True, message="Expected UPLO argument to be 'L' or 'U', but got X")
+    out.add("linalg_qr", torch.eye(3), "zz", message="qr received unrecognized mode 'zz'")
+    out.add("linalg_lu_factor_ex", torch.eye(3), False, False, message="LU without pivoting is not implemented on the CPU")
+    out.add("_linalg_solve_ex", torch.eye(3), torch.ones(4, 2), True, False,
+            message="Incompatible shapes of A and B for the equation AX = B (3x3 and 4x2)")
+    info = torch.zeros(3, dtype=torch.int32)
+    out.add("_linalg_check_errors", info, "linalg.inv", False)
+    info[1] = 2
+    for api, text in (("linalg.inv", "The diagonal element 2 is zero"), ("linalg.solve", "The solver failed"),
+                      ("linalg.cholesky", "the leading minor of order 2"), ("linalg.svd", "(error code: 2)"),
+                      ("linalg.eigh", "too many repeated eigenvalues")):
+        out.add("_linalg_check_errors", info, api, False, message=text)
+    out.add("_linalg_check_errors", info[1], "linalg.inv", True, message="The diagonal element 2 is zero")
+    x = s.values(torch.complex64, [3, 8], -2, 2)
+    out.add("_fft_c2c", x, [1], 0, True, tolerance=1e-5)
+    out.add("_fft_r2c", x.real.contiguous(), [1], 0, True, tolerance=1e-5)
+    out.add("_fft_c2r", x[:, :5].contiguous(), [1], 2, 8, tolerance=1e-5)
+
+
+def random(out, s):
+    def add(name, *args, **options):
+        torch.manual_seed(1234)  # as the test does before each call
+        out.add(name, *args, **options)
+
+    x = lambda dtype, shape: torch.rand(shape, generator=s.g).to(dtype)
+    for dtype in FLOATS + HALVES:
+        for shape in ((7,), (4, 6)):
+            for samples, replacement in ((1, False), (3, False), (5, True), (1, True)):
+                add("multinomial", x(dtype, shape), samples, replacement, None)
+        for shape in ((5,), (4, 17)):
+            p = x(dtype, shape)
+            add("bernoulli", p, None)
+            add("bernoulli.p", p, 0.3, None)
+            add("bernoulli.Tensor", p, p, None)
+            mean, std = s.sample(dtype, list(shape)), x(dtype, shape)
+            add("normal.Tensor_float", mean, 2.0, None)
+            add("normal.float_Tensor", 1.5, std, None)
+            add("normal.Tensor_Tensor", mean, std, None)
+            a = s.sample(dtype, list(shape), layouts=("packed", "permuted"))
+            for training in ((True, False) if dtype != torch.float16 else ()):
+                add("rrelu_with_noise_functional", a, torch.zeros_like(a, memory_format=torch.contiguous_format), 0.125,
+                    0.25, training, None)
+    add("rand", [3, 5], None, None, None, None)
+    add("randn", [3, 50], None, None, None, None)
+    for bad, text in ((torch.tensor([0.0, 0.0]), "(sum of probabilities <= 0)"),
+                      (torch.tensor([1.0, -1.0]), "either `inf`, `nan` or element < 0"),
+                      (torch.tensor([1, 2]), "only supports floating-point dtypes for input"),
+                      (torch.ones(2, 2, 2), "prob_dist must be 1 or 2 dim")):
+        add("multinomial", bad, 1, False, None, message=text)
+    add("multinomial", torch.ones(2), 3, False, None, message="cannot sample n_sample > prob_dist.size(-1) samples")
+    add("normal.Tensor_float", torch.ones(2), -1.0, None, message="expects std >= 0.0")
+
+
+def main():
+    torch.set_num_threads(1)
+    out = Atens(HERE.parent / "data" / "aten.cases")
+    s = Samples(11)
+    tensors(out, s)
+    math(out, s)
+    linalg(out, s)
+    random(out, s)
+    out.out.close()
+    rows = set()
+    for source in sorted((HERE.parents[1] / "src/custom_ops").glob("aten_*.cpp")):
+        rows.update(re.findall(r'\{"(aten::[\w.]+)\(', source.read_text()))
+    assert rows <= out.covered, sorted(rows - out.covered)
+
+
+main()

@@ -1,0 +1,60 @@
+"""Writes packages/*.pt2: models that call the custom operators of examples/custom_op/geometry.c.
+
+    .venv/bin/python tests/custom_ops/make_op_packages.py      # torch 2.15 and a C++ compiler
+
+rotate.pt2 calls them by name, through the proxy executor; rotate_direct.pt2 calls a C function of its own library
+(custom_ops_to_c_shims). Checked in, stripped of symbols; compiled for any x86-64 with AVX2.
+"""
+import importlib.util
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+DIGITS = HERE.parents[1] / "examples/digits"
+sys.path += [str(DIGITS), str(HERE.parent / "server")]
+os.environ["CXX"] = str(DIGITS / "portable_cxx.sh")
+os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
+
+import torch
+from make_packages import strip  # of tests/server
+from portable_package import make_portable
+from torch._inductor.package import package_aoti
+
+OPTIONS = {"aot_inductor.package": True, "cpp.march": "x86-64-v3", "cpp.simdlen": 256, "cpp.threads": 1}
+DECLARATION = "AOTITorchError aoti_torch_cpu_rotate(AtenTensorHandle points, double angle, AtenTensorHandle* ret0)"
+
+
+@torch.library.custom_op("geometry::rotate", mutates_args=(), schema="(Tensor points, float angle=3.141592653589793) -> Tensor")
+def rotate(points, angle=3.141592653589793):
+    c, s = torch.cos(torch.tensor(angle)), torch.sin(torch.tensor(angle))
+    return torch.stack([points[:, 0] * c - points[:, 1] * s, points[:, 0] * s + points[:, 1] * c], 1)
+
+
+@rotate.register_fake
+def _(points, angle=3.141592653589793):
+    return torch.empty_like(points)
+
+
+
+
+class Turn(torch.nn.Module):
+    def forward(self, points):
+        turned = torch.ops.geometry.rotate(points * 2, 0.5)
+        return torch.ops.geometry.rotate(turned, angle=-0.25) + 1, torch.ops.geometry.rotate(points)
+
+
+def write(name, options):
+    points = torch.export.Dim("n", max=64)
+    program = torch.export.export(Turn(), (torch.randn(5, 2),), dynamic_shapes=({0: points},))
+    with torch.no_grad():
+        files = torch._inductor.aot_compile(program.module(), *program.example_inputs, options=OPTIONS | options)
+    path = HERE / "packages" / f"{name}.pt2"
+    path.parent.mkdir(exist_ok=True)
+    package_aoti(str(path), files)
+    strip(path)
+    make_portable(path, "x86-64-v3")
+
+
+write("rotate", {})
+write("rotate_direct", {"aot_inductor.custom_ops_to_c_shims": {torch.ops.geometry.rotate.default: [DECLARATION]}})

@@ -1,0 +1,155 @@
+#include "src/loader/op_library.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "sconce/error.h"
+#include "src/shim/guard.h"
+
+namespace sconce::custom_ops {
+namespace {
+
+using loader::OpLibrary;
+
+Tensor floats(std::vector<int64_t> sizes, std::vector<float> values) {
+  Tensor tensor = Tensor::empty(sizes, DType::kFloat32);
+  std::copy(values.begin(), values.end(), tensor.data_as<float>());
+  return tensor;
+}
+std::vector<float> values_of(const Tensor& tensor) {
+  return {tensor.data_as<float>(), tensor.data_as<float>() + tensor.numel()};
+}
+
+std::vector<Value> call(const std::string& name, std::vector<Value> arguments) {
+  const auto op = find_operator(name);
+  REQUIRE_MESSAGE(op, name);
+  arguments.resize(op->schema().arguments.size());
+  std::vector<Value> results(op->schema().results.size());
+  op->call(arguments, results);
+  return results;
+}
+
+// What the operator's failure says: its exception's text and the first cause below it.
+std::string failure(const std::string& name, std::vector<Value> arguments) {
+  shim::take_error();
+  std::string text;
+  try {
+    call(name, std::move(arguments));
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  if (const auto cause = shim::take_error()) text += " | " + cause->text;
+  return text;
+}
+
+std::string open_failure(const std::filesystem::path& path, ErrorCode code) {
+  try {
+    OpLibrary::open(path);
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("op library: plain C, the example") {
+  CHECK(find_operator("geometry::rotate") == nullptr);
+  {
+    const auto library = OpLibrary::open(SCONCE_GEOMETRY);
+    CHECK(library->operators() == 2);
+    CHECK(OpLibrary::open(SCONCE_GEOMETRY) == library);
+    const Tensor points = floats({2, 2}, {1, 0, 0, 2});
+    Value turned = std::move(call("geometry::rotate", {points})[0]);
+    const std::vector<float> got = values_of(turned.tensor());
+    CHECK(got[0] == doctest::Approx(-1));
+    CHECK(got[3] == doctest::Approx(-2));
+    Tensor written = floats({2, 2}, {1, 2, 3, 6});
+    std::vector<Value> results = call("geometry::centre_", {Value::borrow(written)});
+    CHECK(values_of(written) == std::vector<float>{-1, -2, 1, 2});
+    CHECK(&results[0].tensor() == &written);
+    CHECK(failure("geometry::rotate", {floats({3}, {1, 2, 3})}) == "geometry::rotate: points should be float32 [n, 2]");
+    CHECK(failure("geometry::rotate", {Value(int64_t{3})}) ==
+          "geometry::rotate: argument 'points' is of type Tensor, got an int");
+  }
+  CHECK(find_operator("geometry::rotate") == nullptr);  // gone with its library
+}
+
+TEST_CASE("op library: what is none is refused with the reason") {
+  const std::filesystem::path folder = std::filesystem::path(SCONCE_BINARY_DIR) / "op_library_test";
+  std::filesystem::create_directories(folder);
+  CHECK(open_failure(folder / "absent.so", ErrorCode::kIo).find("No such file") != std::string::npos);
+  CHECK(open_failure(folder, ErrorCode::kIo).find("not a file") != std::string::npos);
+  std::ofstream(folder / "text.so") << "this is no library";
+  CHECK(!open_failure(folder / "text.so", ErrorCode::kCorruptPackage).empty());
+  CHECK(open_failure(SCONCE_EMPTY_LIBRARY, ErrorCode::kIncompatible).find("it registers nothing") != std::string::npos);
+  const std::string cpp = open_failure(SCONCE_CPP_LIBRARY, ErrorCode::kIncompatible);
+  CHECK_MESSAGE(cpp.find("at::empty_of_torch(long)") != std::string::npos, cpp);
+  CHECK_MESSAGE(cpp.find("written against the stable ABI") != std::string::npos, cpp);
+  const std::string bad = open_failure(SCONCE_BAD_LIBRARY, ErrorCode::kIncompatible);
+  CHECK_MESSAGE(bad.find("expected an argument's name") != std::string::npos, bad);
+  CHECK_MESSAGE(bad.find("there is an operator aten::mm already") != std::string::npos, bad);
+  CHECK(find_operator("bad::fine") == nullptr);
+}
+
+#ifdef SCONCE_STABLE_SAMPLE
+
+TEST_CASE("op library: the stable ABI, by PyTorch's own headers") {
+  const auto library = OpLibrary::open(SCONCE_STABLE_SAMPLE);
+  CHECK(library->operators() == 9);
+  const Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+
+  Value scaled = std::move(call("stable_sample::scale", {x, 3.0})[0]);
+  CHECK(values_of(scaled.tensor()) == std::vector<float>{3, 6, 9, 12, 15, 18});
+  Value by_default = std::move(call("stable_sample::scale", {x})[0]);
+  CHECK(values_of(by_default.tensor())[5] == 12);
+
+  Value gram = std::move(call("stable_sample::gram", {x})[0]);
+  CHECK(values_of(gram.tensor()) == std::vector<float>{17, 22, 27, 22, 29, 36, 27, 36, 45});
+
+  Tensor cleared = floats({2}, {1, 2});
+  call("stable_sample::clear_", {Value::borrow(cleared)});
+  CHECK(values_of(cleared) == std::vector<float>{0, 0});
+
+  std::vector<Value> several = call("stable_sample::several", {x});
+  CHECK(several[0].tensor().storage() == x.storage());
+  CHECK(*several[1].get_if<int64_t>() == 6);
+  CHECK(*several[2].get_if<bool>());
+  CHECK(*several[3].get_if<double>() == 0.5);
+  std::vector<Value> twice = call("stable_sample::twice", {x});
+  CHECK(twice[0].get_if<Value::List>()->size() == 2);
+  CHECK(call("stable_sample::perhaps", {x, false})[0].is_none());
+  CHECK(call("stable_sample::perhaps", {x, true})[0].is_tensor());
+}
+
+TEST_CASE("op library: every kind of argument through the stable ABI") {
+  const auto library = OpLibrary::open(SCONCE_STABLE_SAMPLE);
+  const Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto tell = [&](Value maybe, Value m) {
+    return *call("stable_sample::tell", {x, std::move(maybe), Value::List{x, x}, int64_t{-7}, std::move(m),
+                                         Value::Reals{0.5, 2}, Value::Ints{4, 5}, true, std::string("text"),
+                                         int64_t{15}, Device{}, Value::List{std::string("a"), std::string("b")}})[0]
+                .get_if<std::string>();
+  };
+  CHECK(tell({}, {}) == "2 none 2 -7 -1 0.5 2 4 5 yes text 15 cpu a b");
+  CHECK(tell(x, int64_t{9}) == "2 some 2 -7 9 0.5 2 4 5 yes text 15 cpu a b");
+}
+
+TEST_CASE("op library: failures of every kind reach the caller, and the library stays usable") {
+  const auto library = OpLibrary::open(SCONCE_STABLE_SAMPLE);
+  const Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK(failure("stable_sample::fails", {x, int64_t{0}}).find("the sample fails on purpose") != std::string::npos);
+  CHECK(failure("stable_sample::fails", {x, int64_t{1}}).find("a plain exception") != std::string::npos);
+  CHECK(failure("stable_sample::fails", {x, int64_t{2}}).find("shapes cannot be multiplied") != std::string::npos);
+  CHECK(failure("stable_sample::fails", {x, int64_t{3}}).find("inside of a loop") != std::string::npos);
+  CHECK(failure("stable_sample::cuda_only", {x}).find("its library has no kernel for the CPU") != std::string::npos);
+  CHECK(call("stable_sample::several", {x}).size() == 4);
+}
+
+#endif
+
+}  // namespace sconce::custom_ops
