@@ -110,9 +110,14 @@ StoragePtr allocate_cpu(size_t bytes) {
   if (current_arena) return current_arena->allocate(bytes);
   const size_t total = (bytes + 63) / 64 * 64;
   SCONCE_CHECK(total >= bytes, kOutOfMemory, "cannot allocate ", bytes, " bytes");
-  void* data = std::aligned_alloc(64, total ? total : 64);
+  struct Free {
+    void operator()(void* data) const noexcept { std::free(data); }
+  };
+  std::unique_ptr<void, Free> data(std::aligned_alloc(64, total ? total : 64));
   SCONCE_CHECK(data, kOutOfMemory, "cannot allocate ", bytes, " bytes");
-  return StoragePtr::adopt(new Storage(data, bytes, Device{}, &free_heap, nullptr));
+  auto storage = StoragePtr::adopt(new Storage(data.get(), bytes, Device{}, &free_heap, nullptr));
+  data.release();
+  return storage;
 }
 
 }  // namespace sconce
