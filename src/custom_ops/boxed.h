@@ -21,6 +21,12 @@ inline DType dtype_of_number(int64_t number) {
   return *dtype;
 }
 
+// Typed kernels read memory of the host: a package on another device may hand its own to the proxy executor.
+inline void check_host(const Tensor& tensor) {
+  SCONCE_CHECK(tensor.is_cpu(), kUnsupported, "the operator runs on the CPU and its tensor is on ",
+               to_string(tensor.device()));
+}
+
 // What a parameter of type T is made of; get() is valid as long as the object.
 template <class T>
 struct Unboxed;
@@ -29,6 +35,7 @@ template <>
 struct Unboxed<const Tensor&> {
   explicit Unboxed(Value& value) : tensor(value.tensor()) {
     SCONCE_CHECK(tensor.defined(), kInvalidArgument, "a tensor is undefined");
+    check_host(tensor);
   }
   const Tensor& get() noexcept { return tensor; }
   const Tensor& tensor;
@@ -37,6 +44,7 @@ template <>
 struct Unboxed<Tensor&> {
   explicit Unboxed(Value& value) : tensor(value.tensor()) {
     SCONCE_CHECK(tensor.defined(), kInvalidArgument, "a tensor is undefined");
+    check_host(tensor);
   }
   Tensor& get() noexcept { return tensor; }
   Tensor& tensor;
@@ -45,6 +53,7 @@ template <>
 struct Unboxed<const Tensor*> {
   explicit Unboxed(Value& value) : tensor(value.is_none() ? nullptr : &value.tensor()) {
     if (tensor && !tensor->defined()) tensor = nullptr;
+    if (tensor) check_host(*tensor);
   }
   const Tensor* get() noexcept { return tensor; }
   const Tensor* tensor;
@@ -136,7 +145,10 @@ struct Unboxed<Generator*> {
 template <>
 struct Unboxed<TensorList> {
   explicit Unboxed(Value& value) {
-    for (Value& item : value.as<Value::List>()) tensors.push_back(&item.tensor());
+    for (Value& item : value.as<Value::List>()) {
+      tensors.push_back(&item.tensor());
+      check_host(*tensors.back());
+    }
   }
   TensorList get() noexcept { return {tensors.data(), tensors.size()}; }
   std::vector<const Tensor*> tensors;
@@ -147,7 +159,10 @@ struct Unboxed<OptTensorList> {
     Value::List& items = value.as<Value::List>();
     tensors.reserve(items.size());
     for (Value& item : items) tensors.push_back(item.is_none() ? nullptr : &item.tensor());
-    for (const Tensor*& tensor : tensors) pointers.push_back(&tensor);
+    for (const Tensor*& tensor : tensors) {
+      if (tensor) check_host(*tensor);
+      pointers.push_back(&tensor);
+    }
   }
   OptTensorList get() noexcept { return {pointers.data(), pointers.size()}; }
   std::vector<const Tensor*> tensors;

@@ -86,4 +86,16 @@ TEST_CASE("aten: arithmetic, products, sets, as PyTorch") { run_rows(aten_math_r
 TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows(aten_linalg_rows()); }
 TEST_CASE("aten: random operators, as PyTorch") { run_rows(aten_random_rows()); }
 
+TEST_CASE("aten: a tensor of another device is refused before its memory is read") {
+  const auto op = find_operator("aten::_unique2");
+  REQUIRE(op);
+  float memory[2] = {1, 2};
+  const int64_t sizes[] = {2}, strides[] = {1};
+  Tensor elsewhere = Tensor::from_blob(memory, sizes, strides, DType::kFloat32, Device{DeviceType::kCuda, 1});
+  std::vector<Value> arguments, results(op->schema().results.size());
+  arguments.push_back(Value::borrow(elsewhere));
+  for (int flag = 0; flag < 3; ++flag) arguments.emplace_back(true);
+  CHECK_THROWS_WITH_AS(op->call(arguments, results), doctest::Contains("cuda:1"), Error);
+}
+
 }  // namespace sconce::custom_ops

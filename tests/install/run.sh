@@ -72,7 +72,7 @@ run "$prefix/bin/sconce" check "$source/examples/digits/digits.pt2"
 
 # The library, in a project of its own.
 mkdir "$scratch/project"
-cp "$source/examples/CMakeLists.txt" "$source/examples/embed.cpp" "$scratch/project"
+cp -r "$source/examples/CMakeLists.txt" "$source/examples/embed.cpp" "$source/examples/custom_op" "$scratch/project"
 run cmake -S "$scratch/project" -B "$scratch/project/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$sanitize"
 run cmake --build "$scratch/project/build"
