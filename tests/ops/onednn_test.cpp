@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <random>
 #include <string_view>
 
 #include "src/device/cpu_arena.h"
@@ -128,4 +130,89 @@ TEST_CASE("oneDNN: a weight that PyTorch packed is used as it lies, or put in or
     const Tensor got = cpu::_linear_pointwise(x, packed.tensor, nullptr, "none", none, "");
     CHECK(worst_error(got.as_strided(Ints{32, 64, 1}, Ints{64, 1, 1}, 0), want) < 1e-6);
   }
+}
+
+namespace {
+
+double worst_difference(const Tensor& a, const Tensor& b) {
+  double worst = 0;
+  each_index(a.sizes(), [&](const Ints& i) {
+    const double x = element(a, i);
+    worst = std::max(worst, std::abs(x - element(b, i)) / (1 + std::abs(x)));
+  });
+  return worst;
+}
+
+template <class F>
+double library_against_own(F f) {
+  Tensor want, got;
+  {
+    const Using never(Use::kNever);
+    want = f();
+  }
+  {
+    const Using library(Use::kAlways);
+    got = f();
+  }
+  return worst_difference(want, got);
+}
+
+}  // namespace
+
+// Seeds beyond the first: SCONCE_TEST_SEED. This is how the limits in onednn_matmul.cpp and onednn_convolution.cpp were
+// found.
+TEST_CASE("oneDNN: random shapes as our own kernels") {
+  if (!can(DType::kFloat32)) return;
+  const char* seed = std::getenv("SCONCE_TEST_SEED");
+  std::mt19937 random(seed ? static_cast<uint32_t>(std::atoi(seed)) : 1);
+  const auto pick = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % (high - low + 1)); };
+  const double* none[] = {nullptr};
+  const int before = kernel_threads();
+  for (int i = 0; i < 150; ++i) {
+    set_kernel_threads(static_cast<int>(pick(1, 4)));
+    const bool small = can(DType::kBFloat16) && pick(0, 1);
+    const DType dtype = small ? DType::kBFloat16 : DType::kFloat32;
+    const double tolerance = small ? 2e-2 : 1e-4;
+    const int64_t m = pick(16, 70), n = pick(2, 90), k = pick(1, 100);
+    const Tensor x = sample(Ints{m, k}, dtype, random()), w = constant(sample(Ints{n, k}, dtype, random()));
+    const Tensor b = sample(Ints{n}, dtype, random()), o = sample(Ints{m, n}, dtype, random());
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    CAPTURE(small);
+    CHECK(library_against_own([&] { return cpu::_linear_pointwise(x, w, &b, "relu", none, ""); }) < tolerance);
+    CHECK(library_against_own([&] { return cpu::_linear_pointwise_binary(x, o, w, &b, "mul"); }) < tolerance);
+    CHECK(library_against_own([&] {
+            Tensor out = Tensor::empty(Ints{m, n}, dtype);
+            cpu::mm_out(out, x, w.as_strided(Ints{k, n}, Ints{1, k}, 0));
+            return out;
+          }) < tolerance);
+
+    const bool depthwise = pick(0, 3) == 0;
+    const int64_t groups = depthwise ? pick(8, 40) : pick(1, 2), in = depthwise ? 1 : pick(1, 20);
+    const int64_t out = depthwise ? 1 : pick(1, 20), height = pick(5, 12), kernel = pick(1, 3), stride = pick(1, 2);
+    const int64_t padding = pick(0, 1);
+    const Ints strides{stride, stride}, paddings{padding, padding}, one{1, 1};
+    Tensor image = sample(Ints{2, in * groups, height, 9}, dtype, random());
+    if (pick(0, 2)) image = channels_last(image);
+    const Tensor filter = constant(sample(Ints{out * groups, in, kernel, pick(1, 3)}, dtype, random()));
+    const Tensor bias = sample(Ints{out * groups}, dtype, random());
+    CAPTURE(groups);
+    CAPTURE(in);
+    CAPTURE(out);
+    CAPTURE(kernel);
+    CAPTURE(stride);
+    CAPTURE(padding);
+    Tensor other;
+    CHECK(library_against_own([&] {
+            other = cpu::mkldnn__convolution_pointwise(image, filter, &bias, paddings, strides, one, groups, "swish",
+                                                       none, "");
+            return other;
+          }) < tolerance);
+    CHECK(library_against_own([&] {
+            return cpu::mkldnn__convolution_pointwise_binary(image, other, filter, &bias, paddings, strides, one,
+                                                             groups, "sub", 1.0, "relu", none, "");
+          }) < tolerance);
+  }
+  set_kernel_threads(before);
 }
