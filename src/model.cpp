@@ -13,12 +13,7 @@ using shim::in_memory;
 
 struct Model::Impl {
   Impl(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
-      : libraries(open_libraries(options)), runner(std::move(package), spec, options) {}
-  static std::vector<std::shared_ptr<const loader::OpLibrary>> open_libraries(const LoadOptions& options) {
-    std::vector<std::shared_ptr<const loader::OpLibrary>> opened;
-    for (const std::filesystem::path& path : options.op_libraries) opened.push_back(loader::OpLibrary::open(path));
-    return opened;
-  }
+      : libraries(loader::OpLibrary::open_all(options.op_libraries)), runner(std::move(package), spec, options) {}
   std::vector<std::shared_ptr<const loader::OpLibrary>> libraries;  // go after the model that calls them
   Runner runner;
 };

@@ -153,8 +153,10 @@ class Model : public std::enable_shared_from_this<Model> {
 };
 
 // Whether a model could be loaded in this process: symbols, libraries, instruction sets, platform; none of its code
-// runs. kIncompatible with every reason against it. The name as in Package::model.
-void check_runnable(const Package& package, std::string_view model_name = {});
+// runs. kIncompatible with every reason against it. The name as in Package::model; the libraries of custom operators as
+// in LoadOptions.
+void check_runnable(const Package& package, std::string_view model_name = {},
+                    std::span<const std::filesystem::path> op_libraries = {});
 
 // A copy on that device, of the same strides where they are gapless. kUnavailable, kInvalidArgument, kOutOfMemory.
 Tensor copy_to(const Tensor& tensor, Device device);

@@ -6,6 +6,7 @@
 
 #include "sconce/model.h"
 #include "server/commands/command.h"
+#include "server/commands/load_settings.h"
 #include "server/commands/terminal.h"
 
 namespace sconce::commands {
@@ -13,16 +14,18 @@ namespace {
 
 struct Options {
   std::string path, model;
+  std::vector<std::string> op_libraries;
 };
 
 // The exit status for what is wrong is main's: 1 where the package would not run, 2 where it cannot be read.
 int check(const Options& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
   package->verify();
+  const std::vector<std::filesystem::path> libraries(options.op_libraries.begin(), options.op_libraries.end());
   if (options.model.empty())
-    for (const ModelSpec& model : package->models()) check_runnable(*package, model.name);
+    for (const ModelSpec& model : package->models()) check_runnable(*package, model.name, libraries);
   else
-    check_runnable(*package, options.model);
+    check_runnable(*package, options.model, libraries);
   std::cout << fmt::format("{}: {}\n", options.path, green("ok"));
   return 0;
 }
@@ -34,6 +37,7 @@ Action add_check(CLI::App& app) {
   app.add_option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
       ->required();
   app.add_option("--model", options->model, "Only this model of the archive");
+  add_op_library_option(app, options->op_libraries);
   app.footer("Exit status: 0 sound and would run here, 1 will not run, 2 cannot be read.");
   return [options] { return check(*options); };
 }

@@ -2,12 +2,20 @@
 
 namespace sconce::commands {
 
+CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths) {
+  return app.add_option("--op-library", paths, "A shared library with custom operators; may be given again")
+      ->type_name("LIB.so")
+      ->allow_extra_args(false)
+      ->take_all();
+}
+
 void add_load_options(CLI::App& app, LoadSettings& settings) {
   app.add_option("PACKAGE", settings.path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
       ->required();
   app.add_option("--model", settings.model, "Which model of the archive");
   app.add_option("--device", settings.device, "cpu, cuda or cuda:N");
   app.add_flag("--no-input-checks", settings.no_input_checks, "Leave sizes, ranges and strides of inputs unchecked");
+  add_op_library_option(app, settings.op_libraries);
   app.add_flag("--verify", settings.verify, "Check the weights' checksums, too");
 }
 
@@ -18,6 +26,7 @@ LoadOptions load_options(const LoadSettings& settings) {
   options.threads = settings.threads;
   options.check_inputs = !settings.no_input_checks;
   options.verify = settings.verify;
+  options.op_libraries.assign(settings.op_libraries.begin(), settings.op_libraries.end());
   return options;
 }
 

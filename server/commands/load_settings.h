@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sconce/model.h"
 
@@ -11,10 +12,13 @@ namespace sconce::commands {
 
 struct LoadSettings {
   std::string path, model, device = "cpu";
+  std::vector<std::string> op_libraries;
   int threads = 0;
   bool no_input_checks = false, verify = false;
 };
 
+// --op-library, as often as there are libraries.
+CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths);
 // The positional PACKAGE and the options of loading.
 void add_load_options(CLI::App& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);

@@ -1,4 +1,7 @@
 // `sconce serve`: settings from the table, the file, the environment and the command line; then the server.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
@@ -6,6 +9,7 @@
 #include <memory>
 
 #include "server/commands/command.h"
+#include "server/commands/load_settings.h"
 #include "server/config.h"
 #include "server/server.h"
 
@@ -15,7 +19,7 @@ namespace {
 struct Options {
   std::vector<std::string> serve;            // packages and repositories
   std::map<std::string, std::string> flags;  // key of a setting and its value
-  std::vector<std::string> model_settings;
+  std::vector<std::string> model_settings, op_libraries;
   std::string config;
   bool print_config = false;
 };
@@ -30,6 +34,8 @@ int serve(const Options& options) {
   config.read_environment([](const char* name) { return std::getenv(name); });
   for (const auto& [key, value] : options.flags) config.set(key, value, flag_name(key));
   for (const std::string& assignment : options.model_settings) config.set_model(assignment, "--set");
+  if (!options.op_libraries.empty())
+    config.set_model(fmt::format("*.op_libraries={}", fmt::join(options.op_libraries, ",")), "--op-library");
   if (!options.serve.empty()) config.serve = options.serve;
   run_server(config);
   return 0;
@@ -46,6 +52,7 @@ Action add_serve(CLI::App& app) {
       ->type_name("MODEL.KEY=VALUE")
       ->allow_extra_args(false)
       ->take_all();
+  add_op_library_option(app, options->op_libraries);
   app.add_flag("--print-config", options->print_config, "Print every setting with its text and default, and end");
   for (const SettingRow& row : setting_rows()) {
     if (row.of_model || row.key == "serve") continue;

@@ -87,4 +87,10 @@ std::shared_ptr<const OpLibrary> OpLibrary::open(const std::filesystem::path& pa
   return library;
 }
 
+std::vector<std::shared_ptr<const OpLibrary>> OpLibrary::open_all(std::span<const std::filesystem::path> paths) {
+  std::vector<std::shared_ptr<const OpLibrary>> opened;
+  for (const std::filesystem::path& path : paths) opened.push_back(open(path));
+  return opened;
+}
+
 }  // namespace sconce::loader

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,12 @@ namespace sconce::loader {
 
 class OpLibrary {
  public:
-  // One object per file in the process. Thread-safe. kIo; kCorruptPackage; kIncompatible with every reason: symbols that nobody has (C++
-  // functions of libtorch among them, which no process without libtorch can have), schemas and kernels that do not fit.
+  // One object per file in the process. Thread-safe. kIo; kCorruptPackage; kIncompatible with every reason: symbols
+  // that nobody has (C++ functions of libtorch among them, which no process without libtorch can have), schemas and
+  // kernels that do not fit.
   static std::shared_ptr<const OpLibrary> open(const std::filesystem::path& path);
+
+  static std::vector<std::shared_ptr<const OpLibrary>> open_all(std::span<const std::filesystem::path> paths);
 
   const std::string& name() const noexcept { return library_.name(); }
   size_t operators() const noexcept { return operators_.size(); }

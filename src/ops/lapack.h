@@ -24,6 +24,8 @@ struct Lapack;
   void p##getrf_(const int*, const int*, T*, const int*, int*, int*);                                                  \
   void p##getrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*, size_t); \
   void p##potrf_(const char*, const int*, T*, const int*, int*, size_t);                                               \
+  void p##potrs_(const char*, const int*, const int*, const T*, const int*, T*, const int*, int*, size_t);             \
+  void p##potri_(const char*, const int*, T*, const int*, int*, size_t);                                               \
   void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);                                    \
   void p##sytrf_(const char*, const int*, T*, const int*, int*, T*, const int*, int*, size_t);                         \
   void p##sytrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*, size_t); \
@@ -33,6 +35,8 @@ struct Lapack;
 #define SCONCE_LAPACK_REAL(p, T)                                                                                       \
   extern "C" {                                                                                                         \
   void p##orgqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*, int*);                  \
+  void p##ormqr_(const char*, const char*, const int*, const int*, const int*, const T*, const int*, const T*, T*,     \
+                 const int*, T*, const int*, int*, size_t, size_t);                                                    \
   void p##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*,     \
                  size_t, size_t);                                                                                      \
   void p##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,          \
@@ -41,6 +45,8 @@ struct Lapack;
 #define SCONCE_LAPACK_COMPLEX(p, T, R)                                                                                 \
   extern "C" {                                                                                                         \
   void p##ungqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*, int*);                  \
+  void p##unmqr_(const char*, const char*, const int*, const int*, const int*, const T*, const int*, const T*, T*,     \
+                 const int*, T*, const int*, int*, size_t, size_t);                                                    \
   void p##heevd_(const char*, const char*, const int*, T*, const int*, R*, T*, const int*, R*, const int*, int*,       \
                  const int*, int*, size_t, size_t);                                                                    \
   void p##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*,          \
@@ -58,35 +64,43 @@ SCONCE_LAPACK_REAL(d, double)
 SCONCE_LAPACK_COMPLEX(c, std::complex<float>, float)
 SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
 
-#define SCONCE_LAPACK_SHARED(p, T)                                                                     \
-  static void getrf(int m, int n, T* a, int* pivots, int& info) {                                      \
-    const int lda = m > 1 ? m : 1;                                                                     \
-    p##getrf_(&m, &n, a, &lda, pivots, &info);                                                         \
-  }                                                                                                    \
-  static void getrs(char trans, int n, int columns, const T* lu, const int* pivots, T* b, int& info) { \
-    const int ld = n > 1 ? n : 1;                                                                      \
-    p##getrs_(&trans, &n, &columns, lu, &ld, pivots, b, &ld, &info, 1);                                \
-  }                                                                                                    \
-  static void potrf(char uplo, int n, T* a, int& info) {                                               \
-    const int lda = n > 1 ? n : 1;                                                                     \
-    p##potrf_(&uplo, &n, a, &lda, &info, 1);                                                           \
-  }                                                                                                    \
-  static void geqrf(int m, int n, T* a, T* tau, T* work, int lwork, int& info) {                       \
-    const int lda = m > 1 ? m : 1;                                                                     \
-    p##geqrf_(&m, &n, a, &lda, tau, work, &lwork, &info);                                              \
-  }                                                                                                    \
-  static void sytrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {                         \
-    const int lda = n > 1 ? n : 1;                                                                     \
-    p##sytrf_("L", &n, a, &lda, pivots, work, &lwork, &info, 1);                                       \
-  }                                                                                                    \
-  static void sytrs(int n, int columns, const T* a, const int* pivots, T* b, int& info) {              \
-    const int ld = n > 1 ? n : 1;                                                                      \
-    p##sytrs_("L", &n, &columns, a, &ld, pivots, b, &ld, &info, 1);                                    \
-  }                                                                                                    \
-  static void trsm(char side, char uplo, char diagonal, int m, int n, const T* a, T* b) {              \
-    const int size = side == 'L' ? m : n, lda = size > 1 ? size : 1, ldb = m > 1 ? m : 1;              \
-    const T one = 1;                                                                                   \
-    p##trsm_(&side, &uplo, "N", &diagonal, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);                \
+#define SCONCE_LAPACK_SHARED(p, T)                                                                          \
+  static void getrf(int m, int n, T* a, int* pivots, int& info) {                                           \
+    const int lda = m > 1 ? m : 1;                                                                          \
+    p##getrf_(&m, &n, a, &lda, pivots, &info);                                                              \
+  }                                                                                                         \
+  static void getrs(char trans, int n, int columns, const T* lu, const int* pivots, T* b, int& info) {      \
+    const int ld = n > 1 ? n : 1;                                                                           \
+    p##getrs_(&trans, &n, &columns, lu, &ld, pivots, b, &ld, &info, 1);                                     \
+  }                                                                                                         \
+  static void potrf(char uplo, int n, T* a, int& info) {                                                    \
+    const int lda = n > 1 ? n : 1;                                                                          \
+    p##potrf_(&uplo, &n, a, &lda, &info, 1);                                                                \
+  }                                                                                                         \
+  static void potrs(char uplo, int n, int columns, const T* factor, T* b, int& info) {                      \
+    const int ld = n > 1 ? n : 1;                                                                           \
+    p##potrs_(&uplo, &n, &columns, factor, &ld, b, &ld, &info, 1);                                          \
+  }                                                                                                         \
+  static void potri(char uplo, int n, T* a, int& info) {                                                    \
+    const int lda = n > 1 ? n : 1;                                                                          \
+    p##potri_(&uplo, &n, a, &lda, &info, 1);                                                                \
+  }                                                                                                         \
+  static void geqrf(int m, int n, T* a, T* tau, T* work, int lwork, int& info) {                            \
+    const int lda = m > 1 ? m : 1;                                                                          \
+    p##geqrf_(&m, &n, a, &lda, tau, work, &lwork, &info);                                                   \
+  }                                                                                                         \
+  static void sytrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {                              \
+    const int lda = n > 1 ? n : 1;                                                                          \
+    p##sytrf_("L", &n, a, &lda, pivots, work, &lwork, &info, 1);                                            \
+  }                                                                                                         \
+  static void sytrs(int n, int columns, const T* a, const int* pivots, T* b, int& info) {                   \
+    const int ld = n > 1 ? n : 1;                                                                           \
+    p##sytrs_("L", &n, &columns, a, &ld, pivots, b, &ld, &info, 1);                                         \
+  }                                                                                                         \
+  static void trsm(char side, char uplo, char diagonal, int m, int n, const T* a, T* b, char trans = 'N') { \
+    const int size = side == 'L' ? m : n, lda = size > 1 ? size : 1, ldb = m > 1 ? m : 1;                   \
+    const T one = 1;                                                                                        \
+    p##trsm_(&side, &uplo, &trans, &diagonal, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);                  \
   }
 #define SCONCE_LAPACK_REAL_STRUCT(p, T)                                                                              \
   template <>                                                                                                        \
@@ -96,6 +110,11 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
     static void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& info) {                      \
       const int lda = m > 1 ? m : 1;                                                                                 \
       p##orgqr_(&m, &n, &k, a, &lda, tau, work, &lwork, &info);                                                      \
+    }                                                                                                                \
+    static void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work,  \
+                      int lwork, int& info) {                                                                        \
+      const int ldc = m > 1 ? m : 1;                                                                                 \
+      p##ormqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work, &lwork, &info, 1, 1);                        \
     }                                                                                                                \
     static void heevd(char job, char uplo, int n, T* a, T* w, T* work, int lwork, T*, int, int* iwork, int liwork,   \
                       int& info) {                                                                                   \
@@ -116,6 +135,11 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
     static void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& info) {                     \
       const int lda = m > 1 ? m : 1;                                                                                \
       p##ungqr_(&m, &n, &k, a, &lda, tau, work, &lwork, &info);                                                     \
+    }                                                                                                               \
+    static void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, \
+                      int lwork, int& info) {                                                                       \
+      const int ldc = m > 1 ? m : 1;                                                                                \
+      p##unmqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work, &lwork, &info, 1, 1);                       \
     }                                                                                                               \
     static void heevd(char job, char uplo, int n, T* a, R* w, T* work, int lwork, R* rwork, int lrwork, int* iwork, \
                       int liwork, int& info) {                                                                      \

@@ -110,6 +110,21 @@ TEST_CASE("program: inspect, text and JSON, without colour in a pipe") {
   CHECK(model.at("operators_missing").empty());
 }
 
+TEST_CASE("program: a package with operators of a library") {
+  const std::string package = std::string(SCONCE_SOURCE_DIR) + "/tests/custom_ops/packages/rotate.pt2";
+  const std::string library = " --op-library " SCONCE_GEOMETRY;
+  const Result without = start("check " + package);
+  CHECK(without.status == 1);
+  CHECK(contains(without.output, "geometry::rotate"));
+  CHECK(start("check " + package + library).status == 0);
+  const Result ran = start("run " + package + library + " --size s6=3");
+  CHECK_MESSAGE(ran.status == 0, ran.output);
+  CHECK(contains(ran.output, "RESULT[1]  float32 [3, 2]"));
+  const Result absent = start("run " + package + " --op-library /nonexistent.so");
+  CHECK(absent.status != 0);
+  CHECK(contains(absent.output, "/nonexistent.so"));
+}
+
 TEST_CASE("program: check tells sound, unable to run and unreadable apart") {
   const ScratchFolder folder;
   CHECK(start("check " + kDigits).status == 0);

@@ -2,8 +2,8 @@
 
     .venv/bin/python tests/custom_ops/make_op_packages.py      # torch 2.15 and a C++ compiler
 
-rotate.pt2 calls them by name, through the proxy executor; rotate_direct.pt2 calls a C function of its own library
-(custom_ops_to_c_shims). Checked in, stripped of symbols; compiled for any x86-64 with AVX2.
+rotate.pt2 calls them by name, through the proxy executor. Checked in, stripped of symbols; compiled for any x86-64 with
+AVX2.
 """
 import importlib.util
 import os
@@ -22,10 +22,10 @@ from portable_package import make_portable
 from torch._inductor.package import package_aoti
 
 OPTIONS = {"aot_inductor.package": True, "cpp.march": "x86-64-v3", "cpp.simdlen": 256, "cpp.threads": 1}
-DECLARATION = "AOTITorchError aoti_torch_cpu_rotate(AtenTensorHandle points, double angle, AtenTensorHandle* ret0)"
 
 
-@torch.library.custom_op("geometry::rotate", mutates_args=(), schema="(Tensor points, float angle=3.141592653589793) -> Tensor")
+@torch.library.custom_op("geometry::rotate", mutates_args=(),
+                         schema="(Tensor points, float angle=3.141592653589793) -> Tensor")
 def rotate(points, angle=3.141592653589793):
     c, s = torch.cos(torch.tensor(angle)), torch.sin(torch.tensor(angle))
     return torch.stack([points[:, 0] * c - points[:, 1] * s, points[:, 0] * s + points[:, 1] * c], 1)
@@ -34,8 +34,6 @@ def rotate(points, angle=3.141592653589793):
 @rotate.register_fake
 def _(points, angle=3.141592653589793):
     return torch.empty_like(points)
-
-
 
 
 class Turn(torch.nn.Module):
@@ -57,4 +55,3 @@ def write(name, options):
 
 
 write("rotate", {})
-write("rotate_direct", {"aot_inductor.custom_ops_to_c_shims": {torch.ops.geometry.rotate.default: [DECLARATION]}})

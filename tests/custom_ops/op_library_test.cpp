@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "sconce/error.h"
+#include "sconce/model.h"
 #include "src/shim/guard.h"
 
 namespace sconce::custom_ops {
@@ -77,6 +79,28 @@ TEST_CASE("op library: plain C, the example") {
           "geometry::rotate: argument 'points' is of type Tensor, got an int");
   }
   CHECK(find_operator("geometry::rotate") == nullptr);  // gone with its library
+}
+
+TEST_CASE("op library: a package of PyTorch's that calls it") {
+  const auto package = Package::open(SCONCE_SOURCE_DIR "/tests/custom_ops/packages/rotate.pt2");
+  CHECK_THROWS_WITH_AS(check_runnable(*package), doctest::Contains("geometry::rotate"), Error);
+  const std::filesystem::path libraries[] = {SCONCE_GEOMETRY};
+  check_runnable(*package, {}, libraries);
+  LoadOptions options;
+  options.op_libraries = {SCONCE_GEOMETRY};
+  const auto model = Model::load(package, options);
+  const Tensor points = floats({3, 2}, {1, 0, 0, 2, -3, 0.5});
+  Tensor outputs[2];
+  model->run(std::span(&points, 1), outputs);
+  // Turned by 0.5 and back by 0.25, doubled, plus one; and turned by half a circle.
+  const std::vector<float> got = values_of(outputs[0]), half = values_of(outputs[1]), in = values_of(points);
+  for (size_t i = 0; i < 6; i += 2) {
+    const double x = 2 * in[i], y = 2 * in[i + 1], c = std::cos(0.25), s = std::sin(0.25);
+    CHECK(got[i] == doctest::Approx(x * c - y * s + 1));
+    CHECK(got[i + 1] == doctest::Approx(x * s + y * c + 1));
+    CHECK(half[i] == doctest::Approx(-in[i]));
+    CHECK(half[i + 1] == doctest::Approx(-in[i + 1]));
+  }
 }
 
 TEST_CASE("op library: what is none is refused with the reason") {
