@@ -18,8 +18,8 @@ struct WrapperSource {
   std::string_view folding;  // the body of _const_run_impl; empty without runtime constant folding
 };
 
-// Fills inputs, outputs, constants (but ConstantSpec::mutated), march and isa_flags. The text of a member is the package's, so it
-// is bounded by nothing: counts beyond 65,536 are kCorruptPackage.
+// Fills inputs, outputs, constants (but ConstantSpec::mutated), march and isa_flags. The text of a member is the
+// package's, so it is bounded by nothing: counts beyond 65,536 are kCorruptPackage.
 WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec);
 
 // The largest N of `num_threads(N)`; 0 if there is none.

@@ -95,7 +95,8 @@ void handle(const Service& service, const Catalog& catalog, const RouteMatch& ro
       return index(catalog, body, response);
     case Action::kMetricsText:
       response.type = "text/plain; version=0.0.4; charset=utf-8";
-      return response.set_text(metrics_text(catalog, service.counters, service.operations.counters(), service.start_time));
+      return response.set_text(
+          metrics_text(catalog, service.counters, service.operations.counters(), service.start_time));
     default:
       break;  // the session's own, and those of admin_api.h
   }

@@ -15,8 +15,9 @@
 
 namespace sconce {
 
-// Which leaf of the call (over args, then kwargs) each input is: as the call spec says, else as the numbers in the generated
-// names tell (arg0_1, arg2_1: the leaf between them was dropped). Empty where that leaves more than one possibility.
+// Which leaf of the call (over args, then kwargs) each input is: as the call spec says, else as the numbers in the
+// generated names tell (arg0_1, arg2_1: the leaf between them was dropped). Empty where that leaves more than one
+// possibility.
 std::vector<size_t> input_leaves(const ModelSpec& spec);
 
 class TensorNames {

@@ -68,15 +68,14 @@ TEST_CASE("exports: nothing but the ABI and the public API") {
       ")?sconce::(([A-Z][A-Za-z0-9_]*)(::.*)?|([a-z][a-z0-9_]*)(\\[abi:cxx11\\])?\\(.*)");
   // What libsconce_cuda needs of us.
   static const std::regex device(
-      "sconce::((DeviceFiles|DeviceLoading|shim|cpu)::.*|(broadcast_shapes|broadcast_strides|wrap_dim|elementwise_strides|"
+      "sconce::((DeviceFiles|DeviceLoading|shim|cpu)::.*|(broadcast_shapes|broadcast_strides|wrap_dim|elementwise_"
+      "strides|"
       "dense_strides|expand|copy|convolution_(shape|output|is_channels_last))\\(.*)");
   const std::set<std::string> words = public_words();
   CHECK(exports().size() > 200);
   for (const std::string& name : exports()) {
     const std::string full = demangled(name);
-    if (std::regex_match(name, abi) || std::regex_match(full, torch) ||
-        std::regex_match(full, device))
-      continue;
+    if (std::regex_match(name, abi) || std::regex_match(full, torch) || std::regex_match(full, device)) continue;
     std::smatch match;
     const bool public_api =
         std::regex_match(full, match, own) && words.count(match[4].matched ? match[4].str() : match[6].str()) != 0;

@@ -23,8 +23,8 @@ template <class... Args>
 }  // namespace sconce::detail
 
 #define SCONCE_FAIL(code, ...) ::sconce::detail::fail(::sconce::ErrorCode::code, __VA_ARGS__)
-#define SCONCE_CHECK(condition, code, ...)              \
-  do {                                                  \
-    if (!(condition)) [[unlikely]]                      \
-      SCONCE_FAIL(code, __VA_ARGS__);                   \
+#define SCONCE_CHECK(condition, code, ...) \
+  do {                                     \
+    if (!(condition)) [[unlikely]]         \
+      SCONCE_FAIL(code, __VA_ARGS__);      \
   } while (0)

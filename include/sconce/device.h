@@ -15,7 +15,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-std::string to_string(Device device);            // "cpu", "cuda:1"
-Device parse_device(std::string_view text);      // "cpu", "cuda", "cuda:1"; kInvalidArgument otherwise
+std::string to_string(Device device);        // "cpu", "cuda:1"
+Device parse_device(std::string_view text);  // "cpu", "cuda", "cuda:1"; kInvalidArgument otherwise
 
 }  // namespace sconce

@@ -7,26 +7,26 @@
 namespace sconce {
 
 // enumerator, wire name, HTTP status
-#define SCONCE_ERROR_CODES(X)                                    \
-  X(kInvalidArgument, "INVALID_ARGUMENT", 400)   /* the caller's tensors, names or settings */ \
-  X(kNotFound, "NOT_FOUND", 404)                                 \
-  X(kAlreadyExists, "ALREADY_EXISTS", 400)                       \
-  X(kFailedPrecondition, "FAILED_PRECONDITION", 400)             \
-  X(kBusy, "BUSY", 409)                          /* one update at a time */ \
-  X(kTooLarge, "TOO_LARGE", 413)                                 \
-  X(kUnsupportedMedia, "UNSUPPORTED_MEDIA", 415)                 \
-  X(kQueueFull, "QUEUE_FULL", 429)                               \
-  X(kForbidden, "FORBIDDEN", 403)                                \
-  X(kCancelled, "CANCELLED", 499)                                \
-  X(kModelFailed, "MODEL_FAILED", 500)           /* an assertion or exception inside the model */ \
-  X(kDevice, "DEVICE", 500)                                      \
-  X(kInternal, "INTERNAL", 500)                                  \
-  X(kUnsupported, "UNSUPPORTED", 501)                            \
-  X(kUnavailable, "UNAVAILABLE", 503)                            \
-  X(kDeadlineExceeded, "DEADLINE_EXCEEDED", 504)                 \
-  X(kOutOfMemory, "OUT_OF_MEMORY", 507)                          \
-  X(kCorruptPackage, "CORRUPT_PACKAGE", 400)     /* the archive or a weights file lies */ \
-  X(kIncompatible, "INCOMPATIBLE", 400)          /* sound, but cannot run on this host */ \
+#define SCONCE_ERROR_CODES(X)                                                                \
+  X(kInvalidArgument, "INVALID_ARGUMENT", 400) /* the caller's tensors, names or settings */ \
+  X(kNotFound, "NOT_FOUND", 404)                                                             \
+  X(kAlreadyExists, "ALREADY_EXISTS", 400)                                                   \
+  X(kFailedPrecondition, "FAILED_PRECONDITION", 400)                                         \
+  X(kBusy, "BUSY", 409) /* one update at a time */                                           \
+  X(kTooLarge, "TOO_LARGE", 413)                                                             \
+  X(kUnsupportedMedia, "UNSUPPORTED_MEDIA", 415)                                             \
+  X(kQueueFull, "QUEUE_FULL", 429)                                                           \
+  X(kForbidden, "FORBIDDEN", 403)                                                            \
+  X(kCancelled, "CANCELLED", 499)                                                            \
+  X(kModelFailed, "MODEL_FAILED", 500) /* an assertion or exception inside the model */      \
+  X(kDevice, "DEVICE", 500)                                                                  \
+  X(kInternal, "INTERNAL", 500)                                                              \
+  X(kUnsupported, "UNSUPPORTED", 501)                                                        \
+  X(kUnavailable, "UNAVAILABLE", 503)                                                        \
+  X(kDeadlineExceeded, "DEADLINE_EXCEEDED", 504)                                             \
+  X(kOutOfMemory, "OUT_OF_MEMORY", 507)                                                      \
+  X(kCorruptPackage, "CORRUPT_PACKAGE", 400) /* the archive or a weights file lies */        \
+  X(kIncompatible, "INCOMPATIBLE", 400)      /* sound, but cannot run on this host */        \
   X(kIo, "IO", 500)
 
 enum class ErrorCode {

@@ -21,7 +21,7 @@
 namespace sconce {
 
 struct LoadOptions {
-  std::string model_name;        // inside the archive; "" as in Package::model
+  std::string model_name;  // inside the archive; "" as in Package::model
   std::vector<Device> devices{Device{}};
   // Per device. Replicas of a model that writes its buffers have each their own: more than one is for callers who
   // want that (say, with an affinity key per session).
@@ -29,31 +29,31 @@ struct LoadOptions {
   // OpenMP threads a replica may use for operators outside compiled kernels; 0: what the package was compiled for,
   // but no more than the cores of the process. Compiled kernels always get the number they were compiled with.
   int threads = 0;
-  // Cores to pin lanes to, spread over replicas; empty: not pinned. Runs of a pinned replica happen on its lane only, and
-  // the memory it makes there is first touched there: on the NUMA node of its cores.
+  // Cores to pin lanes to, spread over replicas; empty: not pinned. Runs of a pinned replica happen on its lane only,
+  // and the memory it makes there is first touched there: on the NUMA node of its cores.
   std::vector<int> cpu_set;
   // Static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are checked always.
   bool check_inputs = true;
-  bool verify = false;           // CRC of weights too
-  bool warm_up = true;           // fold constants before load returns
+  bool verify = false;  // CRC of weights too
+  bool warm_up = true;  // fold constants before load returns
   // Models of a device: outputs arrive in (pinned) memory of the host. Without it they are tensors of the device.
   bool host_outputs = true;
   std::vector<std::filesystem::path> op_libraries;
 };
 
 struct ModelInfo {
-  ModelSpec spec;                          // inputs, outputs and constants completed by what the .so tells
-  int replicas = 0;                        // as loaded; what there is now: Model::replicas()
+  ModelSpec spec;    // inputs, outputs and constants completed by what the .so tells
+  int replicas = 0;  // as loaded; what there is now: Model::replicas()
   std::vector<Device> devices;
   std::chrono::nanoseconds load_time{};
-  uint64_t constant_bytes = 0;             // of one constant set
+  uint64_t constant_bytes = 0;  // of one constant set
 };
 
 struct RunInfo {
-  uint64_t generation = 0;                 // constant set that answered
+  uint64_t generation = 0;                   // constant set that answered
   std::shared_ptr<const std::string> label;  // of that set; null where it has none
   int replica = -1;
-  std::chrono::nanoseconds queue{};        // from submit to start
+  std::chrono::nanoseconds queue{};  // from submit to start
   std::chrono::nanoseconds compute{};
 };
 
@@ -61,12 +61,12 @@ struct RunInfo {
 class RunRequest {
  public:
   virtual ~RunRequest() = default;
-  std::span<const Tensor> inputs;          // in the model's flat order
-  std::span<Tensor> outputs;               // assigned; undefined where the model returns None
+  std::span<const Tensor> inputs;  // in the model's flat order
+  std::span<Tensor> outputs;       // assigned; undefined where the model returns None
   // 0: the least loaded replica. Else requests of one key go to one replica, as long as it is there.
   uint64_t affinity = 0;
   RunInfo info;
-  std::exception_ptr error;                // set instead of outputs
+  std::exception_ptr error;  // set instead of outputs
   // Called once, on the lane (or in submit(), where the lane has no thread and none can be started). Must not block and
   // must not throw.
   virtual void finished() noexcept = 0;
@@ -80,16 +80,17 @@ class RunRequest {
 struct ReplicaInfo {
   int index = 0;
   Device device;
-  std::vector<int> cpus;                   // empty: not pinned
-  int64_t load = 0;                        // requests queued or running on its lane
+  std::vector<int> cpus;  // empty: not pinned
+  int64_t load = 0;       // requests queued or running on its lane
 };
 
 enum class Buffer : int8_t { kActive, kInactive };
 
 using ConstantMap = std::map<std::string, Tensor, std::less<>>;
 
-// Thread-safe, except that one weight update happens at a time: the second caller gets kBusy, with who is at it. An update
-// that begin_update() returned lasts until its set is committed or aborted, or the update is destroyed unfinished.
+// Thread-safe, except that one weight update happens at a time: the second caller gets kBusy, with who is at it. An
+// update that begin_update() returned lasts until its set is committed or aborted, or the update is destroyed
+// unfinished.
 class Model : public std::enable_shared_from_this<Model> {
  public:
   // Loads and makes ready: preflight, container, constants, folding. Errors of Package::open, kIncompatible with every
@@ -110,8 +111,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // Throws what run() would throw for these inputs, without running.
   void check_inputs(std::span<const Tensor> inputs) const;
 
-  // Weights. Names are FQNs; where a constant has none, its own name. Buffers that the model writes are a replica's own:
-  // an update or rollback keeps their current values, unless the update names them.
+  // Weights. Names are FQNs; where a constant has none, its own name. Buffers that the model writes are a replica's
+  // own: an update or rollback keeps their current values, unless the update names them.
   uint64_t generation() const noexcept;
   std::vector<ConstantSpec> constants() const;
 
@@ -120,12 +121,13 @@ class Model : public std::enable_shared_from_this<Model> {
   // Staged to active, active to previous; returns the generation. Every run that starts from now on uses it; returns
   // when none uses the set before. kFailedPrecondition if nothing is staged.
   uint64_t commit_weights();
-  void abort_weights();         // drops the staged set; kFailedPrecondition if there is none
+  void abort_weights();  // drops the staged set; kFailedPrecondition if there is none
   // Previous to active, under a generation of its own; active to previous. kFailedPrecondition if there is none.
   uint64_t rollback_weights();
-  void release_previous();      // gives its memory back; nothing happens if there is none
+  void release_previous();                         // gives its memory back; nothing happens if there is none
   std::vector<WeightSetInfo> weight_sets() const;  // the active one first
-  // "sha-256:HEX" of a set, the same for equal values on any host; docs/weights.md. kFailedPrecondition if there is none.
+  // "sha-256:HEX" of a set, the same for equal values on any host; docs/weights.md. kFailedPrecondition if there is
+  // none.
   std::string weights_digest(WeightState state) const;
 
   // As AOTInductor's container has it. The inactive set is the staged or the previous one of above; one that
@@ -135,7 +137,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // copied. An update of the active buffer keeps no set to go back to, and leaves the inactive one as it is.
   void update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed = false);
   void fold_constants(Buffer buffer);
-  void swap_constants();       // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty
+  void swap_constants();  // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty
   void free_inactive_constants();
   ConstantMap extract_constants(Buffer buffer) const;
 

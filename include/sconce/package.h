@@ -28,13 +28,13 @@ struct Dim {
 };
 
 struct TensorSpec {
-  std::string name;              // the generated code's: "arg0_1", "output0"
-  std::optional<DType> dtype;    // nullopt: not recorded (source stripped, or torch 2.6)
+  std::string name;            // the generated code's: "arg0_1", "output0"
+  std::optional<DType> dtype;  // nullopt: not recorded (source stripped, or torch 2.6)
   std::optional<Device> device;
-  bool has_shape = false;        // false: rank and dims unknown
+  bool has_shape = false;  // false: rank and dims unknown
   std::vector<Dim> dims;
   std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
-  bool none = false;             // an output that is always None
+  bool none = false;                            // an output that is always None
 };
 
 enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
@@ -44,12 +44,12 @@ struct ConstantSpec {
   std::string fqn;   // the user's: "layers.0.weight"; empty where the model has none (folded)
   std::optional<DType> dtype;
   std::vector<int64_t> shape, strides;
-  int64_t offset = 0;        // storage offset in elements
-  uint64_t data_size = 0;    // bytes as stored (padded to 64 on CPU)
+  int64_t offset = 0;      // storage offset in elements
+  uint64_t data_size = 0;  // bytes as stored (padded to 64 on CPU)
   ConstantType type = ConstantType::kUnknown;
-  bool folded = false;       // computed at load (runtime constant folding), not stored
-  bool mutated = false;      // the graph writes it: private to a replica
-  bool opaque = false;       // oneDNN-packed
+  bool folded = false;   // computed at load (runtime constant folding), not stored
+  bool mutated = false;  // the graph writes it: private to a replica
+  bool opaque = false;   // oneDNN-packed
   std::vector<std::byte> opaque_metadata;
   std::optional<Device> device;
 };
@@ -77,11 +77,11 @@ struct CallSpec {
 enum class WeightsForm : int8_t { kNone, kEmbedded, kAppended, kBlob, kFiles, kUserProvided };
 
 struct ModelSpec {
-  std::string name;           // "model"
-  std::string device_key;     // "cpu", "cuda"
+  std::string name;                                            // "model"
+  std::string device_key;                                      // "cpu", "cuda"
   std::string platform, machine, cpu_isa, compute_capability;  // empty: not recorded
-  std::string march;          // value of -march= in the recorded compile command, "native" included; empty: unknown
-  std::string isa_flags;      // instruction sets named there besides: "avx2 fma f16c"
+  std::string march;      // value of -march= in the recorded compile command, "native" included; empty: unknown
+  std::string isa_flags;  // instruction sets named there besides: "avx2 fma f16c"
   std::map<std::string, std::string> metadata;
   bool has_source = false;
   std::vector<TensorSpec> inputs, outputs;
@@ -89,10 +89,10 @@ struct ModelSpec {
   CallSpec call_spec;
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;
-  int threads = 0;            // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
-  std::string so_member;      // archive member of the model
+  int threads = 0;        // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
+  std::string so_member;  // archive member of the model
   uint64_t so_bytes = 0;
-  std::vector<std::string> imports;  // undefined symbols of the .so
+  std::vector<std::string> imports;        // undefined symbols of the .so
   std::vector<std::string> proxy_targets;  // "aten::_linalg_det.default": operators for the proxy executor
 };
 
@@ -122,8 +122,9 @@ class Package {
   std::unique_ptr<ArchiveReader> archive_;
 };
 
-// Packs a directory with the archive's layout into a .pt2 file that Sconce and PyTorch read; an existing one is replaced
-// when all is written. Its root folder is the file's stem. The errors of Package::open for what is not a package; kIo.
+// Packs a directory with the archive's layout into a .pt2 file that Sconce and PyTorch read; an existing one is
+// replaced when all is written. Its root folder is the file's stem. The errors of Package::open for what is not a
+// package; kIo.
 void pack_directory(const std::filesystem::path& directory, const std::filesystem::path& archive);
 
 }  // namespace sconce

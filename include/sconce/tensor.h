@@ -51,7 +51,7 @@ class Tensor {
   int64_t numel() const noexcept { return numel_; }
   IntSpan sizes() const noexcept { return {dims_, rank_}; }
   IntSpan strides() const noexcept { return {dims_ + rank_, rank_}; }
-  int64_t size(int64_t d) const noexcept { return dims_[d]; }            // 0 <= d < dim()
+  int64_t size(int64_t d) const noexcept { return dims_[d]; }  // 0 <= d < dim()
   int64_t stride(int64_t d) const noexcept { return dims_[rank_ + d]; }
   DType dtype() const noexcept { return dtype_; }
   Device device() const noexcept { return device_; }
@@ -64,9 +64,9 @@ class Tensor {
   int64_t storage_offset() const noexcept { return offset_; }
   // First element. Null where the storage is empty. Opaque: the packed bytes.
   void* data() const noexcept {
-    return storage_ && storage_->data() ? static_cast<std::byte*>(storage_->data()) +
-                                              offset_ * static_cast<int64_t>(itemsize())
-                                        : nullptr;
+    return storage_ && storage_->data()
+               ? static_cast<std::byte*>(storage_->data()) + offset_ * static_cast<int64_t>(itemsize())
+               : nullptr;
   }
   template <class T>
   T* data_as() const noexcept {

@@ -6,9 +6,9 @@
 //   update->finish();                                     // staged; commit_weights() publishes
 //
 // Nothing is trusted: an error names the source, the tensor and the reason. Objects are confined to one thread at a
-// time. Codes besides those of WeightUpdate: kIo (cannot be read), kCorruptPackage (the source lies about itself, or ends
-// too early or too late), kUnsupported (a type or layout that Sconce does not take), kInvalidArgument (wrong digest),
-// kFailedPrecondition (the file changed while it was read), kCancelled.
+// time. Codes besides those of WeightUpdate: kIo (cannot be read), kCorruptPackage (the source lies about itself, or
+// ends too early or too late), kUnsupported (a type or layout that Sconce does not take), kInvalidArgument (wrong
+// digest), kFailedPrecondition (the file changed while it was read), kCancelled.
 #pragma once
 
 #include <array>
@@ -31,21 +31,21 @@ namespace sconce {
 using Sha256Digest = std::array<std::byte, 32>;
 
 enum class WeightFormat : int8_t {
-  kDetect,       // by the first bytes; raw blobs by their length
+  kDetect,  // by the first bytes; raw blobs by their length
   kSafetensors,
-  kNpz,          // members stored or deflated
-  kNpy,          // one tensor, named as the file without ".npy"
-  kPackage,      // a .pt2 (file or directory) or a model's .so: its stored constants by FQN, without those that its
-                 // graph writes, which belong to a replica
-  kBlob,         // stored constants back to back, each data_size bytes, in the model's order: a package's weights blob.
-                 // Those that the graph writes are passed over
+  kNpz,      // members stored or deflated
+  kNpy,      // one tensor, named as the file without ".npy"
+  kPackage,  // a .pt2 (file or directory) or a model's .so: its stored constants by FQN, without those that its
+             // graph writes, which belong to a replica
+  kBlob,     // stored constants back to back, each data_size bytes, in the model's order: a package's weights blob.
+             // Those that the graph writes are passed over
 };
 
 struct FileOptions {
   WeightFormat format = WeightFormat::kDetect;
-  std::vector<ConstantSpec> constants = {};   // of the model that takes the weights (Model::constants()); for kBlob
-  std::string package_model = {};             // which model of a package; "" as in Package::model
-  std::optional<Sha256Digest> sha256 = {};    // of the file's bytes; compared when all is read
+  std::vector<ConstantSpec> constants = {};  // of the model that takes the weights (Model::constants()); for kBlob
+  std::string package_model = {};            // which model of a package; "" as in Package::model
+  std::optional<Sha256Digest> sha256 = {};   // of the file's bytes; compared when all is read
   // After each block: bytes done and all bytes. Called on the thread that stages; may throw to stop.
   std::function<void(uint64_t done, uint64_t total)> progress = {};
   const std::atomic<bool>* cancel = nullptr;  // looked at before each block
@@ -83,9 +83,9 @@ class WeightFile {
 void stage_file(WeightUpdate& update, const std::filesystem::path& path, const FileOptions& options = {});
 
 struct StreamOptions {
-  std::string source = "body";            // its name in errors
-  std::optional<uint64_t> bytes = {};          // of the whole stream, where known
-  std::optional<Sha256Digest> sha256 = {};     // of the whole stream
+  std::string source = "body";              // its name in errors
+  std::optional<uint64_t> bytes = {};       // of the whole stream, where known
+  std::optional<Sha256Digest> sha256 = {};  // of the whole stream
 };
 
 // Decodes a safetensors file that arrives in pieces:
@@ -129,14 +129,14 @@ class SafetensorsEncoder {
 
   uint64_t bytes() const noexcept { return header_.size() + file_->bytes(); }
   const WeightFile& file() const noexcept { return *file_; }
-  // Fills `out`, whose size is a multiple of 16, up to the end of the stream; returns how many bytes it wrote, 0 when all
-  // are out. Checks the whole file before it returns the last ones.
+  // Fills `out`, whose size is a multiple of 16, up to the end of the stream; returns how many bytes it wrote, 0 when
+  // all are out. Checks the whole file before it returns the last ones.
   size_t read(std::span<std::byte> out);
 
  private:
   std::unique_ptr<WeightFile> file_;
   std::string header_;
-  uint64_t sent_ = 0;      // of the header
+  uint64_t sent_ = 0;  // of the header
   size_t entry_ = 0;
   uint64_t position_ = 0;  // in the entry
 };

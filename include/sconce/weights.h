@@ -1,8 +1,8 @@
 // Weights of a model that serves: sets, generations, and the two phases of an update.
 //
-// A model has one active constant set, at most one other set beside it (staged, or the previous one, kept for rollback),
-// and numbers what it publishes: 1, 2, 3... A rollback publishes anew: it takes a number of its own.
-// Walk of an update:
+// A model has one active constant set, at most one other set beside it (staged, or the previous one, kept for
+// rollback), and numbers what it publishes: 1, 2, 3... A rollback publishes anew: it takes a number of its own. Walk of
+// an update:
 //
 //   auto update = model.begin_update({.full = true, .label = "step-1200"});   // kBusy while another is under way
 //   update->declare(entries);                       // every name, dtype and shape is checked; memory is taken
@@ -32,14 +32,14 @@ struct UpdateOptions {
   // All constants must be named (buffers, tensor constants and empty parameters may be left out); else what is left out
   // comes from the active set, by reference.
   bool full = true;
-  std::string label = {};       // shown with answers in place of the generation; at most 256 bytes, printable
-  bool check_finite = false;    // kInvalidArgument for the first NaN or infinity, naming constant and element
-  bool dry_run = false;         // finish() checks everything that can be checked and stages nothing
+  std::string label = {};     // shown with answers in place of the generation; at most 256 bytes, printable
+  bool check_finite = false;  // kInvalidArgument for the first NaN or infinity, naming constant and element
+  bool dry_run = false;       // finish() checks everything that can be checked and stages nothing
 };
 
 // The values of one constant, row-major, little endian.
 struct WeightEntry {
-  std::string name;             // FQN; where a constant has none, its own name
+  std::string name;  // FQN; where a constant has none, its own name
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
 };
@@ -49,8 +49,8 @@ class WeightUpdate {
  public:
   virtual ~WeightUpdate() = default;
 
-  // Once, before the rest. kNotFound for a name, kInvalidArgument for dtype, shape, a name given twice or, with `full`, one
-  // that is missing, kUnsupported for a constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
+  // Once, before the rest. kNotFound for a name, kInvalidArgument for dtype, shape, a name given twice or, with `full`,
+  // one that is missing, kUnsupported for a constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
   virtual void declare(std::span<const WeightEntry> entries) = 0;
   // Where the bytes of an entry go: its size exactly, 64-byte aligned, valid until complete() of it. The final place
   // wherever the model keeps the constant row-major; else one tensor's worth of scratch.
@@ -66,10 +66,10 @@ enum class WeightState : int8_t { kActive, kStaged, kPrevious };
 
 struct WeightSetInfo {
   WeightState state = WeightState::kActive;
-  uint64_t generation = 0;                 // 0: staged, not published yet
+  uint64_t generation = 0;  // 0: staged, not published yet
   std::string label;
-  uint64_t bytes = 0;                      // of all constants of the set
-  uint64_t own_bytes = 0;                  // of those that it does not share with the active set; of the active: all
+  uint64_t bytes = 0;      // of all constants of the set
+  uint64_t own_bytes = 0;  // of those that it does not share with the active set; of the active: all
   std::chrono::system_clock::time_point since;  // staged or published
 };
 

@@ -7,8 +7,8 @@
 
 #include "src/cuda/copy.h"
 #include "src/cuda/stream.h"
-#include "src/shim/op_args.h"
 #include "src/ops/strided_loop.h"
+#include "src/shim/op_args.h"
 #include "src/shim/op_calls.h"
 #include "src/shim/ops.h"
 

@@ -13,9 +13,7 @@
 namespace sconce::custom_ops {
 namespace {
 
-Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
-  return cpu::sum(self, std::nullopt, false, dtype);
-}
+Tensor sum_all(const Tensor& self, std::optional<DType> dtype) { return cpu::sum(self, std::nullopt, false, dtype); }
 
 // clang-format off
 constexpr AtenRow kRows[] = {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-
 #include <memory>
 
 #include "src/device/device_backend.h"

@@ -64,8 +64,8 @@ AOTITorchError aoti_torch__embedding_bag(AtenTensorHandle weight, AtenTensorHand
 AOTITorchError aoti_torch__fft_c2c(AtenTensorHandle self, const int64_t* dim, int64_t dim_size, int64_t normalization,
                                    int32_t forward, AtenTensorHandle* ret) {
   return guard("aoti_torch__fft_c2c", [&] {
-    *ret = new_handle(sconce::cpu::_fft_c2c(in(self, "self"), {dim, static_cast<size_t>(dim_size)}, normalization,
-                                            forward != 0));
+    *ret = new_handle(
+        sconce::cpu::_fft_c2c(in(self, "self"), {dim, static_cast<size_t>(dim_size)}, normalization, forward != 0));
   });
 }
 

@@ -112,7 +112,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptType(n) int32_t* n
 #define KER_OptType(n) std::optional<::sconce::DType> n
 #define FWD_OptType(n) ::sconce::shim::optional_dtype(n, #n)
-#define ABI_OptEnum(n) int32_t* n  /* Layout, MemoryFormat, pin_memory */
+#define ABI_OptEnum(n) int32_t* n /* Layout, MemoryFormat, pin_memory */
 #define KER_OptEnum(n) std::optional<int32_t> n
 #define FWD_OptEnum(n) ::sconce::shim::optional_value<int32_t>(n)
 #define ABI_OptDevice(n) int32_t *n, int32_t n##_index_

@@ -1,4 +1,5 @@
-// Declarations of every kernel in op_table.def and aten_table.def: sconce::cpu::NAME. A row without a kernel is a link error.
+// Declarations of every kernel in op_table.def and aten_table.def: sconce::cpu::NAME. A row without a kernel is a link
+// error.
 #pragma once
 
 #include <array>

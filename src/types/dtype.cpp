@@ -9,8 +9,7 @@ struct Row {
   std::string_view name, safetensors, oip;
 };
 constexpr Row kRows[] = {
-#define SCONCE_X(enumerator, number, bytes, name, safetensors, oip) \
-  {DType::enumerator, number, name, safetensors, oip},
+#define SCONCE_X(enumerator, number, bytes, name, safetensors, oip) {DType::enumerator, number, name, safetensors, oip},
     SCONCE_DTYPES(SCONCE_X)
 #undef SCONCE_X
 };

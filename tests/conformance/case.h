@@ -16,9 +16,9 @@ namespace sconce::conformance {
 struct TensorCase {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape, stride;
-  int64_t offset = 0;             // in elements, into the storage
-  uint64_t at = 0;                // of the storage, in data.bin
-  uint64_t bytes = 0;             // of the storage
+  int64_t offset = 0;  // in elements, into the storage
+  uint64_t at = 0;     // of the storage, in data.bin
+  uint64_t bytes = 0;  // of the storage
   std::string device = "cpu";
   std::optional<size_t> same_as;  // input: shares the storage of this earlier input
   struct Alias {

@@ -52,7 +52,8 @@ TEST_CASE("searchsorted_Tensor: many values against std::lower_bound and std::up
         CAPTURE(n);
         Tensor row = Tensor::empty({&n, 1}, DType::kInt64), values = Tensor::empty({&count, 1}, DType::kInt64);
         for (int64_t i = 0; i < n; ++i) row.data_as<int64_t>()[i] = i / 5 * 2 - 50;
-        for (int64_t i = 0; i < count; ++i) values.data_as<int64_t>()[i] = i * 7919 % std::min<int64_t>(n + 9, 1800) - 55;
+        for (int64_t i = 0; i < count; ++i)
+          values.data_as<int64_t>()[i] = i * 7919 % std::min<int64_t>(n + 9, 1800) - 55;
         const int64_t* begin = row.data_as<int64_t>();
         for (bool right : {false, true})
           for (bool narrow : {false, true}) {

@@ -86,7 +86,8 @@ inline std::string check(size_t index, const std::string& name, const std::strin
 inline std::string run_impl(const std::string& body) {
   return "\nvoid AOTInductorModel::run_impl(\n    AtenTensorHandle*\n        input_handles\n) {\n" + body +
          "} // AOTInductorModel::run_impl\n} // namespace torch::aot_inductor\n\n\n"
-         "// Compile cmd\n// g++ x.cpp -O1 -fno-tree-loop-vectorize -march=x86-64-v3 -mtune=generic -mavx2 -mno-avx512f -mfma -fPIC -o x.o\n"
+         "// Compile cmd\n// g++ x.cpp -O1 -fno-tree-loop-vectorize -march=x86-64-v3 -mtune=generic -mavx2 "
+         "-mno-avx512f -mfma -fPIC -o x.o\n"
          "// Link cmd\n// g++ x.o -march=native -shared\n";
 }
 

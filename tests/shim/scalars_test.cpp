@@ -1,11 +1,10 @@
-#include "tests/shim/core_abi.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "src/shim/guard.h"
+#include "tests/shim/core_abi.h"
 
 using namespace sconce;
 using namespace sconce::shim;

@@ -1,5 +1,3 @@
-#include "tests/shim/core_abi.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 
 #include "src/shim/constant_scope.h"
 #include "src/shim/guard.h"
+#include "tests/shim/core_abi.h"
 
 using namespace sconce;
 using namespace sconce::shim;
@@ -101,7 +100,8 @@ TEST_CASE("shim: an opaque constant keeps its description") {
   char packed[64] = {};
   const int64_t sizes[] = {2, 3}, strides[] = {1, 0};
   const uint8_t metadata[] = {1, 2, 3};
-  REQUIRE(aoti_torch_create_tensor_from_blob_v2(packed, 2, sizes, strides, 0, kF32, 0, 0, t.out(), 3, metadata, 3) == 0);
+  REQUIRE(aoti_torch_create_tensor_from_blob_v2(packed, 2, sizes, strides, 0, kF32, 0, 0, t.out(), 3, metadata, 3) ==
+          0);
   const auto* kept = tensor_of(t)->storage()->opaque_metadata();
   REQUIRE(kept);
   CHECK(kept->size() == 3);

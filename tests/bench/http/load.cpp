@@ -108,7 +108,8 @@ int main(int argc, char** argv) {
   latencies.reserve(1 << 22);
   std::vector<char> buffer(1 << 20);
   const auto start = Clock::now();
-  const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::atof(argv[3])));
+  const auto end =
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::atof(argv[3])));
   auto now = start;
   while (now < end) {
     epoll_event events[64];
@@ -132,9 +133,10 @@ int main(int argc, char** argv) {
   const auto quantile = [&](double q) {
     return static_cast<double>(latencies[static_cast<size_t>(q * static_cast<double>(latencies.size() - 1))]);
   };
-  std::printf("{\"requests_per_second\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"answer_bytes\": %zu, "
-              "\"body_bytes\": %zu}\n",
-              static_cast<double>(latencies.size()) / seconds, quantile(0.5), quantile(0.99), quantile(0.999),
-              answer.size(), answer.size() - answer.find("\r\n\r\n") - 4);
+  std::printf(
+      "{\"requests_per_second\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"answer_bytes\": %zu, "
+      "\"body_bytes\": %zu}\n",
+      static_cast<double>(latencies.size()) / seconds, quantile(0.5), quantile(0.99), quantile(0.999), answer.size(),
+      answer.size() - answer.find("\r\n\r\n") - 4);
   return 0;
 }
