@@ -3,10 +3,12 @@ import http.client
 import json
 import os
 import pathlib
+import queue
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,6 +37,10 @@ class Server:
         self.log = []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(environment or {})})
+        # Read at all times: a server whose log nobody reads waits once the pipe is full.
+        self.lines = queue.SimpleQueue()
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
         self.ports = {}
         while len(self.ports) < 3:
             line = self.read_line()
@@ -47,12 +53,14 @@ class Server:
         if wait:
             self.wait_ready()
 
+    def read_log(self):
+        for line in self.process.stderr:
+            self.log.append(line)
+            self.lines.put(line)
+        self.lines.put(None)
+
     def read_line(self):
-        line = self.process.stderr.readline()
-        if not line:
-            return None
-        self.log.append(line)
-        return line
+        return self.lines.get()
 
     def wait_ready(self, seconds=30):
         end = time.time() + seconds
@@ -106,8 +114,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
         status = self.process.wait(timeout)
-        self.log.append(self.process.stderr.read())
-        self.process.stderr.close()
+        self.reader.join()
         return status
 
     def __enter__(self):
@@ -117,6 +124,7 @@ class Server:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self.reader.join()
         self.process.stderr.close()
 
 
