@@ -9,18 +9,13 @@
 
 #include "sconce/check.h"
 #include "server/log.h"
+#include "server/trim.h"
 
 namespace sconce {
 namespace {
 
 constexpr size_t kShortest = 16, kLongest = 4096;
-
-std::string_view trim(std::string_view text) noexcept {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
+constexpr std::string_view kBlanks = " \t\r\n";
 
 // Empty, with `problem` set, if the file holds no token.
 std::string read_token(const std::string& path, std::string& problem) {
@@ -33,7 +28,7 @@ std::string read_token(const std::string& path, std::string& problem) {
     return {};
   }
   text.resize(static_cast<size_t>(file.gcount()));
-  const std::string_view token = trim(text);
+  const std::string_view token = trim(text, kBlanks);
   const auto printable = [](char c) { return c > ' ' && c <= '~'; };
   if (token.size() < kShortest || token.size() > kLongest || !std::all_of(token.begin(), token.end(), printable)) {
     problem = "must hold one token of 16 to 4096 printable characters without spaces";
@@ -88,7 +83,7 @@ AdminAccess::Refusal AdminAccess::check(std::string_view authorization, std::str
   if (!boost::beast::iequals(scheme, {kScheme.data(), kScheme.size()})) {
     return {401, "administration needs Authorization: Bearer TOKEN"};
   }
-  if (!same_token(trim(authorization.substr(kScheme.size())), token_)) return {403, "not the admin token"};
+  if (!same_token(trim(authorization.substr(kScheme.size()), kBlanks), token_)) return {403, "not the admin token"};
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "sconce/check.h"
+#include "server/trim.h"
 
 namespace sconce {
 namespace {
@@ -22,18 +23,13 @@ struct Source {
   }
 };
 
-std::string_view trim(std::string_view text) noexcept {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
+constexpr std::string_view kBlanks = " \t\r";
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {
     const size_t end = text.find(separator);
-    const std::string_view part = trim(text.substr(0, end));
+    const std::string_view part = trim(text.substr(0, end), kBlanks);
     if (!part.empty()) parts.emplace_back(part);
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
@@ -46,7 +42,7 @@ std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_
   int64_t number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (ec != std::errc() || number < 0) return std::nullopt;
-  return std::pair(number, trim(text.substr(static_cast<size_t>(end - text.data()))));
+  return std::pair(number, trim(text.substr(static_cast<size_t>(end - text.data())), kBlanks));
 }
 
 // The number times the factor of its unit.
@@ -297,7 +293,7 @@ void ServerConfig::check_model_names(std::span<const std::string> names) const {
 }
 
 void ServerConfig::set(std::string_view key, std::string_view value, std::string_view origin) {
-  assign(*this, Source{key, trim(value), origin});
+  assign(*this, Source{key, trim(value, kBlanks), origin});
 }
 
 void ServerConfig::set_model(std::string_view assignment, std::string_view origin) {
@@ -305,9 +301,9 @@ void ServerConfig::set_model(std::string_view assignment, std::string_view origi
   const size_t dot = assignment.substr(0, equals).rfind('.');
   SCONCE_CHECK(equals != std::string_view::npos && dot != std::string_view::npos && dot > 0, kInvalidArgument,
                "expected MODEL.KEY=VALUE, got '", assignment, "' (", origin, ")");
-  ModelSetting s{std::string(trim(assignment.substr(0, dot))),
-                 std::string(trim(assignment.substr(dot + 1, equals - dot - 1))),
-                 std::string(trim(assignment.substr(equals + 1))), std::string(origin)};
+  ModelSetting s{std::string(trim(assignment.substr(0, dot), kBlanks)),
+                 std::string(trim(assignment.substr(dot + 1, equals - dot - 1), kBlanks)),
+                 std::string(trim(assignment.substr(equals + 1), kBlanks)), std::string(origin)};
   SCONCE_CHECK(s.model == "*" || is_model_name(s.model), kInvalidArgument, "not a model's name: '", s.model, "' (",
                origin, ")");
   ModelConfig checked;
@@ -327,14 +323,14 @@ void ServerConfig::read_text(std::string_view text, std::string_view name) {
   std::map<std::string, int, std::less<>> seen;
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
-    const std::string_view line = trim(text.substr(0, end));
+    const std::string_view line = trim(text.substr(0, end), kBlanks);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line[0] == '#') continue;
     const std::string origin = std::string(name) + ":" + std::to_string(number);
     const size_t equals = line.find('=');
     SCONCE_CHECK(equals != std::string_view::npos, kInvalidArgument, "expected KEY = VALUE, got '", line, "' (", origin,
                  ")");
-    const std::string_view key = trim(line.substr(0, equals));
+    const std::string_view key = trim(line.substr(0, equals), kBlanks);
     const auto [it, fresh] = seen.emplace(key, number);
     SCONCE_CHECK(fresh, kInvalidArgument, "setting given twice: ", key, " (", origin, " and line ", it->second, ")");
     if (key.find('.') != std::string_view::npos) {

@@ -2,15 +2,10 @@
 
 #include "sconce/check.h"
 #include "server/base64.h"
+#include "server/trim.h"
 
 namespace sconce {
 namespace {
-
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 int hex_digit(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';

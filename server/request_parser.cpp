@@ -4,6 +4,8 @@
 #include <boost/beast/http/error.hpp>
 #include <charconv>
 
+#include "server/trim.h"
+
 namespace sconce {
 namespace {
 
@@ -14,12 +16,6 @@ constexpr uint32_t kMaxChunks = 65536;
 constexpr uint32_t kMaxExtensionBytes = 16384;
 
 std::string_view view(boost::beast::string_view text) noexcept { return {text.data(), text.size()}; }
-
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });

@@ -8,6 +8,7 @@
 
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
+#include "src/cuda/handle.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
 #include "src/device/lazy_library.h"
@@ -25,16 +26,6 @@ void check_dnn(cudnnStatus_t status, const char* expression) {
 }
 #define SCONCE_DNN(expression) check_dnn((expression), #expression)
 
-template <class T, auto Destroy>
-struct Handle {
-  T value{};
-  Handle() = default;
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() {
-    if (value) Destroy(value);
-  }
-};
 using TensorHandle = Handle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
 
 // A handle works for one stream at a time: one per thread and device.

@@ -10,6 +10,7 @@
 
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
+#include "src/cuda/handle.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
 #include "src/device/lazy_library.h"
@@ -26,17 +27,6 @@ void check_blas(cublasStatus_t status, const char* expression) {
   SCONCE_CHECK(status == CUBLAS_STATUS_SUCCESS, kDevice, expression, ": cuBLASLt error ", static_cast<int>(status));
 }
 #define SCONCE_BLAS(expression) check_blas((expression), #expression)
-
-template <class T, auto Destroy>
-struct Handle {
-  T value{};
-  Handle() = default;
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() {
-    if (value) Destroy(value);
-  }
-};
 
 cublasLtHandle_t handle_of(int device) {
   static std::mutex mutex;

@@ -13,11 +13,6 @@
 namespace sconce::cpu {
 namespace {
 
-Tensor none(DType dtype) {
-  const int64_t zero = 0;
-  return Tensor::empty(IntSpan(&zero, 1), dtype);
-}
-
 // Clears what is not in the triangle of a column-major matrix.
 template <class T>
 void keep_triangle(T* a, int64_t m, int64_t n, bool upper) {
@@ -68,7 +63,7 @@ std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
   const bool complete = mode == "complete";
   const Shape batch = batch_shape(A);
   const int64_t count = count_of(batch);
-  Tensor q = mode == "r" ? none(A.dtype()) : empty_matrices(with_matrix(batch, m, complete ? m : k), A.dtype());
+  Tensor q = mode == "r" ? no_matrix(A.dtype()) : empty_matrices(with_matrix(batch, m, complete ? m : k), A.dtype());
   Tensor r = empty_matrices(with_matrix(batch, complete ? m : k, n), A.dtype());
   zero(r);
   if (mode != "r") zero(q);
@@ -149,7 +144,7 @@ std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool 
                          lwork, rwork.data(), lrwork, iwork.data(), liwork, infos.data_as<int32_t>()[i]);
     });
   _linalg_check_errors(infos, "linalg.eigh", A.dim() == 2);
-  return {values, compute_v ? vectors : none(A.dtype())};
+  return {values, compute_v ? vectors : no_matrix(A.dtype())};
 }
 
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
@@ -161,8 +156,10 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   const Shape batch = batch_shape(A);
   const int64_t count = count_of(batch);
   Tensor s = Tensor::empty(with_last(batch, k), value_dtype(A.dtype()));
-  Tensor u = compute_uv ? empty_matrices(with_matrix(batch, m, full_matrices ? m : k), A.dtype()) : none(A.dtype());
-  Tensor vh = compute_uv ? empty_matrices(with_matrix(batch, full_matrices ? n : k, n), A.dtype()) : none(A.dtype());
+  Tensor u =
+      compute_uv ? empty_matrices(with_matrix(batch, m, full_matrices ? m : k), A.dtype()) : no_matrix(A.dtype());
+  Tensor vh =
+      compute_uv ? empty_matrices(with_matrix(batch, full_matrices ? n : k, n), A.dtype()) : no_matrix(A.dtype());
   if (A.numel() == 0) {
     // Without elements the full bases are identities.
     for (Tensor* full : {&u, &vh})

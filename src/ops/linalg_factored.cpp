@@ -32,33 +32,14 @@ void check_solvable(const char* name, const Tensor& b, const Tensor& A) {
                " by ", n, " but each b matrix is ", b.size(b.dim() - 2), " by ", b.size(b.dim() - 1));
 }
 
-// A column-major copy of self for every matrix of the batch.
-Tensor spread(const char* name, const Tensor& self, const Shape& batch) {
-  return column_major_copy(
-      sconce::expand(name, self, with_matrix(batch, self.size(self.dim() - 2), self.size(self.dim() - 1))));
-}
-
-template <class T>
-T conjugate(T value) {
-  if constexpr (kIsComplex<T>)
-    return std::conj(value);
-  else
-    return value;
-}
-
-Tensor none(DType dtype) {
-  const int64_t zero = 0;
-  return Tensor::empty(IntSpan(&zero, 1), dtype);
-}
-
 }  // namespace
 
 Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const char* const name = "cholesky_solve";
   check_solvable(name, self, input2);
   const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(input2));
-  const Tensor factor = spread(name, input2, batch);
-  Tensor out = spread(name, self, batch);
+  const Tensor factor = column_major_copy(broadcast_matrices(name, input2, batch));
+  Tensor out = column_major_copy(broadcast_matrices(name, self, batch));
   if (out.numel() == 0) return out;
   const int n = int_size(name, input2.size(input2.dim() - 1)), columns = int_size(name, self.size(self.dim() - 1));
   dispatch_lapack(self.dtype(), name, [&]<class T>() -> void {
@@ -164,7 +145,7 @@ std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, 
   const Shape batch = batch_shape(LU_data);
   const int64_t count = count_of(batch);
   const DType dtype = LU_data.dtype();
-  Tensor P = none(dtype), L = none(dtype), U = none(dtype);
+  Tensor P = no_matrix(dtype), L = no_matrix(dtype), U = no_matrix(dtype);
   if (unpack_data) {
     L = Tensor::empty(with_matrix(batch, m, k), dtype);
     U = Tensor::empty(with_matrix(batch, k, n), dtype);
@@ -214,7 +195,8 @@ std::array<Tensor, 2> triangular_solve(const Tensor& self, const Tensor& A, bool
   const char* const name = "triangular_solve";
   check_solvable(name, self, A);
   const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(A));
-  Tensor x = spread(name, self, batch), a = spread(name, A, batch);
+  Tensor x = column_major_copy(broadcast_matrices(name, self, batch)),
+         a = column_major_copy(broadcast_matrices(name, A, batch));
   if (x.numel() == 0) return {x, a};
   const int n = int_size(name, A.size(A.dim() - 1)), columns = int_size(name, self.size(self.dim() - 1));
   dispatch_lapack(self.dtype(), name, [&]<class T>() -> void {

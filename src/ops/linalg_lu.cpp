@@ -1,7 +1,5 @@
 // What rests on the LU factorisation, and triangular systems.
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 #include "sconce/check.h"
 #include "src/ops/copy.h"
@@ -9,18 +7,11 @@
 #include "src/ops/fill.h"
 #include "src/ops/linalg.h"
 #include "src/ops/linalg_errors.h"
+#include "src/ops/linalg_factored.h"
 #include "src/ops/matrix_batch.h"
 
 namespace sconce::cpu {
 namespace {
-
-template <class T>
-T conjugate(T value) {
-  if constexpr (kIsComplex<T>)
-    return std::conj(value);
-  else
-    return value;
-}
 
 // Of a row-major real matrix the transpose is factored, which needs no transposing copy; ATen does the same, and its
 // LU is a result.
@@ -58,10 +49,6 @@ void check_equation(const char* name, const Tensor& A, const Tensor& B, bool lef
                A.size(A.dim() - 2), "x", n, " and ", rows, "x", columns, ")");
 }
 
-Tensor broadcast_matrices(const char* name, const Tensor& self, const Shape& batch) {
-  return sconce::expand(name, self, with_matrix(batch, self.size(self.dim() - 2), self.size(self.dim() - 1)));
-}
-
 }  // namespace
 
 std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors) {
@@ -86,28 +73,7 @@ std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool chec
 std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot) {
   check_matrices("linalg.lu", A);
   const auto [lu, pivots, info] = linalg_lu_factor_ex(A, pivot, false);
-  const int64_t m = A.size(A.dim() - 2), n = A.size(A.dim() - 1), k = std::min(m, n);
-  const Shape batch = batch_shape(A);
-  Tensor P = empty_matrices(with_matrix(batch, m, m), A.dtype(), false),
-         L = empty_matrices(with_matrix(batch, m, k), A.dtype(), false),
-         U = empty_matrices(with_matrix(batch, k, n), A.dtype(), false);
-  zero(P);
-  std::vector<int64_t> rows(static_cast<size_t>(m));
-  dispatch_lapack(A.dtype(), "linalg.lu", [&]<class T>() -> void {
-    for (int64_t i = 0; i < info.numel(); ++i) {
-      const T* const from = lu.data_as<T>() + i * m * n;
-      T *const l = L.data_as<T>() + i * m * k, *const u = U.data_as<T>() + i * k * n;
-      for (int64_t r = 0; r < m; ++r)
-        for (int64_t c = 0; c < k; ++c) l[r * k + c] = r > c ? from[c * m + r] : T(r == c);
-      for (int64_t r = 0; r < k; ++r)
-        for (int64_t c = 0; c < n; ++c) u[r * n + c] = r <= c ? from[c * m + r] : T(0);
-      std::iota(rows.begin(), rows.end(), 0);
-      for (int64_t r = 0; r < k; ++r)
-        std::swap(rows[static_cast<size_t>(r)], rows[static_cast<size_t>(pivots.data_as<int32_t>()[i * k + r] - 1)]);
-      for (int64_t r = 0; r < m; ++r) P.data_as<T>()[i * m * m + rows[static_cast<size_t>(r)] * m + r] = T(1);
-    }
-  });
-  return {P, L, U};
+  return lu_unpack(lu, pivots, true, true);
 }
 
 Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {

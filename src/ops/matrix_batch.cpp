@@ -19,6 +19,11 @@ Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major) {
   return Tensor::empty_strided(sizes, strides, dtype);
 }
 
+Tensor no_matrix(DType dtype) {
+  const int64_t zero = 0;
+  return Tensor::empty(IntSpan(&zero, 1), dtype);
+}
+
 Tensor column_major_copy(const Tensor& self) {
   Tensor out = empty_matrices(Shape(self.sizes()), self.dtype());
   copy(self, out);
@@ -41,6 +46,10 @@ int64_t count_of(IntSpan sizes) {
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
   return count;
+}
+
+Tensor broadcast_matrices(const char* name, const Tensor& self, const Shape& batch) {
+  return expand(name, self, with_matrix(batch, self.size(self.dim() - 2), self.size(self.dim() - 1)));
 }
 
 void check_matrices(std::string_view name, const Tensor& self) {

@@ -12,18 +12,30 @@ namespace sconce {
 // [..., m, n] uninitialised; its matrices one after the other, column-major or row-major. The strides are ATen's
 // (batched_matrix_contiguous_strides), which with fewer than two dimensions are plain ones.
 Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major = true);
-// A column-major copy, broadcast to `batch` where that is given.
+// [0]: a result that was not asked for.
+Tensor no_matrix(DType dtype);
+// A column-major copy.
 Tensor column_major_copy(const Tensor& self);
 // Sizes without the last `count` dimensions, followed by what is given.
 Shape batch_shape(const Tensor& self, int count = 2);
 Shape with_matrix(Shape batch, int64_t m, int64_t n);
 Shape with_last(Shape batch, int64_t n);
 int64_t count_of(IntSpan sizes);
+// A view of self's matrices for every place of the batch; kInvalidArgument "NAME: ..." where they do not fit.
+Tensor broadcast_matrices(const char* name, const Tensor& self, const Shape& batch);
 
 // kInvalidArgument "NAME: ...": fewer than two dimensions; an integer or low-precision dtype; not square.
 void check_matrices(std::string_view name, const Tensor& self);
 void check_square(std::string_view name, const Tensor& self);
 int int_size(std::string_view name, int64_t size);  // LAPACK's integers; kUnsupported above 2^31
+
+template <class T>
+T conjugate(T value) {
+  if constexpr (kIsComplex<T>)
+    return std::conj(value);
+  else
+    return value;
+}
 
 // float, double, complex of both.
 template <class F>

@@ -3,9 +3,6 @@
 //
 // usage: load PORT CONNECTIONS SECONDS REQUEST_FILE
 // Prints requests per second, p50, p99 and p99.9 in microseconds, the bytes of an answer and its body, as JSON.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,26 +17,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/http/connection.h"
+
 namespace {
 
+using sconce::bench::connect_to;
+using sconce::bench::die;
 using Clock = std::chrono::steady_clock;
-
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-int connect_to(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect");
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return fd;
-}
 
 void send_all(int fd, const std::string& data) {
   for (size_t sent = 0; sent < data.size();) {

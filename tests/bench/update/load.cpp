@@ -6,10 +6,7 @@
 // Ends after SECONDS, or when standard input is closed. Prints JSON: failures, answers as [generation, min w, max w,
 // min b, max b, count], and for each window of WINDOW seconds of the monotonic clock [its number, requests sent in it,
 // their p50, p99 and p99.9 in microseconds].
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,30 +25,17 @@
 #include <utility>
 #include <vector>
 
+#include "tests/bench/http/connection.h"
+
 namespace {
 
+using sconce::bench::connect_to;
+using sconce::bench::die;
 using Clock = std::chrono::steady_clock;
 using Summary = std::array<float, 4>;
 
 constexpr size_t kSummaryBytes = sizeof(Summary);
 constexpr uint64_t kInput = ~uint64_t{0};  // epoll's mark of standard input
-
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-int connect_to(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect");
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return fd;
-}
 
 std::string request_text(const std::string& model, const Summary& x) {
   const std::string json =
