@@ -14,6 +14,8 @@ namespace sconce {
 namespace {
 
 constexpr std::string_view kReserved = "triton_";
+// A century in microseconds: added to a clock it does not overflow.
+constexpr uint64_t kMaxTimeout = 100ULL * 366 * 24 * 3600 * 1'000'000;
 
 // Sizes as sent.
 struct Shape {
@@ -295,8 +297,12 @@ class Decoder {
                  "parameter keys starting with 'triton_' are reserved: '", name, "'");
     if (name == "binary_data_output") {
       default_binary_ = json_.boolean("'binary_data_output'");
-    } else if (name == "priority" || name == "timeout") {
-      json_.unsigned_integer(name);
+    } else if (name == "priority") {
+      request_.schedule.priority = json_.unsigned_integer("'priority'");
+    } else if (name == "timeout") {
+      const uint64_t timeout = json_.unsigned_integer("'timeout'");
+      SCONCE_CHECK(timeout <= kMaxTimeout, kInvalidArgument, "'timeout' is out of range: ", timeout, " microseconds");
+      request_.schedule.timeout = std::chrono::microseconds(timeout);
     } else {
       json_.skip();
     }

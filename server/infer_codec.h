@@ -5,6 +5,7 @@
 // to the connection's thread. Errors are kInvalidArgument and name the tensor.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,6 +18,12 @@
 
 namespace sconce {
 
+// What a request says about its turn.
+struct SchedulePolicy {
+  uint64_t priority = 0;                 // 0: the model's default, 1: the highest
+  std::chrono::microseconds timeout{0};  // in the queue; 0: the model's default
+};
+
 struct InferRequest {
   struct Output {
     size_t index;
@@ -27,12 +34,14 @@ struct InferRequest {
   std::vector<Output> outputs;  // in the order of the answer
   std::vector<Tensor> inputs;   // in the model's order, in the strides that it wants
   int64_t rows = 1;             // batch size, where the model has a batch dimension
+  SchedulePolicy schedule;
 
   void clear() noexcept {
     json_id = {};
     outputs.clear();
     inputs.clear();
     rows = 1;
+    schedule = {};
   }
 };
 

@@ -386,3 +386,20 @@ TEST_CASE("infer_codec: half outputs need the binary form") {
   CHECK_THROWS_WITH_AS(encode(model, decoded.request, {decoded.request.inputs[0]}),
                        doctest::Contains("sending BF16 data via JSON is not supported"), Error);
 }
+
+TEST_CASE("infer_codec: priority and timeout") {
+  const ModelInterface model = one_input(DType::kInt64);
+  const auto with = [](std::string_view parameters) {
+    return R"({"parameters":{)" + std::string(parameters) +
+           R"(},"inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"INT64","data":[1]}]})";
+  };
+  const Decoded decoded(model, with(R"("priority":3,"timeout":250,"mine":"x")"));
+  CHECK(decoded.request.schedule.priority == 3);
+  CHECK(decoded.request.schedule.timeout == std::chrono::microseconds(250));
+  CHECK(Decoded(model, with("")).request.schedule.priority == 0);
+  CHECK(error_of(model, with(R"("timeout":9223372036854775807)")).find("out of range") != std::string::npos);
+  CHECK(error_of(model, with(R"("timeout":18446744073709551616)")) != "no error");
+  CHECK(error_of(model, with(R"("timeout":-1)")) != "no error");
+  CHECK(error_of(model, with(R"("priority":"high")")) != "no error");
+  CHECK(error_of(model, with(R"("triton_x":1)")).find("reserved") != std::string::npos);
+}
