@@ -24,18 +24,20 @@ NUMBERS = {"uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16":
            "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15}
 
 
-def build_torch_loader(folder):
+def build_torch_loader(folder, whole):
     import torch
 
     base = pathlib.Path(torch.__file__).parent
     out = folder / "torch_loader"
+    libraries = ["-Wl,--no-as-needed", "-ltorch"] if whole else []
     subprocess.run(["g++", "-O2", "-std=c++20", "-w", str(here / "torch_loader.cpp"), "-o", str(out), f"-I{root}",
-                    f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib", "-ltorch_cpu",
-                    "-lc10", f"-Wl,-rpath,{base}/lib"], check=True)
-    # PyPI's libtorch.so pulls in the CUDA libraries; packages name it but need libtorch_cpu.so only. An empty one makes
-    # this the CPU build of PyTorch, which starts sooner and is smaller.
-    subprocess.run(["gcc", "-shared", "-xc", "/dev/null", "-o", str(folder / "libtorch.so")], check=True)
-    os.environ["LD_LIBRARY_PATH"] = f"{folder}:{base}/lib"
+                    f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib", *libraries,
+                    "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{base}/lib"], check=True)
+    if not whole:
+        # PyPI's libtorch.so pulls in the CUDA libraries; packages name it but need libtorch_cpu.so only. An empty one
+        # makes this the CPU build of PyTorch, which starts sooner and is smaller.
+        subprocess.run(["gcc", "-shared", "-xc", "/dev/null", "-o", str(folder / "libtorch.so")], check=True)
+        os.environ["LD_LIBRARY_PATH"] = f"{folder}:{base}/lib"
     return out
 
 
@@ -91,6 +93,8 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--whole", action="store_true",
+                        help="link PyTorch as its CMake package does, with all that PyPI's libtorch.so pulls in")
     parser.add_argument("--python", action="store_true", help="measure the Python loader too")
     parser.add_argument("cases", nargs="*")
     args = parser.parse_args()
@@ -103,7 +107,7 @@ def main():
             suite = root.parent / "shared/conformance/models-cpu.tar.xz"
             if suite.exists():
                 cases.append(suite)
-        torch_loader = build_torch_loader(folder)
+        torch_loader = build_torch_loader(folder, args.whole)
         rows = []
         print(f"{'case':32} {'call us':>9} {'torch us':>9} {'call':>6} {'load':>6} {'reload':>6} {'start':>7} "
               f"{'memory':>7}")
