@@ -298,10 +298,10 @@ class Decoder {
     if (name == "binary_data_output") {
       default_binary_ = json_.boolean("'binary_data_output'");
     } else if (name == "priority") {
-      request_.schedule.priority = json_.unsigned_integer("'priority'");
+      request_.schedule.priority = json_.unsigned_integer("priority");
     } else if (name == "timeout") {
-      const uint64_t timeout = json_.unsigned_integer("'timeout'");
-      SCONCE_CHECK(timeout <= kMaxTimeout, kInvalidArgument, "'timeout' is out of range: ", timeout, " microseconds");
+      const uint64_t timeout = json_.unsigned_integer("timeout");
+      SCONCE_CHECK(timeout <= kMaxTimeout, kInvalidArgument, "timeout is out of range: ", timeout, " microseconds");
       request_.schedule.timeout = std::chrono::microseconds(timeout);
     } else {
       json_.skip();
