@@ -11,9 +11,14 @@ constexpr std::string_view kSparse = "conversions to sparse tensors, a layout th
 constexpr std::string_view kCollective = "collective operations between processes: a served model is one process";
 constexpr std::string_view kOverrideable =
     "an attention operator for third-party backends, which PyTorch itself has for no CPU";
+constexpr std::string_view kGenericAttention =
+    "attention operators that PyTorch has for CUDA tensors only; their generic names are those of packages older than "
+    "torch 2.6 (compile with torch 2.6 or later)";
 constexpr std::string_view kPython = "Python objects: there is no Python in this process";
 
 constexpr Refusal kRefusals[] = {
+    {"aoti_torch__scaled_dot_product_efficient_attention", kGenericAttention},
+    {"aoti_torch__scaled_dot_product_flash_attention", kGenericAttention},
     {"aoti_torch_cpu_to_sparse", kSparse},
     {"aoti_torch_cpu__to_sparse", kSparse},
     {"aoti_torch_cpu__c10d_functional_", kCollective},

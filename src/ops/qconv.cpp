@@ -183,6 +183,18 @@ Tensor _qconv_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const T
                result, output_dtype);
 }
 
+Tensor _qconv2d_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
+                                 const Tensor& onednn_weight, const Tensor& weight_scales,
+                                 const Tensor& weight_zero_points, const Tensor* B, IntSpan stride, IntSpan padding,
+                                 IntSpan dilation, int64_t groups, double output_scale, int64_t output_zero_point,
+                                 std::optional<DType> output_dtype, std::string_view attr,
+                                 std::span<const double* const> post_op_args,
+                                 std::optional<std::string_view> algorithm) {
+  return _qconv_pointwise_tensor(X, act_scale, act_zero_point, onednn_weight, weight_scales, weight_zero_points, B,
+                                 stride, padding, dilation, groups, output_scale, output_zero_point, output_dtype, attr,
+                                 post_op_args, algorithm);
+}
+
 Tensor _qconv2d_pointwise_binary_tensor(
     const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point, const Tensor& onednn_weight,
     const Tensor& weight_scales, const Tensor& weight_zero_points, const Tensor& accum, const Tensor* B,

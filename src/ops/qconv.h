@@ -21,6 +21,14 @@ Tensor _qconv_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const T
                                IntSpan dilation, int64_t groups, double output_scale, int64_t output_zero_point,
                                std::optional<DType> output_dtype, std::string_view attr,
                                std::span<const double* const> post_op_args, std::optional<std::string_view> algorithm);
+// The name before torch 2.8, for two dimensions only.
+Tensor _qconv2d_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
+                                 const Tensor& onednn_weight, const Tensor& weight_scales,
+                                 const Tensor& weight_zero_points, const Tensor* B, IntSpan stride, IntSpan padding,
+                                 IntSpan dilation, int64_t groups, double output_scale, int64_t output_zero_point,
+                                 std::optional<DType> output_dtype, std::string_view attr,
+                                 std::span<const double* const> post_op_args,
+                                 std::optional<std::string_view> algorithm);
 // The result replaces `accum` [N, O, ...], channels last, of its dtype: (accum - accum_zero_point) * accum_scale is
 // added. binary_attr "sum", unary_attr none or relu.
 Tensor _qconv2d_pointwise_binary_tensor(

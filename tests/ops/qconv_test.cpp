@@ -22,20 +22,25 @@ std::vector<const double*> pointers(const Values& values, std::vector<double>& n
 
 DType dtype_of(int64_t number) { return *dtype_from_number(static_cast<int32_t>(number)); }
 
+void run_pointwise(decltype(&cpu::_qconv_pointwise_tensor) kernel, bool constant) {
+  run_cases("quantised.cases", "_qconv_pointwise_tensor", [&](Case& c) {
+    std::vector<double> numbers;
+    const auto scalars = pointers(std::get<Values>(c.args[15].held), numbers);
+    c.tensor(3).storage()->set_immutable(constant);
+    return std::vector<Tensor>{kernel(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5),
+                                      c.args[6].optional_tensor(), c.args[7].integers(), c.args[8].integers(),
+                                      c.args[9].integers(), c.integer(10), c.real(11), c.integer(12),
+                                      dtype_of(c.integer(13)), c.text(14), scalars, c.text(16))};
+  });
+}
+
 }  // namespace
 
 TEST_CASE("_qconv_pointwise_tensor: one to three dimensions, groups, activations and results of every kind") {
-  for (const bool constant : {false, true})
-    run_cases("quantised.cases", "_qconv_pointwise_tensor", [&](Case& c) {
-      std::vector<double> numbers;
-      const auto scalars = pointers(std::get<Values>(c.args[15].held), numbers);
-      c.tensor(3).storage()->set_immutable(constant);
-      return std::vector<Tensor>{cpu::_qconv_pointwise_tensor(
-          c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), c.args[6].optional_tensor(),
-          c.args[7].integers(), c.args[8].integers(), c.args[9].integers(), c.integer(10), c.real(11), c.integer(12),
-          dtype_of(c.integer(13)), c.text(14), scalars, c.text(16))};
-    });
+  for (const bool constant : {false, true}) run_pointwise(cpu::_qconv_pointwise_tensor, constant);
 }
+
+TEST_CASE("_qconv2d_pointwise_tensor: the older name") { run_pointwise(cpu::_qconv2d_pointwise_tensor, false); }
 
 TEST_CASE("_qconv2d_pointwise_binary_tensor: the sum goes into the other tensor") {
   run_cases("quantised.cases", "_qconv2d_pointwise_binary_tensor", [](Case& c) {
