@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/router.h"
+#include "server/upload.h"
 
 namespace sconce {
 
@@ -13,12 +14,11 @@ struct AdminRequest {
   std::string model, version, number;  // as in RouteMatch
   std::string query;
   std::string content_type, content_digest;  // fields; empty: absent
-  std::string body;                          // of all but an upload; of an upload what was read already
+  std::string body;                          // of all but an upload
 
   // An upload: its body is read from the connection.
   bool upload = false;
-  int socket = -1;
-  uint64_t length = 0;
+  UploadSource source;
   bool expects_continue = false;
 };
 

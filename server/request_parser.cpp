@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/http/error.hpp>
 #include <charconv>
+#include <cstring>
 
 #include "server/trim.h"
 
@@ -14,6 +15,7 @@ namespace http = boost::beast::http;
 // Overhead that a chunked body may have.
 constexpr uint32_t kMaxChunks = 65536;
 constexpr uint32_t kMaxExtensionBytes = 16384;
+constexpr uint32_t kMinChunkBytes = 256;
 
 std::string_view view(boost::beast::string_view text) noexcept { return {text.data(), text.size()}; }
 
@@ -144,12 +146,29 @@ void RequestParser::on_header_impl(error_code& ec) {
 
 void RequestParser::on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) {
   extension_bytes_ += static_cast<uint32_t>(std::min<size_t>(extensions.size(), kMaxExtensionBytes + 1));
-  if (++chunks_ > kMaxChunks || extension_bytes_ > kMaxExtensionBytes) {
+  ++chunks_;
+  // A long upload has many chunks: what counts is what they carry.
+  if (chunks_ > kMaxChunks + decoded_ / kMinChunkBytes || extension_bytes_ > kMaxExtensionBytes) {
     refuse(400, "too many chunks or chunk extensions", ec);
   }
 }
 
+RequestParser::Decoded RequestParser::decode_chunks(std::string_view here, std::span<std::byte> room, error_code& ec) {
+  room_ = room;
+  eager(false);
+  const size_t used = put(boost::asio::const_buffer(here.data(), here.size()), ec);
+  const size_t bytes = room.size() - room_.size();
+  decoded_ += bytes;
+  return {used, bytes};
+}
+
 std::size_t RequestParser::on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) {
+  if (body_ == nullptr) {
+    const size_t taken = std::min(bytes.size(), room_.size());
+    std::memcpy(room_.data(), bytes.data(), taken);
+    room_ = room_.subspan(taken);
+    return taken;
+  }
   if (bytes.size() > max_body_bytes_ - std::min<uint64_t>(body_->size(), max_body_bytes_)) {
     ec = http::error::body_limit;
     return 0;

@@ -8,6 +8,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "server/request_memory.h"
@@ -36,6 +37,12 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   const RequestHead& head() const noexcept { return head_; }
   // Where the bytes of a chunked body go.
   void collect(BodyBuffer& body) noexcept { body_ = &body; }
+  // Without collect(): some bytes of a chunked body, from `here` to `room`. Those that were used are not to come again;
+  // none: more are needed. error::need_more is no error.
+  struct Decoded {
+    size_t used = 0, bytes = 0;
+  };
+  Decoded decode_chunks(std::string_view here, std::span<std::byte> room, error_code& ec);
   // A smaller limit than that of the construction, before the body of a request with chunks is read.
   void limit_body(uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
   // Status and text for an error that put() returned.
@@ -61,9 +68,11 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
 
   RequestHead head_;
   BodyBuffer* body_ = nullptr;
+  std::span<std::byte> room_;  // of decode_chunks(), what is left of it
   uint64_t max_body_bytes_;
   const char* problem_ = nullptr;
   int status_ = 0;
+  uint64_t decoded_ = 0;
   uint32_t chunks_ = 0;
   uint32_t extension_bytes_ = 0;
   bool header_done_ = false, has_host_ = false, has_length_ = false;

@@ -208,8 +208,7 @@ void Session::begin_body() {
   }
   // What is asked of nobody is refused before its body is read.
   if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
-  if (listener_ == kAdmin && begin_admin(length, static_cast<size_t>(std::min<uint64_t>(length, end_ - begin_))))
-    return;
+  if (listener_ == kAdmin && begin_admin(length)) return;
   if (head.expects_continue && !all_here) {
     // A client that waits for this has room for it; one that does not take it is not worth waiting for.
     error_code ec;

@@ -64,7 +64,7 @@ class Session {
   Next dispatch();
   void route_request();
   // session_admin.cpp
-  bool begin_admin(uint64_t length, size_t here);
+  bool begin_admin(uint64_t length);
   bool refuse_admin();
   void start_task();
   void control_model();

@@ -16,7 +16,7 @@ constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\
 }  // namespace
 
 // True: the request is answered, or its task runs. False: its body is to be read first.
-bool Session::begin_admin(uint64_t length, size_t here) {
+bool Session::begin_admin(uint64_t length) {
   const RequestHead& head = parser_->head();
   if (refuse_admin()) return true;
   const uint64_t limit = static_cast<uint64_t>(worker_.service().config.max_body_bytes);
@@ -25,10 +25,6 @@ bool Session::begin_admin(uint64_t length, size_t here) {
   const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
   if (kind == WeightsBody::kUnsupported) {
     refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
-    return true;
-  }
-  if (kind == WeightsBody::kStream && parser_->chunked()) {
-    refuse(411, "an upload of weights must state its Content-Length");
     return true;
   }
   if (kind != WeightsBody::kStream && length > limit) {
@@ -48,11 +44,8 @@ bool Session::begin_admin(uint64_t length, size_t here) {
   admin_->content_digest = head.content_digest;
   if (kind != WeightsBody::kStream) return false;
   admin_->upload = true;
-  admin_->socket = socket_.native_handle();
-  admin_->length = length;
+  admin_->source = {socket_.native_handle(), &*parser_, in_.get(), in_capacity_, &begin_, &end_};
   admin_->expects_continue = head.expects_continue;
-  admin_->body.assign(in_.get() + begin_, here);
-  begin_ += here;
   start_task();
   return true;
 }

@@ -4,18 +4,20 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/error.hpp>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "sconce/check.h"
+#include "server/request_parser.h"
 
 namespace sconce {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Small enough for what looks at the bytes next to find them in the cache.
 constexpr size_t kPiece = 1024 * 1024;
@@ -23,68 +25,136 @@ constexpr size_t kPiece = 1024 * 1024;
 constexpr std::chrono::milliseconds kSlice{50};
 constexpr uint64_t kDiscardBytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds kDiscardTime{5};
-constexpr int kDiscardIdleMs = 250;
+constexpr std::chrono::milliseconds kDiscardIdle{250};
 
 }  // namespace
+
+Upload::Upload(const UploadSource& source, std::chrono::microseconds timeout)
+    : source_(source),
+      timeout_(timeout),
+      length_(source.parser->chunked() ? std::nullopt : std::optional(source.parser->content_length().value_or(0))),
+      limit_(length_.value_or(UINT64_MAX)),
+      complete_(length_ == 0U) {}
+
+void Upload::limit(uint64_t bytes) {
+  SCONCE_CHECK(!length_ || *length_ <= bytes, kTooLarge, "weights are larger than weights_limit: ", *length_,
+               " bytes, may be ", bytes);
+  limit_ = bytes;
+}
 
 void Upload::invite() noexcept {
   if (!waited_for_) return;
   waited_for_ = false;
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   // A client that waits for this has room for it; one that does not take it will not send the body.
-  (void)::send(socket_, kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)::send(source_.socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 size_t Upload::read(std::span<std::byte> to, const std::function<void()>& check) {
   check();
-  if (taken_ < first_.size()) {
-    const size_t bytes = std::min(to.size(), first_.size() - static_cast<size_t>(taken_));
-    std::memcpy(to.data(), first_.data() + taken_, bytes);
-    taken_ += bytes;
-    return bytes;
-  }
-  const size_t want = static_cast<size_t>(std::min<uint64_t>({to.size(), left(), kPiece}));
-  const Clock::time_point end = Clock::now() + timeout_;
-  for (;;) {
-    const ssize_t got = ::recv(socket_, to.data(), want, MSG_DONTWAIT);
-    if (got > 0) {
-      taken_ += static_cast<uint64_t>(got);
-      received_ += static_cast<uint64_t>(got);
-      return static_cast<size_t>(got);
-    }
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
-      closed_ = true;
-      SCONCE_FAIL(kCancelled, "the client closed the connection after ", taken_, " of ", length_, " bytes");
-    }
-    if (Clock::now() >= end) {
-      timed_out_ = true;
-      SCONCE_FAIL(kDeadlineExceeded, "nothing more of the body arrived after ", taken_, " of ", length_, " bytes");
-    }
-    pollfd wait{socket_, POLLIN, 0};
-    (void)::poll(&wait, 1, kSlice.count());
+  const Clock::time_point idle_end = Clock::now() + timeout_;
+  for (uint64_t seen = received_;;) {
+    const size_t bytes = take(to);
+    if (bytes > 0 || complete_) return bytes;
+    SCONCE_CHECK(malformed_.empty(), kInvalidArgument, malformed_);
+    SCONCE_CHECK(!closed_, kCancelled, "the client closed the connection after ", progress());
+    SCONCE_CHECK(taken_ <= limit_, kTooLarge, "weights are larger than weights_limit: may be ", limit_, " bytes");
+    check_time(idle_end);
+    if (received_ == seen) wait(kSlice);
+    seen = received_;
     check();
   }
 }
 
-void Upload::discard() noexcept {
-  if (closed_ || timed_out_ || waited_for_ || left() > kDiscardBytes) return;
-  taken_ = std::max<uint64_t>(taken_, first_.size());
-  const Clock::time_point end = Clock::now() + kDiscardTime;
-  const std::unique_ptr<char[]> scratch(new (std::nothrow) char[65536]);
-  while (scratch && left() > 0 && Clock::now() < end) {
-    const size_t want = static_cast<size_t>(std::min<uint64_t>(left(), 65536));
-    const ssize_t got = ::recv(socket_, scratch.get(), want, MSG_DONTWAIT);
-    if (got > 0) {
-      taken_ += static_cast<uint64_t>(got);
-      received_ += static_cast<uint64_t>(got);
-    } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-      pollfd wait{socket_, POLLIN, 0};
-      if (::poll(&wait, 1, kDiscardIdleMs) == 0) return;
-    } else {
-      closed_ = true;
-      return;
+size_t Upload::take(std::span<std::byte> to) noexcept {
+  if (complete_ || closed_) return 0;
+  if (!length_) return take_chunks(to);
+  size_t bytes = static_cast<size_t>(std::min<uint64_t>({to.size(), *length_ - taken_, kPiece}));
+  if (buffered() > 0) {
+    bytes = std::min(bytes, buffered());
+    std::memcpy(to.data(), source_.buffer + *source_.begin, bytes);
+    *source_.begin += bytes;
+  } else if (!receive(reinterpret_cast<char*>(to.data()), bytes, bytes)) {
+    return 0;
+  }
+  taken_ += bytes;
+  complete_ = taken_ == *length_;
+  return bytes;
+}
+
+size_t Upload::take_chunks(std::span<std::byte> to) noexcept {
+  for (;;) {
+    size_t bytes = 0;
+    while (bytes < to.size() && !complete_ && buffered() > 0) {
+      boost::beast::error_code ec;
+      const std::string_view here(source_.buffer + *source_.begin, buffered());
+      const RequestParser::Decoded step = source_.parser->decode_chunks(here, to.subspan(bytes), ec);
+      *source_.begin += step.used;
+      bytes += step.bytes;
+      if (ec && ec != boost::beast::http::error::need_more) {
+        malformed_ = source_.parser->problem(ec);
+        return 0;
+      }
+      complete_ = source_.parser->is_done();
+      if (step.used == 0) break;
     }
+    taken_ += bytes;
+    if (taken_ > limit_) return 0;
+    if (bytes > 0 || complete_) return bytes;
+    std::memmove(source_.buffer, source_.buffer + *source_.begin, buffered());
+    *source_.end -= std::exchange(*source_.begin, 0);
+    if (*source_.end == source_.capacity) {
+      malformed_ = "malformed chunk: header or trailer too large";
+      return 0;
+    }
+    if (!receive(source_.buffer + *source_.end, source_.capacity - *source_.end, bytes)) return 0;
+    *source_.end += bytes;
+  }
+}
+
+bool Upload::receive(char* at, size_t room, size_t& bytes) noexcept {
+  ssize_t got;
+  do {
+    got = ::recv(source_.socket, at, room, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) {
+    bytes = static_cast<size_t>(got);
+    received_ += bytes;
+    return true;
+  }
+  closed_ = got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  return false;
+}
+
+void Upload::wait(std::chrono::milliseconds time) const noexcept {
+  pollfd one{source_.socket, POLLIN, 0};
+  (void)::poll(&one, 1, static_cast<int>(time.count()));
+}
+
+void Upload::check_time(Clock::time_point idle_end) {
+  timed_out_ = Clock::now() >= idle_end;
+  SCONCE_CHECK(!timed_out_, kDeadlineExceeded, "nothing more of the body arrived after ", progress());
+}
+
+std::string Upload::progress() const {
+  return std::to_string(taken_) + (length_ ? " of " + std::to_string(*length_) : "") + " bytes";
+}
+
+void Upload::discard() noexcept {
+  if (closed_ || timed_out_ || !malformed_.empty() || waited_for_) return;
+  if (length_ && *length_ - taken_ > kDiscardBytes) return;
+  const std::unique_ptr<std::byte[]> scratch(new (std::nothrow) std::byte[65536]);
+  const uint64_t most = taken_ + kDiscardBytes;
+  limit_ = UINT64_MAX;
+  const Clock::time_point end = Clock::now() + kDiscardTime;
+  Clock::time_point arrived = Clock::now();
+  while (scratch && !complete_ && !closed_ && malformed_.empty() && taken_ <= most) {
+    const uint64_t before = received_;
+    const size_t bytes = take({scratch.get(), 65536});
+    const Clock::time_point now = Clock::now();
+    if (received_ != before) arrived = now;
+    if (now >= end || now - arrived >= kDiscardIdle) return;
+    if (bytes == 0 && !complete_) wait(kDiscardIdle);
   }
 }
 

@@ -6,27 +6,43 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace sconce {
 
+class RequestParser;
+
+// What a connection lends to an upload until its request is answered.
+struct UploadSource {
+  int socket = -1;                  // not blocking
+  RequestParser* parser = nullptr;  // has read the header
+  char* buffer = nullptr;           // [begin, end) was read already; afterwards it is what comes behind the body
+  size_t capacity = 0;
+  size_t* begin = nullptr;
+  size_t* end = nullptr;
+};
+
 class Upload {
  public:
-  // socket: not blocking. first: what was read of the body already. timeout: between two arrivals of bytes.
-  Upload(int socket, std::string first, uint64_t length, std::chrono::microseconds timeout)
-      : socket_(socket), first_(std::move(first)), length_(length), timeout_(timeout) {}
+  // timeout: between two arrivals of bytes.
+  Upload(const UploadSource& source, std::chrono::microseconds timeout);
 
-  uint64_t length() const noexcept { return length_; }
-  uint64_t left() const noexcept { return length_ - taken_; }
-  // Bytes that came from the socket.
-  uint64_t received() const noexcept { return received_; }
+  // Of the body; none where it comes in chunks.
+  std::optional<uint64_t> length() const noexcept { return length_; }
+  uint64_t received() const noexcept { return received_; }  // bytes that came from the socket
+  bool complete() const noexcept { return complete_; }      // the whole body was read
+  // A body of more bytes ends in kTooLarge, before or, where it comes in chunks, while it is read.
+  void limit(uint64_t bytes);
 
   // The client waits for "100 Continue" before it sends; invite() says it.
   void expect_invitation() noexcept { waited_for_ = true; }
   void invite() noexcept;
-  // Some bytes of the body, at least one; `to` and what is left are not empty. kCancelled if the client is gone,
-  // kDeadlineExceeded; what `check` throws, which is called now and every 50 ms that nothing arrives.
+  // Some bytes of the body; 0: it was complete. `to` is not empty. kCancelled if the client is gone, kDeadlineExceeded,
+  // kInvalidArgument for malformed chunks; what `check` throws, which is called now and every 50 ms that nothing
+  // arrives.
   size_t read(std::span<std::byte> to, const std::function<void()>& check);
   // Reads on and throws away, for a client that writes all before it reads the answer; gives up after a while.
   void discard() noexcept;
@@ -35,12 +51,25 @@ class Upload {
   bool timed_out() const noexcept { return timed_out_; }
 
  private:
-  const int socket_;
-  const std::string first_;
-  const uint64_t length_;
+  using Clock = std::chrono::steady_clock;
+
+  size_t buffered() const noexcept { return *source_.end - *source_.begin; }
+  // What can be had without waiting: bytes of the body, or 0, and then complete_, closed_ or malformed_ may say why.
+  size_t take(std::span<std::byte> to) noexcept;
+  size_t take_chunks(std::span<std::byte> to) noexcept;
+  bool receive(char* at, size_t room, size_t& bytes) noexcept;
+  void wait(std::chrono::milliseconds time) const noexcept;
+  void check_time(Clock::time_point idle_end);
+  std::string progress() const;
+
+  const UploadSource source_;
   const std::chrono::microseconds timeout_;
+  const std::optional<uint64_t> length_;
+  uint64_t limit_;
   uint64_t taken_ = 0, received_ = 0;
-  bool waited_for_ = false;  // the client does not send before it is invited
+  bool complete_ = false;
+  std::string_view malformed_;  // why
+  bool waited_for_ = false;     // the client does not send before it is invited
   bool closed_ = false, timed_out_ = false;
 };
 

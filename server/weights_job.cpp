@@ -32,7 +32,7 @@ WeightFormat format_from(std::string_view name) {
 WeightsJob::WeightsJob(Service& service, AdminRequest request, Done done)
     : service_(service), request_(std::move(request)), done_(std::move(done)) {
   if (request_.upload) {
-    upload_.emplace(request_.socket, request_.body, request_.length, service_.config.upload_timeout);
+    upload_.emplace(request_.source, service_.config.upload_timeout);
     if (request_.expects_continue) upload_->expect_invitation();
   }
 }
@@ -97,11 +97,10 @@ void WeightsJob::check_served() const {
 void WeightsJob::receive(WeightUpdate& update) {
   const uint64_t limit = service_.config.weights_limit > 0 ? static_cast<uint64_t>(service_.config.weights_limit)
                                                            : model_->model().info().constant_bytes + kHeaderBytes;
-  SCONCE_CHECK(upload_->length() <= limit, kTooLarge, "weights are larger than weights_limit: ", upload_->length(),
-               " bytes, may be ", limit);
+  upload_->limit(limit);
   WeightStream stream(
       update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
-  operation_->expect_bytes(upload_->length());
+  operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
   upload_->invite();
   uint64_t seen = service_.repository.generation();
@@ -112,10 +111,10 @@ void WeightsJob::receive(WeightUpdate& update) {
       seen = now;
     }
   };
-  while (upload_->left() > 0) {
-    const size_t bytes = upload_->read(stream.next(), check);
+  while (const size_t bytes = upload_->read(stream.next(), check)) {
     stream.advance(bytes);
     operation_->add_bytes(bytes);
+    if (!upload_->length()) operation_->expect_bytes(stream.bytes_total());
   }
   stream.end();
   if (options_.async) answer(202, accepted_document(*operation_));
@@ -207,7 +206,7 @@ void WeightsJob::answer(int status, std::string text) {
   answer.status = status;
   answer.text = std::move(text);
   if (upload_) {
-    answer.body_left = upload_->left() > 0;
+    answer.body_left = !upload_->complete();
     answer.received = upload_->received();
   }
   std::exchange(done_, nullptr)(std::move(answer));

@@ -67,6 +67,20 @@ class AdminServer(Server):
         return connection
 
 
+    def begin_chunks(self, model, sent, query="", headers=""):
+        """A connection on which a push in chunks has begun; `sent` is what goes out behind the head."""
+        connection = self.connect_admin()
+        connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
+                           "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + sent)
+        return connection
+
+
+def chunks(data, size, end=b"0\r\n\r\n"):
+    """A body in chunks of so many bytes."""
+    pieces = [data[i:i + size] for i in range(0, len(data), size)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in pieces) + end
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     directory = tmp_path_factory.mktemp("weights")

@@ -240,16 +240,10 @@ def test_content_digest(server, field, status):
 
 @pytest.mark.parametrize("headers, status", [
     ({}, 415), ({"Content-Type": "text/plain"}, 415), ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-    ({"Content-Type": "Application/Octet-Stream; x=y"}, 200), ({**STREAM, "Transfer-Encoding": "chunked"}, 411),
+    ({"Content-Type": "Application/Octet-Stream; x=y"}, 200),
 ])
 def test_content_types(server, headers, status):
-    if "Transfer-Encoding" in headers:
-        with server.connect_admin() as connection:
-            connection.sendall(b"POST /v2/admin/models/fake/weights HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
-                               b"Content-Type: application/octet-stream\r\n\r\n")
-            assert read_answer(connection)[0] == status
-    else:
-        assert server.admin("POST", "fake/weights?dry_run=true", GOOD, headers).status == status
+    assert server.admin("POST", "fake/weights?dry_run=true", GOOD, headers).status == status
 
 
 def test_unknown_things(server):

@@ -8,9 +8,9 @@ import time
 
 import pytest
 from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,
-                          expected, server, shared, wait_until_idle)
+                          chunks, expected, server, shared, wait_until_idle)
 from serving import FAKE_MODELS, read_answer
-from weights_files import fake_weights, repeated, safetensors
+from weights_files import content_digest, fake_weights, repeated, safetensors
 
 
 # Uploads that do not arrive.
@@ -52,6 +52,108 @@ def test_an_upload_that_stops_arriving(server):
             connection.sendall(GOOD[i:i + 25])
             time.sleep(0.15)
         assert read_answer(connection)[0] == 200
+
+
+# Bodies in chunks: no length is known before the last one.
+
+@pytest.mark.parametrize("size", [1, 7, 500, 100_000])
+def test_chunks_of_any_size(server, size):
+    with server.begin_chunks("fake", chunks(fake_weights(5), size), "commit=true") as connection:
+        status, _, body, rest = read_answer(connection)
+        assert status == 200 and rest == b"", body
+        assert server.ones()[0] == expected(5)
+        # The connection goes on, also behind what came together with the last chunk.
+        connection.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_answer(connection)[0] == 200
+    pipelined = chunks(GOOD, size) + b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: x\r\n\r\n"
+    with server.begin_chunks("fake", pipelined, "dry_run=true") as connection:
+        status, _, _, rest = read_answer(connection)
+        assert status == 200
+        status, _, body, _ = read_answer(connection, rest)
+        assert status == 200 and b"scale.w" in body
+
+
+def test_chunks_through_a_client(server):
+    data = fake_weights(11, LARGE_FEATURES)
+    answer = server.push("large", iter([data[i:i + 50_000] for i in range(0, len(data), 50_000)]), "commit=true",
+                         {"Content-Digest": content_digest(data)})
+    assert answer.status == 200 and answer.json["bytes"] == answer.json["total_bytes"] == len(data), answer.body
+    wrong = server.push("large", iter([data]), "commit=true", {"Content-Digest": content_digest(data[:-1])})
+    assert wrong.status == 400 and "SHA-256" in wrong.json["error"]
+    with server.begin_chunks("fake", b"", "dry_run=true", "Expect: 100-continue\r\n") as connection:
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(chunks(GOOD, 100, b"0\r\nTrailer: x\r\n\r\n"))
+        assert read_answer(connection)[0] == 200
+
+
+BAD_CHUNKS = {
+    "not a number": b"zz\r\n", "negative": b"-5\r\n", "no end of line": b"5" * 20_000, "too long": b"F" * 17 + b"\r\n",
+    "data behind a chunk": b"3\r\nabcdef\r\n", "extensions": b"1;" + b"x" * 15_000 + b"\r\n",
+    "trailer": b"0\r\n" + b"x: y\r\n" * 5_000,
+}
+
+
+@pytest.mark.parametrize("kind", BAD_CHUNKS)
+@pytest.mark.parametrize("begun", [0, 60])
+def test_malformed_chunks(server, kind, begun):
+    before = server.ones(), server.sets()
+    with server.begin_chunks("fake", chunks(GOOD[:begun], 100, b"") + BAD_CHUNKS[kind], "commit=true") as connection:
+        if kind == "extensions":  # legal, but too much of it
+            connection.sendall((b"1\r\n" if begun else b"") + b"x\r\n" + b"1;" + b"x" * 15_000 + b"\r\n")
+        status, _, body, rest = read_answer(connection)
+        assert status == 400, body
+        assert rest == b"" and connection.recv(100) == b""  # what follows is no request
+    wait_until_idle(server)
+    assert (server.ones(), server.sets()) == before
+
+
+@pytest.mark.parametrize("how", ["within a chunk", "behind a chunk", "within a size", "all but the last"])
+def test_truncated_chunks(server, how):
+    before = server.ones(), server.sets()
+    sent = {"within a chunk": chunks(GOOD, 100)[:150], "behind a chunk": chunks(GOOD[:100], 100, b""),
+            "within a size": chunks(GOOD[:100], 100, b"6"), "all but the last": chunks(GOOD, 100, b"")}[how]
+    with server.begin_chunks("fake", sent, "commit=true") as connection:
+        connection.shutdown(socket.SHUT_WR)
+        status, _, body, _ = read_answer(connection)
+        assert status == 400 and b"closed the connection" in body
+    wait_until_idle(server)
+    assert (server.ones(), server.sets()) == before
+
+
+def test_chunks_that_end_too_early_or_go_on(server):
+    before = server.ones(), server.sets()
+    for data in (b"", GOOD[:-1], GOOD[:4], GOOD + b"x", GOOD + bytes(200_000)):
+        with server.begin_chunks("fake", chunks(data, 1000), "commit=true") as connection:
+            status, _, body, _ = read_answer(connection)
+            assert status == 400, body
+    wait_until_idle(server)
+    assert (server.ones(), server.sets()) == before
+
+
+def test_chunks_that_stop_arriving(server):
+    before = server.ones()
+    with server.begin_chunks("fake", chunks(GOOD[:50], 10, b"")) as connection:
+        status, _, body, _ = read_answer(connection)
+        assert status == 408 and b"after 50 bytes" in body
+    assert server.ones() == before
+
+
+def test_chunks_have_the_limit_of_weights():
+    with AdminServer(f"fake={FAKE}", f"large={LARGE}", flags=["--weights-limit", "1K"]) as server:
+        before = server.ones()
+        data = fake_weights(1, LARGE_FEATURES)
+        with server.begin_chunks("large", chunks(data[:100_000], 10_000, b""), "commit=true") as connection:
+            status, _, body, _ = read_answer(connection)
+            assert status == 413 and b"weights_limit" in body
+        with server.begin_chunks("fake", chunks(GOOD, 50), "dry_run=true") as connection:
+            assert read_answer(connection)[0] == 200
+        assert server.ones() == before
+
+
+def test_two_requests_in_the_words_of_one(server):
+    """A length beside chunks could be read in two ways."""
+    with server.begin_chunks("fake", chunks(GOOD, 50), "commit=true", "Content-Length: 5\r\n") as connection:
+        assert read_answer(connection)[0] == 400
 
 
 def test_a_fold_that_fails():
