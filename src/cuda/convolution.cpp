@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
@@ -103,6 +104,15 @@ void describe_tensor(TensorHandle& handle, const Tensor& t) {
   SCONCE_DNN(cudnnSetTensorNdDescriptor(handle.value, type_of(t.dtype()), e.rank, e.sizes.data(), e.strides.data()));
 }
 
+// A value for each channel of a result.
+void describe_bias(TensorHandle& handle, const Tensor& out) {
+  std::array<int, 5> sizes{1, static_cast<int>(out.size(1)), 1, 1, 1}, strides{sizes[1], 1, 1, 1, 1};
+  SCONCE_DNN(cudnnCreateTensorDescriptor(&handle.value));
+  SCONCE_DNN(cudnnSetTensorNdDescriptor(handle.value, type_of(out.dtype()),
+                                        static_cast<int>(std::max<int64_t>(out.dim(), 4)), sizes.data(),
+                                        strides.data()));
+}
+
 // Of the last `rank - 2` dimensions.
 std::array<int, 3> settings(const Dims3& dims, int count) {
   std::array<int, 3> result{};
@@ -114,6 +124,97 @@ std::array<int, 3> settings(const Dims3& dims, int count) {
 Tensor workspace_of(size_t bytes, Device device) {
   const auto count = static_cast<int64_t>(std::max<size_t>(bytes, 1));
   return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
+}
+
+// Descriptions and the algorithm of a convolution: asking cuDNN for them takes longer than a small convolution.
+struct Plan {
+  TensorHandle x, y, bias;
+  Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor> w;
+  Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor> convolution;
+  cudnnConvolutionFwdAlgo_t forward{};
+  cudnnConvolutionBwdDataAlgo_t backward{};
+  size_t workspace = 0;
+};
+
+// Everything that a plan depends on.
+struct PlanKey {
+  std::array<int64_t, 40> values{};
+  size_t count = 0;
+  void add(int64_t value) { values[count++] = value; }
+  void add(IntSpan list) {
+    for (const int64_t value : list) add(value);
+  }
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+struct PlanKeyHash {
+  size_t operator()(const PlanKey& key) const noexcept {
+    size_t h = 0;
+    for (size_t i = 0; i < key.count; ++i) h = (h ^ static_cast<size_t>(key.values[i])) * 0x9E3779B97F4A7C15u;
+    return h;
+  }
+};
+
+std::shared_ptr<const Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x,
+                                      const Tensor& w, const Tensor& out, bool channels_last, bool transposed,
+                                      int64_t groups) {
+  auto plan = std::make_shared<Plan>();
+  describe_tensor(plan->x, x);
+  describe_tensor(plan->y, out);
+  const Extents filter = extents_of(w);
+  SCONCE_DNN(cudnnCreateFilterDescriptor(&plan->w.value));
+  SCONCE_DNN(cudnnSetFilterNdDescriptor(plan->w.value, type_of(w.dtype()),
+                                        channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, filter.rank,
+                                        filter.sizes.data()));
+  SCONCE_DNN(cudnnCreateConvolutionDescriptor(&plan->convolution.value));
+  const cudnnConvolutionDescriptor_t convolution = plan->convolution.value;
+  const int spatial = filter.rank - 2;
+  const auto pads = settings(shape.padding, spatial), steps = settings(shape.stride, spatial),
+             gaps = settings(shape.dilation, spatial);
+  const bool wide = x.dtype() == DType::kFloat64;
+  SCONCE_DNN(cudnnSetConvolutionNdDescriptor(convolution, spatial, pads.data(), steps.data(), gaps.data(),
+                                             CUDNN_CROSS_CORRELATION, wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
+  SCONCE_DNN(cudnnSetConvolutionGroupCount(convolution, static_cast<int>(groups)));
+  const bool half = x.dtype() == DType::kFloat16 || x.dtype() == DType::kBFloat16;
+  SCONCE_DNN(cudnnSetConvolutionMathType(convolution, half ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH));
+  int found = 0;
+  const auto take = [&](const auto& best, auto& algorithm) {
+    SCONCE_CHECK(found > 0 && best.status == CUDNN_STATUS_SUCCESS, kUnsupported,
+                 "convolution: cuDNN has no algorithm for ", describe(x), " and ", describe(w));
+    algorithm = best.algo;
+    plan->workspace = best.memory;
+  };
+  if (transposed) {
+    cudnnConvolutionBwdDataAlgoPerf_t best{};
+    SCONCE_DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, plan->w.value, plan->x.value, convolution,
+                                                           plan->y.value, 1, &found, &best));
+    take(best, plan->backward);
+  } else {
+    cudnnConvolutionFwdAlgoPerf_t best{};
+    SCONCE_DNN(cudnnGetConvolutionForwardAlgorithm_v7(handle, plan->x.value, plan->w.value, convolution, plan->y.value,
+                                                      1, &found, &best));
+    take(best, plan->forward);
+  }
+  describe_bias(plan->bias, out);
+  return plan;
+}
+
+std::shared_ptr<const Plan> plan_for(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x,
+                                     const Tensor& w, const Tensor& out, bool channels_last, bool transposed,
+                                     int64_t groups) {
+  PlanKey key;
+  for (const int64_t value : {int64_t{x.device().index}, int64_t{static_cast<int8_t>(x.dtype())},
+                              int64_t{channels_last}, int64_t{transposed}, groups, x.dim()})
+    key.add(value);
+  for (const IntSpan list : {x.sizes(), w.sizes(), out.sizes()}) key.add(list);
+  for (const Dims3* dims : {&shape.padding, &shape.stride, &shape.dilation})
+    for (const int64_t value : *dims) key.add(value);
+  static std::mutex mutex;
+  static std::unordered_map<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash> plans;
+  constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
+  const std::lock_guard lock(mutex);
+  if (const auto known = plans.find(key); known != plans.end()) return known->second;
+  if (plans.size() >= kMost) plans.clear();
+  return plans.emplace(key, make_plan(handle, shape, x, w, out, channels_last, transposed, groups)).first->second;
 }
 
 }  // namespace
@@ -135,57 +236,38 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
   for (int i = 0; i < shape.spatial; ++i) sizes.push_back(shape.output[static_cast<size_t>(3 - shape.spatial + i)]);
   Tensor out = Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), input.dtype(), input.device());
   if (out.numel() == 0) return out;
+  const bool wide = input.dtype() == DType::kFloat64;
+  const double one64 = 1, zero64 = 0;
+  const float one32 = 1, zero32 = 0;
+  const void* one = wide ? static_cast<const void*>(&one64) : &one32;
+  const void* none = wide ? static_cast<const void*>(&zero64) : &zero32;
+  const cudnnHandle_t handle = handle_of(input.device().index);
+  TensorHandle bias_form, y_form;
+  cudnnTensorDescriptor_t y = nullptr, row_form = nullptr;
+  std::shared_ptr<const Plan> plan;
   if (input.numel() == 0) {
     const unsigned char zero[16] = {};
     fill(out, zero);
+    if (bias) {
+      describe_bias(bias_form, out);
+      describe_tensor(y_form, out);
+      y = y_form.value;
+      row_form = bias_form.value;
+    }
   } else {
     const Tensor x = packed(input, channels_last), w = packed(weight, channels_last);
-    const cudnnHandle_t handle = handle_of(input.device().index);
-    TensorHandle x_form, y_form;
-    describe_tensor(x_form, x);
-    describe_tensor(y_form, out);
-    Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor> w_form;
-    const Extents filter = extents_of(w);
-    SCONCE_DNN(cudnnCreateFilterDescriptor(&w_form.value));
-    SCONCE_DNN(cudnnSetFilterNdDescriptor(w_form.value, type_of(w.dtype()),
-                                          channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, filter.rank,
-                                          filter.sizes.data()));
-    Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor> convolution;
-    SCONCE_DNN(cudnnCreateConvolutionDescriptor(&convolution.value));
-    const int spatial = filter.rank - 2;
-    const auto pads = settings(shape.padding, spatial), steps = settings(shape.stride, spatial),
-               gaps = settings(shape.dilation, spatial);
-    const bool wide = input.dtype() == DType::kFloat64;
-    SCONCE_DNN(cudnnSetConvolutionNdDescriptor(convolution.value, spatial, pads.data(), steps.data(), gaps.data(),
-                                               CUDNN_CROSS_CORRELATION, wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
-    SCONCE_DNN(cudnnSetConvolutionGroupCount(convolution.value, static_cast<int>(groups)));
-    const bool half = input.dtype() == DType::kFloat16 || input.dtype() == DType::kBFloat16;
-    SCONCE_DNN(cudnnSetConvolutionMathType(convolution.value, half ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH));
-    const double one64 = 1, zero64 = 0;
-    const float one32 = 1, zero32 = 0;
-    const void* one = wide ? static_cast<const void*>(&one64) : &one32;
-    const void* zero = wide ? static_cast<const void*>(&zero64) : &zero32;
-    int found = 0;
-    if (transposed) {
-      cudnnConvolutionBwdDataAlgoPerf_t best{};
-      SCONCE_DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, w_form.value, x_form.value, convolution.value,
-                                                             y_form.value, 1, &found, &best));
-      SCONCE_CHECK(found > 0 && best.status == CUDNN_STATUS_SUCCESS, kUnsupported,
-                   "convolution: cuDNN has no algorithm for ", describe(input), " and ", describe(weight));
-      const Tensor workspace = workspace_of(best.memory, input.device());
-      SCONCE_DNN(cudnnConvolutionBackwardData(handle, one, w_form.value, w.data(), x_form.value, x.data(),
-                                              convolution.value, best.algo, workspace.data(), best.memory, zero,
-                                              y_form.value, out.data()));
-    } else {
-      cudnnConvolutionFwdAlgoPerf_t best{};
-      SCONCE_DNN(cudnnGetConvolutionForwardAlgorithm_v7(handle, x_form.value, w_form.value, convolution.value,
-                                                        y_form.value, 1, &found, &best));
-      SCONCE_CHECK(found > 0 && best.status == CUDNN_STATUS_SUCCESS, kUnsupported,
-                   "convolution: cuDNN has no algorithm for ", describe(input), " and ", describe(weight));
-      const Tensor workspace = workspace_of(best.memory, input.device());
-      SCONCE_DNN(cudnnConvolutionForward(handle, one, x_form.value, x.data(), w_form.value, w.data(), convolution.value,
-                                         best.algo, workspace.data(), best.memory, zero, y_form.value, out.data()));
-    }
+    plan = plan_for(handle, shape, x, w, out, channels_last, transposed, groups);
+    y = plan->y.value;
+    row_form = plan->bias.value;
+    const Tensor workspace = workspace_of(plan->workspace, input.device());
+    if (transposed)
+      SCONCE_DNN(cudnnConvolutionBackwardData(handle, one, plan->w.value, w.data(), plan->x.value, x.data(),
+                                              plan->convolution.value, plan->backward, workspace.data(),
+                                              plan->workspace, none, y, out.data()));
+    else
+      SCONCE_DNN(cudnnConvolutionForward(handle, one, plan->x.value, x.data(), plan->w.value, w.data(),
+                                         plan->convolution.value, plan->forward, workspace.data(), plan->workspace,
+                                         none, y, out.data()));
   }
   if (bias) {
     Tensor row = *bias;
@@ -194,19 +276,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
       copy(*bias, row, false);
     }
     row = contiguous(row);
-    Shape ones;
-    for (int64_t d = 0; d < out.dim(); ++d) ones.push_back(d == 1 ? row.size(0) : 1);
-    Shape strides;
-    contiguous_strides(ones, (strides = ones).data());
-    TensorHandle bias_form, y_form;
-    describe_tensor(bias_form, row.as_strided(ones, strides, row.storage_offset()));
-    describe_tensor(y_form, out);
-    const bool wide = input.dtype() == DType::kFloat64;
-    const double one64 = 1;
-    const float one32 = 1;
-    const void* one = wide ? static_cast<const void*>(&one64) : &one32;
-    SCONCE_DNN(cudnnAddTensor(handle_of(input.device().index), one, bias_form.value, row.data(), one, y_form.value,
-                              out.data()));
+    SCONCE_DNN(cudnnAddTensor(handle, one, row_form, row.data(), one, y, out.data()));
   }
   return out;
 }

@@ -13,7 +13,7 @@ Current& current() noexcept {
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
   if (!changed_) return;
   SCONCE_CUDA(cudaSetDevice(device.index));
-  current() = {device.index, nullptr, nullptr};
+  current() = {device.index, nullptr, nullptr, false};
 }
 DeviceScope::~DeviceScope() {
   if (!changed_) return;
@@ -38,7 +38,7 @@ Lane::~Lane() {
 void Lane::enter() {
   before_ = current();
   SCONCE_CUDA(cudaSetDevice(device_.index));
-  current() = {device_.index, stream_, memory_};
+  current() = {device_.index, stream_, memory_, false};
 }
 
 void Lane::leave() noexcept {

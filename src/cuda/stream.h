@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "sconce/check.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::cuda {
@@ -13,11 +14,17 @@ struct Current {
   int device = 0;
   cudaStream_t stream = nullptr;       // null: the device's legacy default stream
   CachingAllocator* memory = nullptr;  // null: memory is taken from the device each time
+  bool capturing = false;              // work of the stream is recorded, not done
 };
 // Of the calling thread.
 Current& current() noexcept;
 
 inline cudaStream_t current_stream() noexcept { return current().stream; }
+
+// kUnsupported where work is recorded: what the host would decide or read now would be the same in every replay.
+inline void refuse_capture(const char* what) {
+  SCONCE_CHECK(!current().capturing, kUnsupported, "a CUDA graph cannot hold ", what);
+}
 
 // Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
 class DeviceScope {

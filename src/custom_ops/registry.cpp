@@ -7,17 +7,26 @@
 
 #include "sconce/check.h"
 #include "src/custom_ops/aten.h"
+#include "src/custom_ops/device_calls.h"
 
 namespace sconce::custom_ops {
 namespace {
 
 class AtenOperator final : public Operator {
  public:
-  AtenOperator(Schema schema, BoxedKernel kernel) : Operator(std::move(schema)), kernel_(kernel) {}
-  void call(std::span<Value> arguments, std::span<Value> results) const override { kernel_(arguments, results); }
+  AtenOperator(Schema schema, BoxedKernel kernel, bool random)
+      : Operator(std::move(schema)), kernel_(kernel), random_(random) {}
+  void call(std::span<Value> arguments, std::span<Value> results) const override {
+    if (device_of(arguments).type == DeviceType::kCpu) [[likely]]
+      return kernel_(arguments, results);
+    SCONCE_CHECK(!random_, kUnsupported, "it draws random numbers and has no kernel for ",
+                 to_string(device_of(arguments)));
+    call_on_host(schema(), kernel_, arguments, results);
+  }
 
  private:
   BoxedKernel kernel_;
+  bool random_;  // the host's streams are not the device's
 };
 
 // "aten::add.Tensor(..." -> "aten::add.Tensor"
@@ -28,12 +37,17 @@ std::string_view name_of(const AtenRow& row) {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string_view, const AtenRow*> rows;
+  struct Row {
+    const AtenRow* row;
+    bool random;
+  };
+  std::map<std::string_view, Row> rows;
   std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators;
 
   Registry() {
-    for (const auto table : {aten_tensor_rows(), aten_math_rows(), aten_linalg_rows(), aten_random_rows()})
-      for (const AtenRow& row : table) rows.emplace(name_of(row), &row);
+    for (const auto table : {aten_tensor_rows(), aten_math_rows(), aten_linalg_rows()})
+      for (const AtenRow& row : table) rows.emplace(name_of(row), Row{&row, false});
+    for (const AtenRow& row : aten_random_rows()) rows.emplace(name_of(row), Row{&row, true});
   }
 };
 
@@ -50,7 +64,8 @@ std::shared_ptr<const Operator> find_operator(std::string_view name) {
   if (const auto known = all.operators.find(name); known != all.operators.end()) return known->second;
   const auto row = all.rows.find(name);
   if (row == all.rows.end()) return nullptr;
-  auto made = std::make_shared<AtenOperator>(parse_schema(row->second->schema), row->second->kernel);
+  const auto& [found, random] = row->second;
+  auto made = std::make_shared<AtenOperator>(parse_schema(found->schema), found->kernel, random);
   all.operators.emplace(std::string(name), made);
   return made;
 }

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "sconce/model.h"
+#include "src/device/philox.h"
 #include "src/ops/random.h"
 
 namespace sconce {
@@ -71,6 +72,9 @@ Generator& default_generator() {
   return generator;
 }
 
-void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }
+void manual_seed(uint64_t seed) {
+  default_generator().set_seed(seed);
+  seed_philox_generators(seed);
+}
 
 }  // namespace sconce

@@ -283,23 +283,27 @@ void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator) {
   });
 }
 
-void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator) {
+IntegerRange cpu::integer_range(DType dtype, int64_t from, int64_t to) {
   SCONCE_CHECK(from < to, kInvalidArgument, "random: 'from' ", from, " is not less than 'to' ", to);
-  if (is_floating(out.dtype()))
-    dispatch_floating(out.dtype(), "random", [&]<class T>() -> void {
+  if (is_floating(dtype))
+    dispatch_floating(dtype, "random", [&]<class T>() -> void {
       from = round_from<T>(from);
       to = round_to<T>(to);
       SCONCE_CHECK(from < to, kInvalidArgument, "random: 'from' ", from, " is not less than 'to' ", to, " as ",
-                   dtype_name(out.dtype()));
+                   dtype_name(dtype));
     });
-  check_integer_bounds(out.dtype(), from, to - 1);
+  check_integer_bounds(dtype, from, to - 1);
+  return {static_cast<uint64_t>(to) - static_cast<uint64_t>(from), from};
+}
+
+void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator) {
+  const auto [range, base] = cpu::integer_range(out.dtype(), from, to);
   if (out.numel() == 0) return;
   check_no_internal_overlap("random", out);
-  const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
   const auto fill = [&]<class T>() -> void {
     Generator& source = chosen(generator);
     std::lock_guard lock(source.mutex());
-    fill_in_order<T>(out, [&](T* values, int64_t count) { integers(source, values, count, range, from); });
+    fill_in_order<T>(out, [&](T* values, int64_t count) { integers(source, values, count, range, base); });
   };
   if (is_floating(out.dtype()))
     dispatch_floating(out.dtype(), "random", fill);

@@ -1,0 +1,28 @@
+// What kernels are laid out by.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "src/cuda/error.h"
+
+namespace sconce::cuda {
+
+struct DeviceProperties {
+  int multiprocessors = 0, threads_per_multiprocessor = 0;
+};
+
+// Of the current device.
+inline const DeviceProperties& device_properties(int device) {
+  static thread_local std::array<DeviceProperties, 128> known;
+  DeviceProperties& properties = known[static_cast<size_t>(device) % known.size()];
+  if (!properties.multiprocessors) {
+    SCONCE_CUDA(
+        cudaDeviceGetAttribute(&properties.threads_per_multiprocessor, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+    SCONCE_CUDA(cudaDeviceGetAttribute(&properties.multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  }
+  return properties;
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,38 @@
+// What matrix products of few bits need beside the library, for host code. dtype: c10::ScalarType.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace sconce::cuda {
+
+// A value per row or column: null counts as one (bias: none); stride 0 for a single value.
+struct PerLine {
+  const void* data = nullptr;
+  int64_t stride = 0;
+  int dtype = 6;
+};
+
+// out[r][c] = in[r][c] * rows[r] * columns[c] + bias[c], times factor[0]. in is float32, row-major and packed; strides
+// of out in elements.
+struct ScaledSums {
+  const float* in;
+  int64_t rows, columns;
+  PerLine by_row, by_column, bias, factor;
+  void* out;
+  int out_dtype;
+  int64_t out_row_stride, out_column_stride;
+};
+void launch_scaled_sums(const ScaledSums& sums, cudaStream_t stream);
+
+// in[r][c] *= scales[r / rows_each][c / columns_each]
+void launch_scale_blocks(float* in, int64_t rows, int64_t columns, const float* scales, int64_t row_stride,
+                         int64_t column_stride, int64_t rows_each, int64_t columns_each, cudaStream_t stream);
+
+// Weights of 4 bits as aten::_convert_weight_to_int4pack lays them out on CUDA, [n / 8, k / (16 inner), 32, inner / 2]
+// words, into bfloat16 [n, k]: (q - 8) * scale + zero, of scales_and_zeros [k / group, n, 2].
+void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, const void* scales_and_zeros,
+                        int64_t group, void* out, cudaStream_t stream);
+
+}  // namespace sconce::cuda

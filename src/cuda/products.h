@@ -1,0 +1,33 @@
+// Products of batches of matrices by cuBLASLt: plans kept by problem, operands of any strides (those that are neither
+// rows nor columns packed are copied first, as is a result). float32 without TF32, half types with sums in float32.
+#pragma once
+
+#include <optional>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cuda {
+
+// Factors of float8 operands, float32 on the device.
+struct ProductScales {
+  const Tensor* a = nullptr;  // one value; or with by_row one for each row of a, packed
+  const Tensor* b = nullptr;  // the same for columns of b
+  const Tensor* result = nullptr;
+  bool by_row = false;
+  bool fast_sums = false;
+  const Tensor* bias = nullptr;  // [n] of the library's choice of dtype, packed: added to each row
+};
+
+// out [batch, m, n] = beta self + alpha a [batch, m, k] @ b [batch, k, n]; `self` (null: none) broadcast already.
+// a and b may have other dtypes than out: int8 into int32, half types into float32, float8. False where cuBLASLt has
+// nothing for them; out is as it was, then.
+bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tensor* self, double beta, double alpha,
+                 Tensor& out, const ProductScales* scales = nullptr);
+// kUnsupported in place of false.
+void product(const char* name, const Tensor& a, const Tensor& b, const Tensor* self, double beta, double alpha,
+             Tensor& out);
+
+// [rows, columns] as a batch of one.
+Tensor as_batch(const Tensor& t);
+
+}  // namespace sconce::cuda

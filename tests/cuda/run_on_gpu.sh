@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
+# bench_cuda_call), lib/ (libsconce.so.0, libsconcecu.so.0 and what they need), conf/*.tar.xz (suites), pk/*.pt2
+# (packages to time), against_torch.py, torch_cases.py, compare.py. Never stops at a failure; a summary comes last.
+folder=$(cd "$1" && pwd); results=${2:-$folder/results}; mkdir -p "$results"
+export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# The NVIDIA libraries that the Python packages bring, where the system has none.
+for libraries in $(python3 -c 'import glob,os,torch; print(" ".join(glob.glob(os.path.join(os.path.dirname(torch.__file__), "../nvidia/*/lib"))))'); do
+  LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$libraries"
+done
+export PATH="$folder/bin:$PATH"
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+for suite in "$folder"/conf/*.tar.xz; do
+  name=$(basename "$suite" .tar.xz)
+  timeout 300 sconce_conformance --device cuda "$suite" > "$results/suite-$name.log" 2>&1
+  echo "suite $name: exit $?; $(tail -1 "$results/suite-$name.log")"
+  grep -aE '^(FAIL|fail|not ok|  *FAIL)' "$results/suite-$name.log" | head -20
+done
+timeout 300 python3 "$folder/against_torch.py" "$folder/lib" > "$results/against_torch.log" 2>&1
+echo "against_torch: exit $?"; grep -a '^FAIL\|passed' "$results/against_torch.log" | head -60
+[ -x "$folder/bin/test_cuda" ] && { timeout 120 test_cuda > "$results/test_cuda.log" 2>&1; echo "test_cuda: exit $?; $(tail -3 "$results/test_cuda.log")"; }
+timeout 240 python3 "$folder/compare.py" bench_cuda_call sconce "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
+for package in "$folder"/pk/*.pt2; do
+  echo "cycles $(basename "$package"): $(timeout 120 bench_cuda_call --cycles 100 "$package" 2>&1 | tail -1)"
+done
