@@ -134,7 +134,13 @@ Tensor expand(const Tensor& self, IntSpan size) {
       SCONCE_CHECK(d >= added, kInvalidArgument, "expand: -1 is not allowed in a leading, non-existing dimension ", d);
       sizes[static_cast<int>(d)] = self.size(d - added);
     }
-  return sconce::expand("expand", self, sizes);
+  Shape strides = broadcast_strides("expand", self, sizes);
+  // Matches inferExpandGeometry: a new dimension of size 1 has the stride of one more step. It decides what is
+  // contiguous.
+  if (self.dim() > 0)
+    for (auto d = static_cast<int>(added) - 1; d >= 0; --d)
+      if (sizes[d] == 1) strides[d] = sizes[d + 1] * strides[d + 1];
+  return self.as_strided(sizes, strides, self.storage_offset());
 }
 
 Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {

@@ -162,7 +162,7 @@ class CaseRun {
     if (step.seed) manual_seed(*step.seed);
     model(step.checks).run(inputs, outputs);
     if (step.fails) return;
-    for (size_t i = 0; i < outputs.size(); ++i) check_output(step, i, inputs, outputs);
+    check_outputs(step, inputs, outputs);
     for (Tensor& input : inputs) input = moved(input, Device{});
     check_inputs(step, inputs);
   }
@@ -175,6 +175,19 @@ class CaseRun {
     const int64_t one = 1;
     const Tensor flat(tensor.storage(), DType::kUInt8, IntSpan(&bytes, 1), IntSpan(&one, 1));
     return copy_to(flat, device).view_as(tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  }
+
+  // Names every output that differs, one a line.
+  void check_outputs(const StepCase& step, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+    std::string differences;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      try {
+        check_output(step, i, inputs, outputs);
+      } catch (const Failure& failure) {
+        differences += std::string(differences.empty() ? "" : "\n") + failure.what();
+      }
+    }
+    if (!differences.empty()) throw Failure(differences);
   }
 
   void check_output(const StepCase& step, size_t i, const std::vector<Tensor>& inputs,

@@ -1,0 +1,313 @@
+"""Compiles many samples into one package and writes it as a conformance case."""
+import json
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+import unittest.mock
+import zipfile
+import zlib
+
+import torch
+import torch._inductor
+from torch import nn
+from torch._inductor import lowering
+from torch.utils import _pytree as pytree
+from torch._inductor.codecache import AotCodeCompiler
+from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu
+from torch._inductor.decomposition import select_decomp_table
+from torchgen.aoti.fallback_ops import inductor_fallback_ops
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests/data"), str(ROOT / "examples/digits")]
+from case_writer import DEFAULT_TOLERANCE, TOLERANCES, DataFile  # noqa: E402
+from portable_package import make_portable  # noqa: E402
+
+from samples import LeftOut, copy_of, same  # noqa: E402
+
+MARCH = "x86-64-v3"
+SEED = 7
+# What stands in the graph, but calls nothing by name.
+COMPILED = {"aten.sym_size.int", "aten.sym_stride.int", "aten._local_scalar_dense.default", "aten._assert_scalar.default",
+            "aten.lift_fresh_copy.default", "aten.sym_numel.default", "aten.sym_storage_offset.default"}
+LITE = dict(torch._inductor.lite_mode_options) | {"use_dce": True}
+
+
+def rows_by_name():
+    """Operators that src/custom_ops answers by name."""
+    text = "".join(path.read_text() for path in (ROOT / "src/custom_ops").glob("*.cpp"))
+    return {name if "." in name else name + ".default" for name in
+            (n.replace("aten::", "aten.") for n in re.findall(r'"(aten::[\w.]+)\(', text))} | {
+                n.replace("aten::", "aten.") + ".default" for n in re.findall(r'"(aten::\w+)\(', text)}
+
+
+ROWS = rows_by_name()
+
+
+# Lowered by the compiler, but to calls for some or all arguments.
+EXTERN = {name.split(".")[1] for name in inductor_fallback_ops if name.startswith("aten.")} - {
+    "abs", "add", "mul", "full", "fill_", "pad", "permute", "polar", "pow", "slice", "view_as_complex", "view_as_real",
+    "view", "clone", "zeros", "hann_window", "triangular_solve", "to_sparse", "set_", "resize_", "resize_as_", "gcd"}
+EXTERN |= {name.removesuffix("_out") for name in EXTERN} | {"convolution_backward", "scatter_add", "index_add", "dot",
+           "linear", "constant_pad_nd"}
+EXTERN -= {"constant_pad_nd"}
+
+
+def is_served(operator):
+    return operator in inductor_fallback_ops or operator in ROWS or operator in COMPILED
+
+
+def is_served_by_default(operator):
+    return is_served(operator) or operator.split(".")[1] in EXTERN
+
+
+def without_input_checks(self):
+    """The inputs are what the package was compiled for; checking each of hundreds is most of what g++ would have to do."""
+    self.prefix.splice_aot("""
+        static bool _check_aoti_runtime_check_inputs_env() { return false; }
+        static void __check_inputs_outputs(AtenTensorHandle*, AtenTensorHandle*) {}
+    """)
+
+
+CppWrapperCpu.generate_input_output_runtime_checks = without_input_checks
+
+
+def is_number(kind):
+    if isinstance(kind, torch.OptionalType):
+        kind = kind.getElementType()
+    return isinstance(kind, torch.NumberType)
+
+
+def by_name(node):
+    """Whether the C ABI's double cannot hold one of the numbers that the call is given: then it is a call by name."""
+    integral = any(isinstance(a, torch.fx.Node) and isinstance(a.meta.get("val"), torch.Tensor) and
+                   not a.meta["val"].is_floating_point() and not a.meta["val"].is_complex()
+                   for a in [*node.args, *node.kwargs.values()])
+    for i, argument in enumerate(node.target._schema.arguments):
+        value = node.kwargs.get(argument.name, node.args[i] if i < len(node.args) else argument.default_value)
+        if is_number(argument.real_type) and (type(value) is bool or (type(value) is int and integral)):
+            return True
+    return False
+
+
+def functional(target):
+    """The name without the mark of an operator that writes in place: export makes these functional."""
+    return re.sub(r"_\.", ".", str(target)) if target._schema.is_mutable else str(target)
+
+
+def called(graph, lite, decompositions=()):
+    """ATen operators that the compiled package calls instead of generating code."""
+    names = set()
+    for node in graph.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        name = functional(node.target)
+        if lite:
+            names.add(name)
+            if name in inductor_fallback_ops and by_name(node) and name not in ROWS:
+                names.add(name + " (by name)")
+            continue
+        known = node.target in lowering.lowerings or node.target in decompositions
+        generated = known and node.target not in lowering.fallbacks and name.split(".")[1] not in EXTERN
+        if not generated or (node.target not in decompositions and lowering.fallback_node_due_to_unsupported_type(node)):
+            names.add(name)
+    return names - COMPILED
+
+
+def has_complex(graph):
+    return any(isinstance(value, torch.Tensor) and value.is_complex()
+               for node in graph.graph.nodes for value in pytree.tree_leaves(node.meta.get("val")))
+
+
+def route(sample):
+    """How the sample is compiled so that operators are called; LeftOut says what is missing."""
+    graph = sample.graph = sample.trace()
+    if any(isinstance(value, complex) for node in graph.graph.nodes for value in pytree.tree_leaves([node.args, node.kwargs])):
+        raise LeftOut("PyTorch writes no complex number into a package")
+    for node in graph.graph.nodes:
+        if node.target is torch.ops.aten.masked_select.default and \
+                node.args[0].meta["val"].shape != node.args[1].meta["val"].shape:
+            raise LeftOut("PyTorch's package bounds masked_select wrongly")
+    sample.random |= any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in graph.graph.nodes)
+    sample.rounding = sample.errors()
+    decompositions = select_decomp_table()
+    every = called(graph, lite=True)
+    if has_complex(graph):  # decomposed or not, what comes of it is called
+        default = called(sample.trace(decompositions), lite=False)
+    else:
+        default = called(graph, lite=False, decompositions=decompositions)
+    def missing_by_default():
+        return [name for name in default if not is_served_by_default(name)]
+
+    if not has_complex(graph) and missing_by_default():
+        default = called(sample.trace(decompositions), lite=False)
+    sample.calls = {"default": sorted(default), "lite": sorted(every)}
+    missing = {"default": missing_by_default(),
+               "lite": [name for name in every if not is_served(name)]}
+    modes = [mode for mode in ("default", "lite") if sample.calls[mode] and not missing[mode]]
+    if any(node.op == "call_function" and not node.all_input_nodes for node in graph.graph.nodes):
+        modes = [mode for mode in modes if mode == "default"]  # lite mode compiles no call without a tensor
+    if modes:
+        sample.mode = modes[zlib.crc32(sample.name.encode()) % len(modes)]
+        return
+    if not every and not default:
+        raise LeftOut("calls no operator")
+    mode = "default" if missing["default"] else "lite"
+    raise LeftOut(f"missing ({mode}): " + " ".join(missing[mode]))
+
+
+class Bundle(nn.Module):
+    def __init__(self, samples):
+        super().__init__()
+        self.graphs = [sample.graph for sample in samples]
+        self.counts = [len(sample.tensors) for sample in samples]
+
+    def forward(self, *tensors):
+        results, at = [], 0
+        for graph, count in zip(self.graphs, self.counts):
+            results.extend(graph(*tensors[at:at + count]))
+            at += count
+        return tuple(results)
+
+
+class Lowered(Exception):
+    """The compiler has come as far as g++."""
+
+
+def lowers(samples, mode):
+    """Whether PyTorch compiles these samples, without g++."""
+    def stop(*_, **__):
+        raise Lowered
+
+    with torch.no_grad(), unittest.mock.patch.object(AotCodeCompiler, "compile", stop):
+        try:
+            compile_package(samples, mode, None)
+        except Lowered:
+            return True
+        except Exception as error:
+            print(f"{len(samples)} samples: {error}"[:400], flush=True)
+            if "Lowered" in type(error).__name__ or isinstance(error.__cause__, Lowered) or "Lowered" in str(error):
+                return True
+            return False
+    return False
+
+
+def not_lowered(samples, mode):
+    """Those that PyTorch does not compile."""
+    if lowers(samples, mode):
+        return []
+    if len(samples) == 1:
+        return samples
+    middle = len(samples) // 2
+    return not_lowered(samples[:middle], mode) + not_lowered(samples[middle:], mode)
+
+
+def compile_package(samples, mode, path):
+    inputs = tuple(copy_of(t) for sample in samples for t in sample.tensors)
+    program = torch.export.export(Bundle(samples), inputs, strict=False)
+    torch._inductor.aoti_compile_and_package(program, package_path=path,
+                                             inductor_configs=LITE if mode == "lite" else None)
+
+
+class Package:
+    """Samples of one mode, compiled together. Raises what PyTorch raises."""
+
+    def __init__(self, samples, mode):
+        self.samples, self.mode = samples, mode
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.path = str(self.folder / "model.pt2")
+        started = time.time()
+        with torch.no_grad():
+            compile_package(samples, mode, self.path)
+        print(f"{len(samples)} samples: {time.time() - started:.1f} s to compile", flush=True)
+        with zipfile.ZipFile(self.path) as archive:
+            names = archive.namelist()
+            self.metadata = json.loads(archive.read(next(n for n in names if n.endswith("wrapper_metadata.json"))))
+            self.source = archive.read(next(n for n in names if n.endswith("wrapper.cpp"))).decode()
+
+    def owner(self, line):
+        """The sample whose call stands in that line of the generated source: by the inputs that its operands come from."""
+        inputs = [i for i, sample in enumerate(self.samples) for _ in sample.tensors]
+        owners = {f"arg{i}_1": sample for i, sample in enumerate(inputs)}
+        for number, text in enumerate(self.source.split("\n"), 1):
+            found = re.findall(r"\b(?:arg\d+_1|(?:buf|tmp_tensor_handle_|u)\d+)(?=\b|_handle)", text)
+            known = [owners[name] for name in found if name in owners]
+            if known:
+                owners.update((name, known[0]) for name in found if name not in owners)
+                if number >= line:
+                    return self.samples[known[0]]
+            if number > line + 3:
+                return None
+        return None
+
+    def results(self):
+        """What PyTorch's own loader gives, cut by sample."""
+        model = torch._inductor.aoti_load_package(self.path)
+        torch.manual_seed(SEED)
+        found = model.loader.run([copy_of(t) for sample in self.samples for t in sample.tensors])
+        cut, at = [], 0
+        for sample in self.samples:
+            cut.append(found[at:at + len(sample.wanted)])
+            at += len(sample.wanted)
+        return cut
+
+    def write(self, folder):
+        """Writes the case; the samples whose results PyTorch's loader does not repeat are left to compare by shape."""
+        first, second = self.results(), self.results()
+        data, step = DataFile(), {"do": "run", "seed": SEED, "inputs": [], "outputs": [], "compare": "value"}
+        step["rtol"], step["atol"] = DEFAULT_TOLERANCE
+        self.disagree, listed = {}, []
+        for sample, got, again in zip(self.samples, first, second):
+            step["inputs"] += [data.add(t) for t in sample.tensors]
+            reason = None if sample.random else disagreement(got, sample.wanted)
+            if reason is None and not all(same(g.resolve_conj().resolve_neg(), a.resolve_conj().resolve_neg())
+                                          for g, a in zip(got, again)):
+                reason = "PyTorch's package gives different results twice"
+            if reason:
+                self.disagree[sample.name] = reason
+            listed.append({"name": sample.name, "outputs": len(got), "calls": sample.calls[self.mode]})
+            for g, w, error in zip(got, sample.wanted, sample.rounding):
+                step["outputs"].append(describe(data, g, g if sample.random else w, error))
+        if self.disagree:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        make_portable(self.path, MARCH)
+        shutil.copy(self.path, folder / "model.pt2")
+        (folder / "data.bin").write_bytes(data.bytes)
+        case = {"format": 1, "name": f"opinfo/{folder.name}", "source": "tests/opinfo/run.py",
+                "torch": re.match(r"[\d.]+", torch.__version__)[0], "device": "cpu", "tags": [self.mode],
+                "package": "model.pt2", "model": "model", "metadata": {k: str(v) for k, v in self.metadata.items()},
+                "steps": [step], "samples": listed}
+        (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def tolerance(dtype):
+    return TOLERANCES.get(dtype, TOLERANCES[torch.float64] if dtype == torch.complex128 else DEFAULT_TOLERANCE)
+
+
+def disagreement(got, wanted):
+    for g, w in zip(got, wanted):
+        if g.shape != w.shape or g.dtype != w.dtype:
+            return f"PyTorch's package gives {g.dtype} {list(g.shape)}, eager {w.dtype} {list(w.shape)}"
+        rtol, atol = tolerance(w.dtype)
+        narrow = w.element_size() == 1 and w.is_floating_point()
+        try:
+            torch.testing.assert_close(*((t.float() if narrow else t for t in (g, w))), rtol=rtol, atol=atol,
+                                       equal_nan=True, check_stride=False)
+        except Exception:
+            return "PyTorch's package and eager differ"
+    return None
+
+
+def describe(data, got, wanted, error):
+    """The wanted values in the layout that the package gives; the tolerance is no tighter than PyTorch's own error."""
+    stored = torch.empty_strided(got.shape, got.stride(), dtype=got.dtype)
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in got.stride())
+    stored[once].copy_(wanted[once])
+    rtol, atol = tolerance(got.dtype)
+    return data.add(stored) | {"rtol": rtol, "atol": max(atol, 3 * error)}
