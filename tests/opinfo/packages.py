@@ -55,14 +55,6 @@ EXTERN |= {name.removesuffix("_out") for name in EXTERN} | {"convolution_backwar
 EXTERN -= {"constant_pad_nd"}
 
 
-def is_served(operator):
-    return operator in inductor_fallback_ops or operator in ROWS or operator in COMPILED
-
-
-def is_served_by_default(operator):
-    return is_served(operator) or operator.split(".")[1] in EXTERN
-
-
 def without_input_checks(self):
     """The inputs are what the package was compiled for; checking each of hundreds is most of what g++ would have to do."""
     self.prefix.splice_aot("""
@@ -98,22 +90,24 @@ def functional(target):
 
 
 def called(graph, lite, decompositions=()):
-    """ATen operators that the compiled package calls instead of generating code."""
-    names = set()
+    """Operators that the compiled package calls instead of generating code; those of them that have no row."""
+    names, missing = set(), set()
     for node in graph.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
             continue
         name = functional(node.target)
-        if lite:
-            names.add(name)
-            if name in inductor_fallback_ops and by_name(node) and name not in ROWS:
-                names.add(name + " (by name)")
+        if name in COMPILED:
             continue
-        known = node.target in lowering.lowerings or node.target in decompositions
-        generated = known and node.target not in lowering.fallbacks and name.split(".")[1] not in EXTERN
-        if not generated or (node.target not in decompositions and lowering.fallback_node_due_to_unsupported_type(node)):
-            names.add(name)
-    return names - COMPILED
+        decomposed = node.target in decompositions
+        generated = not lite and (decomposed or (
+            node.target in lowering.lowerings and node.target not in lowering.fallbacks
+            and not lowering.fallback_node_due_to_unsupported_type(node)))
+        if generated and (decomposed or name.split(".")[1] not in EXTERN):
+            continue
+        names.add(name)
+        if not generated and name not in ROWS and (name not in inductor_fallback_ops or by_name(node)):
+            missing.add(name)
+    return names, missing
 
 
 def has_complex(graph):
@@ -132,30 +126,23 @@ def route(sample):
             raise LeftOut("PyTorch's package bounds masked_select wrongly")
     sample.random |= any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in graph.graph.nodes)
     sample.rounding = sample.errors()
-    decompositions = select_decomp_table()
-    every = called(graph, lite=True)
-    if has_complex(graph):  # decomposed or not, what comes of it is called
-        default = called(sample.trace(decompositions), lite=False)
-    else:
-        default = called(graph, lite=False, decompositions=decompositions)
-    def missing_by_default():
-        return [name for name in default if not is_served_by_default(name)]
-
-    if not has_complex(graph) and missing_by_default():
-        default = called(sample.trace(decompositions), lite=False)
-    sample.calls = {"default": sorted(default), "lite": sorted(every)}
-    missing = {"default": missing_by_default(),
-               "lite": [name for name in every if not is_served(name)]}
+    calls, missing = {}, {}
+    calls["lite"], missing["lite"] = called(graph, lite=True)
+    calls["default"], missing["default"] = called(graph, False, select_decomp_table())
+    # What an operator is decomposed to may itself be called.
+    if has_complex(graph) or missing["default"]:
+        calls["default"], missing["default"] = called(sample.trace(select_decomp_table()), lite=False)
+    sample.calls = {mode: sorted(names) for mode, names in calls.items()}
     modes = [mode for mode in ("default", "lite") if sample.calls[mode] and not missing[mode]]
     if any(node.op == "call_function" and not node.all_input_nodes for node in graph.graph.nodes):
         modes = [mode for mode in modes if mode == "default"]  # lite mode compiles no call without a tensor
     if modes:
         sample.mode = modes[zlib.crc32(sample.name.encode()) % len(modes)]
         return
-    if not every and not default:
-        raise LeftOut("calls no operator")
     mode = "default" if missing["default"] else "lite"
-    raise LeftOut(f"missing ({mode}): " + " ".join(missing[mode]))
+    if not missing[mode]:
+        raise LeftOut("calls no operator")
+    raise LeftOut(f"missing ({mode}): " + " ".join(sorted(missing[mode])))
 
 
 class Bundle(nn.Module):
