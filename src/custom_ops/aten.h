@@ -1,6 +1,7 @@
 // Rows of ATen's operators that are called by name: schema and kernel, a table per family.
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "src/custom_ops/operator.h"
@@ -12,9 +13,16 @@ struct AtenRow {
   BoxedKernel kernel;
 };
 
-std::span<const AtenRow> aten_tensor_rows();  // aten_tensors.cpp: makers, views, copies
-std::span<const AtenRow> aten_math_rows();    // aten_math.cpp: elementwise, products, reductions, sorting, sets
-std::span<const AtenRow> aten_linalg_rows();  // aten_linalg.cpp: linear algebra, Fourier transforms
-std::span<const AtenRow> aten_random_rows();  // aten_random.cpp
+std::span<const AtenRow> aten_tensor_rows();    // aten_tensors.cpp: makers, views, copies
+std::span<const AtenRow> aten_movement_rows();  // aten_movement.cpp: gathering, scattering, parts
+std::span<const AtenRow> aten_math_rows();      // aten_math.cpp: elementwise, products, reductions, sorting, sets
+std::span<const AtenRow> aten_function_rows();  // aten_functions.cpp: what complex numbers need
+std::span<const AtenRow> aten_linalg_rows();    // aten_linalg.cpp: linear algebra, Fourier transforms
+std::span<const AtenRow> aten_random_rows();    // aten_random.cpp
+
+inline std::array<std::span<const AtenRow>, 6> aten_tables() {
+  return {aten_tensor_rows(),   aten_movement_rows(), aten_math_rows(),
+          aten_function_rows(), aten_linalg_rows(),   aten_random_rows()};
+}
 
 }  // namespace sconce::custom_ops

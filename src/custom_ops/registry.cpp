@@ -45,9 +45,8 @@ struct Registry {
   std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators;
 
   Registry() {
-    for (const auto table : {aten_tensor_rows(), aten_math_rows(), aten_linalg_rows()})
-      for (const AtenRow& row : table) rows.emplace(name_of(row), Row{&row, false});
-    for (const AtenRow& row : aten_random_rows()) rows.emplace(name_of(row), Row{&row, true});
+    for (const auto table : aten_tables())
+      for (const AtenRow& row : table) rows.emplace(name_of(row), Row{&row, table.data() == aten_random_rows().data()});
   }
 };
 

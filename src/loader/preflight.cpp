@@ -289,7 +289,8 @@ std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage
   std::vector<std::string> reasons = Preflight(spec, image).run();
   if (!calls) return reasons;
   std::vector<std::string> aten, custom;
-  for (const std::string& name : calls->missing()) (name.starts_with("aten::") ? aten : custom).push_back(name);
+  for (const std::string& name : calls->missing())
+    (name.starts_with("aten::") || name.starts_with("prims::") ? aten : custom).push_back(name);
   if (!aten.empty()) reasons.push_back("it calls operators that this build does not have: " + joined(aten, ", "));
   if (!custom.empty())
     reasons.push_back(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
@@ -134,7 +135,54 @@ Tensor median_over_all(std::string_view name, const Tensor& self, bool skip_nans
   return out;
 }
 
+std::array<Tensor, 2> median_along(std::string_view name, const Tensor& self, int64_t dim, bool keepdim,
+                                   bool skip_nans) {
+  dim = wrap_dim(name, dim, self.dim());
+  check_not_empty(name, self, dim);
+  const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
+  return dispatch_real(self.dtype(), name, [&]<class T>() {
+    const Shape shape = reduced(self, dim, keepdim);
+    Tensor values = Tensor::empty(shape, self.dtype()), positions = Tensor::empty(shape, DType::kInt64);
+    if (values.numel() == 0) return std::array<Tensor, 2>{std::move(values), std::move(positions)};
+    const Tensor rows = self.dim() == 0 ? self : contiguous(move_last(self, dim));
+    const int64_t count = values.numel(), parts = slice_parts(count, 8 * n), scratch_size = parts * n;
+    const Tensor scratch = Tensor::empty(IntSpan(&scratch_size, 1), DType::kInt64);
+    const T* const in = rows.data_as<T>();
+    parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
+      for (int64_t part = first; part < last; ++part) {
+        int64_t* const order = scratch.data_as<int64_t>() + part * n;
+        for (int64_t r = count * part / parts; r < count * (part + 1) / parts; ++r) {
+          const T* const slice = in + r * n;
+          const int64_t nans = std::count_if(slice, slice + n, [](T v) { return is_nan(v); });
+          int64_t at;
+          if (nans > 0 && !skip_nans) {
+            at = std::find_if(slice, slice + n, [](T v) { return is_nan(v); }) - slice;
+          } else {
+            std::iota(order, order + n, int64_t{0});
+            int64_t* const middle = order + std::max<int64_t>(n - nans - 1, 0) / 2;
+            // Of equal elements the one that comes first counts as smaller.
+            std::nth_element(order, middle, order + n, [slice](int64_t a, int64_t b) {
+              return slice[a] < slice[b] || (slice[a] == slice[b] && a < b) || (is_nan(slice[b]) && !is_nan(slice[a]));
+            });
+            at = *middle;
+          }
+          values.data_as<T>()[r] = slice[at];
+          positions.data_as<int64_t>()[r] = at;
+        }
+      }
+    });
+    return std::array<Tensor, 2>{std::move(values), std::move(positions)};
+  });
+}
+
 }  // namespace
+
+std::array<Tensor, 2> median_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return median_along("median", self, dim, keepdim, false);
+}
+std::array<Tensor, 2> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return median_along("nanmedian", self, dim, keepdim, true);
+}
 
 std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   dim = wrap_dim("kthvalue", dim, self.dim());

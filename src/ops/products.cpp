@@ -1,8 +1,10 @@
 #include "src/ops/products.h"
 
 #include "sconce/check.h"
+#include "src/ops/arithmetic.h"
 #include "src/ops/copy.h"
 #include "src/ops/strided_loop.h"
+#include "src/ops/sum.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
@@ -13,12 +15,21 @@ void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
 void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha);
 void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta,
                  double alpha);
+Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, double beta, double alpha);
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta, double alpha);
 
 namespace {
 
-double real(const char* name, const Scalar& number) {
-  SCONCE_CHECK(number.to_complex().imag() == 0, kUnsupported, name, ": complex alpha and beta are not supported");
-  return number.to_double();
+bool is_real(const Scalar& beta, const Scalar& alpha) {
+  return beta.to_complex().imag() == 0 && alpha.to_complex().imag() == 0;
+}
+
+// beta * self + alpha * product, for complex numbers, which the products' own kernels do not take.
+Tensor combined(const Tensor& self, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+  SCONCE_CHECK(is_complex(product.dtype()), kInvalidArgument,
+               "For non-complex input tensors, argument alpha must not be a complex number.");
+  const Tensor scaled = multiply_number(product, alpha);
+  return beta.to_complex() == 0.0 ? scaled : add(scaled, self, beta);
 }
 
 void check_rank(const char* name, const Tensor& tensor, int64_t rank) {
@@ -54,15 +65,39 @@ Tensor bmm(const Tensor& self, const Tensor& mat2) {
 }
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
+  if (!is_real(beta, alpha)) return combined(self, mm(mat1, mat2), beta, alpha);
   Tensor out = matrix("addmm", mat1, mat2);
-  addmm_out(out, self, mat1, mat2, real("addmm", beta), real("addmm", alpha));
+  addmm_out(out, self, mat1, mat2, beta.to_double(), alpha.to_double());
   return out;
 }
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+  if (!is_real(beta, alpha)) return combined(self, bmm(batch1, batch2), beta, alpha);
   Tensor out = matrices("baddbmm", batch1, batch2);
-  baddbmm_out(out, self, batch1, batch2, real("baddbmm", beta), real("baddbmm", alpha));
+  baddbmm_out(out, self, batch1, batch2, beta.to_double(), alpha.to_double());
   return out;
+}
+
+Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
+  if (!is_real(beta, alpha)) return combined(self, matmul(mat, vec), beta, alpha);
+  return addmv(self, mat, vec, beta.to_double(), alpha.to_double());
+}
+
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+  if (is_real(beta, alpha)) return addbmm(self, batch1, batch2, beta.to_double(), alpha.to_double());
+  const int64_t batches = 0;
+  return combined(self, sum(bmm(batch1, batch2), IntSpan(&batches, 1), false, std::nullopt), beta, alpha);
+}
+
+void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
+  if (is_real(beta, alpha)) return addmm_out(out, self, mat1, mat2, beta.to_double(), alpha.to_double());
+  copy(addmm(self, mat1, mat2, beta, alpha), out);
+}
+
+void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                 Scalar alpha) {
+  if (is_real(beta, alpha)) return baddbmm_out(out, self, batch1, batch2, beta.to_double(), alpha.to_double());
+  copy(baddbmm(self, batch1, batch2, beta, alpha), out);
 }
 
 Tensor matmul(const Tensor& self, const Tensor& other) {

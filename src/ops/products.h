@@ -1,4 +1,5 @@
-// Matrix products that make their result. Match aten::mm, bmm, addmm, baddbmm and matmul, torch 2.15; see matmul.h.
+// Matrix products with numbers of any kind. Match aten::mm, bmm, addmm, baddbmm, addmv, addbmm and
+// matmul, torch 2.15; see matmul.h. alpha and beta may be complex where the elements are.
 #pragma once
 
 #include "src/ops/scalar.h"
@@ -9,6 +10,11 @@ Tensor mm(const Tensor& self, const Tensor& mat2);
 Tensor bmm(const Tensor& self, const Tensor& mat2);
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha);
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha);
+Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha);
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha);
+void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha);
+void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                 Scalar alpha);
 // Vectors, matrices and batches that broadcast, by their ranks.
 Tensor matmul(const Tensor& self, const Tensor& other);
 

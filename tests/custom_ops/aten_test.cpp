@@ -1,4 +1,5 @@
-// ATen's operators through their boxed form, with their schemas: tests/data/aten.cases, made by make_aten_cases.py.
+// ATen's operators through their boxed form, with their schemas: tests/data/{aten,movement,functions}.cases, made
+// by make_aten_cases.py and make_function_cases.py.
 #include "src/custom_ops/aten.h"
 
 #include <doctest/doctest.h>
@@ -27,6 +28,7 @@ Value boxed_value(const Type& type, testing::Value& value) {
     case TypeKind::kScalar:
       if (const bool* flag = std::get_if<bool>(&value.held)) return *flag;
       if (const double* number = std::get_if<double>(&value.held)) return *number;
+      if (const auto* number = std::get_if<std::complex<double>>(&value.held)) return *number;
       return value.integer();
     case TypeKind::kList: {
       if (type.element->kind == TypeKind::kInt) return value.integers();
@@ -66,14 +68,14 @@ std::vector<Tensor> call(const Operator& op, testing::Case& c) {
   return tensors;
 }
 
-void run_rows(std::span<const AtenRow> rows) {
+void run_rows(const char* file, std::span<const AtenRow> rows) {
   for (const AtenRow& row : rows) {
     const std::string_view schema = row.schema;
     const std::string name(schema.substr(0, schema.find('(')));
     CAPTURE(name);
     const auto op = find_operator(name);
     REQUIRE(op);
-    testing::run_cases("aten.cases", name, [&](testing::Case& c) {
+    testing::run_cases(file, name, [&](testing::Case& c) {
       manual_seed(1234);
       return call(*op, c);
     });
@@ -82,10 +84,14 @@ void run_rows(std::span<const AtenRow> rows) {
 
 }  // namespace
 
-TEST_CASE("aten: makers, views and copies, as PyTorch") { run_rows(aten_tensor_rows()); }
-TEST_CASE("aten: arithmetic, products, sets, as PyTorch") { run_rows(aten_math_rows()); }
-TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows(aten_linalg_rows()); }
-TEST_CASE("aten: random operators, as PyTorch") { run_rows(aten_random_rows()); }
+TEST_CASE("aten: makers, views and copies, as PyTorch") { run_rows("aten.cases", aten_tensor_rows()); }
+TEST_CASE("aten: gathering and scattering, as PyTorch") { run_rows("movement.cases", aten_movement_rows()); }
+TEST_CASE("aten: arithmetic, products, sets, as PyTorch") { run_rows("aten.cases", aten_math_rows()); }
+TEST_CASE("aten: functions and reductions, of complex numbers too, as PyTorch") {
+  run_rows("functions.cases", aten_function_rows());
+}
+TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows("aten.cases", aten_linalg_rows()); }
+TEST_CASE("aten: random operators, as PyTorch") { run_rows("aten.cases", aten_random_rows()); }
 
 // Kernels of the host get copies of a device's tensors, never their addresses: without the device's library there is
 // nobody to copy. What draws random numbers is refused, since the host's streams are not the device's.

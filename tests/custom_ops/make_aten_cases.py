@@ -4,62 +4,9 @@
 
 Arguments are written in the order of the schema, all of them.
 """
-import pathlib
-import re
-import sys
-
 import torch
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "ops"))
-from case_writer import CaseWriter, Samples  # noqa: E402
-
-FLOATS = [torch.float32, torch.float64]
-HALVES = [torch.float16, torch.bfloat16]
-INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
-COMPLEX = [torch.complex64, torch.complex128]
-NUMBERS = {v: k for k, v in enumerate([torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
-                                       torch.float32, torch.float64])}
-DTYPE_OF = {v: k for k, v in NUMBERS.items()} | {15: torch.bfloat16, 11: torch.bool, 9: torch.complex64}
-FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
-TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
-
-
-class Atens:
-    def __init__(self, path):
-        self.out = CaseWriter(path)
-        self.covered = set()
-
-    def add(self, name, *args, **options):
-        packet, _, overload = name.partition(".")
-        op = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        schema = op._schema.arguments
-        assert len(args) == len(schema), (name, len(schema))
-
-        def call(*values):
-            positional, named = [], {}
-            for value, argument in zip(values, schema):
-                kind = str(argument.real_type).replace("Optional[", "").rstrip("]")
-                if value is not None and kind == "ScalarType":
-                    value = DTYPE_OF[value]
-                if value is not None and kind == "Layout":
-                    value = torch.strided
-                if value is not None and kind == "MemoryFormat":
-                    value = FORMATS[value]
-                if argument.kwarg_only:
-                    named[argument.name] = value
-                else:
-                    positional.append(value)
-            result = op(*positional, **named)
-            flat = []
-            for r in result if isinstance(result, (list, tuple)) else [result]:
-                if r is None:
-                    continue
-                flat.append((r if isinstance(r, torch.Tensor) else torch.tensor(r)).resolve_conj())
-            return tuple(flat)
-
-        self.covered.add("aten::" + name)
-        self.out.add("aten::" + name, call, *args, **options)
+from aten_cases import COMPLEX, FLOATS, HALVES, INTS, TOLERANCE, Atens, Samples, check_covered
 
 
 def tensors(out, s):
@@ -178,6 +125,21 @@ def math(out, s):
                 out.add("subtract.Scalar", a, number, 2, tolerance=tolerance.get(dtype, 0))
         out.add("add.Scalar", a, number, 1, tolerance=tolerance.get(dtype, 0))
         out.add("mul.Scalar", a, number, tolerance=tolerance.get(dtype, 0))
+    out.add("addmm", torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2), 1, 1j, message="")
+    for dtype in INTS:
+        m = lambda *shape: s.values(dtype, list(shape), 0, 4)
+        out.add("addmm", m(5), m(3, 4), m(4, 5), 2, 3)
+        out.add("addmv", m(3), m(3, 4), m(4), 2, 3)
+        out.add("addbmm", m(3, 5), m(2, 3, 4), m(2, 4, 5), 1, 2)
+    data, lengths = s.values(torch.float32, [6, 2]), torch.tensor([2, 0, 4])
+    for reduce in ("sum", "max", "mean"):
+        for initial in (None, 0, True, 2.5):
+            got = torch.segment_reduce(data, reduce, lengths=lengths, initial=initial)
+            out.add("segment_reduce", data, reduce, lengths, None, None, 0, False, initial, tolerance=1e-6)
+            out.add("_segment_reduce_backward", torch.ones_like(got), got, data, reduce, lengths, None, 0, initial,
+                    tolerance=1e-6)
+    out.add("histc", data, 5, 0, 0)
+    out.add("histc", data, 5, -2, True)
     big = torch.tensor([2**62, -2**63, 2**53 + 1])
     out.add("add.Scalar", big, 2**53 + 1, 1)
     out.add("mul.Scalar", big, 3)
@@ -196,6 +158,17 @@ def math(out, s):
                      ((2, 1, 3, 4), (5, 4, 2)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)), ((0, 4), (4, 3)), ((2, 0), (0, 3))):
             out.add("matmul", m(*a), m(*b), **t)
         out.add("mm.out", m(3, 4), m(4, 5), torch.empty(3, 5, dtype=dtype).zero_(), written=[2], **t)
+        for beta, alpha in ((1, 1), (2, 0.5), (0, 3)) + (((1j, 2 + 1j), (0, 1j)) if dtype.is_complex else ()):
+            out.add("addmm", m(5), m(3, 4), m(4, 5), beta, alpha, **t)
+            out.add("addmm.out", m(5), m(3, 4), m(4, 5), beta, alpha, torch.zeros(3, 5, dtype=dtype), written=[5], **t)
+            out.add("baddbmm", m(3, 5), m(2, 3, 4), m(2, 4, 5), beta, alpha, **t)
+            out.add("baddbmm.out", m(3, 5), m(2, 3, 4), m(2, 4, 5), beta, alpha, torch.zeros(2, 3, 5, dtype=dtype),
+                    written=[5], **t)
+            out.add("addmv", m(3), m(3, 4), m(4), beta, alpha, **t)
+            out.add("addbmm", m(3, 5), m(2, 3, 4), m(2, 4, 5), beta, alpha, **t)
+            if not dtype.is_complex:
+                for gelu in (False, True):
+                    out.add("_addmm_activation", m(5), m(3, 4), m(4, 5), beta, alpha, gelu, **t)
         out.add("bmm.out", m(2, 3, 4), m(2, 4, 5), torch.zeros(2, 3, 5, dtype=dtype), written=[2], **t)
     out.add("matmul", torch.ones(3), torch.ones(4), message="")
     out.add("matmul", torch.tensor(1.0), torch.ones(4), message="both arguments")
@@ -262,6 +235,14 @@ def math(out, s):
     out.add("cumprod", a, 0, 7)
     out.add("gcd", s.values(torch.int32, [5]), s.values(torch.int32, [5]))
     out.add("masked_select", a, a > 0)
+    for dtype in FLOATS + HALVES + INTS:
+        for shape in ([7], [3, 4], [2, 5, 33], []):
+            rows = s.sample(dtype, shape, low=-3, high=3, special=0.1 if dtype.is_floating_point else 0,
+                            layouts=("packed", "permuted", "sliced"))  # ATen misreads stride 0
+            for keep in (False, True):
+                out.add("median.dim", rows, -1, keep)
+                out.add("nanmedian.dim", rows, 0, keep)
+    out.add("median.dim", torch.ones(2, 0), 1, False, message="Expected reduction dim 1 to have non-zero size")
     out.add("nonzero", a > 0)
     out.add("polar", a.abs(), a, tolerance=1e-5)
     out.add("pow.Tensor_Tensor", a.abs(), a, tolerance=1e-5)
@@ -390,17 +371,14 @@ def random(out, s):
 
 def main():
     torch.set_num_threads(1)
-    out = Atens(HERE.parent / "data" / "aten.cases")
+    out = Atens("aten.cases")
     s = Samples(11)
     tensors(out, s)
     math(out, s)
     linalg(out, s)
     random(out, s)
     out.out.close()
-    rows = set()
-    for source in sorted((HERE.parents[1] / "src/custom_ops").glob("aten_*.cpp")):
-        rows.update(re.findall(r'\{"(aten::[\w.]+)\(', source.read_text()))
-    assert rows <= out.covered, sorted(rows - out.covered)
+    check_covered("tensors", "math", "linalg", "random")
 
 
 main()

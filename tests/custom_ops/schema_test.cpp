@@ -156,7 +156,7 @@ TEST_CASE("schema: the rows of ATen's operators have PyTorch's schemas") {
   std::map<std::string, std::string> expected;
   for (std::string line; std::getline(file, line);) expected[line.substr(0, line.find('('))] = line;
   size_t rows = 0;
-  for (const auto table : {aten_tensor_rows(), aten_math_rows(), aten_linalg_rows(), aten_random_rows()})
+  for (const auto table : aten_tables())
     for (const AtenRow& row : table) {
       ++rows;
       const std::string text = row.schema;

@@ -64,6 +64,10 @@ class Reader {
         return {read<int64_t>()};
       case 'D':
         return {read<double>()};
+      case 'C': {
+        const auto real = read<double>();
+        return {std::complex<double>(real, read<double>())};
+      }
       case 'B':
         return {read<uint8_t>() != 0};
       case 'S':

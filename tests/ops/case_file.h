@@ -2,6 +2,7 @@
 // case_writer.py and its callers in this folder, which describes the format.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,7 +18,7 @@ namespace sconce::testing {
 struct Value;
 using Values = std::vector<Value>;
 struct Value {
-  std::variant<std::monostate, Tensor, int64_t, double, bool, std::string, Values> held;
+  std::variant<std::monostate, Tensor, int64_t, double, bool, std::string, Values, std::complex<double>> held;
 
   const Tensor& tensor() const { return std::get<Tensor>(held); }
   Tensor& tensor() { return std::get<Tensor>(held); }

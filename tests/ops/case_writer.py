@@ -3,7 +3,7 @@
 A file is a sequence of cases, little-endian:
   case     text op, f64 tolerance, u8 count, value * count, results
   results  u8 count, (i8 argument or -1, tensor) * count    or  u8 255, text: part of the error message
-  value    'T' tensor | 'A' u8 earlier argument, view | 'I' i64 | 'D' f64 | 'B' u8 | 'S' text | 'L' u16 count,
+  value    'T' tensor | 'A' u8 earlier argument, view | 'I' i64 | 'D' f64 | 'C' f64 f64 | 'B' u8 | 'S' text | 'L' u16 count,
            value * count | 'N'
   tensor   i8 dtype (c10::ScalarType), u8 rank, i32 sizes, i32 strides, u32 offset, u32 bytes, bytes of the storage
   view     u8 rank, i32 sizes, i32 strides, u32 offset
@@ -51,6 +51,8 @@ def value(v, earlier=()):
         return b"I" + struct.pack("<q", v)
     if isinstance(v, float):
         return b"D" + struct.pack("<d", v)
+    if isinstance(v, complex):
+        return b"C" + struct.pack("<dd", v.real, v.imag)
     if isinstance(v, str):
         return b"S" + text(v)
     return b"L" + struct.pack("<H", len(v)) + b"".join(value(x) for x in v)

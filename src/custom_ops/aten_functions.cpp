@@ -1,0 +1,97 @@
+// Functions of elements, and reductions, that compiled code leaves to operators where elements are complex.
+#include "src/custom_ops/aten.h"
+#include "src/custom_ops/boxed.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
+#include "src/ops/dimensions.h"
+#include "src/ops/functions.h"
+#include "src/ops/moments.h"
+
+namespace sconce::custom_ops {
+namespace {
+
+using OptType = std::optional<DType>;
+
+IntSpan only(const int64_t& dim) { return {&dim, 1}; }
+Tensor mean_all(const Tensor& self, OptType dtype) { return cpu::mean(self, {}, false, dtype); }
+Tensor prod_all(const Tensor& self, OptType dtype) { return cpu::prod(self, {}, false, dtype); }
+Tensor prod_dim(const Tensor& self, int64_t dim, bool keepdim, OptType dtype) {
+  return cpu::prod(self, only(dim), keepdim, dtype);
+}
+Tensor any_all(const Tensor& self) { return cpu::any(self, {}, false); }
+Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) { return cpu::any(self, only(dim), keepdim); }
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  return cpu::multiply(self, cpu::number_power(Scalar(2.0), other));
+}
+
+// clang-format off
+constexpr AtenRow kRows[] = {
+    {"aten::_conj_physical(Tensor self) -> Tensor", boxed<cpu::conj>},
+    {"aten::acos(Tensor self) -> Tensor", boxed<cpu::acos>},
+    {"aten::acosh(Tensor self) -> Tensor", boxed<cpu::acosh>},
+    {"aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", boxed<cpu::addcdiv>},
+    {"aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", boxed<cpu::addcmul>},
+    {"aten::any(Tensor self) -> Tensor", boxed<any_all>},
+    {"aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", boxed<any_dim>},
+    {"aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", boxed<cpu::any>},
+    {"aten::asin(Tensor self) -> Tensor", boxed<cpu::asin>},
+    {"aten::asinh(Tensor self) -> Tensor", boxed<cpu::asinh>},
+    {"aten::atan(Tensor self) -> Tensor", boxed<cpu::atan>},
+    {"aten::atanh(Tensor self) -> Tensor", boxed<cpu::atanh>},
+    {"aten::complex(Tensor real, Tensor imag) -> Tensor", boxed<cpu::complex>},
+    {"aten::conj_physical(Tensor self) -> Tensor", boxed<cpu::conj>},
+    {"aten::cos(Tensor self) -> Tensor", boxed<cpu::cos>},
+    {"aten::cosh(Tensor self) -> Tensor", boxed<cpu::cosh>},
+    {"aten::div.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::divide_number>},
+    {"aten::div.Tensor(Tensor self, Tensor other) -> Tensor", boxed<static_cast<Tensor (*)(const Tensor&, const Tensor&)>(cpu::divide)>},
+    {"aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::eq_number>},
+    {"aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::eq>},
+    {"aten::exp(Tensor self) -> Tensor", boxed<cpu::exp>},
+    {"aten::exp2(Tensor self) -> Tensor", boxed<cpu::exp2>},
+    {"aten::expm1(Tensor self) -> Tensor", boxed<cpu::expm1>},
+    {"aten::isinf(Tensor self) -> Tensor", boxed<cpu::isinf>},
+    {"aten::isnan(Tensor self) -> Tensor", boxed<cpu::isnan>},
+    {"aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", boxed<ldexp>},
+    {"aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", boxed<cpu::lerp_number>},
+    {"aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", boxed<cpu::lerp>},
+    {"aten::log(Tensor self) -> Tensor", boxed<cpu::log>},
+    {"aten::log10(Tensor self) -> Tensor", boxed<cpu::log10>},
+    {"aten::log1p(Tensor self) -> Tensor", boxed<cpu::log1p>},
+    {"aten::log2(Tensor self) -> Tensor", boxed<cpu::log2>},
+    {"aten::logical_and(Tensor self, Tensor other) -> Tensor", boxed<cpu::logical_and>},
+    {"aten::logical_not(Tensor self) -> Tensor", boxed<cpu::logical_not>},
+    {"aten::logical_or(Tensor self, Tensor other) -> Tensor", boxed<cpu::logical_or>},
+    {"aten::logical_xor(Tensor self, Tensor other) -> Tensor", boxed<cpu::logical_xor>},
+    {"aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", boxed<cpu::masked_fill_number>},
+    {"aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", boxed<cpu::masked_fill>},
+    {"aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", boxed<mean_all>},
+    {"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::mean>},
+    {"aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::ne_number>},
+    {"aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::ne>},
+    {"aten::neg(Tensor self) -> Tensor", boxed<cpu::neg>},
+    {"aten::nextafter(Tensor self, Tensor other) -> Tensor", boxed<cpu::nextafter>},
+    {"aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", boxed<cpu::number_power>},
+    {"aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", boxed<cpu::power_number>},
+    {"aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", boxed<prod_all>},
+    {"aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", boxed<prod_dim>},
+    {"aten::reciprocal(Tensor self) -> Tensor", boxed<cpu::reciprocal>},
+    {"aten::rsqrt(Tensor self) -> Tensor", boxed<cpu::rsqrt>},
+    {"aten::sgn(Tensor self) -> Tensor", boxed<cpu::sgn>},
+    {"aten::sigmoid(Tensor self) -> Tensor", boxed<cpu::sigmoid>},
+    {"aten::silu(Tensor self) -> Tensor", boxed<cpu::silu>},
+    {"aten::sin(Tensor self) -> Tensor", boxed<cpu::sin>},
+    {"aten::sinh(Tensor self) -> Tensor", boxed<cpu::sinh>},
+    {"aten::sqrt(Tensor self) -> Tensor", boxed<cpu::sqrt>},
+    {"aten::tan(Tensor self) -> Tensor", boxed<cpu::tan>},
+    {"aten::tanh(Tensor self) -> Tensor", boxed<cpu::tanh>},
+    {"aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", boxed<cpu::var>},
+    {"aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", boxed<cpu::var_mean>},
+    {"aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", boxed<cpu::where>},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const AtenRow> aten_function_rows() { return kRows; }
+
+}  // namespace sconce::custom_ops

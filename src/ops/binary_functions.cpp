@@ -1,0 +1,297 @@
+#include "src/ops/binary_functions.h"
+
+#include <cmath>
+#include <complex>
+#include <type_traits>
+
+#include "sconce/check.h"
+#include "src/ops/copy.h"
+#include "src/ops/elementwise.h"
+#include "src/ops/elementwise_ops.h"
+#include "src/ops/fill.h"
+#include "src/ops/multiply.h"
+#include "src/ops/view.h"
+
+namespace sconce::cpu {
+namespace {
+
+// Computed in float for the small floats and in ComplexFloat for complex halves.
+template <class F>
+void dispatch_inexact(DType dtype, const char* name, F&& f) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
+  if (dtype == DType::kComplex32) return f.template operator()<ComplexFloat>();
+  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(dtype, name, f);
+}
+template <class F>
+void dispatch_any(DType dtype, const char* name, F&& f) {
+  if (is_floating(dtype) || is_complex(dtype)) return dispatch_inexact(dtype, name, f);
+  detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8, DType::kUInt8, DType::kBool>(
+      dtype, name, f);
+}
+
+DType floating_result(DType dtype) { return is_integral(dtype, true) ? DType::kFloat32 : dtype; }
+
+// Operands are rounded to a small dtype before they meet, as ATen converts them.
+Tensor met(const Tensor& operand, DType dtype) {
+  const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32;
+  return small && operand.dtype() != dtype && operand.dim() > 0 ? to_dtype(operand, dtype) : operand;
+}
+
+template <class T>
+T number_as(const Scalar& number) {
+  if constexpr (kIsComplex<T>)
+    return T(number.to_complex());
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(number.to_double());
+  else
+    return static_cast<T>(number.to_int());
+}
+
+Tensor divide(const Tensor& self, const Tensor& other, DType dtype) {
+  dtype = floating_result(dtype);
+  Tensor out = make_result("div", {&self, &other}, dtype, dtype);
+  const Tensor a = met(self, dtype), b = met(other, dtype);
+  dispatch_inexact(dtype, "div", [&]<class T>() -> void {
+    map_elements<T, T, T>("div", out, [](T x, T y) { return x / y; }, {&a, &b});
+  });
+  return out;
+}
+
+struct Compare {
+  bool equal;
+  template <class T>
+  bool operator()(T a, T b) const {
+    return (a == b) == equal;
+  }
+};
+Tensor compare(const char* name, const Tensor& self, const Tensor& other, DType dtype, bool equal) {
+  Tensor out = make_result(name, {&self, &other}, dtype, DType::kBool);
+  const Tensor a = met(self, dtype), b = met(other, dtype);
+  dispatch_any(dtype, name, [&]<class T>() -> void { map_elements<bool, T, T>(name, out, Compare{equal}, {&a, &b}); });
+  return out;
+}
+
+// As bool: anything but zero is true.
+Tensor truth(const Tensor& tensor) { return to_dtype(tensor, DType::kBool); }
+template <class F>
+Tensor logical(const char* name, const Tensor& self, const Tensor& other, F f) {
+  const DType dtype = ResultType().add(self).add(other).get();
+  Tensor out = make_result(name, {&self, &other}, dtype, DType::kBool);
+  const Tensor a = truth(self), b = truth(other);
+  map_elements<bool, bool, bool>(name, out, f, {&a, &b});
+  return out;
+}
+
+// An integer type of the size, to move elements as.
+DType carrier(DType dtype) {
+  switch (dtype_bytes(dtype)) {
+    case 1:
+      return DType::kUInt8;
+    case 2:
+      return DType::kInt16;
+    case 4:
+      return DType::kInt32;
+    case 8:
+      return DType::kInt64;
+    default:
+      return DType::kComplex128;
+  }
+}
+void choose(const char* name, Tensor& out, const Tensor& condition, const Tensor& yes, const Tensor& no) {
+  const DType as = carrier(out.dtype());
+  const Tensor flags = condition.dtype() == DType::kBool ? view_dtype(condition, DType::kUInt8) : condition;
+  const Tensor a = view_dtype(yes, as), b = view_dtype(no, as);
+  Tensor to = view_dtype(out, as);
+  detail::dispatch_list<DType::kInt32, DType::kInt64, DType::kInt16, DType::kUInt8, DType::kComplex128>(
+      as, name, [&]<class T>() -> void {
+        map_elements<T, uint8_t, T, T>(name, to, [](uint8_t flag, T x, T y) { return flag ? x : y; }, {&flags, &a, &b});
+      });
+}
+
+template <class T>
+T between(T a, T b, T weight) {
+  const bool near = std::abs(weight) < 0.5;
+  return near ? a + multiply(weight, T(b - a)) : b - multiply(T(b - a), T(T(1) - weight));
+}
+
+void check_same(const char* name, const Tensor& a, const Tensor& b) {
+  SCONCE_CHECK(a.dtype() == b.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(a.dtype()),
+               " for `end` but got dtype ", dtype_name(b.dtype()));
+}
+
+}  // namespace
+
+Tensor divide(const Tensor& self, const Tensor& other) {
+  return divide(self, other, ResultType().add(self).add(other).get());
+}
+Tensor divide_number(const Tensor& self, Scalar other) {
+  return divide(self, number_tensor(other), ResultType().add(self).add_number(other).get());
+}
+
+Tensor complex(const Tensor& real, const Tensor& imag) {
+  const DType dtype = real.dtype();
+  const auto fits = [](DType d) { return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64; };
+  SCONCE_CHECK(fits(dtype) && fits(imag.dtype()), kUnsupported,
+               "complex: Expected both inputs to be Half, Float or Double tensors but got ", dtype_name(dtype), " and ",
+               dtype_name(imag.dtype()));
+  SCONCE_CHECK(dtype == imag.dtype(), kInvalidArgument, "complex: Expected object of scalar type ", dtype_name(dtype),
+               " but got scalar type ", dtype_name(imag.dtype()), " for second argument");
+  const DType result = dtype == DType::kFloat16   ? DType::kComplex32
+                       : dtype == DType::kFloat32 ? DType::kComplex64
+                                                  : DType::kComplex128;
+  Tensor out = make_result("complex", {&real, &imag}, dtype, result);
+  if (dtype == DType::kFloat64)
+    map_elements<ComplexDouble, double, double>("complex", out, [](double x, double y) { return ComplexDouble(x, y); },
+                                                {&real, &imag});
+  else
+    map_elements<ComplexFloat, float, float>("complex", out, [](float x, float y) { return ComplexFloat(x, y); },
+                                             {&real, &imag});
+  return out;
+}
+
+Tensor eq(const Tensor& self, const Tensor& other) {
+  return compare("eq", self, other, ResultType().add(self).add(other).get(), true);
+}
+Tensor eq_number(const Tensor& self, Scalar other) {
+  return compare("eq", self, number_tensor(other), ResultType().add(self).add_number(other).get(), true);
+}
+Tensor ne(const Tensor& self, const Tensor& other) {
+  return compare("ne", self, other, ResultType().add(self).add(other).get(), false);
+}
+Tensor ne_number(const Tensor& self, Scalar other) {
+  return compare("ne", self, number_tensor(other), ResultType().add(self).add_number(other).get(), false);
+}
+Tensor logical_and(const Tensor& self, const Tensor& other) {
+  return logical("logical_and", self, other, [](bool a, bool b) { return a && b; });
+}
+Tensor logical_or(const Tensor& self, const Tensor& other) {
+  return logical("logical_or", self, other, [](bool a, bool b) { return a || b; });
+}
+Tensor logical_xor(const Tensor& self, const Tensor& other) {
+  return logical("logical_xor", self, other, [](bool a, bool b) { return a != b; });
+}
+
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  SCONCE_CHECK(condition.dtype() == DType::kBool || condition.dtype() == DType::kUInt8, kInvalidArgument,
+               "where: expected condition to be a boolean tensor, but got a tensor with dtype ",
+               dtype_name(condition.dtype()));
+  const DType dtype = ResultType().add(self).add(other).get();
+  const Tensor a = to_dtype(self, dtype), b = to_dtype(other, dtype);
+  Tensor out = make_result("where", {&condition, &a, &b}, dtype, dtype);
+  choose("where", out, condition, a, b);
+  return out;
+}
+
+Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  SCONCE_CHECK(value.dim() == 0, kInvalidArgument,
+               "masked_fill: masked_fill only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+               " dimension(s).");
+  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
+               "masked_fill: masked_fill_ only supports boolean masks, but got mask with dtype ",
+               dtype_name(mask.dtype()));
+  SCONCE_CHECK(can_cast(value.dtype(), self.dtype()), kInvalidArgument,
+               "masked_fill: value cannot be converted to type ", dtype_name(self.dtype()), " without overflow");
+  const Shape sizes = broadcast_shapes("masked_fill", self.sizes(), mask.sizes());
+  Tensor out = clone_contiguous(expand("masked_fill", self, sizes));
+  const Tensor element = to_dtype(value, self.dtype());
+  choose("masked_fill", out, mask, element, out);
+  return out;
+}
+Tensor masked_fill_number(const Tensor& self, const Tensor& mask, Scalar value) {
+  Tensor element = Tensor::empty({}, self.dtype());
+  fill(element, value);
+  return masked_fill(self, mask, element);
+}
+
+Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+  check_same("lerp", self, end);
+  SCONCE_CHECK(weight.dim() == 0 || weight.dtype() == self.dtype(), kInvalidArgument, "lerp: expected dtype ",
+               dtype_name(self.dtype()), " for `weight` but got dtype ", dtype_name(weight.dtype()));
+  Tensor out = make_result("lerp", {&self, &end, &weight}, self.dtype(), self.dtype());
+  dispatch_inexact(self.dtype(), "lerp", [&]<class T>() -> void {
+    map_elements<T, T, T, T>("lerp", out, between<T>, {&self, &end, &weight});
+  });
+  return out;
+}
+Tensor lerp_number(const Tensor& self, const Tensor& end, Scalar weight) {
+  return lerp(self, end, number_tensor(weight));
+}
+
+Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, Scalar value) {
+  const DType dtype = ResultType().add(self).add(tensor1).add(tensor2).get();
+  Tensor out = make_result("addcmul", {&self, &tensor1, &tensor2}, dtype, dtype);
+  dispatch_any(dtype, "addcmul", [&]<class T>() -> void {
+    const T by = number_as<T>(value);
+    map_elements<T, T, T, T>("addcmul", out,
+                             [by](T x, T a, T b) { return static_cast<T>(x + multiply(multiply(by, a), b)); },
+                             {&self, &tensor1, &tensor2});
+  });
+  return out;
+}
+Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, Scalar value) {
+  SCONCE_CHECK(!is_integral(tensor1.dtype(), true) || !is_integral(tensor2.dtype(), true), kInvalidArgument,
+               "addcdiv: Integer division with addcdiv is no longer supported");
+  const DType dtype = ResultType().add(self).add(tensor1).add(tensor2).get();
+  Tensor out = make_result("addcdiv", {&self, &tensor1, &tensor2}, dtype, dtype);
+  dispatch_inexact(dtype, "addcdiv", [&]<class T>() -> void {
+    const T by = number_as<T>(value);
+    map_elements<T, T, T, T>("addcdiv", out, [by](T x, T a, T b) { return x + multiply(by, a) / b; },
+                             {&self, &tensor1, &tensor2});
+  });
+  return out;
+}
+
+Tensor nextafter(const Tensor& self, const Tensor& other) {
+  const DType dtype = ResultType().add(self).add(other).get();
+  Tensor out = make_result("nextafter", {&self, &other}, dtype, dtype);
+  if (dtype == DType::kBFloat16) {
+    // On bits: sign and magnitude. The neighbour of zero is the smallest number of the other's sign.
+    const Tensor a = view_dtype(to_dtype(self, dtype), DType::kInt16),
+                 b = view_dtype(to_dtype(other, dtype), DType::kInt16);
+    Tensor to = view_dtype(out, DType::kInt16);
+    map_elements<int16_t, int16_t, int16_t>("nextafter", to,
+                                            [](int16_t from, int16_t towards) -> int16_t {
+                                              const auto x = static_cast<uint16_t>(from),
+                                                         y = static_cast<uint16_t>(towards);
+                                              const unsigned size_x = x & 0x7FFFu, size_y = y & 0x7FFFu;
+                                              if (size_x > 0x7F80u) return from;
+                                              if (size_y > 0x7F80u || x == y || (size_x == 0 && size_y == 0))
+                                                return towards;
+                                              if (size_x == 0) return static_cast<int16_t>((y & 0x8000u) | 1u);
+                                              const bool away = size_y > size_x && (x & 0x8000u) == (y & 0x8000u);
+                                              return static_cast<int16_t>(away ? x + 1u : x - 1u);
+                                            },
+                                            {&a, &b});
+    return out;
+  }
+  dispatch_float_double(dtype, "nextafter", [&]<class T>() -> void {
+    map_elements<T, T, T>("nextafter", out, [](T a, T b) { return std::nextafter(a, b); }, {&self, &other});
+  });
+  return out;
+}
+
+Tensor power_number(const Tensor& self, Scalar exponent) {
+  const DType dtype = ResultType().add(self).add_number(exponent).get();
+  if (is_integral(dtype, true)) {
+    SCONCE_CHECK(!exponent.is_integral() || exponent.to_int() >= 0, kInvalidArgument,
+                 "pow: Integers to negative integer powers are not allowed.");
+    // Whole numbers: the tensor's dtype, in which the power wraps.
+    Tensor number = Tensor::empty({}, dtype);
+    fill(number, exponent);
+    return pow_Tensor_Tensor(self, number);
+  }
+  if (exponent.is_complex() && exponent.to_complex().imag() != 0)
+    return pow_Tensor_Tensor(to_dtype(self, dtype), number_tensor(exponent));
+  const Tensor base = to_dtype(self, dtype);
+  return pow_Tensor_Scalar(base, exponent.to_double());
+}
+
+Tensor number_power(Scalar self, const Tensor& exponent) {
+  const DType dtype = ResultType().add_number(self).add(exponent).get();
+  Tensor base = Tensor::empty({}, dtype);
+  fill(base, self);
+  // Row-major, as ATen's.
+  return contiguous(pow_Tensor_Tensor(base, to_dtype(exponent, dtype)));
+}
+
+}  // namespace sconce::cpu

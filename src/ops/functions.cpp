@@ -1,0 +1,242 @@
+#include "src/ops/functions.h"
+
+#include <cmath>
+#include <complex>
+#include <type_traits>
+
+#include "sconce/check.h"
+#include "src/ops/copy.h"
+#include "src/ops/elementwise.h"
+
+namespace sconce::cpu {
+namespace {
+
+// These functions take far longer than a call through a pointer.
+template <class T>
+struct Called {
+  T (*function)(T);
+  T operator()(T x) const { return function(x); }
+};
+struct Functions {
+  float (*of_float)(float);
+  double (*of_double)(double);
+  ComplexFloat (*of_complex_float)(ComplexFloat);
+  ComplexDouble (*of_complex_double)(ComplexDouble);
+};
+
+Tensor mapped(const char* name, const Tensor& self, const Functions& functions) {
+  const DType dtype = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  constexpr int64_t kGrain = 2048;
+  switch (dtype) {
+    case DType::kFloat32:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      map_elements<float, float>(name, out, Called<float>{functions.of_float}, {&self}, kGrain);
+      break;
+    case DType::kFloat64:
+      map_elements<double, double>(name, out, Called<double>{functions.of_double}, {&self}, kGrain);
+      break;
+    case DType::kComplex64:
+    case DType::kComplex32:
+      map_elements<ComplexFloat, ComplexFloat>(name, out, Called<ComplexFloat>{functions.of_complex_float}, {&self},
+                                               kGrain);
+      break;
+    case DType::kComplex128:
+      map_elements<ComplexDouble, ComplexDouble>(name, out, Called<ComplexDouble>{functions.of_complex_double}, {&self},
+                                                 kGrain);
+      break;
+    default:
+      fail_dispatch(dtype, name);
+  }
+  return out;
+}
+
+// `function` is a generic lambda without captures.
+template <class F>
+Tensor mapped(const char* name, const Tensor& self, F function) {
+  return mapped(name, self, Functions{function, function, function, function});
+}
+
+template <class T>
+std::complex<T> log1p_of(std::complex<T> z) {
+  const T x = z.real(), y = z.imag(), argument = std::atan2(y, x + T(1));
+  if (std::abs(z) >= T(0.5)) return {std::log(std::hypot(x + T(1), y)), argument};
+  const T r = x * (T(2) + x) + y * y;
+  return {r == T(0) ? x : T(0.5) * std::log1p(r), argument};
+}
+template <class T>
+std::complex<T> expm1_of(std::complex<T> z) {
+  const T half_sine = std::sin(z.imag() / T(2));
+  return {std::expm1(z.real()) * std::cos(z.imag()) - T(2) * half_sine * half_sine,
+          std::exp(z.real()) * std::sin(z.imag())};
+}
+
+template <class T>
+T negated(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(0 - static_cast<uint64_t>(x));
+  else
+    return -x;
+}
+template <class T>
+T sign_of(T x) {
+  if constexpr (kIsComplex<T>) {
+    const auto length = std::abs(x);
+    return length == 0 ? T(0) : x / length;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return x;
+  } else {
+    return static_cast<T>((T(0) < x) - (x < T(0)));
+  }
+}
+
+// Computed in float for the small floats and in ComplexFloat for complex halves.
+template <class F>
+void dispatch_computed(DType dtype, const char* name, F&& f) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
+  if (dtype == DType::kComplex32) return f.template operator()<ComplexFloat>();
+  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+                        DType::kUInt8, DType::kBool, DType::kComplex64, DType::kComplex128>(dtype, name, f);
+}
+
+template <class Test>
+Tensor tested(const char* name, const Tensor& self, Test test) {
+  Tensor out = make_result(name, {&self}, self.dtype(), DType::kBool);
+  dispatch_computed(self.dtype(), name, [&]<class T>() -> void {
+    map_elements<bool, T>(name, out, [test](T x) -> bool { return test(x); }, {&self});
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor acos(const Tensor& self) {
+  return mapped("acos", self, [](auto x) { return std::acos(x); });
+}
+Tensor acosh(const Tensor& self) {
+  return mapped("acosh", self, [](auto x) { return std::acosh(x); });
+}
+Tensor asin(const Tensor& self) {
+  return mapped("asin", self, [](auto x) { return std::asin(x); });
+}
+Tensor asinh(const Tensor& self) {
+  return mapped("asinh", self, [](auto x) { return std::asinh(x); });
+}
+Tensor atan(const Tensor& self) {
+  return mapped("atan", self, [](auto x) { return std::atan(x); });
+}
+Tensor atanh(const Tensor& self) {
+  return mapped("atanh", self, [](auto x) { return std::atanh(x); });
+}
+Tensor cos(const Tensor& self) {
+  return mapped("cos", self, [](auto x) { return std::cos(x); });
+}
+Tensor cosh(const Tensor& self) {
+  return mapped("cosh", self, [](auto x) { return std::cosh(x); });
+}
+Tensor exp(const Tensor& self) {
+  return mapped("exp", self, [](auto x) { return std::exp(x); });
+}
+Tensor log(const Tensor& self) {
+  return mapped("log", self, [](auto x) { return std::log(x); });
+}
+Tensor log10(const Tensor& self) {
+  return mapped("log10", self, [](auto x) { return std::log10(x); });
+}
+Tensor sin(const Tensor& self) {
+  return mapped("sin", self, [](auto x) { return std::sin(x); });
+}
+Tensor sinh(const Tensor& self) {
+  return mapped("sinh", self, [](auto x) { return std::sinh(x); });
+}
+Tensor sqrt(const Tensor& self) {
+  return mapped("sqrt", self, [](auto x) { return std::sqrt(x); });
+}
+Tensor tan(const Tensor& self) {
+  return mapped("tan", self, [](auto x) { return std::tan(x); });
+}
+Tensor tanh(const Tensor& self) {
+  return mapped("tanh", self, [](auto x) { return std::tanh(x); });
+}
+
+Tensor exp2(const Tensor& self) {
+  return mapped("exp2", self, [](auto x) {
+    if constexpr (kIsComplex<decltype(x)>)
+      return std::exp(x * static_cast<typename decltype(x)::value_type>(M_LN2));
+    else
+      return std::exp2(x);
+  });
+}
+Tensor expm1(const Tensor& self) {
+  return mapped("expm1", self, [](auto x) {
+    if constexpr (kIsComplex<decltype(x)>)
+      return expm1_of(x);
+    else
+      return std::expm1(x);
+  });
+}
+Tensor log1p(const Tensor& self) {
+  return mapped("log1p", self, [](auto x) {
+    if constexpr (kIsComplex<decltype(x)>)
+      return log1p_of(x);
+    else
+      return std::log1p(x);
+  });
+}
+Tensor log2(const Tensor& self) {
+  return mapped("log2", self, [](auto x) {
+    if constexpr (kIsComplex<decltype(x)>)
+      return std::log(x) / static_cast<typename decltype(x)::value_type>(M_LN2);
+    else
+      return std::log2(x);
+  });
+}
+Tensor reciprocal(const Tensor& self) {
+  return mapped("reciprocal", self, [](auto x) { return decltype(x)(1) / x; });
+}
+Tensor rsqrt(const Tensor& self) {
+  return mapped("rsqrt", self, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
+}
+Tensor sigmoid(const Tensor& self) {
+  return mapped("sigmoid", self, [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); });
+}
+Tensor silu(const Tensor& self) {
+  SCONCE_CHECK(!is_integral(self.dtype(), true), kUnsupported, "silu: not implemented for '", dtype_name(self.dtype()),
+               "'");
+  return mapped("silu", self, [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); });
+}
+
+Tensor neg(const Tensor& self) {
+  SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument,
+               "neg: Negation, the `-` operator, on a bool tensor is not supported.");
+  Tensor out = make_result("neg", {&self}, self.dtype(), self.dtype());
+  dispatch_computed(self.dtype(), "neg",
+                    [&]<class T>() -> void { map_elements<T, T>("neg", out, negated<T>, {&self}); });
+  return out;
+}
+Tensor sgn(const Tensor& self) {
+  Tensor out = make_result("sgn", {&self}, self.dtype(), self.dtype());
+  dispatch_computed(self.dtype(), "sgn",
+                    [&]<class T>() -> void { map_elements<T, T>("sgn", out, sign_of<T>, {&self}); });
+  return out;
+}
+
+Tensor isnan(const Tensor& self) {
+  return tested("isnan", self, [](auto x) { return x != x; });
+}
+Tensor isinf(const Tensor& self) {
+  return tested("isinf", self, [](auto x) {
+    if constexpr (kIsComplex<decltype(x)>)
+      return std::isinf(x.real()) || std::isinf(x.imag());
+    else if constexpr (std::is_floating_point_v<decltype(x)>)
+      return std::isinf(x);
+    else
+      return false;
+  });
+}
+Tensor logical_not(const Tensor& self) {
+  return tested("logical_not", self, [](auto x) { return x == decltype(x)(0); });
+}
+
+}  // namespace sconce::cpu

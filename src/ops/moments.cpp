@@ -1,0 +1,128 @@
+#include "src/ops/moments.h"
+
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+
+#include "sconce/check.h"
+#include "src/device/threads.h"
+#include "src/ops/convert.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/factory.h"
+#include "src/ops/multiply.h"
+#include "src/ops/reduced_rows.h"
+
+namespace sconce::cpu {
+namespace {
+
+template <class T>
+using Wide =
+    std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+
+// out[i] = f(row, width, i)
+template <class T, class F>
+void for_rows(const ReducedRows& reduced, int64_t count, const F& f) {
+  const T* const in = reduced.rows.data_as<T>();
+  const int64_t width = reduced.width;
+  parallel_for(0, count, std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
+               [&](int64_t begin, int64_t end) noexcept {
+                 for (int64_t i = begin; i < end; ++i) f(in + i * width, width, i);
+               });
+}
+
+template <class T>
+Wide<T> mean_of(const T* row, int64_t width) noexcept {
+  Wide<T> total = 0;
+  for (int64_t j = 0; j < width; ++j) total += static_cast<Wide<T>>(row[j]);
+  return total / static_cast<double>(width);
+}
+
+double squared(double value) noexcept { return value * value; }
+double squared(ComplexDouble value) noexcept { return squared(value.real()) + squared(value.imag()); }
+
+void check_inexact(const char* name, DType dtype) {
+  SCONCE_CHECK(is_floating(dtype) || is_complex(dtype), kInvalidArgument, name,
+               ": only support floating point and complex dtypes, got ", dtype_name(dtype));
+}
+
+}  // namespace
+
+Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  const DType type = dtype.value_or(self.dtype());
+  SCONCE_CHECK(is_floating(type) || is_complex(type), kInvalidArgument,
+               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+               "Got: ",
+               dtype_name(type));
+  const ReducedRows reduced = reduced_rows("mean", self, dim, keepdim, type);
+  Tensor out = Tensor::empty(reduced.sizes, type);
+  dispatch_floating_complex(type, "mean", [&]<class T>() -> void {
+    T* const to = out.data_as<T>();
+    for_rows<T>(reduced, out.numel(), [to](const T* row, int64_t width, int64_t i) noexcept {
+      to[i] = convert_value<T>(mean_of(row, width));
+    });
+  });
+  return out;
+}
+
+Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  const DType type = dtype.value_or(is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype());
+  const ReducedRows reduced = reduced_rows("prod", self, dim, keepdim, type);
+  Tensor out = Tensor::empty(reduced.sizes, type);
+  dispatch_all_no_small(type, "prod", [&]<class T>() -> void {
+    T* const to = out.data_as<T>();
+    for_rows<T>(reduced, out.numel(), [to](const T* row, int64_t width, int64_t i) noexcept {
+      Wide<T> product = 1;
+      for (int64_t j = 0; j < width; ++j) {
+        if constexpr (std::is_integral_v<T>)  // wraps
+          product = static_cast<int64_t>(static_cast<uint64_t>(product) * static_cast<uint64_t>(row[j]));
+        else
+          product = multiply(product, static_cast<Wide<T>>(row[j]));
+      }
+      to[i] = convert_value<T>(product);
+    });
+  });
+  return out;
+}
+
+std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
+                               bool keepdim) {
+  check_inexact("var", self.dtype());
+  const double less = correction ? correction->to_double() : 1.0;
+  const ReducedRows reduced = reduced_rows("var", self, dim, keepdim, self.dtype());
+  Tensor variance = Tensor::empty(reduced.sizes, value_dtype(self.dtype()));
+  Tensor mean = Tensor::empty(reduced.sizes, self.dtype());
+  const auto run = [&]<class T, class Real>() {
+    auto* const to = variance.data_as<Real>();
+    T* const middle = mean.data_as<T>();
+    for_rows<T>(reduced, mean.numel(), [to, middle, less](const T* row, int64_t width, int64_t i) noexcept {
+      const Wide<T> average = mean_of(row, width);
+      double total = 0;
+      for (int64_t j = 0; j < width; ++j) total += squared(static_cast<Wide<T>>(row[j]) - average);
+      to[i] = convert_value<Real>(total / std::max(static_cast<double>(width) - less, 0.0));
+      middle[i] = convert_value<T>(average);
+    });
+  };
+  if (self.dtype() == DType::kComplex64)
+    run.operator()<ComplexFloat, float>();
+  else if (self.dtype() == DType::kComplex128)
+    run.operator()<ComplexDouble, double>();
+  else
+    dispatch_floating(self.dtype(), "var", [&]<class T>() -> void { run.template operator()<T, T>(); });
+  return {variance, mean};
+}
+
+Tensor var(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction, bool keepdim) {
+  return var_mean(self, dim, correction, keepdim)[0];
+}
+
+Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
+  const ReducedRows reduced = reduced_rows("any", self, dim, keepdim, DType::kBool);
+  Tensor out = Tensor::empty(reduced.sizes, self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool);
+  auto* const to = static_cast<uint8_t*>(out.data());
+  for_rows<bool>(reduced, out.numel(), [to](const bool* row, int64_t width, int64_t i) noexcept {
+    to[i] = std::find(row, row + width, true) != row + width;
+  });
+  return out;
+}
+
+}  // namespace sconce::cpu

@@ -1,0 +1,23 @@
+// ReducedRows: what a reduction over any dimensions is over, as the rows of a packed matrix.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+struct ReducedRows {
+  Tensor rows;                 // row-major: dimensions that stay, then those that go
+  int64_t width = 1;           // elements of a row
+  std::vector<int64_t> sizes;  // of the result
+};
+
+// All dimensions go where there are none in dims. kInvalidArgument "NAME: ..." for a dimension out of range or named
+// twice. Elements are converted to `dtype`.
+ReducedRows reduced_rows(std::string_view name, const Tensor& self, std::optional<IntSpan> dims, bool keepdim,
+                         DType dtype);
+
+}  // namespace sconce

@@ -1,0 +1,70 @@
+"""Operator cases that are called by name: what make_aten_cases.py and make_function_cases.py have in common."""
+import pathlib
+import re
+import sys
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "ops"))
+from case_writer import CaseWriter, Samples  # noqa: E402
+
+FLOATS = [torch.float32, torch.float64]
+HALVES = [torch.float16, torch.bfloat16]
+INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+COMPLEX = [torch.complex64, torch.complex128]
+NUMBERS = {v: k for k, v in enumerate([torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+                                       torch.float32, torch.float64])}
+DTYPE_OF = {v: k for k, v in NUMBERS.items()} | {15: torch.bfloat16, 11: torch.bool, 9: torch.complex64,
+                                              10: torch.complex128}
+FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
+
+
+class Atens:
+    covered = set()
+
+    def __init__(self, name):
+        self.out = CaseWriter(HERE.parent / "data" / name)
+
+    def add(self, name, *args, **options):
+        ns = "prims" if name.startswith("prims::") else "aten"
+        packet, _, overload = name.removeprefix("prims::").partition(".")
+        op = getattr(getattr(getattr(torch.ops, ns), packet), overload or "default")
+        schema = op._schema.arguments
+        assert len(args) == len(schema), (name, len(schema))
+
+        def call(*values):
+            positional, named = [], {}
+            for value, argument in zip(values, schema):
+                kind = str(argument.real_type).replace("Optional[", "").rstrip("]")
+                if value is not None and kind == "ScalarType":
+                    value = DTYPE_OF[value]
+                if value is not None and kind == "Layout":
+                    value = torch.strided
+                if value is not None and kind == "MemoryFormat":
+                    value = FORMATS[value]
+                if argument.kwarg_only:
+                    named[argument.name] = value
+                else:
+                    positional.append(value)
+            result = op(*positional, **named)
+            flat = []
+            for r in result if isinstance(result, (list, tuple)) else [result]:
+                if r is None:
+                    continue
+                flat.append((r if isinstance(r, torch.Tensor) else torch.tensor(r)).resolve_conj())
+            return tuple(flat)
+
+        qualified = f"{ns}::{name.removeprefix('prims::')}"
+        self.covered.add(qualified)
+        self.out.add(qualified, call, *args, **options)
+
+
+def check_covered(*tables):
+    """Every row of src/custom_ops/aten_TABLE.cpp has a case."""
+    rows = set()
+    for table in tables:
+        source = HERE.parents[1] / f"src/custom_ops/aten_{table}.cpp"
+        rows.update(re.findall(r'\{"((?:aten|prims)::[\w.]+)\(', source.read_text()))
+    assert rows <= Atens.covered, sorted(rows - Atens.covered)
