@@ -6,6 +6,7 @@
 #include "sconce/check.h"
 #include "sconce/model.h"
 #include "server/admin_documents.h"
+#include "server/cores.h"
 #include "server/documents.h"
 #include "server/failure.h"
 #include "server/json_cursor.h"
@@ -87,6 +88,10 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
       } else if (key == "device") {
         device = parse_device(json.string("'device'"));
       } else if (key == "cpus") {
+        if (json.peek() == '"') {
+          cpus = find_cores(json.string("'cpus'"));
+          return;
+        }
         json.array("'cpus'", [&](size_t) {
           cpus.push_back(static_cast<int>(std::min<uint64_t>(json.unsigned_integer("a core"), INT32_MAX)));
         });

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "sconce/check.h"
+#include "server/cores.h"
 #include "server/trim.h"
 
 namespace sconce {
@@ -24,18 +25,6 @@ struct Source {
 };
 
 constexpr std::string_view kBlanks = " \t\r";
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t end = text.find(separator);
-    const std::string_view part = trim(text.substr(0, end), kBlanks);
-    if (!part.empty()) parts.emplace_back(part);
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return parts;
-}
 
 // A number and the unit after it.
 std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_view text) {
@@ -124,6 +113,10 @@ E Choice(const Source& source);
 template <>
 Versions Choice<Versions>(const Source& source) {
   return choice<Versions>(source, {{"latest", Versions::kLatest}, {"all", Versions::kAll}});
+}
+template <>
+TlsMode Choice<TlsMode>(const Source& source) {
+  return choice<TlsMode>(source, {{"off", TlsMode::kOff}, {"on", TlsMode::kOn}, {"mutual", TlsMode::kMutual}});
 }
 template <>
 LogLevel Choice<LogLevel>(const Source& source) {
@@ -241,28 +234,6 @@ bool is_model_name(std::string_view name) noexcept {
   return !name.empty() && name.size() <= 128 && name[0] != '.' && std::all_of(name.begin(), name.end(), allowed);
 }
 
-std::vector<int> ModelConfig::cores() const {
-  std::vector<int> cores;
-  for (const std::string& part : cpu_set) {
-    const auto fail = [&] {
-      SCONCE_FAIL(kInvalidArgument, "setting cpu_set: expected cores such as 0-3,8, got '", part, "'");
-    };
-    int first = 0, last = 0;
-    const char* const end = part.data() + part.size();
-    auto [p, ec] = std::from_chars(part.data(), end, first);
-    if (ec != std::errc()) fail();
-    last = first;
-    if (p != end) {
-      if (*p != '-') fail();
-      const auto [stop, error] = std::from_chars(p + 1, end, last);
-      if (error != std::errc() || stop != end) fail();
-    }
-    if (first < 0 || last < first || last >= 65536) fail();
-    for (int core = first; core <= last; ++core) cores.push_back(core);
-  }
-  return cores;
-}
-
 ServerConfig::ServerConfig() {
   for (const SettingRow& row : setting_rows()) {
     if (!row.of_model) assign(*this, Source{row.key, row.default_value, "default"});
@@ -308,7 +279,7 @@ void ServerConfig::set_model(std::string_view assignment, std::string_view origi
                origin, ")");
   ModelConfig checked;
   assign(checked, Source{s.key, s.value, s.origin});
-  (void)checked.cores();
+  check_cores(checked.cpu_set);
   model_settings.push_back(std::move(s));
 }
 

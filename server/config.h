@@ -18,6 +18,8 @@ namespace sconce {
 enum class Versions : int8_t { kLatest, kAll };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 
+enum class TlsMode : int8_t { kOff, kOn, kMutual };
+
 struct Address {
   std::string host;  // empty: off
   uint16_t port = 0;
@@ -45,7 +47,6 @@ struct ModelConfig {
 #include "server/settings.def"
 #undef MODEL
 #undef SERVER
-  std::vector<int> cores() const;  // cpu_set, ranges spelled out
 };
 
 // A setting of one model, or of all ("*"), as it was written.

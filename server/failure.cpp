@@ -26,4 +26,13 @@ Failure describe_failure(const std::exception_ptr& problem) {
   }
 }
 
+std::string problem_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    return describe_failure(std::current_exception()).message;
+  }
+  return {};
+}
+
 }  // namespace sconce

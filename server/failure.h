@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
 
 #include "sconce/error.h"
@@ -15,5 +16,7 @@ struct Failure {
 };
 
 Failure describe_failure(const std::exception_ptr& problem);
+// Does `work`; what it threw, in words, or nothing. For what may fail without anybody waiting for it.
+std::string problem_of(const std::function<void()>& work);
 
 }  // namespace sconce

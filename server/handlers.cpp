@@ -75,7 +75,7 @@ void handle(const Service& service, const Catalog& catalog, const RouteMatch& ro
   switch (route.action) {
     case Action::kPage:
       response.type = accepts_html ? content_type::kHtml : content_type::kText;
-      return response.set_text(page_text(catalog, service.public_address, accepts_html));
+      return response.set_text(page_text(catalog, service.public_url, accepts_html));
     case Action::kLive:
       return live(response);
     case Action::kReady:

@@ -18,6 +18,10 @@ void write_log(LogLevel level, std::string_view message);
 std::string printable(std::string_view text);
 
 template <class... Args>
+void log_debug(fmt::format_string<Args...> format, Args&&... args) {
+  if (log_enabled(LogLevel::kDebug)) write_log(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
   if (log_enabled(LogLevel::kInfo)) write_log(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
 }

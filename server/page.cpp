@@ -37,7 +37,7 @@ std::string describe_tensors(const TensorNames& names, const std::vector<TensorI
   return text.empty() ? "none" : text;
 }
 
-std::string plain_text(const Catalog& catalog, std::string_view host) {
+std::string plain_text(const Catalog& catalog, std::string_view url) {
   std::string text = "Sconce " + version() + " serves:\n";
   std::string example = "MODEL";
   for (const Catalog::Entry& entry : catalog.entries()) {
@@ -55,7 +55,7 @@ std::string plain_text(const Catalog& catalog, std::string_view host) {
       text += "\n";
     }
   }
-  const std::string base = "http://" + std::string(host);
+  const std::string base(url);
   text += "\nPOST " + base + "/v1/models/" + example +
           ":call          {\"args\": [...], \"kwargs\": {...}}, as in Python\n" + "POST " + base + "/v2/models/" +
           example + "/infer         Open Inference Protocol v2\n" + "GET  " + base + "/v2/models/" + example +
@@ -65,8 +65,8 @@ std::string plain_text(const Catalog& catalog, std::string_view host) {
 
 }  // namespace
 
-std::string page_text(const Catalog& catalog, std::string_view host, bool html) {
-  const std::string text = plain_text(catalog, host);
+std::string page_text(const Catalog& catalog, std::string_view url, bool html) {
+  const std::string text = plain_text(catalog, url);
   if (!html) return text;
   return "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sconce</title></head><body><pre>" +
          escape_html(text) + "</pre></body></html>\n";

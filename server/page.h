@@ -7,6 +7,6 @@
 
 namespace sconce {
 
-std::string page_text(const Catalog& catalog, std::string_view host, bool html);
+std::string page_text(const Catalog& catalog, std::string_view url, bool html);
 
 }  // namespace sconce

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "server/cores.h"
 
 namespace sconce {
 namespace {
@@ -125,7 +126,7 @@ LoadedModel Repository::load(const PackageEntry& package) const {
                "' must be 1 or more");
   options.replicas = static_cast<int>(config.replicas);
   options.threads = static_cast<int>(config.threads);
-  options.cpu_set = config.cores();
+  options.cpu_set = find_cores(config.cpu_set);
   options.check_inputs = config.check_inputs;
   options.verify = config.verify;
   for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);

@@ -24,6 +24,9 @@ namespace {
 
 namespace asio = boost::asio;
 
+// How often files of tokens and certificates are looked at.
+constexpr std::chrono::seconds kLook{1};
+
 // One descriptor for each connection: take what the limit allows.
 void raise_descriptor_limit() noexcept {
   rlimit limit{};
@@ -50,27 +53,46 @@ class Server {
         repository_(config_, reaper_, packages_, threads_ + 1),
         control_(config_, finder_, repository_, std::move(packages_),
                  [this](std::exception_ptr failure) { asio::post(context_, [this, failure] { fail(failure); }); }),
-        service_{config_, repository_, control_, std::vector<ConnectionCounters>(threads_ + 1), now_seconds(),
-                 {},      {},          {},       AdminAccess(config_.admin_token_file),         {}},
+        service_{config_,
+                 repository_,
+                 control_,
+                 std::vector<ConnectionCounters>(threads_ + 1),
+                 now_seconds(),
+                 {},
+                 {},
+                 {},
+                 Credentials(config_),
+                 {}},
         signals_(context_, SIGTERM, SIGINT),
+        hangups_(context_, SIGHUP),
+        credentials_timer_(context_),
         timer_(context_) {
     // The last worker accepts, and serves metrics and administration: a busy model does not hold them up.
     for (size_t i = 0; i <= threads_; ++i) workers_.push_back(std::make_unique<Worker>(service_, i));
     std::vector<Worker*> io;
     for (size_t i = 0; i < threads_; ++i) io.push_back(workers_[i].get());
     Worker& side = *workers_.back();
-    const auto listen = [&](const Address& address, Listeners kind, std::vector<Worker*> workers, const char* what) {
+    // scope: what must be closed to those who are not on this machine.
+    const auto listen = [&](const Address& address, Listeners kind, std::vector<Worker*> workers, const char* what,
+                            TlsMode tls, uint8_t scope) {
       if (!address.enabled()) return;
       listeners_.push_back(std::make_unique<Listener>(side, std::move(workers), address, kind));
-      log_info("{} on http://{}", what, listeners_.back()->address());
-      if (kind == kPublic) service_.public_address = listeners_.back()->address();
+      const Listener& listener = *listeners_.back();
+      SCONCE_CHECK(scope == kNoScope || listener.is_loopback() || tls == TlsMode::kMutual ||
+                       service_.credentials.snapshot()->needs_token(scope),
+                   kInvalidArgument, "setting ", kind == kAdmin ? "admin" : "metrics",
+                   ": an address that others can reach needs ",
+                   kind == kAdmin ? "admin_token_file, a token of scope admin in token_file, or admin_tls = mutual"
+                                  : "a token of scope metrics in token_file, metrics_tls = mutual, or metrics_open",
+                   ": ", listener.address());
+      const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
+      log_info("{} on {}", what, url);
+      if (kind == kPublic) service_.public_url = url;
     };
-    listen(config.http, kPublic, io, "inference");
-    listen(config.metrics, kMetrics, {&side}, "metrics");
-    listen(config.admin, kAdmin, {&side}, "administration");
-    SCONCE_CHECK(!config.admin.enabled() || listeners_.back()->is_loopback() || service_.admin_access.has_token(),
-                 kInvalidArgument, "setting admin: an address that others can reach needs admin_token_file: ",
-                 listeners_.back()->address());
+    listen(config.http, kPublic, io, "inference", config.http_tls, kNoScope);
+    listen(config.metrics, kMetrics, {&side}, "metrics", config.metrics_tls,
+           config.metrics_open ? kNoScope : kMetricsScope);
+    listen(config.admin, kAdmin, {&side}, "administration", config.admin_tls, kAdminScope);
   }
 
   ~Server() {
@@ -85,6 +107,8 @@ class Server {
   // Returns after a drain; throws what could not be loaded.
   void run() {
     wait_for_signal();
+    wait_for_hangup();
+    if (service_.credentials.from_files()) look_at_credentials();
     for (auto& listener : listeners_) listener->start();
     for (auto& worker : workers_) worker->start();
     control_.start();
@@ -120,6 +144,23 @@ class Server {
   void wait_for_signal() {
     signals_.async_wait([this](const boost::system::error_code& ec, int) {
       if (!ec) drain();
+    });
+  }
+
+  void wait_for_hangup() {
+    hangups_.async_wait([this](const boost::system::error_code& ec, int) {
+      if (ec) return;
+      service_.credentials.refresh(true);
+      wait_for_hangup();
+    });
+  }
+
+  void look_at_credentials() {
+    credentials_timer_.expires_after(kLook);
+    credentials_timer_.async_wait([this](const boost::system::error_code& ec) {
+      if (ec) return;
+      service_.credentials.refresh();
+      look_at_credentials();
     });
   }
 
@@ -181,8 +222,8 @@ class Server {
   Repository repository_;
   Control control_;
   Service service_;
-  asio::signal_set signals_;
-  asio::steady_timer timer_;
+  asio::signal_set signals_, hangups_;
+  asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Worker::Clock::time_point drain_end_;
   std::exception_ptr failure_;

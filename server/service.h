@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/admin_access.h"
 #include "server/config.h"
+#include "server/credentials.h"
 #include "server/metrics.h"
 #include "server/operations.h"
 #include "server/repository.h"
@@ -21,10 +21,10 @@ struct Service {
   Control& control;
   std::vector<ConnectionCounters> counters;  // one per io thread
   double start_time = 0;                     // seconds since 1970
-  std::string public_address;                // "127.0.0.1:8000", for the page
+  std::string public_url;                    // "http://127.0.0.1:8000", for the page
   std::atomic<bool> draining{false};         // readiness is false, answers close their connections
   std::atomic<int64_t> connections{0};
-  AdminAccess admin_access{{}};  // of the admin port's worker
+  Credentials credentials;
   Operations operations;
 };
 

@@ -28,15 +28,6 @@ constexpr std::chrono::seconds kLingerTime{2};
 // In a shutdown, the time that a new connection has for its first bytes.
 constexpr std::chrono::milliseconds kFresh{300};
 
-// What is left to send of a list of buffers.
-struct Rest {
-  using value_type = asio::const_buffer;
-  using const_iterator = const asio::const_buffer*;
-  const_iterator first, last;
-  const_iterator begin() const noexcept { return first; }
-  const_iterator end() const noexcept { return last; }
-};
-
 // Hands out the session's own bytes for the handler that a lane posts: that must not fail, and is one at a time.
 template <class T>
 struct NoticeAllocator {
@@ -60,7 +51,7 @@ struct NoticeAllocator {
 
 Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener)
     : worker_(worker),
-      socket_(std::move(socket)),
+      transport_(std::move(socket), worker.tls_of(listener)),
       listener_(listener),
       in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
       inference_(worker.index(), &Session::notify, this) {
@@ -72,10 +63,12 @@ Session::~Session() = default;
 void Session::start(Worker::Sessions::iterator self) {
   self_ = self;
   error_code ec;
-  socket_.set_option(asio::ip::tcp::no_delay(true), ec);
-  socket_.non_blocking(true, ec);
+  transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
+  transport_.socket().non_blocking(true, ec);
+  const ServerConfig& config = worker_.service().config;
   phase_start_ = Clock::now();
-  deadline_ = phase_start_ + worker_.service().config.header_timeout;
+  deadline_ = phase_start_ + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout);
+  if (transport_.encrypted()) state_ = State::kHandshake;
   proceed();
 }
 
@@ -100,6 +93,9 @@ void Session::steps() {
   for (int answered = 0;;) {
     Next next = Next::kContinue;
     switch (state_) {
+      case State::kHandshake:
+        next = handshake();
+        break;
       case State::kHeader:
         if (answered >= kInARow) {
           ++pending_;
@@ -142,6 +138,29 @@ void Session::steps() {
 // Of an upload of weights, which begin_admin() takes, the limit is its own.
 uint64_t Session::body_limit() const noexcept {
   return listener_ == kAdmin ? INT64_MAX : static_cast<uint64_t>(worker_.service().config.max_body_bytes);
+}
+
+Session::Next Session::handshake() {
+  error_code ec;
+  if (transport_.handshake(ec)) {
+    state_ = State::kHeader;
+    phase_start_ = Clock::now();
+    deadline_ = phase_start_ + worker_.service().config.header_timeout;
+    return Next::kContinue;
+  }
+  if (ec != asio::error::would_block) {
+    log_debug("TLS handshake failed: {}", printable(transport_.handshake_problem()));
+    close();
+    return Next::kWait;
+  }
+  ++pending_;
+  transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
+    released();
+    if (state_ != State::kHandshake) return;
+    if (e) return close();
+    proceed();
+  });
+  return Next::kWait;
 }
 
 Session::Next Session::read_header() {
@@ -208,11 +227,13 @@ void Session::begin_body() {
   }
   // What is asked of nobody is refused before its body is read.
   if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
+  if (refuse_access()) return;
   if (listener_ == kAdmin && begin_admin(length)) return;
   if (head.expects_continue && !all_here) {
     // A client that waits for this has room for it; one that does not take it is not worth waiting for.
     error_code ec;
-    if (socket_.write_some(asio::buffer(kContinue), ec) != kContinue.size()) return close();
+    const asio::const_buffer line = asio::buffer(kContinue);
+    if (transport_.write_some({&line, &line + 1}, ec) != kContinue.size()) return close();
   }
   body_bytes_ = static_cast<size_t>(length);
   body_.prepare(body_bytes_, static_cast<size_t>(std::min<uint64_t>(json_length_.value_or(0), length)));
@@ -377,10 +398,10 @@ void Session::begin_answer() {
 Session::Next Session::write() {
   while (sent_ < out_bytes_) {
     error_code ec;
-    const size_t sent = socket_.write_some(Rest{out_.data() + out_at_, out_.data() + out_.size()}, ec);
+    const size_t sent = transport_.write_some({out_.data() + out_at_, out_.data() + out_.size()}, ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) {
       ++pending_;
-      socket_.async_wait(asio::ip::tcp::socket::wait_write, [this](error_code e) { on_writable(e); });
+      transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) { on_writable(e); });
       return Next::kWait;
     }
     if (ec) {
@@ -425,7 +446,27 @@ void Session::finish_request() {
 void Session::read(char* at, size_t room) {
   ++pending_;
   reading_ = true;
-  socket_.async_read_some(asio::buffer(at, room), [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
+  if (!transport_.encrypted()) {
+    transport_.socket().async_read_some(asio::buffer(at, room),
+                                        [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
+    return;
+  }
+  error_code ec;
+  size_t bytes = 0;
+  if (read_encrypted(at, room, ec, bytes)) {
+    asio::post(worker_.context(), [this, ec, bytes] { on_read(ec, bytes); });
+  }
+}
+
+// False: on_read() is called once there is something.
+bool Session::read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes) {
+  bytes = transport_.read_some(at, room, ec);
+  if (ec != asio::error::would_block) return true;
+  transport_.socket().async_wait(transport_.wait_type(), [this, at, room](error_code e) {
+    size_t read = 0;
+    if (e || state_ == State::kClosed || read_encrypted(at, room, e, read)) on_read(e, read);
+  });
+  return false;
 }
 
 void Session::on_read(error_code ec, size_t bytes) noexcept {
@@ -482,10 +523,9 @@ void Session::check_deadline(Clock::time_point now) {
 }
 
 void Session::close_if_idle(Clock::time_point now) {
-  if (state_ != State::kHeader || saw_bytes_ || now - phase_start_ < kFresh) return;
+  if ((state_ != State::kHeader && state_ != State::kHandshake) || saw_bytes_ || now - phase_start_ < kFresh) return;
   // A request that is here but was not read yet is answered.
-  error_code ec;
-  if (socket_.available(ec) == 0) close();
+  if (state_ == State::kHandshake || !transport_.has_unread()) close();
 }
 
 void Session::trim() noexcept {
@@ -499,8 +539,7 @@ void Session::linger() noexcept {
   // Without unread bytes nothing can turn into a reset: close at once.
   if (!body_left_) return close();
   state_ = State::kLingering;
-  error_code ec;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ec);
+  transport_.shutdown_send();
   deadline_ = Clock::now() + kLingerTime;
   sent_ = 0;
   if (!reading_) read(in_.get(), in_capacity_);
@@ -510,8 +549,7 @@ void Session::close() noexcept {
   if (state_ == State::kClosed) return;
   const bool running = state_ == State::kRunning;
   state_ = State::kClosed;
-  error_code ec;
-  socket_.close(ec);
+  transport_.close();
   if (!running) inference_.clear();
   if (pending_ == 0) worker_.retire(self_);
 }

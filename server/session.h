@@ -20,6 +20,7 @@
 #include "server/request_parser.h"
 #include "server/response.h"
 #include "server/router.h"
+#include "server/transport.h"
 #include "server/worker.h"
 
 namespace sconce {
@@ -41,6 +42,7 @@ class Session {
 
  private:
   enum class State : int8_t {
+    kHandshake,  // of TLS
     kHeader,     // reading a request's header, or waiting for one
     kFixedBody,  // reading a body of known length
     kChunkedBody,
@@ -57,6 +59,7 @@ class Session {
   void proceed() noexcept;
   void steps();
   uint64_t body_limit() const noexcept;
+  Next handshake();
   Next read_header();
   void begin_body();
   Next read_fixed_body();
@@ -65,7 +68,8 @@ class Session {
   void route_request();
   // session_admin.cpp
   bool begin_admin(uint64_t length);
-  bool refuse_admin();
+  uint8_t needed_scope() const noexcept;
+  bool refuse_access();
   void start_task();
   void control_model();
   void answer_waited();
@@ -77,6 +81,7 @@ class Session {
   void refuse(int status, std::string_view message);  // and close
 
   void read(char* at, size_t room);
+  bool read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes);
   void on_read(error_code ec, size_t bytes) noexcept;
   void on_writable(error_code ec) noexcept;
   static void notify(void* session) noexcept;  // on the thread that did it
@@ -90,7 +95,7 @@ class Session {
   void extend_deadline(std::chrono::microseconds timeout, size_t bytes) noexcept;
 
   Worker& worker_;
-  boost::asio::ip::tcp::socket socket_;
+  Transport transport_;
   const Listeners listener_;
   Worker::Sessions::iterator self_;
   State state_ = State::kHeader;

@@ -18,7 +18,6 @@ constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\
 // True: the request is answered, or its task runs. False: its body is to be read first.
 bool Session::begin_admin(uint64_t length) {
   const RequestHead& head = parser_->head();
-  if (refuse_admin()) return true;
   const uint64_t limit = static_cast<uint64_t>(worker_.service().config.max_body_bytes);
   const bool own = route_.result == RouteMatch::Result::kFound && is_admin_action(route_.action);
   const bool weights = own && route_.action == Action::kStageWeights;
@@ -44,22 +43,33 @@ bool Session::begin_admin(uint64_t length) {
   admin_->content_digest = head.content_digest;
   if (kind != WeightsBody::kStream) return false;
   admin_->upload = true;
-  admin_->source = {socket_.native_handle(), &*parser_, in_.get(), in_capacity_, &begin_, &end_};
+  admin_->source = {&transport_, &*parser_, in_.get(), in_capacity_, &begin_, &end_};
   admin_->expects_continue = head.expects_continue;
   start_task();
   return true;
 }
 
-bool Session::refuse_admin() {
-  // Probes carry no token.
+// Probes carry no token.
+uint8_t Session::needed_scope() const noexcept {
   if (route_.result == RouteMatch::Result::kFound &&
       (route_.action == Action::kLive || route_.action == Action::kReady))
-    return false;
+    return kNoScope;
+  if (listener_ == kMetrics) return kMetricsScope;
+  return listener_ == kAdmin || (route_.control && !forbidden()) ? kAdminScope : kInferScope;
+}
+
+bool Session::refuse_access() {
+  const uint8_t scope = needed_scope();
+  if (scope == kNoScope) return false;
+  if (listener_ == kAdmin) worker_.service().credentials.refresh();
+  const CredentialSet& known = worker_.credentials();
   const RequestHead& head = parser_->head();
-  const AdminAccess::Refusal refusal =
-      worker_.service().admin_access.check(head.authorization, head.origin, head.method != Method::kGet);
+  CredentialSet::Refusal refusal = known.check(scope, head.authorization);
+  // A page from anywhere can make its reader's browser send this.
+  if (scope == kAdminScope && !known.needs_token(scope) && !head.origin.empty() && head.method != Method::kGet)
+    refusal = {403, "requests of web pages need a token: token_file"};
   if (refusal.status == 0) return false;
-  log_warn("request to the admin port refused with {}: {}", refusal.status, refusal.message);
+  log_warn("request refused with {}: {}", refusal.status, refusal.message);
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
   keep_alive_ = false;

@@ -1,12 +1,11 @@
 #include "server/upload.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/beast/http/error.hpp>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -15,6 +14,7 @@
 
 #include "sconce/check.h"
 #include "server/request_parser.h"
+#include "server/transport.h"
 
 namespace sconce {
 namespace {
@@ -29,9 +29,9 @@ constexpr std::chrono::milliseconds kDiscardIdle{250};
 
 }  // namespace
 
-Upload::Upload(const UploadSource& source, std::chrono::microseconds timeout)
+Upload::Upload(const UploadSource& source, Limits limits)
     : source_(source),
-      timeout_(timeout),
+      limits_(limits),
       length_(source.parser->chunked() ? std::nullopt : std::optional(source.parser->content_length().value_or(0))),
       limit_(length_.value_or(UINT64_MAX)),
       complete_(length_ == 0U) {}
@@ -47,12 +47,14 @@ void Upload::invite() noexcept {
   waited_for_ = false;
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   // A client that waits for this has room for it; one that does not take it will not send the body.
-  (void)::send(source_.socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const boost::asio::const_buffer line(kContinue.data(), kContinue.size());
+  boost::system::error_code ec;
+  source_.transport->write_some({&line, &line + 1}, ec);
 }
 
 size_t Upload::read(std::span<std::byte> to, const std::function<void()>& check) {
   check();
-  const Clock::time_point idle_end = Clock::now() + timeout_;
+  const Clock::time_point idle_end = Clock::now() + limits_.idle;
   for (uint64_t seen = received_;;) {
     const size_t bytes = take(to);
     if (bytes > 0 || complete_) return bytes;
@@ -113,27 +115,25 @@ size_t Upload::take_chunks(std::span<std::byte> to) noexcept {
 }
 
 bool Upload::receive(char* at, size_t room, size_t& bytes) noexcept {
-  ssize_t got;
-  do {
-    got = ::recv(source_.socket, at, room, MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got > 0) {
-    bytes = static_cast<size_t>(got);
-    received_ += bytes;
-    return true;
-  }
-  closed_ = got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
-  return false;
+  boost::system::error_code ec;
+  bytes = source_.transport->read_some(at, room, ec);
+  received_ += bytes;
+  closed_ = ec && ec != boost::asio::error::would_block && ec != boost::asio::error::try_again;
+  return !ec;
 }
 
 void Upload::wait(std::chrono::milliseconds time) const noexcept {
-  pollfd one{source_.socket, POLLIN, 0};
+  pollfd one{source_.transport->socket().native_handle(), source_.transport->poll_events(), 0};
   (void)::poll(&one, 1, static_cast<int>(time.count()));
 }
 
 void Upload::check_time(Clock::time_point idle_end) {
-  timed_out_ = Clock::now() >= idle_end;
+  const Clock::time_point now = Clock::now();
+  timed_out_ = now >= idle_end;
   SCONCE_CHECK(!timed_out_, kDeadlineExceeded, "nothing more of the body arrived after ", progress());
+  if (limits_.rate == 0) return;
+  timed_out_ = now - start_ >= limits_.idle + std::chrono::seconds(taken_ / limits_.rate);
+  SCONCE_CHECK(!timed_out_, kDeadlineExceeded, "the body arrives at less than upload_rate: ", progress());
 }
 
 std::string Upload::progress() const {

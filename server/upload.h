@@ -14,10 +14,11 @@
 namespace sconce {
 
 class RequestParser;
+class Transport;
 
 // What a connection lends to an upload until its request is answered.
 struct UploadSource {
-  int socket = -1;                  // not blocking
+  Transport* transport = nullptr;
   RequestParser* parser = nullptr;  // has read the header
   char* buffer = nullptr;           // [begin, end) was read already; afterwards it is what comes behind the body
   size_t capacity = 0;
@@ -27,8 +28,12 @@ struct UploadSource {
 
 class Upload {
  public:
-  // timeout: between two arrivals of bytes.
-  Upload(const UploadSource& source, std::chrono::microseconds timeout);
+  struct Limits {
+    std::chrono::microseconds idle;  // between two arrivals of bytes
+    uint64_t rate = 0;               // bytes a second on average, once `idle` has passed; 0: any
+  };
+
+  Upload(const UploadSource& source, Limits limits);
 
   // Of the body; none where it comes in chunks.
   std::optional<uint64_t> length() const noexcept { return length_; }
@@ -63,7 +68,8 @@ class Upload {
   std::string progress() const;
 
   const UploadSource source_;
-  const std::chrono::microseconds timeout_;
+  const Limits limits_;
+  const Clock::time_point start_ = Clock::now();
   const std::optional<uint64_t> length_;
   uint64_t limit_;
   uint64_t taken_ = 0, received_ = 0;

@@ -32,7 +32,8 @@ WeightFormat format_from(std::string_view name) {
 WeightsJob::WeightsJob(Service& service, AdminRequest request, Done done)
     : service_(service), request_(std::move(request)), done_(std::move(done)) {
   if (request_.upload) {
-    upload_.emplace(request_.source, service_.config.upload_timeout);
+    const ServerConfig& config = service_.config;
+    upload_.emplace(request_.source, Upload::Limits{config.upload_timeout, static_cast<uint64_t>(config.upload_rate)});
     if (request_.expects_continue) upload_->expect_invitation();
   }
 }

@@ -59,6 +59,22 @@ const Catalog& Worker::catalog() {
   return *catalog_;
 }
 
+const CredentialSet& Worker::credentials() {
+  const uint64_t generation = service_.credentials.generation();
+  if (generation != credentials_generation_) {
+    credentials_ = service_.credentials.snapshot();
+    credentials_generation_ = generation;
+  }
+  return *credentials_;
+}
+
+const TlsContext* Worker::tls_of(Listeners listener) {
+  const ServerConfig& config = service_.config;
+  return credentials().tls(listener == kPublic    ? config.http_tls
+                           : listener == kMetrics ? config.metrics_tls
+                                                  : config.admin_tls);
+}
+
 void Worker::retire(Sessions::iterator session) noexcept {
   retired_.splice(retired_.begin(), sessions_, session);
   ConnectionCounters::add(counters().closed, 1);

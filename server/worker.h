@@ -42,6 +42,8 @@ class Worker {
 
   // For sessions, on the worker's thread.
   const Catalog& catalog();  // valid until the handler returns
+  const CredentialSet& credentials();
+  const TlsContext* tls_of(Listeners listener);  // null for none
   std::string_view date() const noexcept { return {date_, 29}; }
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
@@ -58,6 +60,8 @@ class Worker {
   Sessions sessions_, retired_;
   std::shared_ptr<const Catalog> catalog_;
   uint64_t catalog_generation_ = 0;
+  std::shared_ptr<const CredentialSet> credentials_;
+  uint64_t credentials_generation_ = 0;
   std::chrono::seconds date_second_{-1};
   char date_[32] = {};
   std::thread thread_;

@@ -2,21 +2,25 @@
 
 #include <poll.h>
 
+#include <algorithm>
+#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/write.hpp>
+#include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
+#include <climits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include "sconce/check.h"
 #include "sconce/model.h"
 #include "server/base64.h"
+#include "server/transport.h"
 
 namespace sconce::commands {
 namespace {
@@ -27,7 +31,7 @@ namespace http = beast::http;
 using Code = beast::error_code;
 
 constexpr char kDefaultPort[] = "8003";
-constexpr size_t kBlock = size_t{1} << 20;
+constexpr size_t kBlock = size_t{1} << 20, kRead = size_t{64} << 10;
 constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
 // How long a server may take to say "100 Continue" before the body is sent unasked.
 constexpr int kContinueMs = 1000;
@@ -35,8 +39,8 @@ constexpr int kContinueMs = 1000;
 // One connection. Each step waits until it is done or the time is over.
 class Connection {
  public:
-  Connection(const AdminServer& server, std::chrono::seconds patience)
-      : server_(server), patience_(patience), stream_(context_) {}
+  Connection(const AdminServer& server, const TlsContext* tls, std::chrono::seconds patience)
+      : server_(server), tls_(server.tls ? tls : nullptr), patience_(patience) {}
 
   // "" or why not.
   std::string connect() {
@@ -44,28 +48,56 @@ class Connection {
     asio::ip::tcp::resolver resolver(context_);
     const auto places = resolver.resolve(server_.host, server_.port, code);
     if (code) return "cannot find " + server_.host + ": " + code.message();
-    code = wait([&](auto done) { stream_.async_connect(places, std::move(done)); });
+    asio::ip::tcp::socket socket(context_);
+    asio::async_connect(socket, places, [&code](Code result, const auto&) { code = result; });
+    context_.run_for(patience_);
+    if (!context_.stopped()) {
+      Code ignored;
+      socket.close(ignored);
+      context_.run();
+      code = beast::error::timeout;
+    }
     if (code) return "cannot connect: " + code.message();
-    stream_.socket().set_option(asio::ip::tcp::no_delay(true), code);
+    socket.set_option(asio::ip::tcp::no_delay(true), code);
+    socket.non_blocking(true, code);
+    transport_.emplace(std::move(socket), tls_, server_.host);
+    while (transport_->encrypted() && !transport_->handshake(code)) {
+      if (code != asio::error::would_block) return "no TLS: " + transport_->handshake_problem();
+      if ((code = wait())) return "no TLS: " + code.message();
+    }
     return "";
   }
 
-  Code send_head(http::request<http::empty_body>& request) {
-    http::request_serializer<http::empty_body> serializer(request);
-    return wait([&](auto done) { http::async_write_header(stream_, serializer, std::move(done)); });
+  Code send_head(const http::request<http::empty_body>& request) {
+    std::ostringstream head;
+    head << request.base();
+    const std::string text = head.str();
+    return send(std::as_bytes(std::span(text)));
   }
 
   Code send(std::span<const std::byte> bytes) {
-    return wait([&](auto done) {
-      asio::async_write(stream_, asio::const_buffer(bytes.data(), bytes.size()), std::move(done));
-    });
+    while (!bytes.empty()) {
+      Code code;
+      const asio::const_buffer left(bytes.data(), bytes.size());
+      bytes = bytes.subspan(transport_->write_some({&left, &left + 1}, code));
+      if (code && code != asio::error::would_block) return code;
+      if (code && (code = wait())) return code;
+    }
+    return {};
   }
 
   // Whether something of an answer is there, or the server has closed the connection.
   bool readable(int milliseconds) {
-    if (buffer_.size() > 0) return true;
-    pollfd one{stream_.socket().native_handle(), POLLIN, 0};
-    return ::poll(&one, 1, milliseconds) == 1;
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
+    for (;;) {
+      if (buffer_.size() > 0 || transport_->has_unread()) return true;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+      pollfd one{transport_->socket().native_handle(), POLLIN, 0};
+      if (::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) != 1) return false;
+      // With TLS it may be something else than an answer.
+      if (!transport_->encrypted()) return true;
+    }
   }
 
   // The next answer that is not "100 Continue", or with `invited` that one too.
@@ -73,43 +105,56 @@ class Connection {
     for (;;) {
       http::response_parser<http::string_body> parser;
       parser.body_limit(kMostAnswerBytes);
-      Code code = wait([&](auto done) { http::async_read_header(stream_, buffer_, parser, std::move(done)); });
-      if (code) return code;
+      parser.eager(true);
+      while (!parser.is_done()) {
+        Code code;
+        buffer_.consume(parser.put(buffer_.data(), code));
+        if (code && code != http::error::need_more) return code;
+        if (parser.is_done()) break;
+        code = more();
+        if (code == asio::error::eof && parser.got_some()) {
+          parser.put_eof(code);
+          if (!code) break;
+        }
+        if (code) return code == asio::error::eof ? Code(http::error::end_of_stream) : code;
+      }
       if (parser.get().result_int() == 100) {
         if (!invited) continue;
         *invited = true;
         return {};
       }
-      code = wait([&](auto done) { http::async_read(stream_, buffer_, parser, std::move(done)); });
-      if (code) return code;
       answer.status = static_cast<int>(parser.get().result_int());
       answer.body = std::move(parser.get().body());
       return {};
     }
   }
 
-  void close() {
-    Code ignored;
-    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
-    stream_.close();
-  }
+  void close() { transport_->close(); }
 
  private:
-  template <class Start>
-  Code wait(Start&& start) {
-    Code result;
-    stream_.expires_after(patience_);
-    start([&result](Code code, auto&&...) { result = code; });
-    context_.restart();
-    context_.run();
-    stream_.expires_never();
-    return result;
+  Code more() {
+    for (;;) {
+      Code code;
+      const asio::mutable_buffer room = buffer_.prepare(kRead);
+      buffer_.commit(transport_->read_some(static_cast<char*>(room.data()), room.size(), code));
+      if (code != asio::error::would_block) return code;
+      if ((code = wait())) return code;
+    }
+  }
+
+  // Until the connection can go on.
+  Code wait() {
+    pollfd one{transport_->socket().native_handle(), transport_->poll_events(), 0};
+    const int64_t time = std::chrono::milliseconds(patience_).count();
+    const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(time, INT_MAX)));
+    return ready == 0 ? Code(beast::error::timeout) : Code();
   }
 
   const AdminServer& server_;
+  const TlsContext* const tls_;
   const std::chrono::seconds patience_;
   asio::io_context context_;
-  beast::tcp_stream stream_;
+  std::optional<Transport> transport_;
   beast::flat_buffer buffer_;
 };
 
@@ -149,11 +194,13 @@ AdminServer parse_admin_server(std::string_view text) {
   const auto parsed = boost::urls::parse_uri(whole);
   SCONCE_CHECK(parsed && !parsed->host().empty(), kInvalidArgument,
                "not the address of an admin port, such as http://host:8003: ", text);
-  SCONCE_CHECK(parsed->scheme() == "http", kUnsupported, "the admin port speaks plain HTTP: ", text);
+  SCONCE_CHECK(parsed->scheme() == "http" || parsed->scheme() == "https", kInvalidArgument,
+               "an admin port speaks http or https: ", text);
   SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
                "an admin port's address has no user, query or fragment: ", text);
   AdminServer server;
   server.text = text;
+  server.tls = parsed->scheme() == "https";
   server.host = parsed->host_address();
   server.port = parsed->has_port() && !parsed->port().empty() ? std::string(parsed->port()) : kDefaultPort;
   server.prefix = std::string(parsed->encoded_path());
@@ -193,7 +240,7 @@ std::string Answer::reason() const {
 
 Answer AdminClient::request(std::string_view method, const std::string& target) const {
   Answer answer;
-  Connection connection(server_, patience_);
+  Connection connection(server_, tls_.get(), patience_);
   answer.problem = connection.connect();
   if (!answer.problem.empty()) return answer;
   auto head = make_request(server_, token_, method, target);
@@ -211,7 +258,7 @@ Answer AdminClient::request(std::string_view method, const std::string& target) 
 Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
                            UploadFlags& flags) const {
   Answer answer;
-  Connection connection(server_, patience_);
+  Connection connection(server_, tls_.get(), patience_);
   answer.problem = connection.connect();
   if (!answer.problem.empty()) return answer;
   auto head = make_request(server_, token_, "POST", target);

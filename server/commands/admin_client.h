@@ -7,18 +7,21 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "sconce/weight_sources.h"
+#include "server/tls.h"
 
 namespace sconce::commands {
 
 struct AdminServer {
   std::string text;  // as the user wrote it
   std::string host, port, prefix;
+  bool tls = false;
 };
-// "http://host:8003", "host:8003", "host", "http://gateway/prefix". kInvalidArgument; kUnsupported for https.
+// "http://host:8003", "https://host", "host:8003", "host", "http://gateway/prefix". kInvalidArgument.
 AdminServer parse_admin_server(std::string_view text);
 
 struct Answer {
@@ -38,9 +41,10 @@ struct UploadFlags {
 
 class AdminClient {
  public:
-  // patience: the longest time without a byte in either direction. token: empty for none.
-  AdminClient(AdminServer server, std::string token, std::chrono::seconds patience)
-      : server_(std::move(server)), token_(std::move(token)), patience_(patience) {}
+  // patience: the longest time without a byte in either direction. token: empty for none. tls: for https.
+  AdminClient(AdminServer server, std::string token, std::chrono::seconds patience,
+              std::shared_ptr<const TlsContext> tls)
+      : server_(std::move(server)), token_(std::move(token)), patience_(patience), tls_(std::move(tls)) {}
 
   const AdminServer& server() const noexcept { return server_; }
 
@@ -56,6 +60,7 @@ class AdminClient {
   AdminServer server_;
   std::string token_;
   std::chrono::seconds patience_;
+  std::shared_ptr<const TlsContext> tls_;
 };
 
 // Text as one segment of a path, or as a value of a query.

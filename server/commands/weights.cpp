@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -22,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> to;
-  std::string token_file;
+  std::string token_file, ca, certificate, key;
   int patience_s = 300;
   PushOptions push;
   bool json = false, digest = false;
@@ -42,6 +43,7 @@ std::string read_token(const std::string& path) {
 
 std::vector<AdminClient> clients_of(const Options& options) {
   const std::string token = read_token(options.token_file);
+  std::shared_ptr<const TlsContext> tls;
   std::vector<AdminClient> clients;
   std::vector<std::string> seen;
   for (const std::string& text : options.to) {
@@ -50,7 +52,10 @@ std::vector<AdminClient> clients_of(const Options& options) {
     SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
                  "a server is named twice: ", text);
     seen.push_back(place);
-    clients.emplace_back(server, token, std::chrono::seconds(options.patience_s));
+    // OpenSSL writes to a connection that is closed as to a pipe.
+    if (server.tls) std::signal(SIGPIPE, SIG_IGN);
+    if (server.tls && !tls) tls = TlsContext::of_client(options.ca, options.certificate, options.key);
+    clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls);
   }
   return clients;
 }
@@ -156,8 +161,11 @@ int rollback(const Options& options) {
 void add_server_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.push.model, "Name of the model")->required();
   app.add_option("--model-version", options.push.version, "Its version; without, the one that is served");
-  app.add_option("--to", options.to, "Admin ports: http://host:8003,http://other:8003")->required()->delimiter(',');
+  app.add_option("--to", options.to, "Admin ports: http://host:8003,https://other:8003")->required()->delimiter(',');
   app.add_option("--token-file", options.token_file, "File whose first line is the admin port's token");
+  app.add_option("--ca", options.ca, "Certificates in PEM to trust for https; without, the system's");
+  app.add_option("--certificate", options.certificate, "Certificate in PEM to show to servers that ask for one");
+  app.add_option("--key", options.key, "Its private key");
   app.add_option("--patience", options.patience_s, "Longest wait for a server that says nothing, in seconds")
       ->check(CLI::PositiveNumber);
 }

@@ -94,7 +94,7 @@ def shared(tmp_path_factory):
     os.mkfifo(directory / "fifo")
     with AdminServer(f"fake={FAKE}", f"large={LARGE}", f"folded={FAKE_MODELS / 'fake_folded.so'}",
                      f"state={FAKE_MODELS / 'fake_state.so'}", PACKAGES / "several.pt2",
-                     flags=["--weights-dir", str(directory), "--upload-timeout", "500ms"]) as running:
+                     flags=["--weights-dir", str(directory), "--upload-timeout", "500ms", "--upload-rate", "100"]) as running:
         running.outside = outside
         running.directory = directory
         yield running

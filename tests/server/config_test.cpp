@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sconce/error.h"
+#include "server/cores.h"
 
 using namespace sconce;
 using namespace std::chrono_literals;
@@ -110,8 +111,8 @@ TEST_CASE("config: model settings split at the last dot, own ones win over those
 TEST_CASE("config: cores") {
   ServerConfig config;
   config.set_model("*.cpu_set=0-2,5", "--set");
-  CHECK(config.model("m").cores() == std::vector<int>{0, 1, 2, 5});
-  for (const char* bad : {"a", "3-1", "1-", "-1", "1-2-3", "99999999999"}) {
+  CHECK(find_cores(config.model("m").cpu_set) == std::vector<int>{0, 1, 2, 5});
+  for (const char* bad : {"a", "3-1", "1-", "-1", "1-2-3", "99999999999", "numa:", "numa:x", "numa:-1", "node0"}) {
     CAPTURE(bad);
     CHECK(error_of([&] { config.set_model(std::string("m.cpu_set=") + bad, "--set"); }).find("expected cores") !=
           std::string::npos);

@@ -46,7 +46,7 @@ class Server:
             line = self.read_line()
             if line is None:
                 raise RuntimeError("ended at start:\n" + "".join(self.log))
-            found = re.search(r"(inference|metrics|administration) on http://\S+:(\d+)", line)
+            found = re.search(r"(inference|metrics|administration) on https?://\S+:(\d+)", line)
             if found:
                 self.ports[found.group(1)] = int(found.group(2))
         self.port = self.ports["inference"]

@@ -54,6 +54,26 @@ def test_an_upload_that_stops_arriving(server):
         assert read_answer(connection)[0] == 200
 
 
+@pytest.mark.parametrize("begin", ["begin_push", "begin_chunks"])
+def test_an_upload_that_hardly_arrives(server, begin):
+    """It would hold the model's updates up for as long as it likes."""
+    before = server.ones()
+    data = GOOD if begin == "begin_push" else chunks(GOOD, 2)
+    start = time.time()
+    with (server.begin_push("fake", GOOD, 0) if begin == "begin_push" else server.begin_chunks("fake", b"")) as connection:
+        connection.settimeout(0.05)
+        answer = b""
+        for i in range(0, len(data), 2):
+            try:
+                answer += connection.recv(1000)
+                break
+            except TimeoutError:
+                connection.sendall(data[i:i + 2])
+        assert b" 408 " in answer and b"upload_rate" in answer, answer
+        assert time.time() - start < 3
+    assert server.ones() == before
+
+
 # Bodies in chunks: no length is known before the last one.
 
 @pytest.mark.parametrize("size", [1, 7, 500, 100_000])

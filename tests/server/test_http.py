@@ -378,4 +378,7 @@ def test_clients_that_vanish(server):
     while len(os.listdir(f"/proc/{server.process.pid}/fd")) > before and time.time() < end:
         time.sleep(0.05)
     assert len(os.listdir(f"/proc/{server.process.pid}/fd")) <= before
-    assert server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)}).status == 200
+    # The last of the slow ones may still run.
+    while (answer := server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)})).status == 429 and time.time() < end:
+        time.sleep(0.01)
+    assert answer.status == 200

@@ -258,7 +258,7 @@ def test_rollback_needs_previous_weights_everywhere(admins):
 def test_wrong_usage(weights, admins):
     assert run("push", weights, "--model", "digits").returncode == 2
     assert run().returncode == 2
-    for address, reason in [("https://h:1", "plain HTTP"), ("http://", "not the address"),
+    for address, reason in [("ftp://h:1", "http or https"), ("http://", "not the address"),
                             ("http://u@h:1", "no user"), (f"{admins[0].url},{admins[0].url}/", "named twice")]:
         result = run("push", weights, "--model", "digits", "--to", address)
         assert result.returncode == 1 and reason in result.stdout, result.stdout

@@ -1,0 +1,384 @@
+"""TLS on every listener: who is let in, what is reloaded, and that all else works as without."""
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+from admin_server import FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, STREAM, AdminServer, chunks, expected
+from certificates import authority, stranger
+from serving import PROGRAM, fake_expected, read_all, read_answer, run_serve
+from weights_files import fake_weights
+
+LISTENERS = {"inference": ("http", "/v2"), "metrics": ("metrics", "/metrics"), "administration": ("admin", "/v2/admin/models/fake/weights")}
+
+
+class TlsServer(AdminServer):
+    def __init__(self, *serve, context, **more):
+        self.context = context
+        super().__init__(*serve, **more)
+
+    def request(self, method, path, body=None, headers=None, port=None, timeout=30, context=None):
+        from serving import Answer
+        connection = http.client.HTTPSConnection("127.0.0.1", port or self.port, timeout=timeout, context=context or self.context)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def connect(self, timeout=10, context=None, listener="inference"):
+        plain = socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=timeout)
+        return (context or self.context).wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def connect_admin(self):
+        return self.connect(20, listener="administration")
+
+
+def tls_flags(certificate, key, modes=("on", "on", "on"), ca=None):
+    http_tls, metrics_tls, admin_tls = modes
+    return ["--http-tls", http_tls, "--metrics-tls", metrics_tls, "--admin-tls", admin_tls, "--tls-certificate", str(certificate),
+            "--tls-key", str(key), *(["--tls-client-ca", str(ca)] if ca else [])]
+
+
+@pytest.fixture(scope="module")
+def pair(authority):
+    return authority.issue("server")
+
+
+@pytest.fixture(scope="module")
+def server(authority, pair):
+    with TlsServer(f"fake={FAKE}", f"large={LARGE}", context=authority.context(),
+                   flags=[*tls_flags(*pair), "--tls-handshake-timeout", "500ms", "--upload-timeout", "500ms"]) as running:
+        yield running
+
+
+# As without.
+
+def test_every_listener_speaks_it(server):
+    for listener, (_, path) in LISTENERS.items():
+        assert server.get(path, port=server.ports[listener]).status == 200
+        assert f"{listener} on https://" in "".join(server.log)
+    assert server.ones()[0]
+    assert b"https://127.0.0.1" in server.get("/").body
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_bodies_of_all_sizes_on_one_connection(server, authority, version):
+    context = authority.context()
+    context.minimum_version = context.maximum_version = version
+    connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=30, context=context)
+    connection.connect()
+    first = connection.sock
+    for rows in (1, 2, 1000, 4096, 100_000):
+        values = [float(i % 50) for i in range(4 * rows)]
+        head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32",
+                                       "parameters": {"binary_data_size": 16 * rows}}],
+                           "parameters": {"binary_data_output": True}}).encode()
+        connection.request("POST", "/v2/models/fake/infer", head + struct.pack(f"<{4 * rows}f", *values),
+                           {"Inference-Header-Content-Length": str(len(head))})
+        answer = connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200 and connection.sock is first
+        data = body[int(answer.headers["Inference-Header-Content-Length"]):]
+        assert struct.unpack("<4f", data[-16:]) == tuple(fake_expected(values[-4:])) or server.ones()[1] > 1
+        assert len(data) == 16 * rows
+    assert connection.sock.version() == {ssl.TLSVersion.TLSv1_2: "TLSv1.2", ssl.TLSVersion.TLSv1_3: "TLSv1.3"}[version]
+    connection.close()
+
+
+def test_pieces_and_pipelines(server):
+    one = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    with server.connect() as connection:
+        for byte in one:
+            connection.sendall(bytes([byte]))
+        assert read_answer(connection)[0] == 200
+        connection.sendall(50 * one)
+        rest = b""
+        for _ in range(50):
+            status, _, _, rest = read_answer(connection, rest)
+            assert status == 200
+        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                           chunks(json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1] * 4}]}).encode(), 7))
+        assert read_answer(connection)[0] == 200
+        connection.sendall(b"BROKEN\r\n\r\n")
+        assert read_answer(connection)[0] == 400
+        assert connection.recv(100) == b""  # ended in TLS, too: not cut off
+
+
+def test_a_client_that_reads_slowly(server):
+    rows = 1_000_000
+    head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32",
+                                   "parameters": {"binary_data_size": 16 * rows}}], "parameters": {"binary_data_output": True}}).encode()
+    with server.connect(30) as connection:
+        connection.sendall(f"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nInference-Header-Content-Length: {len(head)}\r\n"
+                           f"Content-Length: {len(head) + 16 * rows}\r\n\r\n".encode() + head + bytes(16 * rows))
+        time.sleep(0.5)
+        status, _, body, _ = read_answer(connection)
+        assert status == 200 and len(body) > 16 * rows
+    assert server.get("/v2/health/ready").status == 200
+
+
+# Weights.
+
+def test_uploads(server):
+    data = fake_weights(9, LARGE_FEATURES)
+    assert server.push("large", data, "commit=true").status == 200
+    assert server.push("large", iter([data[i:i + 70_000] for i in range(0, len(data), 70_000)]), "commit=true").status == 200
+    with server.begin_push("fake", GOOD, 0, "dry_run=true", "Expect: 100-continue\r\n") as connection:
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        for i in range(0, len(GOOD), 25):
+            connection.sendall(GOOD[i:i + 25])
+        assert read_answer(connection)[0] == 200
+        connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_answer(connection)[0] == 200
+    server.admin("POST", "large/weights/release")
+    before = server.ones(), server.sets("large")
+    with server.begin_push("fake", GOOD, 50) as connection:
+        status, _, body, _ = read_answer(connection)
+        assert status == 408 and b"50 of" in body
+    with server.begin_push("large", data, 1_000_000, "commit=true"):
+        while not server.running():
+            pass
+    while server.running():
+        pass
+    assert (server.ones(), server.sets("large")) == before
+
+
+@pytest.fixture()
+def weights(tmp_path):
+    path = tmp_path / "new.safetensors"
+    path.write_bytes(fake_weights(6))
+    return path
+
+
+def sconce_weights(*arguments):
+    done = subprocess.run([PROGRAM, "weights", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_client(server, authority, stranger, weights):
+    port = server.ports["administration"]
+    for host in ("127.0.0.1", "localhost"):
+        status, output = sconce_weights("push", weights, "--model", "fake", "--to", f"https://{host}:{port}", "--ca", authority.ca)
+        assert status == 0, output
+    assert server.ones()[0] == expected(6)
+    assert sconce_weights("status", "--model", "fake", "--to", f"https://127.0.0.1:{port}", "--ca", authority.ca)[0] == 0
+    for ca in (["--ca", stranger.ca], []):
+        status, output = sconce_weights("status", "--model", "fake", "--to", f"https://127.0.0.1:{port}", *ca)
+        assert status == 1 and "certificate was refused" in output
+    assert sconce_weights("status", "--model", "fake", "--to", f"http://127.0.0.1:{port}")[0] == 1
+    status, output = sconce_weights("status", "--model", "fake", "--to", f"https://127.0.0.1:{port}", "--ca", "/nowhere")
+    assert status == 2 and "/nowhere" in output
+
+
+def test_the_client_asks_for_the_right_host(authority, weights):
+    with TlsServer(f"fake={FAKE}", context=unchecked(), flags=tls_flags(*authority.issue("elsewhere", "DNS:elsewhere"))) as server:
+        status, output = sconce_weights("push", weights, "--model", "fake", "--ca", authority.ca, "--to",
+                                        f"https://127.0.0.1:{server.ports['administration']}")
+        assert status == 1 and "certificate was refused" in output
+        assert server.ones()[1] == 1
+
+
+def unchecked():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+# Who is not let in.
+
+def test_what_is_no_tls(server):
+    for data in (b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(1000), b"\x80" * 100, os.urandom(500)):
+        for listener in LISTENERS:
+            with socket.create_connection(("127.0.0.1", server.ports[listener]), timeout=5) as connection:
+                connection.sendall(data)
+                assert b"HTTP/1.1 200" not in read_all(connection)
+    assert server.get("/v2/health/ready").status == 200
+
+
+def test_old_versions(server):
+    context = unchecked()
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        server.connect(context=context)
+
+
+def test_handshakes_have_a_time_limit(server):
+    start = time.time()
+    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(20)]
+    half = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+    half.sendall(b"\x16\x03\x01\x02\x00\x01")
+    assert server.get("/v2/health/live").status == 200  # holds nobody up
+    for connection in (*silent, half):
+        assert read_all(connection) == b""
+        connection.close()
+    assert 0.4 < time.time() - start < 3
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_certificates_of_clients(authority, stranger, pair, listener):
+    modes = ["mutual" if name == listener else "on" for name in LISTENERS]
+    own, foreign = authority.issue("client"), stranger.issue("foreigner")
+    with TlsServer(f"fake={FAKE}", context=authority.context(), wait=listener != "inference",
+                   flags=tls_flags(*pair, modes, authority.ca)) as server:
+        for name, (_, path) in LISTENERS.items():
+            port = server.ports[name]
+            assert server.request("GET", path, port=port, context=authority.context(own)).status in (200, 503)
+            if name != listener:
+                assert server.request("GET", path, port=port).status in (200, 503)
+                continue
+            for context in (authority.context(), authority.context(foreign)):
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    server.request("GET", path, port=port, context=context)
+        if listener == "administration":
+            address = ["--to", f"https://127.0.0.1:{server.ports[listener]}", "--ca", authority.ca]
+            assert sconce_weights("status", "--model", "fake", *address)[0] == 1
+            assert sconce_weights("status", "--model", "fake", *address, "--certificate", own[0], "--key", own[1])[0] == 0
+            assert sconce_weights("status", "--model", "fake", *address, "--certificate", own[0])[0] != 0
+
+
+def test_a_client_certificate_opens_other_addresses(authority, pair):
+    for key, mode in (("metrics", 1), ("admin", 2)):
+        modes = ["off", "off", "off"]
+        modes[mode] = "mutual"
+        with TlsServer(f"fake={FAKE}", context=None, wait=False,
+                       flags=[*tls_flags(*pair, modes, authority.ca), f"--{key}", "0.0.0.0:0"]) as server:
+            assert len(server.ports) == 3
+        modes[mode] = "on"
+        status, output = run_serve(f"fake={FAKE}", *tls_flags(*pair, modes), f"--{key}", "0.0.0.0:0")
+        assert status != 0 and f"setting {key}" in output
+
+
+@pytest.mark.parametrize("flags, text", [
+    (["--http-tls", "on"], "tls_certificate"), (["--http-tls", "mutual", "--tls-certificate", "C", "--tls-key", "K"], "tls_client_ca"),
+    (["--admin-tls", "on", "--tls-certificate", "/nowhere", "--tls-key", "K"], "/nowhere"),
+    (["--admin-tls", "on", "--tls-certificate", "K", "--tls-key", "K"], "not a certificate"),
+    (["--admin-tls", "on", "--tls-certificate", "C", "--tls-key", "C"], "key"),
+    (["--admin-tls", "on", "--tls-certificate", "C", "--tls-key", "OTHER"], "not"),
+    (["--admin-tls", "mutual", "--tls-certificate", "C", "--tls-key", "K", "--tls-client-ca", "K"], "no certificates"),
+    (["--admin-tls", "perhaps"], "one of off, on, mutual"),
+])
+def test_wrong_settings(authority, stranger, pair, flags, text):
+    files = {"C": pair[0], "K": pair[1], "OTHER": stranger.key}
+    status, output = run_serve(f"fake={FAKE}", *[files.get(f, f) for f in flags])
+    assert status != 0 and text in output
+
+
+# New certificates.
+
+def serial(connection):
+    return connection.getpeercert()["serialNumber"]
+
+
+@pytest.mark.parametrize("signalled", [True, False])
+def test_new_certificates_without_a_break(authority, stranger, tmp_path, signalled):
+    for source, name in zip(authority.issue("first"), ("cert.pem", "key.pem")):
+        shutil.copy(source, tmp_path / name)
+    second = authority.issue("second")
+
+    def replace(source, name):
+        shutil.copy(source, tmp_path / "next")
+        os.replace(tmp_path / "next", tmp_path / name)
+
+    def settle():
+        if signalled:
+            server.process.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+        else:
+            time.sleep(1.5)
+
+    with TlsServer(f"fake={FAKE}", context=authority.context(), flags=tls_flags(tmp_path / "cert.pem", tmp_path / "key.pem")) as server:
+        problems, stop = [], threading.Event()
+
+        def ask():
+            connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=authority.context())
+            try:
+                while not stop.is_set():
+                    connection.request("GET", "/v2/models/fake")
+                    answer = connection.getresponse()
+                    answer.read()
+                    if answer.status != 200 or answer.will_close:
+                        problems.append(answer.status)
+            except Exception as e:
+                problems.append(repr(e))
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for t in threads:
+            t.start()
+        with server.connect() as old:
+            first = serial(old)
+            # Not yet a pair: what there was stays.
+            replace(second[0], "cert.pem")
+            settle()
+            with server.connect() as connection:
+                assert serial(connection) == first
+            replace(second[1], "key.pem")
+            settle()
+            with server.connect() as connection:
+                assert serial(connection) != first
+            (tmp_path / "cert.pem").write_text("nonsense")
+            settle()
+            with server.connect() as connection:
+                assert serial(connection) != first
+            old.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert read_answer(old)[0] == 200
+        stop.set()
+        for t in threads:
+            t.join()
+        assert not problems
+        assert "certificates stay as they were" in "".join(server.log)
+        assert server.stop() == 0
+
+
+# The end.
+
+def test_drain(authority, pair):
+    with TlsServer(f"fake={FAKE}", context=authority.context(), flags=[*tls_flags(*pair), "--drain-grace", "700ms"]) as server:
+        with server.connect() as idle, server.connect() as busy, \
+                socket.create_connection(("127.0.0.1", server.port), timeout=10) as silent:
+            server.process.send_signal(signal.SIGTERM)
+            while server.get("/v2/health/ready").status == 200:
+                pass
+            assert server.ones()[0]
+            busy.sendall(b"GET /v2/models/fake HTTP/1.1\r\nHost: x\r\n\r\n")
+            status, head, _, _ = read_answer(busy)
+            assert status == 200 and b"Connection: close" in head
+            assert busy.recv(10) == b"" and idle.recv(10) == b"" and silent.recv(10) == b""
+            assert server.process.wait(10) == 0
+
+
+def test_connections_that_come_and_go_leave_nothing(server):
+    def turn(count):
+        for i in range(count):
+            plain = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+            if i % 3 == 0:
+                plain.sendall(b"\x16\x03\x01" if i % 2 else b"x")
+                plain.close()
+                continue
+            connection = server.context.wrap_socket(plain, server_hostname="127.0.0.1")
+            if i % 3 == 1:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+    def descriptors():
+        return len(list(pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+    turn(150)
+    time.sleep(0.8)
+    memory, open_files = server.memory_kb(), descriptors()
+    turn(600)
+    time.sleep(0.8)
+    assert server.memory_kb() < memory + 2048 and descriptors() <= open_files + 2
