@@ -345,7 +345,8 @@ class Decoder {
 };
 
 void append_number(TextBuffer& text, int64_t number) {
-  text.commit(std::to_chars(text.reserve(20), text.data() + text.size() + 20, number).ptr);
+  char* const at = text.reserve(20);  // first: it may move the text
+  text.commit(std::to_chars(at, at + 20, number).ptr);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -220,6 +222,22 @@ TEST_CASE("infer_codec: the order of keys does not matter") {
   CHECK(decoded.request.outputs[0].json_name == "\"OUTPUT__0\"");
   CHECK_FALSE(decoded.request.outputs[0].binary);
   CHECK(decoded.request.rows == 2);
+}
+
+TEST_CASE("infer_codec: an answer is whole wherever its memory has to grow") {
+  const ModelInterface model = one_input(DType::kFloat32);
+  Tensor output = Tensor::empty({{1, 2, 3}}, DType::kFloat32);
+  std::fill_n(static_cast<float*>(output.data()), 6, 1.0f);
+  for (size_t length = 1; length < 2100; ++length) {
+    CAPTURE(length);
+    const Decoded decoded(model, R"({"id":")" + std::string(length, 'i') +
+                                     R"(","inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]}]})");
+    const auto answer = nlohmann::json::parse(encode(model, decoded.request, {output}).text, nullptr, false);
+    REQUIRE(answer.is_object());
+    REQUIRE(answer["id"].get<std::string>().size() == length);
+    REQUIRE(answer["outputs"][0]["shape"] == nlohmann::json({1, 2, 3}));
+    REQUIRE(answer["outputs"][0]["data"].size() == 6);
+  }
 }
 
 TEST_CASE("infer_codec: envelopes that are refused") {
