@@ -127,7 +127,7 @@ void Control::perform(Task task) {
     problem = std::current_exception();
   }
   task.work = nullptr;
-  task.done(problem);
+  task.done(std::move(problem));  // who takes it is the last to let it go
 }
 
 void Control::load_first() {

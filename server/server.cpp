@@ -52,7 +52,9 @@ class Server {
         packages_(find_packages()),
         repository_(config_, reaper_, packages_, threads_ + 1),
         control_(config_, finder_, repository_, std::move(packages_),
-                 [this](std::exception_ptr failure) { asio::post(context_, [this, failure] { fail(failure); }); }),
+                 [this](std::exception_ptr failure) {
+                   asio::post(context_, [this, failure = std::move(failure)]() mutable { fail(std::move(failure)); });
+                 }),
         service_{config_,
                  repository_,
                  control_,

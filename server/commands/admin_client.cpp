@@ -273,19 +273,19 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
     if (!code && !invited) return answer;  // refused before the first byte
   }
   std::vector<std::byte> block(kBlock);
-  while (!code && !connection.readable(0)) {
+  // What has gone out whole may be staged: that upload is not stopped, its answer tells.
+  uint64_t left = body.bytes();
+  while (!code && left > 0 && !connection.readable(0)) {
     if (flags.stop) {
       answer.problem = "stopped";
       return answer;
     }
     const size_t bytes = body.read(block);
-    if (bytes == 0) {
-      answer.delivered = true;
-      break;
-    }
     code = connection.send({block.data(), bytes});
     flags.sent += bytes;
+    left -= bytes;
   }
+  answer.delivered = !code && left == 0;
   // An answer may be there although not all could be sent: why the server would not have it.
   const Code received = connection.receive(answer);
   if (received) {

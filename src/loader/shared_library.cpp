@@ -179,10 +179,12 @@ void SharedLibrary::unload() noexcept {
     destroy_thread_locals(reinterpret_cast<uintptr_t>(base_ + layout_.first),
                           reinterpret_cast<uintptr_t>(base_ + layout_.last));
   dlclose(std::exchange(handle_, nullptr));
-  // A library that asks to stay (DF_1_NODELETE) keeps its descriptor, lest the next one get its path.
-  Dl_info info;
-  const bool stays = base_ && dladdr(base_ + layout_.first, &info) && file_.path() == info.dli_fname;
-  if (stays) file_.abandon();
+  // A library that asks to stay (DF_1_NODELETE) keeps its descriptor, lest the next one get its path. Asked of the
+  // dynamic linker by the path: what lies at the address now may be another library, and going.
+  void* const still = base_ ? dlopen(file_.path().c_str(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
+  if (!still) return;
+  dlclose(still);
+  file_.abandon();
 }
 
 void* SharedLibrary::find(const char* symbol) const noexcept {

@@ -26,7 +26,7 @@ struct BlockedWeight {
   float scale_adjust = 1;  // int8: the elements have been multiplied by this
 
   int64_t numel() const noexcept;
-  // Row-major float32.
+  // Row-major float32. `data` is aligned for the dtype.
   void to_floats(const void* data, float* out) const noexcept;
   // Row-major; int8 only.
   void to_bytes(const void* data, int8_t* out) const noexcept;

@@ -190,8 +190,14 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   const auto done = [&](const auto& d) {
     return finish(d, *has, s, o, out, o.bias ? &bias : nullptr, has_other ? &other : nullptr, where == Other::kSum);
   };
-  // By the C functions, which report what the library does not take by a status.
-  dnnl_primitive_desc_t described = nullptr;
+  // By the C functions, which report what the library does not take by a status. The C++ classes copy what they are
+  // made of.
+  struct Description {
+    dnnl_primitive_desc_t own = nullptr;
+    ~Description() {
+      if (own) dnnl_primitive_desc_destroy(own);
+    }
+  } described;
   dnnl_status_t status;
   if (s.transposed) {
     dnnl_deconvolution_desc_t d;
@@ -199,15 +205,16 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
                                                           &src.data, &weight.data, &b.data, &dst.data, g.stride.data(),
                                                           g.dilation.data(), g.before.data(), g.after.data());
     if (status == dnnl_success)
-      status = dnnl_primitive_desc_create(&described, &d, attr.get(), engine().get(), nullptr);
-    return status == dnnl_success ? done(dnnl::deconvolution_forward::primitive_desc(described)) : Plan{};
+      status = dnnl_primitive_desc_create(&described.own, &d, attr.get(), engine().get(), nullptr);
+    return status == dnnl_success ? done(dnnl::deconvolution_forward::primitive_desc(described.own)) : Plan{};
   }
   dnnl_convolution_desc_t d;
   status = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, &src.data,
                                                       &weight.data, &b.data, &dst.data, g.stride.data(),
                                                       g.dilation.data(), g.before.data(), g.after.data());
-  if (status == dnnl_success) status = dnnl_primitive_desc_create(&described, &d, attr.get(), engine().get(), nullptr);
-  return status == dnnl_success ? done(dnnl::convolution_forward::primitive_desc(described)) : Plan{};
+  if (status == dnnl_success)
+    status = dnnl_primitive_desc_create(&described.own, &d, attr.get(), engine().get(), nullptr);
+  return status == dnnl_success ? done(dnnl::convolution_forward::primitive_desc(described.own)) : Plan{};
 }
 
 bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_point, Tensor& output) {

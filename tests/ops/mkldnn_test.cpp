@@ -132,7 +132,8 @@ TEST_CASE("packed weight: as PyTorch packs them") {
     at += metadata.size();
     const uint64_t bytes = take(uint64_t{});
     const auto dtype = static_cast<DType>(take(int8_t{}));
-    const char* data = at;
+    Bytes packed(bytes);  // aligned, as a storage is
+    std::memcpy(packed.data(), at, bytes);
     at += bytes;
     Tensor plain = Tensor::empty(sizes, DType::kFloat32);
     std::memcpy(plain.data(), at, plain.bytes());
@@ -147,7 +148,7 @@ TEST_CASE("packed weight: as PyTorch packs them") {
       CHECK(w.groups == groups);
       REQUIRE(w.numel() == plain.numel());
       std::vector<float> floats(static_cast<size_t>(w.numel()));
-      w.to_floats(data, floats.data());
+      w.to_floats(packed.data(), floats.data());
       const size_t g = groups > 1 ? 1 : 0;
       size_t i = 0, wrong = 0;
       each_index(w.dims, [&](const Ints& index) {

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("SCONCE_PROGRAM", ROOT / "build/release/server/sconce"))
 FAKE_MODELS = PROGRAM.parent.parent / "tests/fake_model"
 PACKAGES = pathlib.Path(__file__).parent / "packages"
+SANITIZED = any(name in PROGRAM.read_bytes() for name in (b"libasan.so", b"libtsan.so")) if PROGRAM.exists() else False
 
 
 class Answer:
@@ -110,6 +111,10 @@ class Server:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
 
+    def grown_kb(self, before):
+        """0 under sanitizers, which keep what was freed and shadow what is touched."""
+        return 0 if SANITIZED else self.memory_kb() - before
+
     def stop(self, signal_number=signal.SIGTERM, timeout=30):
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
@@ -120,12 +125,17 @@ class Server:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
+        if SANITIZED and self.process.poll() is None:
+            self.process.terminate()  # leaks are looked for at the end
+            self.process.wait(60)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
         self.reader.join()
         self.process.stderr.close()
+        reports = [line for line in self.log if "Sanitizer" in line or "runtime error" in line]
+        assert failure or not reports, "".join(self.log[self.log.index(reports[0]):][:60])
 
 
 def read_all(connection):
