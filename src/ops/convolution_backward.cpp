@@ -1,8 +1,11 @@
 #include "src/ops/convolution_backward.h"
 
+#include <algorithm>
+
 #include "sconce/check.h"
 #include "src/ops/convert.h"
 #include "src/ops/convolution.h"
+#include "src/ops/convolution_shape.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/fill.h"
@@ -40,6 +43,19 @@ Shape missing_output(const Tensor& input, const Tensor& grad, const Tensor& weig
   return missing;
 }
 
+// The start of every dimension but the first two.
+Tensor cut(Tensor t, IntSpan sizes) {
+  for (size_t d = 2; d < sizes.size(); ++d) t = narrow(t, static_cast<int64_t>(d), 0, sizes[d]);
+  return t;
+}
+
+Tensor in_format(const Tensor& t, bool channels_last) {
+  Tensor out = empty_of_format(t.sizes(), t.dtype(), channels_last);
+  if (std::ranges::equal(out.strides(), t.strides())) return t;
+  copy(t, out);
+  return out;
+}
+
 // Of a plain convolution that takes `input` to `output`: [O, C / groups, kernel...].
 Tensor weight_gradient(const Tensor& input, const Tensor& output, const Tensor& weight, const Shape& stride,
                        const Shape& padding, const Shape& dilation, int64_t groups) {
@@ -51,9 +67,8 @@ Tensor weight_gradient(const Tensor& input, const Tensor& output, const Tensor& 
     Tensor part =
         convolution(swapped(narrow(input, 1, g * in_each, in_each)), swapped(narrow(output, 1, g * out_each, out_each)),
                     nullptr, dilation, padding, stride, false, none, 1);
-    for (int d = 0; d < stride.rank(); ++d) part = narrow(part, d + 2, 0, weight.size(d + 2));
     Tensor to = narrow(gradient, 0, g * out_each, out_each);
-    copy(swapped(part), to);
+    copy(swapped(cut(part, weight.sizes())), to);
   }
   return gradient;
 }
@@ -81,7 +96,7 @@ Tensor bias_gradient(const Tensor& grad) {
 
 std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
                                            std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation,
-                                           bool transposed, IntSpan, int64_t groups,
+                                           bool transposed, IntSpan output_padding, int64_t groups,
                                            std::span<const int32_t> output_mask) {
   const int64_t dims = input.dim() - 2;
   SCONCE_CHECK(dims >= 1 && dims <= 3 && weight.dim() == input.dim() && grad_output.dim() == input.dim(),
@@ -103,6 +118,10 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
                " groups do not fit");
   const Shape s = per_dim(stride, dims), p = per_dim(padding, dims), d = per_dim(dilation, dims);
   const Shape none = per_dim(IntSpan(kZero), dims);
+  const ConvolutionShape shape =
+      convolution_shape({"convolution_backward", stride, padding, dilation, output_padding, transposed, groups},
+                        input.sizes(), weight.sizes(), nullptr);
+  const bool channels_last = convolution_backend_is_channels_last(shape, input, weight);
   std::array<Tensor, 3> results;
   if (input.numel() == 0 || grad_output.numel() == 0) {
     if (output_mask[0]) zero(results[0] = Tensor::empty(input.sizes(), input.dtype()));
@@ -110,14 +129,18 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
     if (output_mask[2]) zero(results[2] = Tensor::empty(IntSpan(&out_channels, 1), input.dtype()));
     return results;
   }
+  // Output padding beyond the stride leaves room for one more step than the input had.
   if (output_mask[0])
-    results[0] = transposed ? convolution(grad_output, weight, nullptr, s, p, d, false, none, groups)
-                            : convolution(grad_output, weight, nullptr, s, p, d, true,
-                                          missing_output(input, grad_output, weight, s, p, d), groups);
+    results[0] = transposed
+                     ? cut(convolution(grad_output, weight, nullptr, s, p, d, false, none, groups), input.sizes())
+                     : convolution(grad_output, weight, nullptr, s, p, d, true,
+                                   missing_output(input, grad_output, weight, s, p, d), groups);
   // A transposed convolution is the gradient of a plain one from its output to its input.
   if (output_mask[1])
     results[1] = transposed ? weight_gradient(grad_output, input, weight, s, p, d, groups)
                             : weight_gradient(input, grad_output, weight, s, p, d, groups);
+  for (Tensor* gradient : {&results[0], &results[1]})
+    if (gradient->defined()) *gradient = in_format(*gradient, channels_last);
   if (output_mask[2]) results[2] = bias_gradient(grad_output);
   return results;
 }

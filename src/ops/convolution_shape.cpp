@@ -168,7 +168,7 @@ void channels_last_strides(IntSpan sizes, int64_t* strides) {
 
 }  // namespace
 
-bool convolution_is_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
+bool convolution_backend_is_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
   if (s.batch == 0 || s.in_channels == 0) return false;
   if (s.spatial == 1) {
     // Looked at as images of height 1. The input is made contiguous first.
@@ -179,10 +179,13 @@ bool convolution_is_channels_last(const ConvolutionShape& s, const Tensor& input
   } else if (!is_channels_last(input.sizes(), input.strides()) && !is_channels_last(weight.sizes(), weight.strides())) {
     return false;
   }
-  if (uses_onednn(s, input.dtype())) return true;
   // Only oneDNN has three-dimensional convolutions over channels-last tensors.
-  if (s.spatial == 3) return false;
-  if (s.groups == 1) return true;
+  return s.spatial < 3 || uses_onednn(s, input.dtype());
+}
+
+bool convolution_is_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
+  if (!convolution_backend_is_channels_last(s, input, weight)) return false;
+  if (s.groups == 1 || uses_onednn(s, input.dtype())) return true;
   // Groups are computed one by one and joined in the format that their sizes tell.
   const int64_t sizes[4] = {s.batch, s.out_group(), s.output[1], s.output[2]};
   int64_t strides[4];
@@ -190,13 +193,18 @@ bool convolution_is_channels_last(const ConvolutionShape& s, const Tensor& input
   return is_channels_last(sizes, strides);
 }
 
+Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last) {
+  if (!channels_last) return Tensor::empty(sizes, dtype);
+  int64_t strides[5];
+  channels_last_strides(sizes, strides);
+  return Tensor::empty_strided(sizes, {strides, sizes.size()}, dtype);
+}
+
 Tensor convolution_output(const ConvolutionShape& s, DType dtype, bool channels_last) {
-  int64_t sizes[5] = {s.batch, s.out_channels}, strides[5];
+  int64_t sizes[5] = {s.batch, s.out_channels};
   const auto rank = static_cast<size_t>(s.spatial + 2);
   for (int d = 0; d < s.spatial; ++d) sizes[2 + d] = s.output[static_cast<size_t>(3 - s.spatial + d)];
-  if (!channels_last) return Tensor::empty({sizes, rank}, dtype);
-  channels_last_strides({sizes, rank}, strides);
-  return Tensor::empty_strided({sizes, rank}, {strides, rank}, dtype);
+  return empty_of_format({sizes, rank}, dtype, channels_last);
 }
 
 }  // namespace sconce

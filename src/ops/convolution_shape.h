@@ -50,13 +50,19 @@ ConvolutionShape convolution_shape(const ConvolutionArguments& arguments, IntSpa
 // ChannelsLast3d. Rank 4 and 5; false for any other.
 bool is_channels_last(IntSpan sizes, IntSpan strides) noexcept;
 
+// Whether ATen computes this convolution over channels-last tensors: then it gives gradients in that format.
+bool convolution_backend_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
+
 // Whether at::convolution gives its result in a channels-last format.
 bool convolution_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 
 // Whether ATen would hand this dtype's convolutions to oneDNN on this CPU.
 bool onednn_takes(DType dtype) noexcept;
 
-// [N, O, ...] of the format, uninitialised. Channels last in one dimension: strides (O*L, 1, O).
+// Uninitialised, gapless. Channels last in one dimension: strides (C*L, 1, C).
+Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last);
+
+// [N, O, ...] of the format, as empty_of_format.
 Tensor convolution_output(const ConvolutionShape& shape, DType dtype, bool channels_last);
 
 }  // namespace sconce

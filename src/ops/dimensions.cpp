@@ -206,8 +206,14 @@ Tensor stack(TensorList tensors, int64_t dim) {
 
 Tensor conj(const Tensor& self) {
   if (!is_complex(self.dtype())) return self;
-  Tensor out = make_result("conj", {&self}, self.dtype(), self.dtype());
-  const auto run = [&]<class T>() { map_elements<T, T>("conj", out, [](T z) { return std::conj(z); }, {&self}); };
+  // PyTorch's is a view of the same strides, and what is compiled after it counts on them.
+  Tensor out = Tensor::empty_strided(self.sizes(), self.strides(), self.dtype());
+  Shape once(self.sizes());
+  for (int d = 0; d < once.rank(); ++d)
+    if (self.stride(d) == 0 && once[d] > 1) once[d] = 1;
+  Tensor to = out.as_strided(once, out.strides(), 0);
+  const Tensor from = self.as_strided(once, self.strides(), self.storage_offset());
+  const auto run = [&]<class T>() { map_elements<T, T>("conj", to, [](T z) { return std::conj(z); }, {&from}); };
   if (self.dtype() == DType::kComplex128)
     run.template operator()<ComplexDouble>();
   else

@@ -20,7 +20,7 @@ Axes make_axes(std::string_view name, const Tensor& self, IntSpan kernel_size, I
                ": kernel_size and output_size must hold ", dims, " numbers");
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Expected ", dims + 1,
                "D or ", dims + 2, "D tensor, but got: ", to_string(self.sizes()));
-  for (int64_t d = self.dim() == dims + 2; d < self.dim(); ++d)
+  for (int64_t d = 1; d < self.dim(); ++d)
     SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
                  ": Expected input to have non-zero size for non-batch dimensions, but got ", to_string(self.sizes()));
   Axes axes;

@@ -39,11 +39,11 @@ PoolAxis pool_axis(std::string_view name, int64_t input, int64_t kernel, int64_t
   return axis;
 }
 
-void check_sizes(std::string_view name, const Tensor& self, int dims, bool channels_may_be_empty = false) {
+// From dimension `first` on, none may be empty.
+void check_sizes(std::string_view name, const Tensor& self, int dims, int64_t first) {
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Expected ", dims + 1,
                "D or ", dims + 2, "D tensor for input, but got: ", to_string(self.sizes()));
-  const int64_t batch_dims = self.dim() - dims - 1;
-  for (int64_t d = batch_dims + (channels_may_be_empty ? 1 : 0); d < self.dim(); ++d)
+  for (int64_t d = first; d < self.dim(); ++d)
     SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
                  ": Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
                  to_string(self.sizes()), " with dimension ", d, " being empty");
@@ -53,7 +53,7 @@ void check_sizes(std::string_view name, const Tensor& self, int dims, bool chann
 
 std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
                                   IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
-  check_sizes(name, self, dims);
+  check_sizes(name, self, dims, self.dim() - dims - 1);
   std::array<PoolAxis, 3> axes;
   for (int i = 0; i < dims; ++i) {
     const int64_t kernel = setting(name, "kernel_size", kernel_size, dims, i);
@@ -67,7 +67,8 @@ std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int
 
 std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
                                       bool channels_may_be_empty) {
-  check_sizes(name, self, dims, channels_may_be_empty);
+  // As ATen, which asks nothing of the first dimension, be it the batch or the channels.
+  check_sizes(name, self, dims, channels_may_be_empty ? self.dim() - dims : 1);
   SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": output_size must hold ",
                dims, " numbers, got ", output_size.size());
   std::array<PoolAxis, 3> axes;

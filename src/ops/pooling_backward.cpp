@@ -65,7 +65,7 @@ Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, c
   SCONCE_CHECK(grad_output.dim() == self.dim(), kInvalidArgument, name, ": expected ", self.dim(),
                " dimensions of grad_output, got ", to_string(grad_output.sizes()));
   const IntSpan pooled = grad_output.sizes().last(static_cast<size_t>(dims));
-  for (const int64_t size : grad_output.sizes().last(static_cast<size_t>(dims) + 1))
+  for (const int64_t size : grad_output.sizes().subspan(1))
     SCONCE_CHECK(size > 0, kInvalidArgument, name,
                  ": Expected grad_output to have non-zero size for non-batch dimensions, ",
                  "but grad_output has sizes ", to_string(grad_output.sizes()));
@@ -139,7 +139,7 @@ Tensor adaptive_avg_backward(std::string_view name, const Tensor& grad_output, c
   SCONCE_CHECK(grad_output.dim() == self.dim() && self.dim() >= dims + 1, kInvalidArgument, name, ": Expected ",
                dims + 1, "D or ", dims + 2, "D tensor, but got ", to_string(self.sizes()), " and grad_output ",
                to_string(grad_output.sizes()));
-  for (int64_t d = grad_output.dim() - dims; d < grad_output.dim(); ++d)
+  for (int64_t d = 1; d < grad_output.dim(); ++d)
     SCONCE_CHECK(grad_output.size(d) > 0, kInvalidArgument, name,
                  ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
                  to_string(grad_output.sizes()));
@@ -159,7 +159,7 @@ Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, 
                kInvalidArgument, name, ": Expected shape of indices to be same as that of the input tensor (",
                to_string(self.sizes()), ") but got indices tensor with shape: ", to_string(indices.sizes()));
   Shape sizes(self.sizes());
-  for (int64_t d = self.dim() == dims + 2; d < self.dim(); ++d)
+  for (int64_t d = 1; d < self.dim(); ++d)
     SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
                  ": Expected input to have non-zero size for non-batch dimensions, but got ", to_string(self.sizes()));
   for (int d = 0; d < dims; ++d) {

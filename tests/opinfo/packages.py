@@ -115,6 +115,16 @@ def has_complex(graph):
                for node in graph.graph.nodes for value in pytree.tree_leaves(node.meta.get("val")))
 
 
+def draws(sample):
+    """Whether the seed matters: an operator may be called random and yet be given a dropout of 0."""
+    results = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            results.append(sample.graph(*map(copy_of, sample.tensors)))
+    return not all(map(same, *results))
+
+
 def route(sample):
     """How the sample is compiled so that operators are called; LeftOut says what is missing."""
     graph = sample.graph = sample.trace()
@@ -124,7 +134,8 @@ def route(sample):
         if node.target is torch.ops.aten.masked_select.default and \
                 node.args[0].meta["val"].shape != node.args[1].meta["val"].shape:
             raise LeftOut("PyTorch's package bounds masked_select wrongly")
-    sample.random |= any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in graph.graph.nodes)
+    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in graph.graph.nodes):
+        sample.random |= draws(sample)
     sample.rounding = sample.errors()
     calls, missing = {}, {}
     calls["lite"], missing["lite"] = called(graph, lite=True)

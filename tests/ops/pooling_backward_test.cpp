@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "sconce/error.h"
 #include "tests/ops/case_file.h"
 
 using namespace sconce;
@@ -66,4 +69,16 @@ TEST_CASE("max_unpool3d: layouts, indices outside") {
     return Results{
         cpu::max_unpool3d(c.tensor(0), c.tensor(1), c.args[2].integers(), c.args[3].integers(), c.args[4].integers())};
   });
+}
+
+// PyTorch asks nothing of the first dimension, be it the batch or the channels.
+TEST_CASE("adaptive_max_pool2d_backward, _adaptive_avg_pool2d_backward: which dimensions may be empty") {
+  using Ints = std::vector<int64_t>;
+  const auto floats = [](const Ints& sizes) { return Tensor::empty(sizes, DType::kFloat32); };
+  const Tensor none = cpu::adaptive_max_pool2d_backward(floats({0, 2, 2}), floats({0, 4, 4}),
+                                                        Tensor::empty(Ints{0, 2, 2}, DType::kInt64));
+  CHECK(std::ranges::equal(none.sizes(), Ints{0, 4, 4}));
+  CHECK(cpu::_adaptive_avg_pool2d_backward(floats({0, 2, 2}), floats({0, 4, 4})).numel() == 0);
+  CHECK_THROWS_WITH_AS(cpu::_adaptive_avg_pool2d_backward(floats({2, 0, 2, 2}), floats({2, 0, 4, 4})),
+                       doctest::Contains("non-zero size for non-batch dimensions"), Error);
 }

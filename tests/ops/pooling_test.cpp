@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "sconce/error.h"
 #include "src/device/threads.h"
 #include "src/shim/ops.h"
 #include "tests/ops/case_file.h"
@@ -104,4 +106,19 @@ TEST_CASE("pooling: several threads, both layouts") {
             }
     }
   set_kernel_threads(before);
+}
+
+// PyTorch asks nothing of the first dimension, be it the batch or the channels.
+TEST_CASE("adaptive_max_pool2d, adaptive_max_pool3d: a first dimension of size 0") {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{0, 4, 4}, std::vector<int64_t>{0, 2, 4, 4}}) {
+    const auto got = cpu::adaptive_max_pool2d(Tensor::empty(sizes, DType::kFloat32), std::vector<int64_t>{2, 2});
+    CHECK(got[0].size(0) == 0);
+    CHECK(got[1].size(got[1].dim() - 1) == 2);
+  }
+  const auto volume = cpu::adaptive_max_pool3d(Tensor::empty(std::vector<int64_t>{0, 4, 4, 4}, DType::kFloat32),
+                                               std::vector<int64_t>{2, 2, 2});
+  CHECK(std::ranges::equal(volume[0].sizes(), std::vector<int64_t>{0, 2, 2, 2}));
+  CHECK_THROWS_WITH_AS(cpu::adaptive_max_pool2d(Tensor::empty(std::vector<int64_t>{2, 0, 4, 4}, DType::kFloat32),
+                                                std::vector<int64_t>{2, 2}),
+                       doctest::Contains("non-zero size for non-batch dimensions"), Error);
 }
