@@ -2,10 +2,13 @@
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
 #include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
 #include "src/ops/bitwise.h"
 #include "src/ops/elementwise_ops.h"
+#include "src/ops/fake_quantize.h"
 #include "src/ops/order_statistics.h"
 #include "src/ops/products.h"
+#include "src/ops/resample_antialias.h"
 #include "src/ops/search.h"
 #include "src/ops/sets.h"
 #include "src/ops/sum.h"
@@ -41,8 +44,14 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& output, const T
 // clang-format off
 constexpr AtenRow kRows[] = {
     {"aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor", boxed<addmm_activation>},
+    {"aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor output, Tensor mask)", boxed<cpu::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams>},
     {"aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor", boxed<segment_reduce_backward>},
     {"aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", boxed<cpu::_unique2>},
+    {"aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", boxed<cpu::_upsample_bicubic2d_aa>},
+    {"aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", boxed<cpu::_upsample_bicubic2d_aa_backward>},
+    {"aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", boxed<cpu::_upsample_bilinear2d_aa>},
+    {"aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", boxed<cpu::_upsample_bilinear2d_aa_backward>},
+    {"aten::_upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", boxed<cpu::_upsample_lanczos2d_aa>},
     {"aten::abs(Tensor self) -> Tensor", boxed<cpu::abs>},
     {"aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::add_number>},
     {"aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::add>},
@@ -63,8 +72,11 @@ constexpr AtenRow kRows[] = {
     {"aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", boxed_out<cpu::bmm_out>},
     {"aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::cumprod>},
     {"aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::cumsum>},
+    {"aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> (Tensor output, Tensor mask)", boxed<cpu::fake_quantize_per_channel_affine_cachemask>},
+    {"aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> (Tensor output, Tensor mask)", boxed<cpu::fake_quantize_per_tensor_affine_cachemask>},
     {"aten::floor_divide(Tensor self, Tensor other) -> Tensor", boxed<cpu::floor_divide>},
     {"aten::gcd(Tensor self, Tensor other) -> Tensor", boxed<cpu::gcd>},
+    {"aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", boxed<cpu::shrink_backward>},
     {"aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", boxed<histc>},
     {"aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", boxed<cpu::index_select>},
     {"aten::masked_select(Tensor self, Tensor mask) -> Tensor", boxed<cpu::masked_select>},
@@ -81,6 +93,7 @@ constexpr AtenRow kRows[] = {
     {"aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", boxed<cpu::searchsorted_number>},
     {"aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", boxed<cpu::searchsorted_Tensor>},
     {"aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", boxed<segment_reduce>},
+    {"aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", boxed<cpu::shrink_backward>},
     {"aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", boxed<cpu::sort>},
     {"aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", boxed<cpu::sort_stable>},
     {"aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::subtract_number>},

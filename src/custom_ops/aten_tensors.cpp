@@ -4,6 +4,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
 #include "src/ops/fill.h"
+#include "src/ops/windows.h"
 #include "src/shim/ops.h"
 
 namespace sconce::custom_ops {
@@ -45,6 +46,50 @@ bool is_pinned(const Tensor&, OptDevice) { return false; }
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
   return cpu::pad(self, pad, mode, value);
 }
+// Windows: the arguments of a maker are the last four.
+Tensor bartlett(int64_t length, bool periodic, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return cpu::bartlett_window(length, periodic, {dtype, layout, device, pin});
+}
+Tensor bartlett_periodic(int64_t length, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return bartlett(length, true, dtype, layout, device, pin);
+}
+Tensor blackman(int64_t length, bool periodic, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return cpu::blackman_window(length, periodic, {dtype, layout, device, pin});
+}
+Tensor blackman_periodic(int64_t length, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return blackman(length, true, dtype, layout, device, pin);
+}
+Tensor hamming_full(int64_t length, bool periodic, double alpha, double beta, OptType dtype, OptEnum layout,
+                    OptDevice device, OptEnum pin) {
+  return cpu::hamming_window(length, periodic, alpha, beta, {dtype, layout, device, pin});
+}
+Tensor hamming_alpha(int64_t length, bool periodic, double alpha, OptType dtype, OptEnum layout, OptDevice device,
+                     OptEnum pin) {
+  return hamming_full(length, periodic, alpha, 0.46, dtype, layout, device, pin);
+}
+Tensor hamming(int64_t length, bool periodic, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return hamming_alpha(length, periodic, 0.54, dtype, layout, device, pin);
+}
+Tensor hamming_periodic(int64_t length, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return hamming(length, true, dtype, layout, device, pin);
+}
+Tensor kaiser_beta(int64_t length, bool periodic, double beta, OptType dtype, OptEnum layout, OptDevice device,
+                   OptEnum pin) {
+  return cpu::kaiser_window(length, periodic, beta, {dtype, layout, device, pin});
+}
+Tensor kaiser(int64_t length, bool periodic, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return kaiser_beta(length, periodic, 12.0, dtype, layout, device, pin);
+}
+Tensor kaiser_periodic(int64_t length, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return kaiser(length, true, dtype, layout, device, pin);
+}
+Tensor fftfreq(int64_t n, double d, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return cpu::fft_fftfreq(n, d, {dtype, layout, device, pin});
+}
+Tensor rfftfreq(int64_t n, double d, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
+  return cpu::fft_rfftfreq(n, d, {dtype, layout, device, pin});
+}
+
 Tensor view_copy(const Tensor& self, IntSpan size) { return clone_contiguous(cpu::view(self, size)); }
 
 // clang-format off
@@ -53,6 +98,10 @@ constexpr AtenRow kRows[] = {
     {"aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", boxed<to_copy>},
     {"aten::alias(Tensor(a) self) -> Tensor(a)", boxed<itself>},
     {"aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", boxed<cpu::as_strided>},
+    {"aten::bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<bartlett_periodic>},
+    {"aten::bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<bartlett>},
+    {"aten::blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<blackman_periodic>},
+    {"aten::blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<blackman>},
     {"aten::cat(Tensor[] tensors, int dim=0) -> Tensor", boxed<cpu::cat>},
     {"aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", boxed<cpu::clone_in_format>},
     {"aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", boxed<cpu::contiguous_in_format>},
@@ -62,12 +111,21 @@ constexpr AtenRow kRows[] = {
     {"aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<static_cast<Tensor (*)(const Tensor&, OptType, OptEnum, OptDevice, OptEnum, OptEnum)>(cpu::empty_like)>},
     {"aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::empty_strided>},
     {"aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", boxed<expand>},
+    {"aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<fftfreq>},
+    {"aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<rfftfreq>},
     {"aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", boxed<filled>},
     {"aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", boxed_in_place<fill_in_place>},
     {"aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", boxed<cpu::flatten>},
     {"aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<static_cast<Tensor (*)(IntSpan, Scalar, OptType, OptEnum, OptDevice, OptEnum)>(cpu::full)>},
     {"aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<cpu::full_like>},
+    {"aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<hamming_periodic>},
+    {"aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<hamming>},
+    {"aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<hamming_alpha>},
+    {"aten::hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<hamming_full>},
     {"aten::is_pinned(Tensor self, Device? device=None) -> bool", boxed<is_pinned>},
+    {"aten::kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<kaiser_periodic>},
+    {"aten::kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<kaiser_beta>},
+    {"aten::kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<kaiser>},
     {"aten::lift_fresh(Tensor(a) self) -> Tensor(a)", boxed<itself>},
     {"aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", boxed<cpu::narrow>},
     {"aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::new_empty>},

@@ -12,6 +12,7 @@
 
 #include "package_format/archive_reader.h"
 #include "sconce/check.h"
+#include "src/custom_ops/aten_refusals.h"
 #include "src/device/device_backend.h"
 #include "src/loader/cpu_features.h"
 #include "src/loader/elf_fixups.h"
@@ -289,8 +290,14 @@ std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage
   std::vector<std::string> reasons = Preflight(spec, image).run();
   if (!calls) return reasons;
   std::vector<std::string> aten, custom;
+  std::map<std::string_view, std::vector<std::string>> refused;  // by reason
   for (const std::string& name : calls->missing())
-    (name.starts_with("aten::") || name.starts_with("prims::") ? aten : custom).push_back(name);
+    if (const std::string_view refusal = custom_ops::refusal_of_operator(name); !refusal.empty())
+      refused[refusal].push_back(name);
+    else
+      (name.starts_with("aten::") || name.starts_with("prims::") ? aten : custom).push_back(name);
+  for (const auto& [text, names] : refused)
+    reasons.push_back("it calls " + joined(names, ", ") + ": " + std::string(text));
   if (!aten.empty()) reasons.push_back("it calls operators that this build does not have: " + joined(aten, ", "));
   if (!custom.empty())
     reasons.push_back(

@@ -270,6 +270,22 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
   return out;
 }
 
+Tensor shrink_backward(const Tensor& grad_output, const Tensor& self, Scalar lambd) {
+  const DType dtype = ResultType().add(grad_output).add(self).get();
+  Tensor out = make_result("shrink_backward", {&grad_output, &self}, dtype, dtype);
+  const auto run = [&]<class T>() -> void {
+    const T bound = number_as<T>(lambd);
+    map_elements<T, T, T>("shrink_backward", out,
+                          [bound](T grad, T x) { return x >= -bound && x <= bound ? T(0) : grad; },
+                          {&grad_output, &self});
+  };
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
+    run.template operator()<float>();
+  else
+    dispatch_float_double(dtype, "shrink_backward", run);
+  return out;
+}
+
 Tensor power_number(const Tensor& self, Scalar exponent) {
   const DType dtype = ResultType().add(self).add_number(exponent).get();
   if (is_integral(dtype, true)) {

@@ -33,6 +33,9 @@ Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
 Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, Scalar value);  // self + value * 1 / 2
 Tensor nextafter(const Tensor& self, const Tensor& other);                                       // floats
 
+// grad_output where self is outside of [-lambd, lambd], else 0. Of hardshrink and softshrink.
+Tensor shrink_backward(const Tensor& grad_output, const Tensor& self, Scalar lambd);
+
 // Powers with numbers of any kind; integers to whole powers stay integers.
 Tensor power_number(const Tensor& self, Scalar exponent);
 Tensor number_power(Scalar self, const Tensor& exponent);

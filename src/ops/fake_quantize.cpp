@@ -6,7 +6,9 @@
 
 #include "sconce/check.h"
 #include "src/ops/copy.h"
+#include "src/ops/elementwise.h"
 #include "src/ops/fill.h"
+#include "src/ops/scalar.h"
 #include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/view.h"
@@ -74,6 +76,40 @@ void observe(const float* values, int64_t count, double averaging, float& low, f
   };
   move(low, *least);
   move(high, *most);
+}
+
+void check_bounds(int64_t quant_min, int64_t quant_max) {
+  SCONCE_CHECK(quant_min <= quant_max, kInvalidArgument,
+               "fake_quantize: `quant_min` should be less than or equal to `quant_max`.");
+}
+
+// scale and zero_point broadcast to self.
+std::array<Tensor, 2> to_grid(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t quant_min,
+                              int64_t quant_max) {
+  constexpr std::string_view kOperator = "fake_quantize";
+  check_bounds(quant_min, quant_max);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kOperator);
+  Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
+  const auto least = static_cast<float>(quant_min), most = static_cast<float>(quant_max);
+  // A zero point between the grid's points is added before rounding.
+  const bool between = is_floating(zero_point.dtype());
+  const auto place = [between](float x, float step, float zero) {
+    const float at = x * (1.0f / step);
+    return between ? std::nearbyint(at + zero) : std::nearbyint(at) + zero;
+  };
+  map_elements<bool, float, float, float>(kOperator, mask,
+                                          [=](float x, float step, float zero) {
+                                            const float at = place(x, step, zero);
+                                            return at >= least && at <= most;
+                                          },
+                                          {&self, &scale, &zero_point});
+  map_elements<float, float, float, float>(kOperator, out,
+                                           [=](float x, float step, float zero) {
+                                             return (std::min(std::max(place(x, step, zero), least), most) - zero) *
+                                                    step;
+                                           },
+                                           {&self, &scale, &zero_point});
+  return {std::move(out), std::move(mask)};
 }
 
 }  // namespace
@@ -160,6 +196,43 @@ std::array<Tensor, 6> _fused_moving_avg_obs_fq_helper_functional(const Tensor& s
       _fused_moving_avg_obs_fq_helper(self, observer_on, fake_quant_on, low, high, step, zero, averaging_const,
                                       quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant);
   return {std::move(out), std::move(mask), std::move(low), std::move(high), std::move(step), std::move(zero)};
+}
+
+std::array<Tensor, 2> fake_quantize_per_tensor_affine_cachemask(const Tensor& self, double scale, int64_t zero_point,
+                                                                int64_t quant_min, int64_t quant_max) {
+  check_bounds(quant_min, quant_max);
+  SCONCE_CHECK(zero_point >= quant_min && zero_point <= quant_max, kInvalidArgument,
+               "fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and `quant_max`.");
+  return to_grid(self, number_tensor(scale), number_tensor(zero_point), quant_min, quant_max);
+}
+
+std::array<Tensor, 2> _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(const Tensor& self, const Tensor& scale,
+                                                                                const Tensor& zero_point,
+                                                                                const Tensor& fake_quant_enabled,
+                                                                                int64_t quant_min, int64_t quant_max) {
+  SCONCE_CHECK(scale.numel() == 1 && zero_point.numel() == 1, kInvalidArgument,
+               "fake_quantize_per_tensor_affine: scale and zero_point must have 1 element");
+  if (!is_on(fake_quant_enabled)) {
+    Tensor mask = empty_like(self, DType::kBool);
+    fill(mask, int64_t{1});
+    return {clone(self), std::move(mask)};
+  }
+  return to_grid(self, reshape(scale, {}), reshape(zero_point, {}), quant_min, quant_max);
+}
+
+std::array<Tensor, 2> fake_quantize_per_channel_affine_cachemask(const Tensor& self, const Tensor& scale,
+                                                                 const Tensor& zero_point, int64_t axis,
+                                                                 int64_t quant_min, int64_t quant_max) {
+  constexpr std::string_view kOperator = "fake_quantize_per_channel_affine";
+  SCONCE_CHECK(axis >= 0 && axis < self.dim(), kInvalidArgument, kOperator,
+               ": `axis` must be between 0 and number of dimensions of input");
+  SCONCE_CHECK(scale.dim() == 1 && zero_point.dim() == 1, kInvalidArgument, kOperator,
+               ": scale and zero point should be 1-D tensors");
+  SCONCE_CHECK(scale.numel() == zero_point.numel() && scale.numel() == self.size(axis), kInvalidArgument, kOperator,
+               ": dimensions of scale and zero-point are not consistent with input tensor");
+  Shape along;
+  for (int64_t d = 0; d < self.dim(); ++d) along.push_back(d == axis ? scale.numel() : 1);
+  return to_grid(self, reshape(scale, along), reshape(zero_point, along), quant_min, quant_max);
 }
 
 }  // namespace sconce::cpu

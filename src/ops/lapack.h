@@ -41,6 +41,8 @@ struct Lapack;
                  size_t, size_t);                                                                                      \
   void p##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,          \
                  const int*, int*, int*, size_t);                                                                      \
+  void p##geev_(const char*, const char*, const int*, T*, const int*, T*, T*, T*, const int*, T*, const int*, T*,      \
+                const int*, int*, size_t, size_t);                                                                     \
   }
 #define SCONCE_LAPACK_COMPLEX(p, T, R)                                                                                 \
   extern "C" {                                                                                                         \
@@ -51,6 +53,8 @@ struct Lapack;
                  const int*, int*, size_t, size_t);                                                                    \
   void p##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*,          \
                  const int*, R*, int*, int*, size_t);                                                                  \
+  void p##geev_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,          \
+                const int*, R*, int*, size_t, size_t);                                                                 \
   void p##hetrf_(const char*, const int*, T*, const int*, int*, T*, const int*, int*, size_t);                         \
   void p##hetrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*, size_t); \
   }
@@ -126,6 +130,10 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
       const int lda = m > 1 ? m : 1;                                                                                 \
       p##gesdd_(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &lwork, iwork, &info, 1);                        \
     }                                                                                                                \
+    static void geev(char job, int n, T* a, T* real, T* imaginary, T* vectors, T* work, int lwork, int& info) {      \
+      const int ld = n > 1 ? n : 1;                                                                                  \
+      p##geev_("N", &job, &n, a, &ld, real, imaginary, nullptr, &ld, vectors, &ld, work, &lwork, &info, 1, 1);       \
+    }                                                                                                                \
   };
 #define SCONCE_LAPACK_COMPLEX_STRUCT(p, T, R)                                                                       \
   template <>                                                                                                       \
@@ -150,6 +158,10 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
                       int* iwork, int& info) {                                                                      \
       const int lda = m > 1 ? m : 1;                                                                                \
       p##gesdd_(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1);                \
+    }                                                                                                               \
+    static void geev(char job, int n, T* a, T* w, T* vectors, T* work, int lwork, R* rwork, int& info) {            \
+      const int ld = n > 1 ? n : 1;                                                                                 \
+      p##geev_("N", &job, &n, a, &ld, w, nullptr, &ld, vectors, &ld, work, &lwork, rwork, &info, 1, 1);             \
     }                                                                                                               \
     static void hetrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {                                    \
       const int lda = n > 1 ? n : 1;                                                                                \

@@ -26,6 +26,12 @@ std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool ch
 std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode);  // "reduced", "complete", "r"
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau);
 std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v);
+// Of general matrices: complex results; kInvalidArgument for infinities and NaNs.
+std::array<Tensor, 2> linalg_eig(const Tensor& self);  // {eigenvalues, eigenvectors of norm 1}
+Tensor _linalg_eigvals(const Tensor& self);
+// Singular values not above max(atol, rtol * the largest) count as 0. The tolerances are real and broadcast to the
+// batch; 0 and epsilon * max(m, n) where not given.
+Tensor linalg_pinv(const Tensor& self, const Tensor* atol, const Tensor* rtol, bool hermitian);
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
                                   std::optional<std::string_view> driver);
 std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& self, bool hermitian, bool check_errors);

@@ -1,7 +1,7 @@
 #include "src/ops/movement.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 #include <vector>
 
 #include "sconce/check.h"
@@ -336,6 +336,35 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
   Shape sizes(indices.sizes());
   sizes.push_back(weight.size(1));
   return view(index_select(weight, 0, reshape(indices, IntSpan(&count, 1))), sizes);
+}
+
+Tensor embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
+  SCONCE_CHECK(weight.dim() == 2, kInvalidArgument, "embedding_renorm: expected a weight of rank 2, got ",
+               describe(weight));
+  Tensor out = clone(weight);
+  const Tensor places = contiguous(to_dtype(indices, DType::kInt64));
+  std::vector<int64_t> rows(places.data_as<int64_t>(), places.data_as<int64_t>() + places.numel());
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  for (const int64_t row : rows) {
+    SCONCE_CHECK(row >= 0 && row < weight.size(0), kInvalidArgument, "embedding_renorm: index ", row,
+                 " is out of range of ", weight.size(0), " rows");
+    Tensor values = select(out, 0, row);
+    const Tensor wide = contiguous(to_dtype(values, DType::kFloat64));
+    const auto* const x = wide.data_as<double>();
+    double total = 0;
+    for (int64_t i = 0; i < wide.numel(); ++i) {
+      const double size = std::fabs(x[i]);
+      total = std::isinf(norm_type) ? std::max(total, size)
+              : norm_type == 2      ? total + size * size
+                                    : total + std::pow(size, norm_type);
+    }
+    const double norm = std::isinf(norm_type) ? total
+                        : norm_type == 2      ? std::sqrt(total)
+                                              : std::pow(total, 1 / norm_type);
+    if (norm > max_norm) copy(multiply_number(values, Scalar(max_norm / (norm + 1e-7))), values);
+  }
+  return out;
 }
 
 }  // namespace sconce::cpu

@@ -41,4 +41,7 @@ Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mas
 // Rows of weight [n, ...] by number: indices' sizes, then a row's.
 Tensor embedding(const Tensor& weight, const Tensor& indices);
 
+// A copy of weight [n, ...] whose rows named by indices have a norm of at most max_norm.
+Tensor embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type);
+
 }  // namespace sconce::cpu

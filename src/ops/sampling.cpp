@@ -1,6 +1,9 @@
 #include "src/ops/sampling.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "sconce/check.h"
@@ -74,6 +77,74 @@ Tensor in_place(const Tensor& result, const Tensor& to) {
   SCONCE_CHECK(can_cast(result.dtype(), to.dtype()), kInvalidArgument, "normal: result type ",
                dtype_name(result.dtype()), " can't be cast to ", dtype_name(to.dtype()));
   return to_dtype(result, to.dtype());
+}
+
+// Hoermann's transformed rejection for means from 10 on, products of uniforms below.
+double draw_poisson(double mean, Generator& generator) {
+  SCONCE_CHECK(mean >= 0, kInvalidArgument, "poisson: invalid Poisson rate, expected rate to be non-negative");
+  if (mean == 0) return 0;
+  if (mean < 10) {
+    const double bound = std::exp(-mean);
+    double product = uniform(generator), count = 0;
+    for (; product > bound; product *= uniform(generator)) ++count;
+    return count;
+  }
+  const double root = std::sqrt(mean), log_mean = std::log(mean), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
+  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double u = uniform(generator) - 0.5, v = uniform(generator), us = 0.5 - std::fabs(u);
+    const double k = std::floor((2 * a / us + b) * u + mean + 0.43);
+    if (us >= 0.07 && v <= v_r) return k;
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    const double bound = -mean + k * log_mean - std::lgamma(k + 1);
+    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <= bound) return k;
+  }
+}
+
+// Marsaglia and Tsang; shapes below 1 are drawn one higher and scaled.
+double draw_gamma(double shape, Generator& generator) {
+  double scale = 1;
+  if (shape < 1) {
+    if (shape == 0) return 0;
+    scale = std::pow(1 - uniform(generator), 1 / shape);
+    shape += 1;
+  }
+  const double d = shape - 1.0 / 3.0, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    double x, y;
+    do {
+      x = generator.normal();
+      y = 1 + c * x;
+    } while (y <= 0);
+    const double v = y * y * y, u = 1 - uniform(generator), square = x * x;
+    if (u < 1 - 0.0331 * square * square || std::log(u) < 0.5 * square + d * (1 - v + std::log(v)))
+      return scale * d * v;
+  }
+}
+
+// Row-major, each element drawn for that of self.
+template <class Draw>
+Tensor drawn(const Tensor& self, Generator* generator, const Draw& draw) {
+  const Tensor given = contiguous(to_dtype(self, DType::kFloat64));
+  Tensor out = Tensor::empty(self.sizes(), DType::kFloat64);
+  Generator& source = or_default(generator);
+  std::lock_guard lock(source.mutex());
+  for (int64_t i = 0; i < out.numel(); ++i) out.data_as<double>()[i] = draw(given.data_as<double>()[i], source);
+  return out;
+}
+
+// The least positive normal number of the dtype, and the greatest below 1.
+std::pair<double, double> open_interval(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return {std::numeric_limits<double>::min(), std::nextafter(1.0, 0.0)};
+    case DType::kFloat16:
+      return {0x1p-14, 1 - 0x1p-11};
+    case DType::kBFloat16:
+      return {0x1p-126, 1 - 0x1p-8};
+    default:
+      return {std::numeric_limits<float>::min(), std::nextafter(1.0f, 0.0f)};
+  }
 }
 
 }  // namespace
@@ -209,6 +280,35 @@ std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tens
     out = laid_out;
   }
   return {out, noise_out};
+}
+
+Tensor poisson(const Tensor& self, Generator* generator) {
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "poisson");
+  return to_dtype(drawn(self, generator, draw_poisson), self.dtype());
+}
+
+Tensor _standard_gamma(const Tensor& self, Generator* generator) {
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "_standard_gamma");
+  const double least = open_interval(self.dtype()).first;
+  return to_dtype(
+      drawn(self, generator,
+            [least](double shape, Generator& source) { return std::max(draw_gamma(shape, source), least); }),
+      self.dtype());
+}
+
+Tensor _sample_dirichlet(const Tensor& self, Generator* generator) {
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "_sample_dirichlet");
+  SCONCE_CHECK(self.dim() > 0, kInvalidArgument, "_sample_dirichlet: expected at least one dimension");
+  Tensor gammas = drawn(self, generator, draw_gamma);
+  const auto [least, most] = open_interval(self.dtype());
+  const int64_t n = self.size(self.dim() - 1);
+  auto* row = gammas.data_as<double>();
+  for (auto* const end = row + gammas.numel(); row != end; row += n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; ++i) total += row[i];
+    for (int64_t i = 0; i < n; ++i) row[i] = std::min(std::max(row[i] / total, least), most);
+  }
+  return to_dtype(gammas, self.dtype());
 }
 
 }  // namespace sconce::cpu

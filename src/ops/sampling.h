@@ -1,5 +1,6 @@
 // Random operators without a row in the C ABI. Match aten::multinomial, normal.*, bernoulli.*,
-// rrelu_with_noise_functional (torch 2.15, CPU), to the bit for the same seed. A null generator is the default one.
+// rrelu_with_noise_functional, poisson, _standard_gamma, _sample_dirichlet (torch 2.15, CPU), to the bit for the same
+// seed. A null generator is the default one.
 #pragma once
 
 #include <array>
@@ -20,5 +21,10 @@ Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generato
 // {result, noise}
 std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tensor& noise, Scalar lower, Scalar upper,
                                                   bool training, Generator* generator);
+
+// Of the mean, or shape, that each element of self is. Row-major.
+Tensor poisson(const Tensor& self, Generator* generator);
+Tensor _standard_gamma(const Tensor& self, Generator* generator);
+Tensor _sample_dirichlet(const Tensor& self, Generator* generator);  // along the last dimension
 
 }  // namespace sconce::cpu

@@ -103,6 +103,72 @@ def tensors(out, s):
     out.add("view_as_real", x(torch.complex64))
 
 
+def windows(out):
+    f = (None, None, None, None)
+    for n in (0, 1, 2, 5, 8):
+        t = {"tolerance": 2e-6}
+        for name in ("bartlett_window", "blackman_window", "hamming_window", "kaiser_window"):
+            out.add(name, n, *f, **t)
+            for periodic in (False, True):
+                out.add(name + ".periodic", n, periodic, *f, **t)
+                out.add(name + ".periodic", n, periodic, 7, *f[1:], tolerance=1e-6)
+        out.add("hamming_window.periodic_alpha", n, False, 0.6, *f, **t)
+        out.add("hamming_window.periodic_alpha_beta", n, True, 0.6, 0.3, *f, **t)
+        out.add("kaiser_window.beta", n, True, 6.5, *f, **t)
+        if n > 0:
+            for d in (1.0, 0.25):
+                out.add("fft_fftfreq", n, d, *f, **t)
+                out.add("fft_rfftfreq", n, d, 7, *f[1:], tolerance=1e-12)
+    out.add("hamming_window", -1, *f, message="requires non-negative window_length, got window_length=-1")
+    out.add("kaiser_window", 3, 3, *f[1:], message="expects floating point dtypes, got")
+
+
+def resampling(out, s):
+    for name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa"):
+        for dtype in FLOATS + [torch.uint8]:
+            for shape in ([2, 3, 6, 5], [1, 1, 4, 5]):
+                a = s.sample(dtype, shape, low=0, high=255, layouts=("packed", "sliced"))
+                if shape[1] > 1:
+                    a = s.pick([a, a.contiguous(memory_format=torch.channels_last)])
+                for size in ([4, 3], [8, 9], [2, 11]):
+                    for corners in (False, True) if dtype != torch.uint8 else (False,):
+                        t = {} if dtype == torch.uint8 else {"tolerance": 2e-4 if dtype == torch.float32 else 1e-10}
+                        out.add(name, a, size, corners, None, None, **t)
+                        if dtype.is_floating_point and "lanczos" not in name:
+                            g = torch.ones(*shape[:2], *size, dtype=dtype) * s.values(dtype, [1, shape[1], 1, size[1]])
+                            out.add(name + "_backward", g, size, list(shape), corners, None, None, **t)
+                out.add(name, a, [5, 4], False, 0.5, 0.6, tolerance=2e-4 if dtype.is_floating_point else 0)
+    out.add("_upsample_bilinear2d_aa", torch.ones(1, 1, 2, 2), [0, 2], False, None, None,
+            message="sizes should be greater than 0")
+
+
+def quantisation(out, s):
+    for dtype in FLOATS[:1] + HALVES:
+        a = s.sample(dtype, [3, 4, 5], low=-3, high=3)
+        t = {"tolerance": {torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(dtype, 0)}
+        for scale, zero in ((0.1, 3), (0.02, 127), (1.5, 0)):
+            out.add("fake_quantize_per_tensor_affine_cachemask", a, scale, zero, 0, 255, **t)
+            for on in (0, 1):
+                out.add("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", a, torch.tensor([scale]),
+                        torch.tensor([zero], dtype=torch.int32), torch.tensor([on]), -128, 127, **t)
+        for axis in (0, 1, 2):
+            n = a.shape[axis]
+            scale = torch.rand(n, generator=s.g) + 0.01
+            out.add("fake_quantize_per_channel_affine_cachemask", a, scale,
+                    torch.randint(-5, 5, (n,), generator=s.g).int(), axis, -8, 7, **t)
+            out.add("fake_quantize_per_channel_affine_cachemask", a, scale, torch.rand(n, generator=s.g), axis, -8, 7,
+                    tolerance=max(t["tolerance"], 1e-6))
+    a = torch.ones(2, 3)
+    out.add("fake_quantize_per_tensor_affine_cachemask", a, 1.0, 0, 5, 4, message="`quant_min` should be")
+    out.add("fake_quantize_per_channel_affine_cachemask", a, torch.ones(2), torch.zeros(2).int(), 1, 0, 5,
+            message="dimensions of scale and zero-point are not consistent")
+    for dtype in FLOATS + HALVES:
+        g, x = s.sample(dtype, [3, 4]), s.sample(dtype, [3, 4], low=-1, high=1)
+        for name in ("hardshrink_backward", "softshrink_backward"):
+            out.add(name, g, x, 0.5)
+            out.add(name, g, x, 0)
+
+
 def math(out, s):
     anything = FLOATS + HALVES + INTS + COMPLEX + [torch.bool]
     for _ in range(120):
@@ -335,6 +401,28 @@ def linalg(out, s):
     out.add("_fft_c2r", x[:, :5].contiguous(), [1], 2, 8, tolerance=1e-5)
 
 
+def general_matrices(out, s):
+    for dtype in FLOATS + COMPLEX:
+        t = {"tolerance": TOLERANCE[dtype]}
+        # Eigenvectors of triangular matrices: LAPACK solves for them from the diagonal, so that their signs are sure.
+        for batch in ((), (2,), (0,)):
+            a = torch.randn(*batch, 4, 4, dtype=dtype, generator=s.g)
+            a = a.triu() + torch.diag(torch.arange(4).to(dtype))
+            out.add("linalg_eig", a, **t)
+            out.add("_linalg_eigvals", a, **t)
+            for shape in ((4, 4), (5, 3), (3, 5), (0, 3)):
+                m = torch.randn(*batch, *shape, dtype=dtype, generator=s.g)
+                for atol, rtol in ((None, None), (0.0, 0.4), (0.8, None)):
+                    atol, rtol = (None if v is None else torch.tensor(v).double() for v in (atol, rtol))
+                    out.add("linalg_pinv.atol_rtol_tensor", m, atol, rtol, False, **t)
+            h = torch.randn(*batch, 4, 4, dtype=dtype, generator=s.g)
+            out.add("linalg_pinv.atol_rtol_tensor", h + h.mH, None, None, True, **t)
+        spin = torch.tensor([[0.0, 2.0], [-2.0, 0.0]]).to(dtype)
+        out.add("_linalg_eigvals", spin, **t)
+    out.add("linalg_eig", torch.full((2, 2), float("inf")), message="input tensor should not contain infs or NaNs")
+    out.add("linalg_eig", torch.ones(2, 3), message="A must be batches of square matrices")
+
+
 def random(out, s):
     def add(name, *args, **options):
         torch.manual_seed(1234)  # as the test does before each call
@@ -358,6 +446,14 @@ def random(out, s):
             for training in ((True, False) if dtype != torch.float16 else ()):
                 add("rrelu_with_noise_functional", a, torch.zeros_like(a, memory_format=torch.contiguous_format), 0.125,
                     0.25, training, None)
+    for dtype in FLOATS + HALVES:
+        for low, high in ((0, 3), (5, 40), (0, 0)):
+            rates = (torch.rand(3, 7, generator=s.g) * (high - low) + low).to(dtype)
+            add("poisson", rates, None)
+            if dtype in FLOATS:
+                add("_standard_gamma", rates, None, tolerance=1e-6)
+                add("_sample_dirichlet", rates + 0.1, None, tolerance=1e-6)
+    add("poisson", torch.tensor([-1.0]), None, message="invalid Poisson rate")
     add("rand", [3, 5], None, None, None, None)
     add("randn", [3, 50], None, None, None, None)
     for bad, text in ((torch.tensor([0.0, 0.0]), "(sum of probabilities <= 0)"),
@@ -377,6 +473,10 @@ def main():
     math(out, s)
     linalg(out, s)
     random(out, s)
+    windows(out)
+    resampling(out, s)
+    quantisation(out, s)
+    general_matrices(out, s)
     out.out.close()
     check_covered("tensors", "math", "linalg", "random")
 

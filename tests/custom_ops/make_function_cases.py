@@ -70,6 +70,10 @@ def movement(out, s):
                     tolerance=2e-2 if dtype == torch.bfloat16 else 1e-6)
         out.add("embedding", x(dtype, (5, 3)), torch.tensor([[4, 0], [1, 1]]), -1, False, False)
         out.add("embedding", x(dtype, (5, 3)), torch.tensor(2, dtype=torch.int32), 0, False, False)
+    for dtype in FLOATS + HALVES:
+        for norm in (2.0, 1.0, float("inf"), 3.0):
+            out.add("embedding_renorm", s.sample(dtype, [5, 3], layouts=("packed",)), torch.tensor([[4, 0], [4, 1]]), 1.5,
+                    norm, tolerance={torch.float16: 4e-3, torch.bfloat16: 4e-2}.get(dtype, 1e-5))
     for dtype, to in ((torch.float32, 9), (torch.complex64, 9), (torch.complex64, 10), (torch.int32, 9),
                       (torch.bool, 9), (torch.float32, 7)):
         out.add("prims::convert_element_type", x(dtype, **gapless), to)

@@ -1,0 +1,243 @@
+#include "src/ops/resample_antialias.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sconce/check.h"
+#include "src/device/threads.h"
+#include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/factory.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cpu {
+namespace {
+
+struct Filter {
+  const char* name;
+  int width;  // of the filter at scale 1
+  double (*weight)(double x);
+};
+
+double triangle(double x) {
+  x = std::fabs(x);
+  return x < 1 ? 1 - x : 0;
+}
+double cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::fabs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0;
+}
+double sinc(double x) { return x == 0 ? 1 : std::sin(M_PI * x) / (M_PI * x); }
+double lanczos(double x) { return x > -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0; }
+
+constexpr Filter kBilinear{"_upsample_bilinear2d_aa", 2, triangle};
+constexpr Filter kBicubic{"_upsample_bicubic2d_aa", 4, cubic};
+constexpr Filter kLanczos{"_upsample_lanczos2d_aa", 6, lanczos};
+
+// Which elements of a line make each element of the resampled one.
+struct Axis {
+  struct Window {
+    int64_t first, count;
+  };
+  std::vector<Window> windows;  // one per element of the result
+  std::vector<double> weights;  // width of them per window
+  int64_t width = 0;
+};
+
+// Positions in the element type, as ATen computes them.
+template <class Real>
+Axis make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, std::optional<double> scale) {
+  Real ratio;
+  if (align_corners)
+    ratio = to > 1 ? static_cast<Real>(from - 1) / static_cast<Real>(to - 1) : Real(0);
+  else
+    ratio = scale && *scale > 0 ? static_cast<Real>(1.0 / *scale) : static_cast<Real>(from) / static_cast<Real>(to);
+  const Real half = static_cast<Real>(filter.width) * Real(0.5);
+  const Real support = ratio >= Real(1) ? half * ratio : half, inverse = ratio >= Real(1) ? Real(1) / ratio : Real(1);
+  Axis axis;
+  axis.width = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  axis.weights.assign(static_cast<size_t>(to * axis.width), 0.0);
+  for (int64_t i = 0; i < to; ++i) {
+    const Real centre = ratio * (static_cast<Real>(i) + Real(0.5));
+    const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + Real(0.5)), 0);
+    const int64_t count = std::clamp<int64_t>(
+        std::min<int64_t>(static_cast<int64_t>(centre + support + Real(0.5)), from) - first, 0, axis.width);
+    axis.windows.push_back({first, count});
+    double* const weights = axis.weights.data() + i * axis.width;
+    Real total = 0;
+    for (int64_t j = 0; j < count; ++j) {
+      const auto weight =
+          static_cast<Real>(filter.weight((static_cast<Real>(j + first) - centre + Real(0.5)) * inverse));
+      weights[j] = weight;
+      total += weight;
+    }
+    if (total != Real(0))
+      for (int64_t j = 0; j < count; ++j) weights[j] = static_cast<Real>(weights[j]) / total;
+  }
+  return axis;
+}
+
+// [outer, from, inner] to [outer, to, inner]
+template <class T, class Weight>
+void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const Axis& axis,
+              const std::vector<Weight>& weights, int shift) {
+  const auto to = static_cast<int64_t>(axis.windows.size());
+  parallel_for(0, outer * to, std::max<int64_t>(1, 16384 / std::max<int64_t>(inner * axis.width, 1)),
+               [&](int64_t begin, int64_t end) noexcept {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const int64_t o = row / to, i = row % to;
+                   const auto [first, count] = axis.windows[static_cast<size_t>(i)];
+                   const Weight* const w = weights.data() + i * axis.width;
+                   const T* const source = in + (o * from + first) * inner;
+                   T* const target = out + row * inner;
+                   for (int64_t x = 0; x < inner; ++x) {
+                     if constexpr (std::is_same_v<T, uint8_t>) {
+                       int32_t sum = 1 << (shift - 1);
+                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
+                       target[x] = static_cast<uint8_t>(std::clamp(sum >> shift, 0, 255));
+                     } else {
+                       T sum = 0;
+                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
+                       target[x] = sum;
+                     }
+                   }
+                 }
+               });
+}
+
+// The transposed of resample.
+template <class T>
+void spread(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const Axis& axis) {
+  const auto to = static_cast<int64_t>(axis.windows.size());
+  std::fill_n(out, outer * from * inner, T(0));
+  parallel_for(0, outer, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t o = begin; o < end; ++o)
+      for (int64_t i = 0; i < to; ++i) {
+        const auto [first, count] = axis.windows[static_cast<size_t>(i)];
+        const double* const w = axis.weights.data() + i * axis.width;
+        const T* const source = in + (o * to + i) * inner;
+        for (int64_t j = 0; j < count; ++j) {
+          T* const target = out + (o * from + first + j) * inner;
+          for (int64_t x = 0; x < inner; ++x) target[x] += source[x] * static_cast<T>(w[j]);
+        }
+      }
+  });
+}
+
+// Weights of 16 bits, and by how many of them they are scaled: as many as the largest weight leaves room for.
+std::pair<std::vector<int16_t>, int> fixed_point(const Axis& axis) {
+  double largest = 0;
+  for (const double weight : axis.weights) largest = std::max(largest, weight);
+  int shift = 0;
+  while (shift < 22 && static_cast<int>(0.5 + largest * (1 << (shift + 1))) < (1 << 15)) ++shift;
+  std::vector<int16_t> weights;
+  for (const double weight : axis.weights)
+    weights.push_back(static_cast<int16_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << shift)));
+  return {std::move(weights), shift};
+}
+
+struct Planes {
+  int64_t count, h, w;
+};
+Planes check_planes(const Filter& filter, const Tensor& tensor, IntSpan size) {
+  SCONCE_CHECK(size.size() == 2, kInvalidArgument, filter.name,
+               ": It is expected output_size equals to 2, but got size ", size.size());
+  SCONCE_CHECK(tensor.dim() == 4, kInvalidArgument, filter.name,
+               ": Non-empty 4D data tensor expected but got a tensor with sizes ", to_string(tensor.sizes()));
+  SCONCE_CHECK(size[0] > 0 && size[1] > 0 && tensor.size(1) > 0 && tensor.size(2) > 0 && tensor.size(3) > 0,
+               kInvalidArgument, filter.name, ": Input and output sizes should be greater than 0, but got input ",
+               to_string(tensor.sizes()), " and output ", to_string(size));
+  return {tensor.size(0) * tensor.size(1), tensor.size(2), tensor.size(3)};
+}
+
+Tensor in_format_of(const Tensor& self, const Tensor& result) {
+  if (!is_channels_last(self) || suggested_format(self) != MemoryFormat::kChannelsLast) return result;
+  Shape strides;
+  strides.resize(4);
+  format_strides("upsample", result.sizes(), MemoryFormat::kChannelsLast, strides.data());
+  Tensor out = Tensor::empty_strided(result.sizes(), strides, result.dtype());
+  copy(result, out);
+  return out;
+}
+
+Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool align_corners,
+                std::optional<double> scales_h, std::optional<double> scales_w) {
+  const Planes planes = check_planes(filter, self, size);
+  const DType dtype = self.dtype();
+  const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  const Tensor in = contiguous(small ? to_dtype(self, DType::kFloat32) : self);
+  const int64_t between[] = {self.size(0), self.size(1), planes.h, size[1]},
+                after[] = {self.size(0), self.size(1), size[0], size[1]};
+  Tensor narrowed = Tensor::empty(between, in.dtype()), out = Tensor::empty(after, in.dtype());
+  if (dtype == DType::kUInt8) {
+    const Axis across = make_axis<double>(filter, planes.w, size[1], align_corners, scales_w),
+               down = make_axis<double>(filter, planes.h, size[0], align_corners, scales_h);
+    const auto [w, w_shift] = fixed_point(across);
+    const auto [h, h_shift] = fixed_point(down);
+    resample(in.data_as<uint8_t>(), narrowed.data_as<uint8_t>(), planes.count * planes.h, planes.w, 1, across, w,
+             w_shift);
+    resample(narrowed.data_as<uint8_t>(), out.data_as<uint8_t>(), planes.count, planes.h, size[1], down, h, h_shift);
+  } else {
+    dispatch_float_double(in.dtype(), filter.name, [&]<class T>() -> void {
+      const Axis across = make_axis<T>(filter, planes.w, size[1], align_corners, scales_w),
+                 down = make_axis<T>(filter, planes.h, size[0], align_corners, scales_h);
+      const std::vector<T> w(across.weights.begin(), across.weights.end()), h(down.weights.begin(), down.weights.end());
+      resample(in.data_as<T>(), narrowed.data_as<T>(), planes.count * planes.h, planes.w, 1, across, w, 0);
+      resample(narrowed.data_as<T>(), out.data_as<T>(), planes.count, planes.h, size[1], down, h, 0);
+    });
+  }
+  return in_format_of(self, small ? to_dtype(out, dtype) : out);
+}
+
+Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                         std::optional<double> scales_h, std::optional<double> scales_w) {
+  const Planes planes = check_planes(filter, grad, size);
+  SCONCE_CHECK(input_size.size() == 4, kInvalidArgument, filter.name,
+               "_backward: It is expected input_size equals to 4, but got size ", input_size.size());
+  SCONCE_CHECK(
+      grad.size(0) == input_size[0] && grad.size(1) == input_size[1] && planes.h == size[0] && planes.w == size[1],
+      kInvalidArgument, filter.name, "_backward: Expected grad_output to have the sizes of the output, got ",
+      to_string(grad.sizes()));
+  const Tensor in = contiguous(grad);
+  const int64_t h = input_size[2], w = input_size[3];
+  const int64_t between[] = {grad.size(0), grad.size(1), h, size[1]};
+  Tensor widened = Tensor::empty(between, in.dtype()), out = Tensor::empty(input_size, in.dtype());
+  dispatch_float_double(in.dtype(), filter.name, [&]<class T>() -> void {
+    spread(in.data_as<T>(), widened.data_as<T>(), planes.count, h, size[1],
+           make_axis<T>(filter, h, size[0], align_corners, scales_h));
+    spread(widened.data_as<T>(), out.data_as<T>(), planes.count * h, w, 1,
+           make_axis<T>(filter, w, size[1], align_corners, scales_w));
+  });
+  return in_format_of(grad, out);
+}
+
+}  // namespace
+
+Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                               std::optional<double> scales_h, std::optional<double> scales_w) {
+  return upsample(kBilinear, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return upsample(kBicubic, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return upsample(kLanczos, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                        bool align_corners, std::optional<double> scales_h,
+                                        std::optional<double> scales_w) {
+  return upsample_backward(kBilinear, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w) {
+  return upsample_backward(kBicubic, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+}
+
+}  // namespace sconce::cpu

@@ -1,0 +1,27 @@
+// Windows of signals, and the frequencies of a Fourier transform's results. Match aten::bartlett_window,
+// blackman_window, hamming_window, kaiser_window, fft_fftfreq and fft_rfftfreq (torch 2.15, CPU). Floating dtypes,
+// float32 where none is given. A periodic window is the symmetric one of one more, less its last value.
+#pragma once
+
+#include <optional>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cpu {
+
+struct Factory {  // what every operator that makes a tensor is given
+  std::optional<DType> dtype;
+  std::optional<int32_t> layout;
+  std::optional<Device> device;
+  std::optional<int32_t> pin_memory;
+};
+
+Tensor bartlett_window(int64_t length, bool periodic, const Factory& factory);
+Tensor blackman_window(int64_t length, bool periodic, const Factory& factory);
+Tensor hamming_window(int64_t length, bool periodic, double alpha, double beta, const Factory& factory);
+Tensor kaiser_window(int64_t length, bool periodic, double beta, const Factory& factory);
+// d: the distance of the samples.
+Tensor fft_fftfreq(int64_t n, double d, const Factory& factory);
+Tensor fft_rfftfreq(int64_t n, double d, const Factory& factory);
+
+}  // namespace sconce::cpu

@@ -1,0 +1,115 @@
+"""Writes tests/custom_ops/by_name.tsv: every ATen operator that a package for CPUs may call by name, and why.
+
+    .venv/bin/python tests/custom_ops/make_by_name_list.py      # torch 2.15
+
+Inductor compiles an operator, decomposes it, calls its C function, or calls it by name through the proxy executor. The
+last is what happens to an operator that runs on CPUs, has no decomposition, and either
+  always   has no lowering that generates code for CPUs, and no C function
+  complex  has a lowering, but takes or gives complex numbers, for which there is no code generation
+  scalar   has a C function whose numbers are doubles, and was given a bool, a complex number or an integer
+Operators that write their arguments are made functional before, so that only the few that stay are listed.
+"""
+import itertools
+import pathlib
+import sys
+import warnings
+
+import torch
+from torch._inductor import decomposition, lowering
+from torch._inductor.codegen.common import pointwise_overrides_data
+from torchgen.aoti.fallback_ops import inductor_fallback_ops
+
+warnings.filterwarnings("ignore")
+HERE = pathlib.Path(__file__).resolve().parent
+DECOMPOSED = decomposition.select_decomp_table()
+has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+# Lowerings that end in the operator itself for CPUs, on some condition or always.
+CONDITIONAL = {"aten::median.dim", "aten::nextafter", "aten::embedding", "aten::slice_scatter", "aten::select_scatter",
+               "aten::_unsafe_masked_index", "aten::_unsafe_masked_index_put_accumulate", "aten::index_add"}
+# What is written in place even by functional graphs.
+MUTATING = {"aten::copy_", "aten::resize_", "aten::resize_as_", "aten::set_.source_Tensor", "aten::fill_.Scalar"}
+
+
+def operators():
+    for name in sorted(torch._C._dispatch_get_all_op_names()):
+        if not name.startswith("aten::"):
+            continue
+        packet, _, overload = name[6:].partition(".")
+        op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        runs = any(has_kernel(name, key) for key in ("CPU", "CompositeExplicitAutograd",
+                                                     "CompositeExplicitAutogradNonFunctional"))
+        if op is not None and runs:
+            yield name, op, f"aten.{packet}.{overload or 'default'}"
+
+
+def inlined():
+    """Operators whose elementwise function generated C++ contains, whatever Triton does."""
+    for data in pointwise_overrides_data.values():
+        if data.cpp is not None:
+            packet = getattr(torch.ops.aten, data.name, None)
+            if packet is not None:
+                yield from (getattr(packet, overload) for overload in packet.overloads())
+
+
+def takes_complex(op):
+    """Whether the operator runs on complex numbers: tried on small tensors, all arguments of the same kind."""
+    fills = {"Tensor": lambda: torch.ones(2, 2, dtype=torch.complex64), "int": lambda: 0, "SymInt": lambda: 0,
+             "number": lambda: 1, "float": lambda: 1.0, "bool": lambda: False, "str": lambda: "sum",
+             "Device": lambda: None, "Layout": lambda: None, "Generator": lambda: None}
+    choices = []
+    for argument in op._schema.arguments:
+        kind = str(argument.real_type)
+        if argument.has_default_value():
+            continue
+        if kind.startswith("Optional"):
+            values = [None]
+        elif kind == "List[Tensor]":
+            values = [[torch.ones(2, 2, dtype=torch.complex64)] * 2]
+        elif kind.startswith("List[Optional[Tensor"):
+            values = [[torch.zeros(2, dtype=torch.int64)]]
+        elif kind.startswith("List"):
+            values = [[0], [2, 2], [1, 1], []]
+        elif argument.name in ("index", "indices", "mask", "condition"):
+            values = [torch.zeros(2, 2, dtype=torch.int64), torch.ones(2, 2, dtype=torch.bool)]
+        elif kind in fills:
+            values = [fills[kind](), 1] if kind in ("int", "SymInt") else [fills[kind]()]
+        else:
+            return False
+        choices.append((argument, values))
+    for values in itertools.islice(itertools.product(*(v for _, v in choices)), 64):
+        positional = [v for (a, _), v in zip(choices, values) if not a.kwarg_only]
+        named = {a.name: v for (a, _), v in zip(choices, values) if a.kwarg_only}
+        try:
+            op(*positional, **named)
+            return any(isinstance(v, torch.Tensor) or isinstance(v, list) and v and isinstance(v[0], torch.Tensor)
+                       for v in values)
+        except Exception:
+            continue
+    return False
+
+
+def main():
+    compiled_inline = set(inlined())
+    lines = []
+    for name, op, key in operators():
+        schema = op._schema
+        if schema.is_mutable and name not in MUTATING:
+            continue
+        numbers = any("number" in str(a.type).lower() for a in schema.arguments)
+        lowered = op in lowering.lowerings and (op not in lowering.fallbacks or op in compiled_inline)
+        if key in inductor_fallback_ops:
+            why = "scalar" if numbers else None
+        elif op in DECOMPOSED:
+            why = None
+        elif name in CONDITIONAL or not lowered:
+            why = "always"
+        else:
+            why = "complex" if takes_complex(op) else None
+        if why:
+            lines.append(f"{name}\t{why}\n")
+    (HERE / "by_name.tsv").write_text("# operator, why it is called by name; by make_by_name_list.py from torch "
+                                      f"{torch.__version__.split('+')[0]}\n" + "".join(lines))
+    print(f"{len(lines)} operators", file=sys.stderr)
+
+
+main()
