@@ -3,6 +3,7 @@
 #include "src/custom_ops/boxed.h"
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
+#include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
 #include "src/ops/functions.h"
 #include "src/ops/moments.h"
@@ -20,13 +21,15 @@ Tensor prod_dim(const Tensor& self, int64_t dim, bool keepdim, OptType dtype) {
 }
 Tensor any_all(const Tensor& self) { return cpu::any(self, {}, false); }
 Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) { return cpu::any(self, only(dim), keepdim); }
+// Gapless, unlike the view that conj stands for.
+Tensor conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
 Tensor ldexp(const Tensor& self, const Tensor& other) {
   return cpu::multiply(self, cpu::number_power(Scalar(2.0), other));
 }
 
 // clang-format off
 constexpr AtenRow kRows[] = {
-    {"aten::_conj_physical(Tensor self) -> Tensor", boxed<cpu::conj>},
+    {"aten::_conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
     {"aten::acos(Tensor self) -> Tensor", boxed<cpu::acos>},
     {"aten::acosh(Tensor self) -> Tensor", boxed<cpu::acosh>},
     {"aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", boxed<cpu::addcdiv>},
@@ -39,7 +42,7 @@ constexpr AtenRow kRows[] = {
     {"aten::atan(Tensor self) -> Tensor", boxed<cpu::atan>},
     {"aten::atanh(Tensor self) -> Tensor", boxed<cpu::atanh>},
     {"aten::complex(Tensor real, Tensor imag) -> Tensor", boxed<cpu::complex>},
-    {"aten::conj_physical(Tensor self) -> Tensor", boxed<cpu::conj>},
+    {"aten::conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
     {"aten::cos(Tensor self) -> Tensor", boxed<cpu::cos>},
     {"aten::cosh(Tensor self) -> Tensor", boxed<cpu::cosh>},
     {"aten::div.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::divide_number>},
