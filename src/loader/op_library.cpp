@@ -50,6 +50,13 @@ class MappedLibrary {
   std::pair<dev_t, ino_t> identity_{};
 };
 
+// Whether packages can link to it: it has C functions of operators (aot_inductor.custom_ops_to_c_shims).
+bool has_c_functions(const ElfImage& image) {
+  for (size_t i = 1; i < image.symbol_count(); ++i)
+    if (image.symbol(i).st_shndx != SHN_UNDEF && image.symbol_name(i).starts_with("aoti_torch_c")) return true;
+  return false;
+}
+
 struct Opened {
   std::mutex mutex;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const OpLibrary>> libraries;
@@ -78,8 +85,9 @@ std::shared_ptr<const OpLibrary> OpLibrary::open(const std::filesystem::path& pa
     const int code = registers(&custom_ops::plain_host(), reinterpret_cast<SconceRegistry*>(&collection));
     if (code != 0) collection.add_error("sconce_custom_ops returned " + std::to_string(code));
   } else {
-    SCONCE_CHECK(!collection.empty(), kIncompatible, "library of custom operators ", name,
-                 ": it registers nothing, neither through STABLE_TORCH_LIBRARY nor by exporting sconce_custom_ops");
+    SCONCE_CHECK(!collection.empty() || has_c_functions(image), kIncompatible, "library of custom operators ", name,
+                 ": it registers nothing, neither through STABLE_TORCH_LIBRARY nor by exporting sconce_custom_ops, and "
+                 "has no C functions aoti_torch_cpu_OPERATOR or aoti_torch_cuda_OPERATOR");
   }
   library->operators_ = collection.finish(name);
   library->library_.make_global();

@@ -1,4 +1,5 @@
-// OpLibrary: a library of custom operators, written against PyTorch's stable ABI or include/sconce/custom_op.h.
+// OpLibrary: a library of custom operators, written against PyTorch's stable ABI or include/sconce/custom_op.h, or one
+// of C functions that packages link to (aot_inductor.custom_ops_to_c_shims).
 //
 // Loaded as models are (shared_library.h), so that libtorch among what it needs is sconce. Its operators are known to
 // find_operator, and its C functions to models that call them directly, as long as the object lives.

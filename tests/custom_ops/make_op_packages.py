@@ -1,13 +1,15 @@
-"""Writes packages/*.pt2: models that call the custom operators of examples/custom_op/geometry.c.
+"""Writes packages/*.pt2, models that call custom operators, and packages/stable_sample.so.
 
     .venv/bin/python tests/custom_ops/make_op_packages.py      # torch 2.15 and a C++ compiler
 
-rotate.pt2 calls them by name, through the proxy executor. Checked in, stripped of symbols; compiled for any x86-64 with
-AVX2.
+rotate.pt2 calls those of examples/custom_op/geometry.c by name, through the proxy executor; scaled.pt2 links to the C
+function of shim_library.c. stable_sample.so is stable_sample.cpp, built with PyTorch's headers. Checked in, stripped of
+symbols; compiled for any x86-64 with AVX2.
 """
 import importlib.util
 import os
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -36,15 +38,30 @@ def _(points, angle=3.141592653589793):
     return torch.empty_like(points)
 
 
+@torch.library.custom_op("geometry::scaled", mutates_args=(), schema="(Tensor points, float by) -> Tensor")
+def scaled(points, by):
+    return points * by
+
+
+@scaled.register_fake
+def _(points, by):
+    return torch.empty_like(points)
+
+
+class Scale(torch.nn.Module):
+    def forward(self, points):
+        return torch.ops.geometry.scaled(points + 1, 2.5) - 1
+
+
 class Turn(torch.nn.Module):
     def forward(self, points):
         turned = torch.ops.geometry.rotate(points * 2, 0.5)
         return torch.ops.geometry.rotate(turned, angle=-0.25) + 1, torch.ops.geometry.rotate(points)
 
 
-def write(name, options):
+def write(name, model, options):
     points = torch.export.Dim("n", max=64)
-    program = torch.export.export(Turn(), (torch.randn(5, 2),), dynamic_shapes=({0: points},))
+    program = torch.export.export(model, (torch.randn(5, 2),), dynamic_shapes=({0: points},))
     with torch.no_grad():
         files = torch._inductor.aot_compile(program.module(), *program.example_inputs, options=OPTIONS | options)
     path = HERE / "packages" / f"{name}.pt2"
@@ -54,4 +71,15 @@ def write(name, options):
     make_portable(path, "x86-64-v3")
 
 
-write("rotate", {})
+def write_library(name):
+    source, library = HERE / f"{name}.cpp", HERE / "packages" / f"{name}.so"
+    include = pathlib.Path(os.environ["SCONCE_TORCH_DIR"]) / "include"
+    subprocess.run(["g++", "-std=c++20", "-O2", "-march=x86-64-v3", "-shared", "-fPIC", "-s", "-isystem", str(include),
+                    f"-ffile-prefix-map={include}=torch", f"-ffile-prefix-map={HERE}=.", str(source), "-o",
+                    str(library)], check=True)
+
+
+write("rotate", Turn(), {})
+write("scaled", Scale(), {"aot_inductor.custom_ops_to_c_shims": {torch.ops.geometry.scaled.default: [
+    "AOTITorchError aoti_torch_cpu_scaled(AtenTensorHandle points, double by, AtenTensorHandle* ret0)"]}})
+write_library("stable_sample")

@@ -103,6 +103,20 @@ TEST_CASE("op library: a package of PyTorch's that calls it") {
   }
 }
 
+TEST_CASE("op library: a package that links to an operator's C function") {
+  const auto package = Package::open(SCONCE_SOURCE_DIR "/tests/custom_ops/packages/scaled.pt2");
+  CHECK_THROWS_WITH_AS(check_runnable(*package), doctest::Contains("aoti_torch_cpu_scaled"), Error);
+  const std::filesystem::path libraries[] = {SCONCE_SHIM_LIBRARY};
+  check_runnable(*package, {}, libraries);
+  LoadOptions options;
+  options.op_libraries = {SCONCE_SHIM_LIBRARY};
+  const auto model = Model::load(package, options);
+  const Tensor points = floats({3, 2}, {1, 0, 0, 2, -3, 0.5});
+  Tensor output;
+  model->run(std::span(&points, 1), std::span(&output, 1));
+  for (size_t i = 0; i < 6; ++i) CHECK(values_of(output)[i] == doctest::Approx(2.5 * (values_of(points)[i] + 1) - 1));
+}
+
 TEST_CASE("op library: what is none is refused with the reason") {
   const std::filesystem::path folder = std::filesystem::path(SCONCE_BINARY_DIR) / "op_library_test";
   std::filesystem::create_directories(folder);
@@ -119,8 +133,6 @@ TEST_CASE("op library: what is none is refused with the reason") {
   CHECK_MESSAGE(bad.find("there is an operator aten::mm already") != std::string::npos, bad);
   CHECK(find_operator("bad::fine") == nullptr);
 }
-
-#ifdef SCONCE_STABLE_SAMPLE
 
 TEST_CASE("op library: the stable ABI, by PyTorch's own headers") {
   const auto library = OpLibrary::open(SCONCE_STABLE_SAMPLE);
@@ -173,7 +185,5 @@ TEST_CASE("op library: failures of every kind reach the caller, and the library 
   CHECK(failure("stable_sample::cuda_only", {x}).find("its library has no kernel for the CPU") != std::string::npos);
   CHECK(call("stable_sample::several", {x}).size() == 4);
 }
-
-#endif
 
 }  // namespace sconce::custom_ops
