@@ -11,6 +11,7 @@
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
 #include "server/tensor_json.h"
+#include "server/tensor_list.h"
 
 namespace sconce {
 namespace {
@@ -215,43 +216,12 @@ class Decoder {
       SCONCE_CHECK(leaf.form != Leaf::Form::kOther, kInvalidArgument, leaf.path,
                    " must be a tensor: a number, a list or "
                    "{\"dtype\", \"shape\", \"base64\"}");
-      tensor = read_list(leaf.path, *dtype);
+      TensorList list(*dtype, scratch_);
+      list.add(json_, leaf.path);
+      tensor = list.single(leaf.path);
     }
     json_.set_context({});
     inputs_[index] = in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
-  }
-
-  Tensor read_list(std::string_view path, DType dtype) {
-    const DType element = component_dtype(dtype);
-    const size_t itemsize = dtype_bytes(element);
-    struct Growth {
-      TensorScratch* scratch;
-      TensorScratch::Piece piece;
-      size_t itemsize;
-    } growth{&scratch_, scratch_.allocate(std::max<size_t>(64 * itemsize, 16)), itemsize};
-    ElementSink sink{growth.piece.data, 0, growth.piece.bytes / itemsize,
-                     [](ElementSink& s) {
-                       Growth& g = *static_cast<Growth*>(s.context);
-                       g.piece = g.scratch->grow(g.piece, g.piece.bytes * 2);
-                       s.data = g.piece.data;
-                       s.capacity = g.piece.bytes / g.itemsize;
-                     },
-                     &growth};
-    NestedShape shape;
-    read_elements(json_, element, sink, &shape);
-    size_t rank = static_cast<size_t>(shape.rank);
-    if (is_complex(dtype)) {
-      const bool pairs = rank > 0 && shape.sizes[rank - 1] == 2;
-      SCONCE_CHECK(pairs || sink.count == 0, kInvalidArgument, path, ": complex numbers are pairs [re, im]");
-      if (pairs) --rank;
-    }
-    SCONCE_CHECK(rank <= static_cast<size_t>(Tensor::kMaxRank), kInvalidArgument, path,
-                 " has too many dimensions: ", rank);
-    std::array<int64_t, Tensor::kMaxRank> strides;
-    const IntSpan sizes{shape.sizes.data(), rank};
-    contiguous_strides(sizes, strides.data());
-    return Tensor(growth.piece.storage, dtype, sizes, {strides.data(), rank},
-                  static_cast<int64_t>(growth.piece.offset / dtype_bytes(dtype)));
   }
 
   Tensor read_bytes(std::string_view path, std::optional<DType> expected) {
@@ -342,8 +312,7 @@ class Encoder {
 
   void tensor(const Tensor& tensor) {
     if (!tensor.defined()) return text_.append("null");
-    SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
-                 "an output on this device cannot be sent: ", describe(tensor));
+    check_output(tensor);
     if (!base64_ && has_json_form(tensor.dtype())) return write_nested(text_, tensor);
     text_.append("{\"dtype\":\"");
     text_.append(dtype_name(tensor.dtype()));

@@ -128,6 +128,19 @@ LogLevel Choice<LogLevel>(const Source& source) {
                                    {"off", LogLevel::kOff}});
 }
 
+template <>
+LogFormat Choice<LogFormat>(const Source& source) {
+  return choice<LogFormat>(source, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
+}
+template <>
+TraceFormat Choice<TraceFormat>(const Source& source) {
+  return choice<TraceFormat>(source, {{"chrome", TraceFormat::kChrome}, {"otlp", TraceFormat::kOtlp}});
+}
+template <>
+TraceLevel Choice<TraceLevel>(const Source& source) {
+  return choice<TraceLevel>(source, {{"off", TraceLevel::kOff}, {"timestamps", TraceLevel::kTimestamps}});
+}
+
 }  // namespace read
 
 void assign(ModelConfig& config, const Source& source) {

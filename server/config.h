@@ -17,6 +17,9 @@ namespace sconce {
 
 enum class Versions : int8_t { kLatest, kAll };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
+enum class LogFormat : int8_t { kText, kJson };
+enum class TraceFormat : int8_t { kChrome, kOtlp };
+enum class TraceLevel : int8_t { kOff, kTimestamps };
 
 enum class TlsMode : int8_t { kOff, kOn, kMutual };
 

@@ -32,18 +32,38 @@ Json config_tensor(const std::string& name, const TensorInterface& tensor, bool 
   return {{"name", name}, {"data_type", config_type(tensor.datatype)}, {"dims", dims}, {"is_shape_tensor", false}};
 }
 
+std::string_view tensorflow_type(std::string_view datatype) {
+  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {"FP32", "DT_FLOAT"},  {"FP64", "DT_DOUBLE"},   {"FP16", "DT_HALF"},     {"BF16", "DT_BFLOAT16"},
+      {"INT8", "DT_INT8"},   {"INT16", "DT_INT16"},   {"INT32", "DT_INT32"},   {"INT64", "DT_INT64"},
+      {"UINT8", "DT_UINT8"}, {"UINT16", "DT_UINT16"}, {"UINT32", "DT_UINT32"}, {"UINT64", "DT_UINT64"},
+      {"BOOL", "DT_BOOL"}};
+  for (const auto& [name, type] : kTypes) {
+    if (name == datatype) return type;
+  }
+  return "DT_INVALID";
+}
+
 Json duration(uint64_t count, uint64_t ns) { return {{"count", count}, {"ns", ns}}; }
 
 }  // namespace
 
 std::string error_document(std::string_view message) { return dump({{"error", message}}); }
 
-std::string server_document() {
-  return dump({{"name", "sconce"},
-               {"version", version()},
-               {"extensions",
-                {"model_repository", "model_repository(unload_dependents)", "model_configuration", "binary_tensor_data",
-                 "parameters", "statistics"}}});
+std::string server_document(bool shared_memory) {
+  Json extensions = {"classification",
+                     "model_repository",
+                     "model_repository(unload_dependents)",
+                     "schedule_policy",
+                     "model_configuration",
+                     "binary_tensor_data",
+                     "parameters",
+                     "statistics",
+                     "trace",
+                     "logging",
+                     "generate"};
+  if (shared_memory) extensions.push_back("system_shared_memory");
+  return dump({{"name", "sconce"}, {"version", version()}, {"extensions", std::move(extensions)}});
 }
 
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {
@@ -109,6 +129,29 @@ std::string config_document(const ModelInterface& model, int64_t replicas, std::
                {"response_cache", {{"enable", false}}}});
 }
 
+std::string signature_document(const ModelInterface& model) {
+  const auto tensors = [](const TensorNames& names, const std::vector<TensorInterface>& list) {
+    Json json = Json::object();
+    for (size_t i = 0; i < list.size(); ++i) {
+      Json dims = Json::array();
+      for (const int64_t size : list[i].shape) dims.push_back({{"size", std::to_string(size)}, {"name", ""}});
+      json[names.name(i)] = {{"dtype", tensorflow_type(list[i].datatype)},
+                             {"tensor_shape", {{"dim", std::move(dims)}, {"unknown_rank", !list[i].shape_known}}},
+                             {"name", names.name(i)}};
+    }
+    return json;
+  };
+  return dump(
+      {{"model_spec", {{"name", model.name}, {"signature_name", ""}, {"version", std::to_string(model.version)}}},
+       {"metadata",
+        {{"signature_def",
+          {{"signature_def",
+            {{"serving_default",
+              {{"inputs", tensors(model.input_names, model.inputs)},
+               {"outputs", tensors(model.output_names, model.outputs)},
+               {"method_name", "tensorflow/serving/predict"}}}}}}}}}});
+}
+
 std::string statistics_document(std::span<const ModelStatistics> models) {
   Json list = Json::array();
   for (const ModelStatistics& m : models) {
@@ -132,6 +175,23 @@ std::string statistics_document(std::span<const ModelStatistics> models) {
                     {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", m.constant_bytes}}})}});
   }
   return dump({{"model_stats", std::move(list)}});
+}
+
+std::string model_list_document(std::span<const std::string> names) { return dump({{"models", names}}); }
+
+std::string status_document(const std::string& name, bool ready, std::span<const IndexEntry> versions) {
+  Json list = Json::array();
+  for (const IndexEntry& entry : versions) {
+    const bool available = entry.state == "READY";
+    const bool failed = !available && !entry.reason.empty() && entry.reason != "unloaded";
+    list.push_back(
+        {{"version", std::to_string(entry.version)},
+         {"state", available                  ? "AVAILABLE"
+                   : entry.state == "LOADING" ? "LOADING"
+                                              : "END"},
+         {"status", {{"error_code", failed ? "UNKNOWN" : "OK"}, {"error_message", failed ? entry.reason : ""}}}});
+  }
+  return dump({{"name", name}, {"ready", ready}, {"model_version_status", std::move(list)}});
 }
 
 std::string index_document(std::span<const IndexEntry> entries) {

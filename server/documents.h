@@ -14,11 +14,15 @@
 namespace sconce {
 
 std::string error_document(std::string_view message);
-std::string server_document();
+// shared_memory: whether it is allowed.
+std::string server_document(bool shared_memory);
 // GET /v2/models/M. versions: those to list.
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions);
 // GET /v2/models/M/config. replicas: per device kind, "cpu" or "cuda".
 std::string config_document(const ModelInterface& model, int64_t replicas, std::string_view device);
+
+// GET /v1/models/M/metadata, TensorFlow Serving's.
+std::string signature_document(const ModelInterface& model);
 
 std::string statistics_document(std::span<const ModelStatistics> models);
 
@@ -28,6 +32,10 @@ struct IndexEntry {
   std::string state;   // READY, LOADING, UNAVAILABLE
   std::string reason;  // why UNAVAILABLE, or why a newer package is not what is READY; else empty
 };
+// GET /v1/models.
+std::string model_list_document(std::span<const std::string> names);
+// GET /v1/models/M: KServe's keys and TensorFlow Serving's.
+std::string status_document(const std::string& name, bool ready, std::span<const IndexEntry> versions);
 std::string index_document(std::span<const IndexEntry> entries);
 
 }  // namespace sconce

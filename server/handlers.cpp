@@ -2,8 +2,10 @@
 
 #include "sconce/check.h"
 #include "server/documents.h"
+#include "server/openapi.h"
 #include "server/page.h"
 #include "server/repository_request.h"
+#include "server/settings_handlers.h"
 
 namespace sconce {
 namespace {
@@ -53,16 +55,35 @@ void statistics(const Catalog& catalog, const RouteMatch& route, Response& respo
   response.set_text(statistics_document(models));
 }
 
+const char* state_name(Catalog::State state) {
+  return state == Catalog::State::kReady ? "READY" : state == Catalog::State::kLoading ? "LOADING" : "UNAVAILABLE";
+}
+
+void model_list(const Catalog& catalog, Response& response) {
+  std::vector<std::string> names;
+  for (const Catalog::Entry& entry : catalog.entries()) names.push_back(entry.name);
+  response.set_text(model_list_document(names));
+}
+
+void model_status(const Service& service, const Catalog& catalog, const RouteMatch& route, Response& response) {
+  const Catalog::Version& found = catalog.find(route.model, route.version);
+  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && found.state == Catalog::State::kReady;
+  std::vector<IndexEntry> versions;
+  for (const Catalog::Version& v : catalog.entry(route.model).versions) {
+    if (!route.version.empty() && &v != &found) continue;
+    versions.push_back({std::string(route.model), v.version(), state_name(v.state), v.reason});
+  }
+  response.status = is_ready ? 200 : 503;
+  response.set_text(status_document(std::string(route.model), is_ready, versions));
+}
+
 void index(const Catalog& catalog, std::string_view body, Response& response) {
   const bool ready_only = read_index_request(body);
   std::vector<IndexEntry> entries;
   for (const Catalog::Entry& entry : catalog.entries()) {
     for (const Catalog::Version& v : entry.versions) {
       if (ready_only && v.state != Catalog::State::kReady) continue;
-      const char* state = v.state == Catalog::State::kReady     ? "READY"
-                          : v.state == Catalog::State::kLoading ? "LOADING"
-                                                                : "UNAVAILABLE";
-      entries.push_back({entry.name, v.version(), state, v.reason});
+      entries.push_back({entry.name, v.version(), state_name(v.state), v.reason});
     }
   }
   response.set_text(index_document(entries));
@@ -70,8 +91,8 @@ void index(const Catalog& catalog, std::string_view body, Response& response) {
 
 }  // namespace
 
-void handle(const Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body,
-            bool accepts_html, Response& response) {
+void handle(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body, bool accepts_html,
+            Response& response) {
   switch (route.action) {
     case Action::kPage:
       response.type = accepts_html ? content_type::kHtml : content_type::kText;
@@ -81,7 +102,7 @@ void handle(const Service& service, const Catalog& catalog, const RouteMatch& ro
     case Action::kReady:
       return ready(service, catalog, response);
     case Action::kServerMetadata:
-      return response.set_text(server_document());
+      return response.set_text(server_document(service.shared_memory.allowed()));
     case Action::kModelReady:
       return model_ready(service, catalog, route, response);
     case Action::kModelMetadata:
@@ -93,10 +114,29 @@ void handle(const Service& service, const Catalog& catalog, const RouteMatch& ro
       return statistics(catalog, route, response);
     case Action::kRepositoryIndex:
       return index(catalog, body, response);
+    case Action::kOpenApi:
+      return response.set_text(openapi_document(route.listener));
+    case Action::kTraceSettings:
+    case Action::kChangeTrace:
+    case Action::kLogSettings:
+    case Action::kChangeLog:
+    case Action::kSharedMemory:
+    case Action::kRegisterSharedMemory:
+    case Action::kUnregisterSharedMemory:
+    case Action::kCudaSharedMemory:
+    case Action::kRegisterCudaSharedMemory:
+    case Action::kUnregisterCudaSharedMemory:
+      return handle_settings(service, catalog, route, body, response);
+    case Action::kModelList:
+      return model_list(catalog, response);
+    case Action::kModelStatus:
+      return model_status(service, catalog, route, response);
+    case Action::kModelSignature:
+      return response.set_text(signature_document(catalog.ready(route.model, route.version)->interface()));
     case Action::kMetricsText:
       response.type = "text/plain; version=0.0.4; charset=utf-8";
-      return response.set_text(
-          metrics_text(catalog, service.counters, service.operations.counters(), service.start_time));
+      return response.set_text(metrics_text(catalog, service.counters, service.operations.counters(),
+                                            service.start_time, service.tracer.dropped()));
     default:
       break;  // the session's own, and those of admin_api.h
   }

@@ -10,8 +10,8 @@
 namespace sconce {
 
 // body: of the request. Errors as the client shall see them.
-void handle(const Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body,
-            bool accepts_html, Response& response);
+void handle(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body, bool accepts_html,
+            Response& response);
 
 // {"error": message}, with its status.
 void answer_error(int status, std::string_view message, Response& response);

@@ -7,15 +7,12 @@
 #include <string>
 
 #include "sconce/check.h"
+#include "server/classification.h"
 #include "server/json_cursor.h"
 #include "server/tensor_json.h"
 
 namespace sconce {
 namespace {
-
-constexpr std::string_view kReserved = "triton_";
-// A century in microseconds: added to a clock it does not overflow.
-constexpr uint64_t kMaxTimeout = 100ULL * 366 * 24 * 3600 * 1'000'000;
 
 // Sizes as sent.
 struct Shape {
@@ -62,15 +59,46 @@ struct WireTensor {
   std::optional<size_t> data_at;  // offset of "data" in the JSON
   size_t data_bytes = 0;          // of its text
   std::optional<uint64_t> binary_bytes;
-  bool shared_memory = false;
+  std::shared_ptr<const SharedRegion> region;
+  uint64_t region_offset = 0;
+};
+
+// The parameters of an input or output that lies in shared memory.
+struct RegionParameters {
+  std::string_view region;
+  std::optional<uint64_t> bytes;
+  uint64_t offset = 0;
+
+  // True if the parameter is one of them.
+  bool read(JsonCursor& json, std::string_view name) {
+    if (name == "shared_memory_region") {
+      region = json.string("'shared_memory_region'");
+    } else if (name == "shared_memory_byte_size") {
+      bytes = json.unsigned_integer("'shared_memory_byte_size'");
+    } else if (name == "shared_memory_offset") {
+      offset = json.unsigned_integer("'shared_memory_offset'");
+    } else {
+      return false;
+    }
+    return true;
+  }
+  std::shared_ptr<const SharedRegion> find(const SharedMemory* memory, std::string_view what) const {
+    SCONCE_CHECK(memory != nullptr && memory->allowed(), kUnsupported, what,
+                 ": shared memory is not allowed on this server (setting allow_shared_memory)");
+    SCONCE_CHECK(bytes, kInvalidArgument, what, " has 'shared_memory_region' and no 'shared_memory_byte_size'");
+    std::shared_ptr<const SharedRegion> found = memory->find(region);
+    found->check_range(offset, *bytes);
+    return found;
+  }
 };
 
 class Decoder {
  public:
-  Decoder(const ModelInterface& model, const BodyBuffer& body, size_t json_length, TensorScratch& scratch,
-          InferRequest& request)
+  Decoder(const ModelInterface& model, const BodyBuffer& body, size_t json_length, const SharedMemory* shared_memory,
+          TensorScratch& scratch, InferRequest& request)
       : model_(model),
         body_(body),
+        shared_memory_(shared_memory),
         scratch_(scratch),
         request_(request),
         json_({reinterpret_cast<const char*>(body.begin()), json_length}),
@@ -99,7 +127,7 @@ class Decoder {
     });
     json_.finish();
     SCONCE_CHECK(inputs_seen, kInvalidArgument, "request has no 'inputs'");
-    check_inputs_complete();
+    check_inputs_complete(model_, request_);
     SCONCE_CHECK(binary_at_ == body_.size(), kInvalidArgument,
                  "unexpected additional input data: ", body_.size() - binary_at_, " bytes after the last tensor");
     finish_outputs();
@@ -145,6 +173,7 @@ class Decoder {
  private:
   void read_input() {
     WireTensor wire;
+    RegionParameters shared;
     json_.object("an input", [&](std::string_view key) {
       if (key == "name") {
         wire.name = json_.string("an input's 'name'");
@@ -162,8 +191,7 @@ class Decoder {
         json_.object("an input's 'parameters'", [&](std::string_view name) {
           if (name == "binary_data_size") {
             wire.binary_bytes = json_.unsigned_integer("'binary_data_size'");
-          } else {
-            wire.shared_memory = wire.shared_memory || name == "shared_memory_region";
+          } else if (!shared.read(json_, name)) {
             json_.skip();
           }
         });
@@ -181,10 +209,17 @@ class Decoder {
     context_.assign("input '").append(name).append("'");
     SCONCE_CHECK(wire.has_shape, kInvalidArgument, context_, " has no 'shape'");
     SCONCE_CHECK(!wire.datatype.empty(), kInvalidArgument, context_, " has no 'datatype'");
-    SCONCE_CHECK(!wire.shared_memory, kUnsupported, context_, ": shared memory is not supported");
-    SCONCE_CHECK(
-        wire.data_at.has_value() != wire.binary_bytes.has_value(), kInvalidArgument, context_,
-        wire.data_at ? " has both 'data' and 'binary_data_size'" : " has neither 'data' nor 'binary_data_size'");
+    const bool has_region = !shared.region.empty();
+    const int given = wire.data_at.has_value() + wire.binary_bytes.has_value() + has_region;
+    SCONCE_CHECK(given == 1, kInvalidArgument, context_,
+                 given == 0   ? " has neither 'data' nor 'binary_data_size'"
+                 : has_region ? " has 'shared_memory_region' and other data"
+                              : " has both 'data' and 'binary_data_size'");
+    if (has_region) {
+      wire.region = shared.find(shared_memory_, context_);
+      wire.region_offset = shared.offset;
+      wire.binary_bytes = shared.bytes;
+    }
     const TensorInterface& input = model_.inputs[*index];
     SCONCE_CHECK(!input.dtype || wire.datatype == input.datatype, kInvalidArgument, "inference input '", name,
                  "' data-type is '", wire.datatype, "', model '", model_.name, "' expects '", input.datatype, "'");
@@ -218,6 +253,11 @@ class Decoder {
     const uint64_t expected = static_cast<uint64_t>(elements) * dtype_bytes(wire_dtype(dtype));
     SCONCE_CHECK(*wire.binary_bytes == expected, kInvalidArgument, "unexpected total byte size ", *wire.binary_bytes,
                  " for ", what, ", expecting ", expected);
+    if (wire.region) {
+      Tensor tensor = scratch_.tensor(shape.span(), dtype);
+      wire.region->read(wire.region_offset, static_cast<std::byte*>(tensor.data()), static_cast<size_t>(expected));
+      return tensor;
+    }
     SCONCE_CHECK(expected <= body_.size() - binary_at_, kInvalidArgument, what, ": expected ", expected,
                  " bytes of binary data, ", body_.size() - binary_at_, " are left in the request");
     std::byte* const data = body_.begin() + binary_at_;
@@ -258,7 +298,8 @@ class Decoder {
   void read_output() {
     std::string_view name, json_name;
     std::optional<bool> binary;
-    bool shared_memory = false, classification = false;
+    RegionParameters shared;
+    uint64_t classes = 0;
     json_.object("an output", [&](std::string_view key) {
       if (key == "name") {
         json_.peek();
@@ -269,9 +310,9 @@ class Decoder {
         json_.object("an output's 'parameters'", [&](std::string_view parameter) {
           if (parameter == "binary_data") {
             binary = json_.boolean("'binary_data'");
-          } else {
-            shared_memory = shared_memory || parameter == "shared_memory_region";
-            classification = classification || parameter == "classification";
+          } else if (parameter == "classification") {
+            classes = json_.unsigned_integer("'classification'");
+          } else if (!shared.read(json_, parameter)) {
             json_.skip();
           }
         });
@@ -280,53 +321,40 @@ class Decoder {
       }
     });
     SCONCE_CHECK(!name.empty(), kInvalidArgument, "an output has no 'name'");
-    SCONCE_CHECK(!shared_memory, kUnsupported, "output '", name, "': shared memory is not supported");
-    SCONCE_CHECK(!classification, kUnsupported, "output '", name, "': classification is not supported");
     const std::optional<size_t> index = model_.output_names.find(name);
     SCONCE_CHECK(index, kInvalidArgument, "unexpected inference output '", name, "' for model '", model_.name,
                  "', outputs are ", model_.output_names.list());
     for (const InferRequest::Output& other : request_.outputs) {
       SCONCE_CHECK(other.index != *index, kInvalidArgument, "output '", name, "' is asked for twice");
     }
-    if (!binary) pending_binary_.push_back(request_.outputs.size());
-    request_.outputs.push_back({*index, json_name, binary.value_or(false)});
+    InferRequest::Output output{*index, json_name, binary.value_or(false), classes, nullptr};
+    if (!shared.region.empty()) {
+      context_.assign("output '").append(name).append("'");
+      SCONCE_CHECK(classes == 0 && !binary.value_or(false), kInvalidArgument, context_,
+                   " in shared memory can have neither 'classification' nor 'binary_data'");
+      output.region = shared.find(shared_memory_, context_);
+      output.region_offset = shared.offset;
+      output.region_bytes = *shared.bytes;
+    } else if (!binary) {
+      pending_binary_.push_back(request_.outputs.size());
+    }
+    request_.outputs.push_back(std::move(output));
   }
 
   void read_parameter(std::string_view name) {
-    SCONCE_CHECK(!name.starts_with(kReserved), kInvalidArgument,
-                 "parameter keys starting with 'triton_' are reserved: '", name, "'");
+    if (read_schedule_parameter(json_, name, request_.schedule)) return;
     if (name == "binary_data_output") {
       default_binary_ = json_.boolean("'binary_data_output'");
-    } else if (name == "priority") {
-      request_.schedule.priority = json_.unsigned_integer("priority");
-    } else if (name == "timeout") {
-      const uint64_t timeout = json_.unsigned_integer("timeout");
-      SCONCE_CHECK(timeout <= kMaxTimeout, kInvalidArgument, "timeout is out of range: ", timeout, " microseconds");
-      request_.schedule.timeout = std::chrono::microseconds(timeout);
     } else {
       json_.skip();
     }
-  }
-
-  void check_inputs_complete() {
-    std::string missing;
-    size_t given = 0;
-    for (size_t i = 0; i < request_.inputs.size(); ++i) {
-      if (request_.inputs[i].defined()) {
-        ++given;
-      } else {
-        missing += (missing.empty() ? "'" : ", '") + model_.input_names.name(i) + "'";
-      }
-    }
-    SCONCE_CHECK(missing.empty(), kInvalidArgument, "expected ", request_.inputs.size(), " inputs but got ", given,
-                 " inputs for model '", model_.name, "', missing ", missing);
   }
 
   // What was left open until all of the request was read.
   void finish_outputs() {
     if (request_.outputs.empty()) {
       for (size_t i = 0; i < model_.outputs.size(); ++i) {
-        request_.outputs.push_back({i, model_.output_names.json(i), default_binary_});
+        request_.outputs.push_back({i, model_.output_names.json(i), default_binary_, 0, nullptr});
       }
       return;
     }
@@ -335,6 +363,7 @@ class Decoder {
 
   const ModelInterface& model_;
   const BodyBuffer& body_;
+  const SharedMemory* const shared_memory_;
   TensorScratch& scratch_;
   InferRequest& request_;
   JsonCursor json_;
@@ -349,7 +378,78 @@ void append_number(TextBuffer& text, int64_t number) {
   text.commit(std::to_chars(at, at + 20, number).ptr);
 }
 
+void append_sizes(TextBuffer& text, IntSpan sizes) {
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (d != 0) text.append(',');
+    append_number(text, sizes[d]);
+  }
+}
+
+// An output of the classification extension, from its datatype on.
+void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, Response& response) {
+  TextBuffer& text = response.text();
+  text.append(",\"datatype\":\"BYTES\",\"shape\":[");
+  append_sizes(text, classes.shape);
+  if (!binary) {
+    text.append("],\"data\":[");
+    std::string json;
+    for (size_t i = 0; i < classes.elements.size(); ++i) {
+      if (i != 0) json += ',';
+      append_json_string(json, classes.elements[i]);
+    }
+    text.append(json);
+    return text.append("]}");
+  }
+  size_t bytes = 0;
+  for (const std::string& element : classes.elements) bytes += sizeof(uint32_t) + element.size();
+  text.append("],\"parameters\":{\"binary_data_size\":");
+  append_number(text, static_cast<int64_t>(bytes));
+  text.append("}}");
+  if (bytes == 0) return;
+  const TensorScratch::Piece piece = scratch.allocate(bytes);
+  std::byte* out = piece.data;
+  for (const std::string& element : classes.elements) {
+    const auto length = static_cast<uint32_t>(element.size());
+    std::memcpy(out, &length, sizeof length);
+    std::memcpy(out + sizeof length, element.data(), element.size());
+    out += sizeof length + element.size();
+  }
+  response.segments.push_back({piece.data, bytes});
+}
+
+void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch) {
+  SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
+               "shared memory size specified with the request for output ", wanted.json_name, " (", wanted.region_bytes,
+               " bytes) should be at least ", tensor.bytes(), " bytes");
+  const void* data = tensor.data();
+  if (!tensor.is_contiguous()) {
+    const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
+    copy_to_contiguous(tensor, piece.data);
+    data = piece.data;
+  }
+  wanted.region->write(wanted.region_offset, static_cast<const std::byte*>(data), tensor.bytes());
+}
+
 }  // namespace
+
+void check_inputs_complete(const ModelInterface& model, const InferRequest& request) {
+  std::string missing;
+  size_t given = 0;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    if (request.inputs[i].defined()) {
+      ++given;
+    } else {
+      missing += (missing.empty() ? "'" : ", '") + model.input_names.name(i) + "'";
+    }
+  }
+  SCONCE_CHECK(missing.empty(), kInvalidArgument, "expected ", request.inputs.size(), " inputs but got ", given,
+               " inputs for model '", model.name, "', missing ", missing);
+}
+
+void check_output(const Tensor& tensor) {
+  SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
+               "an output on this device cannot be sent: ", describe(tensor));
+}
 
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch) {
   const size_t rank = static_cast<size_t>(tensor.dim());
@@ -396,11 +496,11 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
 }
 
 void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
-                  TensorScratch& scratch, InferRequest& request) {
+                  const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request) {
   SCONCE_CHECK(!json_length || *json_length <= body.size(), kInvalidArgument,
                "Inference-Header-Content-Length is larger than the body: ", json_length.value_or(0), " of ",
                body.size(), " bytes");
-  Decoder decoder(model, body, static_cast<size_t>(json_length.value_or(body.size())), scratch, request);
+  Decoder decoder(model, body, static_cast<size_t>(json_length.value_or(body.size())), shared_memory, scratch, request);
   if (json_length && *json_length == 0 && body.size() != 0) {
     decoder.run_raw();
   } else {
@@ -431,23 +531,26 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
   for (const InferRequest::Output& wanted : request.outputs) {
     const Tensor& tensor = outputs[wanted.index];
     if (!tensor.defined()) continue;  // the model returned None
-    SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
-                 "an output on this device cannot be sent: ", describe(tensor));
+    check_output(tensor);
     if (!first) text.append(',');
     first = false;
     text.append("{\"name\":");
     text.append(wanted.json_name);
+    if (wanted.classes != 0) {
+      append_classes(classify(tensor, wanted.classes, model.max_batch_size > 0, model.labels), wanted.binary, scratch,
+                     response);
+      continue;
+    }
     text.append(",\"datatype\":\"");
     text.append(dtype_oip(tensor.dtype()));
     text.append("\",\"shape\":[");
-    for (const int64_t size : tensor.sizes()) {
-      append_number(text, size);
-      text.append(',');
+    append_sizes(text, tensor.sizes());
+    if (is_complex(tensor.dtype())) text.append(tensor.dim() > 0 ? ",2" : "2");
+    if (wanted.region) {
+      text.append("]}");
+      send_to_region(tensor, wanted, scratch);
+      continue;
     }
-    if (is_complex(tensor.dtype())) {
-      text.append("2,");
-    }
-    if (tensor.dim() > 0 || is_complex(tensor.dtype())) text.truncate(text.size() - 1);
     if (wanted.binary) {
       text.append("],\"parameters\":{\"binary_data_size\":");
       append_number(text, static_cast<int64_t>(tensor.bytes()));

@@ -5,8 +5,8 @@
 // to the connection's thread. Errors are kInvalidArgument and name the tensor.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,26 +14,27 @@
 
 #include "server/interface.h"
 #include "server/request_memory.h"
+#include "server/request_parameters.h"
 #include "server/response.h"
+#include "server/shared_memory.h"
 
 namespace sconce {
-
-// What a request says about its turn.
-struct SchedulePolicy {
-  uint64_t priority = 0;                 // 0: the model's default, 1: the highest
-  std::chrono::microseconds timeout{0};  // in the queue; 0: the model's default
-};
 
 struct InferRequest {
   struct Output {
     size_t index;
     std::string_view json_name;  // as asked for, a JSON string; views the body
     bool binary;
+    uint64_t classes = 0;  // of the classification extension; 0: the tensor itself
+    // Where the bytes go; null: into the answer.
+    std::shared_ptr<const SharedRegion> region;
+    uint64_t region_offset = 0, region_bytes = 0;
   };
   std::string_view json_id;     // a JSON string; empty: none
   std::vector<Output> outputs;  // in the order of the answer
   std::vector<Tensor> inputs;   // in the model's order, in the strides that it wants
   int64_t rows = 1;             // batch size, where the model has a batch dimension
+  bool columns = false;         // of :predict: the request was by columns, not by rows
   SchedulePolicy schedule;
 
   void clear() noexcept {
@@ -41,18 +42,24 @@ struct InferRequest {
     outputs.clear();
     inputs.clear();
     rows = 1;
+    columns = false;
     schedule = {};
   }
 };
 
-// json_length: the Inference-Header-Content-Length field, if sent.
+// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null where there is none.
 void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
-                  TensorScratch& scratch, InferRequest& request);
+                  const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
 
 // weight_version: of the weights that answered, printable ASCII. Tensors that are asked for in binary are sent from
 // where they are: outputs live until the answer is sent.
 void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
                   std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
+
+// For codecs. kInvalidArgument that names the inputs which the request does not have.
+void check_inputs_complete(const ModelInterface& model, const InferRequest& request);
+// kUnsupported for an output that is no strided tensor of this host.
+void check_output(const Tensor& tensor);
 
 // A contiguous tensor in the strides that the package recorded for the input: itself, or a copy.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);

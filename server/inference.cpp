@@ -4,21 +4,35 @@
 #include <utility>
 
 #include "server/call_codec.h"
+#include "server/generate_codec.h"
+#include "server/predict_codec.h"
 
 namespace sconce {
 
 void Inference::decode(std::shared_ptr<ServedModel> model, Form form, bool base64, const BodyBuffer& body,
-                       std::optional<uint64_t> json_length, Clock::time_point start) {
+                       std::optional<uint64_t> json_length, const SharedMemory* shared_memory,
+                       Clock::time_point start) {
   model_ = std::move(model);
   form_ = form;
   base64_ = base64;
   start_ = start;
+  decoded_ = run_done_ = {};
   const ModelInterface& interface = model_->interface();
-  if (form_ == Form::kInfer) {
-    decode_infer(interface, body, json_length, scratch_, request_);
-  } else {
-    decode_call(interface, body, scratch_, request_.inputs);
-    if (interface.max_batch_size > 0 && request_.inputs[0].dim() > 0) request_.rows = request_.inputs[0].size(0);
+  switch (form_) {
+    case Form::kInfer:
+      decode_infer(interface, body, json_length, shared_memory, scratch_, request_);
+      break;
+    case Form::kCall:
+      decode_call(interface, body, scratch_, request_.inputs);
+      if (interface.max_batch_size > 0 && request_.inputs[0].dim() > 0) request_.rows = request_.inputs[0].size(0);
+      break;
+    case Form::kGenerate:
+    case Form::kGenerateStream:
+      decode_generate(interface, body, scratch_, request_);
+      break;
+    case Form::kPredict:
+      decode_predict(interface, body, scratch_, request_);
+      break;
   }
   results_.resize(interface.outputs.size());
   decoded_ = Clock::now();
@@ -65,19 +79,32 @@ void Inference::encode(Response& response) {
   leave();
   if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
   response.generation = info.generation;
-  if (form_ == Form::kInfer) {
-    char number[20];
-    std::string_view version;
-    if (info.label) {
-      version = *info.label;
-    } else {
-      const char* const end = std::to_chars(number, number + sizeof number, info.generation).ptr;
-      version = {number, static_cast<size_t>(end - number)};
+  const ModelInterface& interface = model_->interface();
+  switch (form_) {
+    case Form::kInfer: {
+      char number[20];
+      std::string_view version;
+      if (info.label) {
+        version = *info.label;
+      } else {
+        const char* const end = std::to_chars(number, number + sizeof number, info.generation).ptr;
+        version = {number, static_cast<size_t>(end - number)};
+      }
+      return encode_infer(interface, request_, version, results_, scratch_, response);
     }
-    encode_infer(model_->interface(), request_, version, results_, scratch_, response);
-  } else {
-    encode_call(model_->interface(), results_, base64_, scratch_, response);
+    case Form::kCall:
+      return encode_call(interface, results_, base64_, scratch_, response);
+    case Form::kGenerate:
+    case Form::kGenerateStream:
+      return encode_generate(interface, request_, results_, form_ == Form::kGenerateStream, response);
+    case Form::kPredict:
+      return encode_predict(interface, request_, results_, response);
   }
+}
+
+Inference::Timeline Inference::timeline() const noexcept {
+  if (!model_ || run_done_ == Clock::time_point{}) return {model_ ? decoded_ : Clock::time_point{}, {}, {}, {}};
+  return {decoded_, run_done_, info.queue, info.compute};
 }
 
 void Inference::succeed() {

@@ -19,7 +19,7 @@ namespace sconce {
 
 class Inference final : public RunRequest {
  public:
-  enum class Form : int8_t { kInfer, kCall };
+  enum class Form : int8_t { kInfer, kCall, kGenerate, kGenerateStream, kPredict };
   using Clock = std::chrono::steady_clock;
   // Called on the lane when a queued run is over. Must not throw.
   using Notify = void (*)(void* context) noexcept;
@@ -28,7 +28,7 @@ class Inference final : public RunRequest {
 
   // Reads the request. base64: how a call's answer has its tensors. Errors of the codecs.
   void decode(std::shared_ptr<ServedModel> model, Form form, bool base64, const BodyBuffer& body,
-              std::optional<uint64_t> json_length, Clock::time_point start);
+              std::optional<uint64_t> json_length, const SharedMemory* shared_memory, Clock::time_point start);
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
   // After the run. Throws the run's error.
@@ -38,6 +38,12 @@ class Inference final : public RunRequest {
   // An error's text as the client shall read it: with the tensor's name over HTTP in the place of its number and the
   // generated code's name, "input 1 (arg1_1)".
   std::string explain(std::string message) const;
+  // For a trace. A time is zero if the request did not come so far.
+  struct Timeline {
+    Clock::time_point decoded{}, run_done{};
+    std::chrono::nanoseconds queue{}, compute{};
+  };
+  Timeline timeline() const noexcept;
   // Counts a request that failed, if there is one.
   void fail(ErrorCode code) noexcept;
   // Lets go of all tensors and of the model. The answer has been sent.

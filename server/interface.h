@@ -29,6 +29,7 @@ struct ModelInterface {
   std::vector<TensorInterface> inputs, outputs;
   // Largest first dimension, where all inputs and outputs share it as a variable one; else 0.
   int64_t max_batch_size = 0;
+  std::vector<std::string> labels;  // of classes, for the classification extension
   bool mutates_constants = false;  // a run may change what the next one returns
 
   ModelInterface(std::string name, int64_t version, ModelSpec spec);

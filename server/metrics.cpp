@@ -75,12 +75,52 @@ int64_t open_files() {
   return count;
 }
 
+// The path of an action, of several the shortest.
+std::string_view route_name(size_t action) noexcept {
+  for (const Route& route : routes()) {
+    if (static_cast<size_t>(route.action) == action) return route.pattern;
+  }
+  return "none";
+}
+
+// Bytes in all, and those that are not available.
+std::pair<uint64_t, uint64_t> host_memory() {
+  std::ifstream file("/proc/meminfo");
+  uint64_t total = 0, available = 0, value = 0;
+  for (std::string key, unit; file >> key >> value; std::getline(file, unit)) {
+    if (key == "MemTotal:") total = value * 1024;
+    if (key == "MemAvailable:") available = value * 1024;
+  }
+  return {total, total - std::min(total, available)};
+}
+
+// Of all processors, since the last call. Metrics are answered by one thread.
+double processor_use() {
+  static uint64_t last_busy = 0, last_total = 0;
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  file >> cpu;
+  uint64_t total = 0, idle = 0, value = 0;
+  // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted as users.
+  for (int i = 0; i < 8 && file >> value; ++i) {
+    total += value;
+    if (i == 3 || i == 4) idle += value;
+  }
+  const uint64_t busy = total - idle;
+  const double use = total > last_total ? static_cast<double>(static_cast<int64_t>(busy - last_busy)) /
+                                              static_cast<double>(total - last_total)
+                                        : 0;
+  last_busy = busy;
+  last_total = total;
+  return std::clamp(use, 0.0, 1.0);
+}
+
 }  // namespace
 
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
 
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         const UpdateCounters& updates, double start_time) {
+                         const UpdateCounters& updates, double start_time, uint64_t lost_traces) {
   Text text;
   std::vector<Sample> samples;
   text.head(kModelReady);
@@ -120,6 +160,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
        [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
   each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
   each(kModelGeneration, [](const Sample& s) { return s.model->model().generation(); });
+  each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
   text.head(kUpdates);
   text.value(kUpdates, "state=\"done\"", updates.done.load());
   text.value(kUpdates, "state=\"failed\"", updates.failed.load());
@@ -136,10 +177,14 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
     return total;
   };
   text.head(kResponses);
-  for (size_t i = 0; i < ConnectionCounters{}.responses.size(); ++i) {
-    uint64_t total = 0;
-    for (const ConnectionCounters& c : connections) total += c.responses[i].load(std::memory_order_relaxed);
-    if (total != 0) text.value(kResponses, fmt::format("code=\"{}\"", ConnectionCounters::kLowest + i), total);
+  for (size_t route = 0; route <= ConnectionCounters::kNoRoute; ++route) {
+    for (size_t i = 0; i < ConnectionCounters::kStatuses.size(); ++i) {
+      uint64_t total = 0;
+      for (const ConnectionCounters& c : connections) total += c.responses[route][i].load(std::memory_order_relaxed);
+      if (total == 0) continue;
+      text.value(kResponses,
+                 fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route_name(route)), total);
+    }
   }
   const auto single = [&](MetricId id, auto number) {
     text.head(id);
@@ -148,6 +193,13 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   const uint64_t closed = sum(&ConnectionCounters::closed), accepted = sum(&ConnectionCounters::accepted);
   single(kConnections, accepted - std::min(accepted, closed));
   single(kAccepted, accepted);
+  const uint64_t begun = sum(&ConnectionCounters::bodies_in), over = sum(&ConnectionCounters::bodies_out);
+  single(kInFlight, begun - std::min(begun, over));
+  single(kLostTraces, lost_traces);
+  const auto [total_memory, used_memory] = host_memory();
+  single(kCpuUse, processor_use());
+  single(kCpuMemory, total_memory);
+  single(kCpuMemoryUsed, used_memory);
   single(kReceived, sum(&ConnectionCounters::received));
   single(kSent, sum(&ConnectionCounters::sent));
   single(kResident, resident_bytes());

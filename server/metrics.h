@@ -10,22 +10,31 @@
 
 #include "server/operations.h"
 #include "server/repository.h"
+#include "server/router.h"
 
 namespace sconce {
 
 // What one io thread counts; it alone writes.
 struct alignas(64) ConnectionCounters {
   using Counter = std::atomic<uint64_t>;
-  static constexpr int kLowest = 200, kHighest = 599;
+  // Every status there is; what is none of them counts as the last, 0.
+  static constexpr std::array<int, 24> kStatuses = {200, 202, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
+                                                    417, 429, 431, 499, 500, 501, 503, 504, 505, 507, 412, 0};
+  // Answers to what no route was found for.
+  static constexpr size_t kNoRoute = kActions;
 
   Counter accepted{0}, closed{0}, received{0}, sent{0};
-  std::array<Counter, kHighest - kLowest + 1> responses{};
+  Counter bodies_in{0}, bodies_out{0};  // bytes of bodies: of requests that began, and of those that are over
+  std::array<std::array<Counter, kStatuses.size()>, kActions + 1> responses{};
 
   static void add(Counter& counter, uint64_t value) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
-  void response(int status) noexcept {
-    if (status >= kLowest && status <= kHighest) add(responses[static_cast<size_t>(status - kLowest)], 1);
+  // route: the number of an action, or kNoRoute.
+  void response(size_t route, int status) noexcept {
+    size_t i = 0;
+    while (i + 1 < kStatuses.size() && kStatuses[i] != status) ++i;
+    add(responses[route][i], 1);
   }
 };
 
@@ -34,8 +43,8 @@ struct MetricRow {
 };
 std::span<const MetricRow> metric_rows() noexcept;
 
-// start_time: seconds since 1970.
+// start_time: seconds since 1970. lost_traces: records that the trace file's writer could not keep up with.
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         const UpdateCounters& updates, double start_time);
+                         const UpdateCounters& updates, double start_time, uint64_t lost_traces);
 
 }  // namespace sconce

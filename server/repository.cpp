@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <optional>
 
 #include "sconce/check.h"
@@ -9,6 +10,16 @@
 
 namespace sconce {
 namespace {
+
+// The lines of a file; none of no file. kIo.
+std::vector<std::string> read_labels(const std::string& path) {
+  std::vector<std::string> labels;
+  if (path.empty()) return labels;
+  std::ifstream file(path);
+  SCONCE_CHECK(file, kIo, "cannot read setting labels: ", path);
+  for (std::string line; std::getline(file, line);) labels.push_back(std::move(line));
+  return labels;
+}
 
 std::optional<int64_t> parse_version(std::string_view digits) {
   int64_t version = 0;
@@ -132,6 +143,7 @@ LoadedModel Repository::load(const PackageEntry& package) const {
   for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
+  interface.labels = read_labels(config.labels);
   return {std::move(interface), std::move(model)};
 }
 

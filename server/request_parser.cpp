@@ -94,7 +94,15 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       if (!is("chunked")) return refuse(501, "Transfer-Encoding must be chunked", ec);
       return;
     case field::content_encoding:
-      if (!is("identity")) return refuse(415, "Content-Encoding is not supported", ec);
+      if (has_coding_) return refuse(400, "two Content-Encoding fields", ec);
+      has_coding_ = true;
+      if (const std::optional<Coding> coding = coding_from_name(trim(view(value)))) {
+        head_.coding = *coding;
+        return;
+      }
+      return refuse(415, "Content-Encoding is not supported: gzip and deflate are", ec);
+    case field::accept_encoding:
+      head_.accepts = accepted_coding(view(value));
       return;
     case field::expect:
       if (!is("100-continue")) return refuse(417, "Expect must be 100-continue", ec);
@@ -114,17 +122,23 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       head_.content_type = trim(view(value));
       return;
     case field::unknown: {
-      constexpr std::string_view kDigest = "Content-Digest";
-      if (boost::beast::iequals(name_text, {kDigest.data(), kDigest.size()})) {
+      const auto named = [&](std::string_view expected) {
+        return boost::beast::iequals(name_text, {expected.data(), expected.size()});
+      };
+      if (named("X-Request-Id")) {
+        head_.request_id = trim(view(value));
+        return;
+      }
+      if (named("traceparent")) {
+        head_.traceparent = trim(view(value));
+        return;
+      }
+      if (named("Content-Digest")) {
         if (!head_.content_digest.empty()) return refuse(400, "two Content-Digest fields", ec);
         head_.content_digest = trim(view(value));
         return;
       }
-      constexpr std::string_view kJsonLength = "Inference-Header-Content-Length";
-      if (name_text.size() != kJsonLength.size() ||
-          !boost::beast::iequals(name_text, {kJsonLength.data(), kJsonLength.size()})) {
-        return;
-      }
+      if (!named("Inference-Header-Content-Length")) return;
       const std::string_view digits = trim(view(value));
       uint64_t length = 0;
       if (head_.json_length || !is_digits(digits) ||

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "server/compression.h"
 #include "server/request_memory.h"
 #include "server/router.h"
 
@@ -24,6 +25,9 @@ struct RequestHead {
   bool expects_continue = false;
   std::string_view method_text, target;
   std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
+  Coding coding = Coding::kIdentity;    // of the body
+  Coding accepts = Coding::kIdentity;   // what the answer may be compressed with
+  std::string_view request_id, traceparent;
   // Fields that the admin port looks at; empty: absent.
   std::string_view authorization, origin, content_type, content_digest;
 };
@@ -75,7 +79,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   uint64_t decoded_ = 0;
   uint32_t chunks_ = 0;
   uint32_t extension_bytes_ = 0;
-  bool header_done_ = false, has_host_ = false, has_length_ = false;
+  bool header_done_ = false, has_host_ = false, has_length_ = false, has_coding_ = false;
 };
 
 }  // namespace sconce

@@ -89,6 +89,10 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
     put("\r\nSconce-Generation: ");
     put_number(generation);
   }
+  if (!request_id.empty()) {
+    put("\r\nX-Request-Id: ");
+    put(request_id);
+  }
   put("\r\nDate: ");
   put(date);
   put("\r\n");

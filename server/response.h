@@ -16,12 +16,13 @@ namespace content_type {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kBinary = "application/octet-stream";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
 constexpr std::string_view kHtml = "text/html; charset=utf-8";
 }  // namespace content_type
 
 class Response {
  public:
-  static constexpr size_t kHeadRoom = 512;
+  static constexpr size_t kHeadRoom = 1024;
 
   struct Segment {
     const void* data;
@@ -34,6 +35,7 @@ class Response {
     fields = {};
     json_length.reset();
     generation = 0;
+    request_id = {};
     segments.clear();
     text_.clear();
     text_.commit(text_.reserve(kHeadRoom) + kHeadRoom);
@@ -44,6 +46,7 @@ class Response {
   std::string_view fields;            // further header fields, each with CRLF; static text
   std::optional<size_t> json_length;  // Inference-Header-Content-Length
   uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none did
+  std::string_view request_id;        // X-Request-Id, 128 characters at most; empty: not sent
   std::vector<Segment> segments;      // bytes after the text; their owners live until the answer is sent
 
   TextBuffer& text() noexcept { return text_; }

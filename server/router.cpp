@@ -10,14 +10,6 @@
 namespace sconce {
 namespace {
 
-struct Route {
-  Method method;
-  std::string_view pattern;  // {model}: any segment; {version}, {number}: one of digits
-  Action action;
-  uint8_t listeners;
-  bool control = false;
-};
-
 constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
 
 // Literal segments come before {model} where both would match.
@@ -38,11 +30,40 @@ constexpr std::array kRoutes{
     Route{Method::kGet, "/v2/models/{model}/versions/{version}/config", Action::kModelConfig, kPublic | kAdmin},
     Route{Method::kGet, "/v2/models/{model}/versions/{version}/stats", Action::kModelStatistics, kPublic | kAdmin},
     Route{Method::kPost, "/v2/models/{model}/versions/{version}/infer", Action::kInfer, kPublic},
+    Route{Method::kPost, "/v2/models/{model}/generate", Action::kGenerate, kPublic},
+    Route{Method::kPost, "/v2/models/{model}/versions/{version}/generate", Action::kGenerate, kPublic},
+    Route{Method::kPost, "/v2/models/{model}/generate_stream", Action::kGenerateStream, kPublic},
+    Route{Method::kPost, "/v2/models/{model}/versions/{version}/generate_stream", Action::kGenerateStream, kPublic},
     Route{Method::kPost, "/v2/repository/index", Action::kRepositoryIndex, kPublic | kAdmin},
     Route{Method::kPost, "/v2/repository/models/{model}/load", Action::kModelLoad, kPublic | kAdmin, true},
     Route{Method::kPost, "/v2/repository/models/{model}/unload", Action::kModelUnload, kPublic | kAdmin, true},
+    Route{Method::kGet, "/v2/trace/setting", Action::kTraceSettings, kPublic | kAdmin, true},
+    Route{Method::kPost, "/v2/trace/setting", Action::kChangeTrace, kPublic | kAdmin, true},
+    Route{Method::kGet, "/v2/models/{model}/trace/setting", Action::kTraceSettings, kPublic | kAdmin, true},
+    Route{Method::kPost, "/v2/models/{model}/trace/setting", Action::kChangeTrace, kPublic | kAdmin, true},
+    Route{Method::kGet, "/v2/logging", Action::kLogSettings, kPublic | kAdmin, true},
+    Route{Method::kPost, "/v2/logging", Action::kChangeLog, kPublic | kAdmin, true},
+    Route{Method::kGet, "/v2/systemsharedmemory/status", Action::kSharedMemory, kPublic},
+    Route{Method::kGet, "/v2/systemsharedmemory/region/{region}/status", Action::kSharedMemory, kPublic},
+    Route{Method::kPost, "/v2/systemsharedmemory/region/{region}/register", Action::kRegisterSharedMemory, kPublic},
+    Route{Method::kPost, "/v2/systemsharedmemory/unregister", Action::kUnregisterSharedMemory, kPublic},
+    Route{Method::kPost, "/v2/systemsharedmemory/region/{region}/unregister", Action::kUnregisterSharedMemory, kPublic},
+    Route{Method::kGet, "/v2/cudasharedmemory/status", Action::kCudaSharedMemory, kPublic},
+    Route{Method::kGet, "/v2/cudasharedmemory/region/{region}/status", Action::kCudaSharedMemory, kPublic},
+    Route{Method::kPost, "/v2/cudasharedmemory/region/{region}/register", Action::kRegisterCudaSharedMemory, kPublic},
+    Route{Method::kPost, "/v2/cudasharedmemory/unregister", Action::kUnregisterCudaSharedMemory, kPublic},
+    Route{Method::kPost, "/v2/cudasharedmemory/region/{region}/unregister", Action::kUnregisterCudaSharedMemory,
+          kPublic},
+    Route{Method::kGet, "/openapi.json", Action::kOpenApi, kPublic | kAdmin},
     Route{Method::kPost, "/v1/models/{model}:call", Action::kCall, kPublic},
     Route{Method::kPost, "/v1/models/{model}/versions/{version}:call", Action::kCall, kPublic},
+    Route{Method::kPost, "/v1/models/{model}:predict", Action::kPredict, kPublic},
+    Route{Method::kPost, "/v1/models/{model}/versions/{version}:predict", Action::kPredict, kPublic},
+    Route{Method::kGet, "/v1/models", Action::kModelList, kPublic},
+    Route{Method::kGet, "/v1/models/{model}", Action::kModelStatus, kPublic},
+    Route{Method::kGet, "/v1/models/{model}/versions/{version}", Action::kModelStatus, kPublic},
+    Route{Method::kGet, "/v1/models/{model}/metadata", Action::kModelSignature, kPublic},
+    Route{Method::kGet, "/v1/models/{model}/versions/{version}/metadata", Action::kModelSignature, kPublic},
     Route{Method::kGet, "/v2/admin/models/{model}/constants", Action::kConstants, kAdmin},
     Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/constants", Action::kConstants, kAdmin},
     Route{Method::kGet, "/v2/admin/models/{model}/weights", Action::kWeights, kAdmin},
@@ -88,16 +109,18 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
   const std::string_view suffix = pattern.substr(name.size());
   if (!segment.ends_with(suffix) || segment.size() == suffix.size()) return false;
   value = segment.substr(0, segment.size() - suffix.size());
-  return true;
+  // A verb after a colon is no part of a name.
+  return value.find(':') == std::string_view::npos;
 }
 
 bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
-  found.model = found.version = found.number = {};
+  found.model = found.version = found.region = found.number = {};
   while (!path.empty() && !pattern.empty()) {
     const std::string_view segment = next_segment(path);
     const std::string_view expected = next_segment(pattern);
     if (segment == expected) continue;
     if (match_variable(segment, expected, "{model}", found.model)) continue;
+    if (match_variable(segment, expected, "{region}", found.region)) continue;
     std::string_view digits;
     if (match_variable(segment, expected, "{version}", digits)) {
       found.version = digits;
@@ -113,6 +136,8 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
 }
 
 }  // namespace
+
+std::span<const Route> routes() noexcept { return kRoutes; }
 
 CanonicalTarget canonical_target(std::string_view target) {
   const boost::core::string_view text(target.data(), target.size());
@@ -162,6 +187,7 @@ RouteMatch find_route(std::string_view path, Method method, Listeners listener) 
       candidate.result = RouteMatch::Result::kFound;
       candidate.action = route.action;
       candidate.control = route.control;
+      candidate.listener = listener;
       return candidate;
     }
     found.result = RouteMatch::Result::kMethodNotAllowed;

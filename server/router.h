@@ -4,7 +4,9 @@
 // Pure functions, no state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +32,23 @@ enum class Action : int8_t {
   kModelUnload,
   kInfer,
   kCall,
+  kGenerate,
+  kGenerateStream,
+  kPredict,
+  kModelList,       // KServe v1
+  kModelStatus,     // KServe v1 and TensorFlow Serving
+  kModelSignature,  // TensorFlow Serving
+  kTraceSettings,
+  kChangeTrace,
+  kLogSettings,
+  kChangeLog,
+  kSharedMemory,  // Triton's: "system" regions
+  kRegisterSharedMemory,
+  kUnregisterSharedMemory,
+  kCudaSharedMemory,
+  kRegisterCudaSharedMemory,
+  kUnregisterCudaSharedMemory,
+  kOpenApi,
   kMetricsText,
   // Administration; see admin_api.h.
   kConstants,
@@ -47,13 +66,17 @@ enum class Action : int8_t {
   kCancelOperation,
 };
 
+constexpr size_t kActions = static_cast<size_t>(Action::kCancelOperation) + 1;
+
 struct RouteMatch {
   enum class Result : int8_t { kFound, kNotFound, kMethodNotAllowed };
   Result result = Result::kNotFound;
   Action action{};
+  Listeners listener = kPublic;
   bool control = false;      // changes the server: on the public listener only where http_admin allows it
   std::string_view model;    // of the canonical path; empty where the route has none
   std::string_view version;  // digits; empty: the default
+  std::string_view region;   // of shared memory
   std::string_view number;   // digits: of an operation or a replica
   std::string_view allow;    // for kMethodNotAllowed: the Allow field with its CRLF
 };
@@ -66,6 +89,15 @@ struct CanonicalTarget {
 
 // Accepts the origin form and the absolute form. kInvalidArgument for everything that could be read in two ways.
 CanonicalTarget canonical_target(std::string_view target);
+
+struct Route {
+  Method method;
+  std::string_view pattern;  // {model}, {region}: any segment; {version}, {number}: one of digits
+  Action action;
+  uint8_t listeners;
+  bool control = false;  // see RouteMatch
+};
+std::span<const Route> routes() noexcept;
 
 RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept;
 

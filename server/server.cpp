@@ -64,7 +64,9 @@ class Server {
                  {},
                  {},
                  Credentials(config_),
-                 {}},
+                 {},
+                 SharedMemory(config_.allow_shared_memory),
+                 Tracer(config_)},
         signals_(context_, SIGTERM, SIGINT),
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
@@ -234,7 +236,7 @@ class Server {
 }  // namespace
 
 void run_server(const ServerConfig& config) {
-  start_log(config.log_level);
+  start_log(config.log_level, config.log_format);
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   log_info("sconce {}", version());

@@ -10,6 +10,8 @@
 #include "server/metrics.h"
 #include "server/operations.h"
 #include "server/repository.h"
+#include "server/shared_memory.h"
+#include "server/trace.h"
 
 namespace sconce {
 
@@ -26,6 +28,8 @@ struct Service {
   std::atomic<int64_t> connections{0};
   Credentials credentials;
   Operations operations;
+  SharedMemory shared_memory{false};
+  Tracer tracer;
 };
 
 }  // namespace sconce

@@ -74,6 +74,7 @@ void Session::start(Worker::Sessions::iterator self) {
 
 // The loop, and what stops it: the one place where a request's exceptions end.
 void Session::proceed() noexcept {
+  const LogRequest log_request(request_id_);
   for (;;) {
     std::exception_ptr problem;
     try {
@@ -115,6 +116,7 @@ void Session::steps() {
         break;
       case State::kAnswering:
         inference_.encode(response_);
+        compress_answer();
         inference_.succeed();
         begin_answer();
         break;
@@ -211,6 +213,8 @@ void Session::begin_body() {
   http11_ = head.http11;
   json_length_ = head.json_length;
   keep_alive_ = parser_->keep_alive();
+  request_id_.begin(head.request_id);
+  if (worker_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
   if (config.access_log) {
     access_line_ = printable(head.method_text) + " " + printable(head.target);
   }
@@ -225,6 +229,7 @@ void Session::begin_body() {
     cached_target_ = head.target;
     route_ = find_route(cached_path_.path, cached_method_, listener_);
   }
+  routed_ = true;
   // What is asked of nobody is refused before its body is read.
   if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return;
@@ -284,6 +289,14 @@ Session::Next Session::read_chunked_body() {
 Session::Next Session::dispatch() {
   body_left_ = false;
   largest_ = std::max(largest_, body_.size());
+  count_body(body_.size());
+  if (const Coding coding = parser_->head().coding;
+      coding != Coding::kIdentity && route_.result == RouteMatch::Result::kFound) {
+    compressed_ = true;
+    decompress(coding, body_, static_cast<size_t>(json_length_.value_or(0)),
+               static_cast<uint64_t>(worker_.service().config.max_inflated_bytes), plain_);
+    largest_ = std::max(largest_, plain_.size());
+  }
   route_request();
   return Next::kContinue;
 }
@@ -301,37 +314,16 @@ void Session::route_request() {
     case RouteMatch::Result::kFound:
       break;
   }
-  SCONCE_CHECK(!forbidden(), kForbidden,
-               "models are loaded and unloaded on the administration listener (setting admin)");
-  if (route_.action == Action::kInfer || route_.action == Action::kCall) return run_model();
-  if (route_.control) return control_model();
-  const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
+  SCONCE_CHECK(!forbidden(), kForbidden, "this is for the administration listener (settings admin and http_admin)");
+  if (run_model()) return;
+  if (route_.action == Action::kModelLoad || route_.action == Action::kModelUnload) return control_model();
+  const std::string_view text(reinterpret_cast<const char*>(body().begin()), body().size());
   if (admin_) {
-    admin_->body = body;
+    admin_->body = text;
     return start_task();
   }
-  handle(worker_.service(), worker_.catalog(), route_, body, parser_->head().accepts_html, response_);
+  handle(worker_.service(), worker_.catalog(), route_, text, parser_->head().accepts_html, response_);
   begin_answer();
-}
-
-void Session::run_model() {
-  const Inference::Form form = route_.action == Action::kInfer ? Inference::Form::kInfer : Inference::Form::kCall;
-  bool base64 = false;
-  if (form == Inference::Form::kCall) {
-    const std::string_view tensors = query_value(cached_path_.query, "tensors");
-    SCONCE_CHECK(tensors.empty() || tensors == "base64" || tensors == "list", kInvalidArgument,
-                 "parameter tensors must be list or base64, got '", tensors, "'");
-    base64 = tensors == "base64";
-  }
-  const Catalog& catalog = worker_.catalog();
-  inference_.decode(catalog.ready(route_.model, route_.version), form, base64, body_, json_length_, start_);
-  if (inference_.run()) {
-    state_ = State::kAnswering;
-  } else {
-    // The lane may be done by now, but its notice waits for this thread.
-    state_ = State::kRunning;
-    ++pending_;
-  }
 }
 
 bool Session::forbidden() const noexcept {
@@ -378,6 +370,8 @@ void Session::refuse(int status, std::string_view message) {
 
 void Session::begin_answer() {
   if (body_left_ || worker_.service().draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  // What went wrong can be looked up.
+  if (request_id_.given() || response_.status >= 400) response_.request_id = request_id_.text();
   out_.clear();
   const std::string_view head = response_.finish(http11_, !keep_alive_, head_only_, worker_.date());
   out_.emplace_back(head.data(), head.size());
@@ -392,7 +386,9 @@ void Session::begin_answer() {
   state_ = State::kWriting;
   phase_start_ = Clock::now();
   extend_deadline(worker_.service().config.write_timeout, out_bytes_);
-  worker_.counters().response(response_.status);
+  const bool found = routed_ && route_.result == RouteMatch::Result::kFound;
+  worker_.counters().response(found ? static_cast<size_t>(route_.action) : ConnectionCounters::kNoRoute,
+                              response_.status);
 }
 
 Session::Next Session::write() {
@@ -431,6 +427,11 @@ void Session::on_writable(error_code ec) noexcept {
 
 void Session::finish_request() {
   if (worker_.service().config.access_log) log_access();
+  if (traced_) record_trace();
+  count_body(0);
+  traced_ = compressed_ = routed_ = false;
+  trace_parent_.reset();
+  request_id_.begin({});
   inference_.clear();
   admin_.reset();
   parser_.reset();
@@ -530,6 +531,7 @@ void Session::close_if_idle(Clock::time_point now) {
 
 void Session::trim() noexcept {
   body_.trim(kKeepBytes);
+  plain_.trim(kKeepBytes);
   inference_.trim(kKeepBytes);
   if (response_.text().capacity() > kKeepBytes) response_.text().release();
   largest_ = 0;
@@ -548,6 +550,7 @@ void Session::linger() noexcept {
 void Session::close() noexcept {
   if (state_ == State::kClosed) return;
   const bool running = state_ == State::kRunning;
+  count_body(0);
   state_ = State::kClosed;
   transport_.close();
   if (!running) inference_.clear();
@@ -556,11 +559,6 @@ void Session::close() noexcept {
 
 void Session::released() noexcept {
   if (--pending_ == 0 && state_ == State::kClosed) worker_.retire(self_);
-}
-
-void Session::log_access() const {
-  log_info("{} {} {} bytes {} us", access_line_, response_.status, out_bytes_,
-           std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count());
 }
 
 }  // namespace sconce

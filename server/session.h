@@ -16,10 +16,12 @@
 
 #include "server/admin_request.h"
 #include "server/inference.h"
+#include "server/log.h"
 #include "server/request_memory.h"
 #include "server/request_parser.h"
 #include "server/response.h"
 #include "server/router.h"
+#include "server/trace.h"
 #include "server/transport.h"
 #include "server/worker.h"
 
@@ -73,7 +75,6 @@ class Session {
   void start_task();
   void control_model();
   void answer_waited();
-  void run_model();
   void begin_answer();
   Next write();
   void finish_request();
@@ -91,7 +92,14 @@ class Session {
   void close() noexcept;
   void released() noexcept;  // an operation is over
   void trim() noexcept;
+  // session_inference.cpp
+  bool run_model();
+  void compress_answer();
+  // session_records.cpp
   void log_access() const;
+  void record_trace();
+  void count_body(size_t bytes) noexcept;
+  const BodyBuffer& body() const noexcept { return compressed_ ? plain_ : body_; }
   void extend_deadline(std::chrono::microseconds timeout, size_t bytes) noexcept;
 
   Worker& worker_;
@@ -122,6 +130,13 @@ class Session {
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
   std::string access_line_;  // method and target, if accesses are logged
+  RequestId request_id_;
+  bool compressed_ = false;  // the body, whose plain bytes are in plain_
+  BodyBuffer plain_;
+  bool traced_ = false;
+  bool routed_ = false;  // route_ is of the request under way
+  size_t counted_ = 0;   // bytes of its body, as metrics have them
+  std::optional<TraceParent> trace_parent_;
 
   Inference inference_;
   std::exception_ptr control_problem_;  // of kDone

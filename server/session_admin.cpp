@@ -18,6 +18,10 @@ constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\
 // True: the request is answered, or its task runs. False: its body is to be read first.
 bool Session::begin_admin(uint64_t length) {
   const RequestHead& head = parser_->head();
+  if (head.coding != Coding::kIdentity) {
+    refuse(415, "Content-Encoding is not supported on the administration listener");
+    return true;
+  }
   const uint64_t limit = static_cast<uint64_t>(worker_.service().config.max_body_bytes);
   const bool own = route_.result == RouteMatch::Result::kFound && is_admin_action(route_.action);
   const bool weights = own && route_.action == Action::kStageWeights;
@@ -110,21 +114,24 @@ void Session::answer_waited() {
 
 void Session::control_model() {
   const bool load = route_.action == Action::kModelLoad;
-  const std::string_view body(reinterpret_cast<const char*>(body_.begin()), body_.size());
+  const std::string_view text(reinterpret_cast<const char*>(body().begin()), body().size());
   if (load) {
-    check_load_request(body);
+    check_load_request(text);
   } else {
-    check_unload_request(body);
+    check_unload_request(text);
   }
   SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", route_.model, "'");
   SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
   Control& control = worker_.service().control;
-  control.submit([&control, load,
-                  name = std::string(route_.model)] { load ? control.load_model(name) : control.unload_model(name); },
-                 [this](std::exception_ptr problem) {
-                   control_problem_ = std::move(problem);
-                   notify(this);
-                 });
+  control.submit(
+      [&control, load, name = std::string(route_.model), id = request_id_] {
+        const LogRequest log_request(id);
+        load ? control.load_model(name) : control.unload_model(name);
+      },
+      [this](std::exception_ptr problem) {
+        control_problem_ = std::move(problem);
+        notify(this);
+      });
   state_ = State::kWaiting;
   ++pending_;
 }

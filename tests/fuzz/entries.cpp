@@ -314,7 +314,8 @@ bool run_infer(std::string_view bytes) {
     const BodyBuffer body = body_of(bytes);
     TensorScratch scratch;
     InferRequest request;
-    decode_infer(model(), body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length), scratch, request);
+    decode_infer(model(), body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length), nullptr, scratch,
+                 request);
     touch(request.inputs);
   });
 }

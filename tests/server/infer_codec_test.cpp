@@ -28,7 +28,7 @@ struct Decoded {
     body.append(binary.data(), binary.size());
     decode_infer(model, body,
                  binary.empty() && !json_length ? std::nullopt : std::optional(json_length.value_or(json.size())),
-                 scratch, request);
+                 nullptr, scratch, request);
   }
 };
 
@@ -138,7 +138,7 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
     refuses("[2]", "\"data\":[[[[[[", "without an end");
     refuses("[2]", "\"x\":1", "neither 'data' nor 'binary_data_size'");
     refuses("[2]", "\"data\":[],\"parameters\":{\"binary_data_size\":2}", "both 'data' and 'binary_data_size'");
-    refuses("[2]", "\"parameters\":{\"shared_memory_region\":\"r\"}", "shared memory is not supported");
+    refuses("[2]", "\"parameters\":{\"shared_memory_region\":\"r\"}", "shared memory is not allowed");
     const Decoded empty(model, input("[0]", row.name, "\"data\":[]"));
     CHECK(empty.request.inputs[0].numel() == 0);
     const Decoded empty_rows(model, input("[3,0]", row.name, "\"data\":[[],[],[]]"));
@@ -268,8 +268,8 @@ TEST_CASE("infer_codec: envelopes that are refused") {
   refuses("{\"inputs\":[" + good + "],\"outputs\":[{}]}", "an output has no 'name'");
   refuses("{\"inputs\":[" + good + "],\"outputs\":[{\"name\":\"RESULT\"},{\"name\":\"OUTPUT__0\"}]}",
           "asked for twice");
-  refuses("{\"inputs\":[" + good + R"(],"outputs":[{"name":"RESULT","parameters":{"classification":2}}]})",
-          "classification is not supported");
+  refuses("{\"inputs\":[" + good + R"(],"outputs":[{"name":"RESULT","parameters":{"classification":-2}}]})",
+          "'classification' must be an unsigned integer");
   refuses("{\"inputs\":[" + good + R"(],"outputs":[{"name":"RESULT","parameters":{"binary_data":1}}]})",
           "'binary_data' must be true or false");
   refuses("{\"inputs\":[" + good + "],\"parameters\":{\"triton_x\":1}}", "reserved: 'triton_x'");

@@ -88,7 +88,11 @@ TEST_CASE("router: every route of the public listener") {
   CHECK_FALSE(at("/v2/repository/index", Method::kPost).control);
   CHECK(at("/v1/models/m:call", Method::kPost).action == Action::kCall);
   CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
-  CHECK(at("/v1/models/a:b:call", Method::kPost).model == "a:b");
+  CHECK(at("/v1/models/m:predict", Method::kPost).action == Action::kPredict);
+  CHECK(at("/v1/models/m").action == Action::kModelStatus);
+  CHECK(at("/v2/models/m/versions/3/generate", Method::kPost).version == "3");
+  CHECK(at("/v2/systemsharedmemory/region/r/status").region == "r");
+  CHECK(at("/v2/trace/setting").control);
   const RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
   CHECK(call.action == Action::kCall);
   CHECK(call.version == "7");
@@ -97,7 +101,7 @@ TEST_CASE("router: every route of the public listener") {
 TEST_CASE("router: unknown paths, wrong methods, other listeners") {
   for (const char* path :
        {"/v2/", "/v3", "/v2/health", "/v2/models", "/v2/models/m/versions/x", "/v2/models/m/versions",
-        "/v2/models/m/infer/x", "/v1/models/:call", "/v1/models/m", "/v1/models/m/versions/v7:call",
+        "/v2/models/m/infer/x", "/v1/models/:call", "/v1/models/a:b:call", "/v1/models/m/versions/v7:call",
         "/v1/models/m/versions/:call", "/metrics", "/V2", "/v2/models//infer"}) {
     CAPTURE(std::string(path));
     CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);

@@ -178,7 +178,7 @@ SMUGGLING = {
     "negative JSON length": b"Content-Length: 5\r\nInference-Header-Content-Length: -1\r\n",
     "huge JSON length": b"Content-Length: 5\r\nInference-Header-Content-Length: 99999999999999999999\r\n",
     "two JSON lengths": b"Inference-Header-Content-Length: 1\r\nInference-Header-Content-Length: 1\r\n",
-    "gzip": b"Content-Encoding: gzip\r\n",
+    "unknown content coding": b"Content-Encoding: br\r\n",
 }
 
 

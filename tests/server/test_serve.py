@@ -284,5 +284,5 @@ def test_access_log_escapes_what_clients_send():
         assert server.get("/v2").status == 200
         server.stop()
         log = "".join(server.log)
-        assert "GET /v2/x%0ay 400" in log and "GET /v2 200" in log
+        assert "GET /v2/x%0ay status=400" in log and "GET /v2 status=200" in log
         assert "\x1b" not in log

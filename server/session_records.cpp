@@ -1,0 +1,41 @@
+// What a session leaves behind of a request: counts, the access log, traces.
+#include "server/session.h"
+
+namespace sconce {
+
+// From here on the request's body has so many bytes; 0: it is over.
+void Session::count_body(size_t bytes) noexcept {
+  if (bytes == counted_) return;
+  ConnectionCounters::add(worker_.counters().bodies_in, bytes);
+  ConnectionCounters::add(worker_.counters().bodies_out, counted_);
+  counted_ = bytes;
+}
+
+void Session::log_access() const {
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count();
+  const std::array<LogField, 3> fields{LogField{"status", std::to_string(response_.status), true},
+                                       {"bytes", std::to_string(out_bytes_), true},
+                                       {"us", std::to_string(micros), true}};
+  write_log(LogLevel::kInfo, access_line_, fields);
+}
+
+void Session::record_trace() {
+  const Inference::Timeline timeline = inference_.timeline();
+  TraceRecord record;
+  record.model = route_.model;
+  record.version = route_.version;
+  record.request_id = request_id_.text();
+  record.method_and_path = "POST " + cached_path_.path;
+  record.status = response_.status;
+  record.parent = trace_parent_;
+  record.start = start_;
+  record.decoded = timeline.decoded;
+  record.run_done = timeline.run_done;
+  record.queue = timeline.queue;
+  record.compute = timeline.compute;
+  record.encoded = phase_start_;
+  record.sent = Clock::now();
+  worker_.service().tracer.record(std::move(record));
+}
+
+}  // namespace sconce

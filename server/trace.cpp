@@ -1,0 +1,339 @@
+#include "server/trace.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "sconce/check.h"
+#include "server/json_cursor.h"
+
+namespace sconce {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::chrono::nanoseconds;
+
+// Records that may wait for the writer.
+constexpr size_t kMostWaiting = 65536;
+
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+bool is_hex(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+bool all_zero(std::string_view text) noexcept { return text.find_first_not_of('0') == std::string_view::npos; }
+
+// A number that Triton's clients write as text.
+template <class T>
+T number_from_text(JsonCursor& json, std::string_view what) {
+  const std::string_view text = json.string(what);
+  T value{};
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  SCONCE_CHECK(ec == std::errc() && end == text.data() + text.size(), kInvalidArgument, what,
+               " must be a whole number as a string, got '", text, "'");
+  return value;
+}
+
+std::string random_hex(size_t digits) {
+  static thread_local std::mt19937_64 engine{(static_cast<uint64_t>(std::random_device()()) << 32) |
+                                             std::random_device()()};
+  std::string text;
+  while (text.size() < digits) text += fmt::format("{:016x}", engine() | 1);
+  text.resize(digits);
+  return text;
+}
+
+}  // namespace
+
+std::optional<TraceParent> TraceParent::parse(std::string_view field) noexcept {
+  // version-traceid-parentid-flags; later versions may have more behind.
+  if (field.size() < 55 || field[2] != '-' || field[35] != '-' || field[52] != '-') return std::nullopt;
+  const std::string_view version = field.substr(0, 2), trace = field.substr(3, 32), span = field.substr(36, 16),
+                         flags = field.substr(53, 2);
+  if (!is_hex(version) || !is_hex(trace) || !is_hex(span) || !is_hex(flags) || version == "ff" || all_zero(trace) ||
+      all_zero(span) || (version == "00" && field.size() != 55) || (field.size() > 55 && field[55] != '-')) {
+    return std::nullopt;
+  }
+  TraceParent parent;
+  std::copy(trace.begin(), trace.end(), parent.trace_id.begin());
+  std::copy(span.begin(), span.end(), parent.span_id.begin());
+  const char low = flags[1];
+  parent.sampled = ((low <= '9' ? low - '0' : low - 'a' + 10) & 1) != 0;
+  return parent;
+}
+
+Tracer::Tracer(const ServerConfig& config)
+    : path_(config.trace_file),
+      format_(config.trace_format),
+      defaults_{config.trace_level == TraceLevel::kTimestamps,
+                static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)), -1},
+      server_(defaults_),
+      file_(nullptr, &std::fclose) {
+  SCONCE_CHECK(!defaults_.on || !path_.empty(), kInvalidArgument,
+               "setting trace_level: timestamps need setting trace_file");
+  if (path_.empty()) return;
+  file_.reset(std::fopen(path_.c_str(), "we"));
+  SCONCE_CHECK(file_ != nullptr, kIo, "cannot write setting trace_file: ", path_, ": ", std::strerror(errno));
+  epoch_ = std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()) -
+           std::chrono::duration_cast<nanoseconds>(TraceRecord::Clock::now().time_since_epoch());
+  update_enabled();
+  thread_ = std::thread([this] { run(); });
+}
+
+Tracer::~Tracer() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Tracer::Settings Tracer::effective(std::string_view model) const {
+  Settings settings = server_;
+  if (const auto it = models_.find(model); it != models_.end()) {
+    settings.on = it->second.on.value_or(settings.on);
+    settings.rate = it->second.rate.value_or(settings.rate);
+    settings.count = it->second.count.value_or(settings.count);
+  }
+  return settings;
+}
+
+void Tracer::update_enabled() {
+  bool any = server_.on;
+  for (const auto& [name, changes] : models_) any = any || changes.on.value_or(false);
+  enabled_ = any && !path_.empty();
+}
+
+bool Tracer::sample(std::string_view model, const std::optional<TraceParent>& parent) {
+  const std::lock_guard lock(mutex_);
+  const Settings settings = effective(model);
+  if (!settings.on || settings.count == 0) return false;
+  const auto own = models_.find(model);
+  const bool counts_alone = own != models_.end() && own->second.rate;
+  uint64_t& seen = counts_alone ? own->second.seen : seen_;
+  const bool turn = seen++ % settings.rate == 0;
+  if (!turn && !(parent && parent->sampled)) return false;
+  if (settings.count > 0) {
+    if (own != models_.end() && own->second.count) {
+      --*own->second.count;
+    } else {
+      --server_.count;
+    }
+  }
+  return true;
+}
+
+void Tracer::record(TraceRecord record) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kMostWaiting) {
+      dropped_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    waiting_.push_back(std::move(record));
+    if (waiting_.size() > 1) return;  // the writer knows
+  }
+  wake_.notify_one();
+}
+
+std::string Tracer::settings(std::string_view model) const {
+  Settings settings;
+  {
+    const std::lock_guard lock(mutex_);
+    settings = effective(model);
+  }
+  return dump({{"trace_level", Json::array({settings.on ? "TIMESTAMPS" : "OFF"})},
+               {"trace_rate", std::to_string(settings.rate)},
+               {"trace_count", std::to_string(settings.count)},
+               {"log_frequency", "0"},
+               {"trace_file", path_},
+               {"trace_mode", format_ == TraceFormat::kOtlp ? "opentelemetry" : "triton"}});
+}
+
+void Tracer::change(std::string_view model, std::string_view body) {
+  const std::lock_guard lock(mutex_);
+  const auto known = models_.find(model);
+  Changes changes = known != models_.end() ? known->second : Changes{};
+  // Of the server: null is the setting that it started with.
+  Changes defaults;
+  if (model.empty()) {
+    changes = {server_.on, server_.rate, server_.count};
+    defaults = {defaults_.on, defaults_.rate, defaults_.count};
+  }
+  JsonCursor json(body);
+  json.object("the request", [&](std::string_view key) {
+    if (key == "trace_level") {
+      if (json.consume_null()) {
+        changes.on = defaults.on;
+        return;
+      }
+      bool on = false;
+      const auto level = [&] {
+        const std::string_view name = json.string("a level in 'trace_level'");
+        SCONCE_CHECK(name != "TENSORS", kUnsupported, "trace level TENSORS is not supported");
+        SCONCE_CHECK(name == "OFF" || name == "TIMESTAMPS" || name == "MIN" || name == "MAX", kInvalidArgument,
+                     "'trace_level' must be OFF or TIMESTAMPS, got '", name, "'");
+        on = on || name != "OFF";
+      };
+      if (json.peek() == '[') {
+        json.array("'trace_level'", [&](size_t) { level(); });
+      } else {
+        level();
+      }
+      SCONCE_CHECK(!on || !path_.empty(), kInvalidArgument, "the server has no trace_file to write to");
+      changes.on = on;
+    } else if (key == "trace_rate") {
+      if (json.consume_null()) {
+        changes.rate = defaults.rate;
+        return;
+      }
+      changes.rate = number_from_text<uint64_t>(json, "'trace_rate'");
+      SCONCE_CHECK(*changes.rate > 0, kInvalidArgument, "'trace_rate' must be 1 or more");
+    } else if (key == "trace_count") {
+      if (json.consume_null()) {
+        changes.count = defaults.count;
+        return;
+      }
+      changes.count = number_from_text<int64_t>(json, "'trace_count'");
+      SCONCE_CHECK(*changes.count >= -1, kInvalidArgument, "'trace_count' must be -1 or more");
+    } else if (key == "log_frequency") {
+      SCONCE_CHECK(json.consume_null() || number_from_text<uint64_t>(json, "'log_frequency'") == 0, kUnsupported,
+                   "'log_frequency': the trace file is one file");
+    } else if (key == "trace_file" || key == "trace_mode" || key == "trace_config") {
+      SCONCE_FAIL(kUnsupported, "'", key, "' can only be set where the server is started");
+    } else {
+      SCONCE_FAIL(kInvalidArgument, "unknown trace setting: '", key, "'");
+    }
+  });
+  json.finish();
+  if (model.empty()) {
+    server_ = {*changes.on, *changes.rate, *changes.count};
+  } else if (changes.on || changes.rate || changes.count) {
+    models_.insert_or_assign(std::string(model), changes);
+  } else if (known != models_.end()) {
+    models_.erase(known);
+  }
+  update_enabled();
+}
+
+void Tracer::run() noexcept {
+  std::vector<TraceRecord> records;
+  for (bool last = false; !last;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      last = stopping_;
+      records.swap(waiting_);
+    }
+    for (const TraceRecord& record : records) write(record);
+    records.clear();
+    std::fflush(file_.get());
+  }
+  if (format_ == TraceFormat::kChrome) std::fputs(first_ ? "[]\n" : "\n]\n", file_.get());
+}
+
+void Tracer::write(const TraceRecord& record) {
+  format_ == TraceFormat::kChrome ? write_chrome(record) : write_otlp(record);
+  ++row_;
+}
+
+namespace {
+
+struct Span {
+  const char* name;
+  TraceRecord::Clock::time_point start, end;
+};
+
+// The phases of a request, one after the other; the first is the whole.
+std::vector<Span> spans(const TraceRecord& r) {
+  constexpr TraceRecord::Clock::time_point kNever{};
+  std::vector<Span> list{{"request", r.start, r.sent}};
+  if (r.decoded == kNever) return list;
+  list.push_back({"input", r.start, r.decoded});
+  if (r.run_done != kNever) {
+    list.push_back({"queue", r.decoded, r.decoded + r.queue});
+    list.push_back({"compute", r.run_done - r.compute, r.run_done});
+    list.push_back({"output", r.run_done, r.encoded});
+  }
+  list.push_back({"send", r.encoded, r.sent});
+  return list;
+}
+
+}  // namespace
+
+void Tracer::write_chrome(const TraceRecord& record) {
+  for (const Span& span : spans(record)) {
+    const auto micros = [&](TraceRecord::Clock::time_point t) {
+      return static_cast<double>((t.time_since_epoch() + epoch_).count()) / 1000;
+    };
+    Json event = {{"name", span.name},
+                  {"cat", record.model},
+                  {"ph", "X"},
+                  {"ts", micros(span.start)},
+                  {"dur", static_cast<double>((span.end - span.start).count()) / 1000},
+                  {"pid", getpid()},
+                  {"tid", row_}};
+    if (span.name == std::string_view("request")) {
+      event["args"] = {{"id", record.request_id},
+                       {"request", record.method_and_path},
+                       {"model", record.model},
+                       {"version", record.version},
+                       {"status", record.status}};
+      if (record.parent) {
+        event["args"]["trace_id"] = std::string(record.parent->trace_id.data(), 32);
+        event["args"]["parent_span_id"] = std::string(record.parent->span_id.data(), 16);
+      }
+    }
+    std::fputs(first_ ? "[\n" : ",\n", file_.get());
+    std::fputs(dump(event).c_str(), file_.get());
+    first_ = false;
+  }
+}
+
+void Tracer::write_otlp(const TraceRecord& record) {
+  const std::string trace_id = record.parent ? std::string(record.parent->trace_id.data(), 32) : random_hex(32);
+  std::string parent = record.parent ? std::string(record.parent->span_id.data(), 16) : "";
+  const auto text = [](const char* key, const std::string& value) {
+    return Json{{"key", key}, {"value", {{"stringValue", value}}}};
+  };
+  Json list = Json::array();
+  for (const Span& span : spans(record)) {
+    const auto nanos = [&](TraceRecord::Clock::time_point t) {
+      return std::to_string((t.time_since_epoch() + epoch_).count());
+    };
+    const bool whole = list.empty();
+    const std::string id = random_hex(16);
+    Json json = {{"traceId", trace_id},
+                 {"spanId", id},
+                 {"parentSpanId", parent},
+                 {"name", span.name},
+                 {"kind", whole ? 2 : 1},  // SERVER, INTERNAL
+                 {"startTimeUnixNano", nanos(span.start)},
+                 {"endTimeUnixNano", nanos(span.end)}};
+    if (whole) {
+      parent = id;
+      json["attributes"] = Json::array(
+          {text("sconce.model", record.model), text("sconce.model_version", record.version),
+           text("sconce.request_id", record.request_id), text("http.request", record.method_and_path),
+           Json{{"key", "http.response.status_code"}, {"value", {{"intValue", std::to_string(record.status)}}}}});
+      json["status"] = {{"code", record.status >= 500 ? 2 : 0}};
+    }
+    list.push_back(std::move(json));
+  }
+  const Json line = {
+      {"resourceSpans",
+       Json::array({{{"resource", {{"attributes", Json::array({text("service.name", "sconce")})}}},
+                     {"scopeSpans", Json::array({{{"scope", {{"name", "sconce"}}}, {"spans", std::move(list)}}})}}})}};
+  std::fputs((dump(line) + "\n").c_str(), file_.get());
+}
+
+}  // namespace sconce
