@@ -3,7 +3,10 @@
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "server/json_cursor.h"
 
 namespace sconce {
 namespace {
@@ -99,31 +102,54 @@ std::string weight_version(uint64_t generation, const std::string& label) {
   return label.empty() ? std::to_string(generation) : label;
 }
 
-Json operation_json(const Operation& operation) {
+// Of a replica within an operation.
+const char* replica_state(const Operation::View& view, const Operation::Replica& replica) noexcept {
+  using State = Operation::Replica::State;
+  if (view.state == Operation::State::kDone) return outcome_name(view.outcome);
+  if (view.state != Operation::State::kRunning) return replica.state == State::kFolding ? "failed" : "unchanged";
+  if (view.phase == Operation::Phase::kCommitting) return phase_name(view.phase);
+  return replica.state == State::kWaiting ? "waiting" : replica.state == State::kFolding ? "folding" : "ready";
+}
+
+// Written by hand: nlohmann's values take memory when they are destroyed, and these documents are for when there is
+// none.
+void append_member(std::string& text, const char* key, std::string_view value) {
+  text.append(text.back() == '{' ? "\"" : ",\"").append(key).append("\":");
+  append_json_string(text, value);
+}
+template <class Number>
+void append_number(std::string& text, const char* key, Number value) {
+  fmt::format_to(std::back_inserter(text), ",\"{}\":{}", key, value);
+}
+
+void append_operation(std::string& text, const Operation& operation) {
   const Operation::View view = operation.view();
-  Json json = {{"operation", std::to_string(operation.id)}};
-  json.update(of_model(operation.model, operation.version));
-  json["label"] = operation.label;
-  json["state"] = state_name(view.state);
-  json["phase"] = phase_name(view.phase);
-  json["bytes"] = view.bytes;
-  json["total_bytes"] = view.total;
-  json["seconds"] = view.seconds;
+  text += '{';
+  append_member(text, "operation", std::to_string(operation.id));
+  append_member(text, "model", operation.model);
+  append_member(text, "version", std::to_string(operation.version));
+  append_member(text, "label", operation.label);
+  append_member(text, "state", state_name(view.state));
+  append_member(text, "phase", phase_name(view.phase));
+  append_number(text, "bytes", view.bytes);
+  append_number(text, "total_bytes", view.total);
+  append_number(text, "seconds", view.seconds);
   const bool failed = view.state == Operation::State::kFailed || view.state == Operation::State::kCancelled;
-  if (view.state == Operation::State::kDone) json["result"] = outcome_name(view.outcome);
-  if (view.generation != 0) json["generation"] = view.generation;
+  if (view.state == Operation::State::kDone) append_member(text, "result", outcome_name(view.outcome));
+  if (view.generation != 0) append_number(text, "generation", view.generation);
   if (failed) {
-    json["status"] = view.status;
-    json["error"] = view.error;
+    append_number(text, "status", view.status);
+    append_member(text, "error", view.error);
   }
-  json["replicas"] = Json::array();
-  for (const ReplicaInfo& replica : operation.replicas) {
-    const char* const state = view.state == Operation::State::kDone ? outcome_name(view.outcome)
-                              : failed                              ? "unchanged"
-                                                                    : phase_name(view.phase);
-    json["replicas"].push_back({{"replica", replica.index}, {"device", to_string(replica.device)}, {"state", state}});
+  text += ",\"replicas\":[";
+  for (const Operation::Replica& replica : view.replicas) {
+    fmt::format_to(std::back_inserter(text), "{}{{\"replica\":{}", text.back() == '[' ? "" : ",", replica.index);
+    append_member(text, "device", to_string(replica.device));
+    append_member(text, "state", replica_state(view, replica));
+    append_number(text, "seconds", replica.seconds);
+    text += '}';
   }
-  return json;
+  text += "]}";
 }
 
 }  // namespace
@@ -183,16 +209,23 @@ std::string replicas_document(const ModelInterface& model, std::span<const Repli
   return dump(json);
 }
 
-std::string operation_document(const Operation& operation) { return dump(operation_json(operation)); }
+std::string operation_document(const Operation& operation) {
+  std::string text;
+  append_operation(text, operation);
+  return text;
+}
 
 std::string operations_document(std::span<const std::shared_ptr<Operation>> operations) {
-  Json json = {{"operations", Json::array()}};
-  for (const auto& operation : operations) json["operations"].push_back(operation_json(*operation));
-  return dump(json);
+  std::string text = "{\"operations\":[";
+  for (const auto& operation : operations) {
+    if (text.back() != '[') text += ',';
+    append_operation(text, *operation);
+  }
+  return text + "]}";
 }
 
 std::string accepted_document(const Operation& operation) {
-  return dump({{"operation", std::to_string(operation.id)}});
+  return "{\"operation\":\"" + std::to_string(operation.id) + "\"}";
 }
 
 }  // namespace sconce

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sconce/model.h"
+#include "server/json_cursor.h"
 
 namespace sconce {
 namespace {
@@ -48,7 +49,12 @@ Json duration(uint64_t count, uint64_t ns) { return {{"count", count}, {"ns", ns
 
 }  // namespace
 
-std::string error_document(std::string_view message) { return dump({{"error", message}}); }
+// By hand: there may be hardly any memory.
+std::string error_document(std::string_view message) {
+  std::string text = "{\"error\":";
+  append_json_string(text, message);
+  return text + "}";
+}
 
 std::string server_document(bool shared_memory) {
   Json extensions = {"classification",

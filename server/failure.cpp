@@ -26,6 +26,15 @@ Failure describe_failure(const std::exception_ptr& problem) {
   }
 }
 
+bool succeeds(const std::function<void()>& work) noexcept {
+  try {
+    work();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 std::string problem_of(const std::function<void()>& work) {
   try {
     work();

@@ -18,5 +18,7 @@ struct Failure {
 Failure describe_failure(const std::exception_ptr& problem);
 // Does `work`; what it threw, in words, or nothing. For what may fail without anybody waiting for it.
 std::string problem_of(const std::function<void()>& work);
+// The same where nobody cares why it failed.
+bool succeeds(const std::function<void()>& work) noexcept;
 
 }  // namespace sconce

@@ -369,7 +369,7 @@ class Decoder {
   JsonCursor json_;
   size_t binary_at_;
   bool default_binary_ = false;
-  std::string context_;
+  std::string& context_ = request_.context;
   std::vector<size_t> pending_binary_;  // outputs that say nothing of their form
 };
 

@@ -36,6 +36,7 @@ struct InferRequest {
   int64_t rows = 1;             // batch size, where the model has a batch dimension
   bool columns = false;         // of :predict: the request was by columns, not by rows
   SchedulePolicy schedule;
+  std::string context;  // of the decoder: names an input in errors; kept for its memory
 
   void clear() noexcept {
     json_id = {};

@@ -150,7 +150,7 @@ std::string_view JsonCursor::string(std::string_view what) {
         text += *p;
     }
   }
-  return unescaped_.emplace_back(std::move(text));
+  return unescaped_.emplace_front(std::move(text));
 }
 
 uint64_t JsonCursor::unsigned_integer(std::string_view what) {

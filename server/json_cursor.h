@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <string>
 #include <string_view>
 
@@ -119,7 +119,7 @@ class JsonCursor {
   const char* end_;
   int depth_ = 0;
   std::string_view context_;
-  std::deque<std::string> unescaped_;  // keeps the views of strings with escapes valid
+  std::forward_list<std::string> unescaped_;  // keeps the views of strings with escapes valid
 };
 
 // Appends text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.

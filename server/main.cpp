@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"run", "Run a model once on files or random inputs", sconce::commands::add_run},
     {"bench", "Measure load time, latency, throughput and memory", sconce::commands::add_bench},
     {"serve", "Serve packages over HTTP", sconce::commands::add_serve},
+    {"health", "Ask a server whether it is ready", sconce::commands::add_health},
     {"ops", "List the operators that this build implements", sconce::commands::add_ops},
     {"weights", "Push weights to running servers, show them, roll them back", sconce::commands::add_weights},
     {"pack", "Make a package of a directory with an archive's layout", sconce::commands::add_pack},

@@ -23,6 +23,17 @@ void Operation::end(Failure failure) noexcept {
   end_ = Clock::now();
 }
 
+void Operation::advance(int replica, bool ready) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Replica& one : replicas_) {
+    if (one.index != replica) continue;
+    const Clock::time_point now = Clock::now();
+    if (!ready) one.begin = now;
+    one.seconds = std::chrono::duration<double>(now - one.begin).count();
+    one.state = ready ? Replica::State::kReady : Replica::State::kFolding;
+  }
+}
+
 void Operation::check_cancelled() const {
   if (!cancelled_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(mutex_);
@@ -39,6 +50,10 @@ void Operation::cancel(std::string reason) {
 Operation::View Operation::view() const {
   const std::lock_guard lock(mutex_);
   const Clock::time_point end = state_ == State::kRunning ? Clock::now() : end_;
+  std::vector<Replica> replicas = replicas_;
+  for (Replica& one : replicas) {
+    if (one.state == Replica::State::kFolding) one.seconds = std::chrono::duration<double>(end - one.begin).count();
+  }
   return {state_,
           phase_.load(std::memory_order_relaxed),
           bytes_.load(std::memory_order_relaxed),
@@ -47,12 +62,13 @@ Operation::View Operation::view() const {
           outcome_,
           generation_,
           status_,
-          error_};
+          error_,
+          std::move(replicas)};
 }
 
-bool Operation::over() const {
+Operation::State Operation::state() const noexcept {
   const std::lock_guard lock(mutex_);
-  return state_ != State::kRunning;
+  return state_;
 }
 
 void Operations::run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
@@ -134,8 +150,8 @@ std::vector<std::shared_ptr<Operation>> Operations::list() const {
   return {records_.begin(), records_.end()};
 }
 
-void Operations::count(const Operation& over) {
-  const Operation::State state = over.view().state;
+void Operations::count(const Operation& over) noexcept {
+  const Operation::State state = over.state();
   auto& counter = state == Operation::State::kDone        ? counters_.done
                   : state == Operation::State::kCancelled ? counters_.cancelled
                                                           : counters_.failed;

@@ -32,17 +32,20 @@ class Operation {
   enum class Outcome : int8_t { kNone, kChecked, kStaged, kActive };
 
   Operation(uint64_t id, std::string model, int64_t version, std::string label, std::vector<ReplicaInfo> replicas)
-      : id(id), model(std::move(model)), version(version), label(std::move(label)), replicas(std::move(replicas)) {}
+      : id(id), model(std::move(model)), version(version), label(std::move(label)) {
+    for (const ReplicaInfo& replica : replicas) replicas_.push_back({replica.index, replica.device});
+  }
 
   const uint64_t id;
   const std::string model;
   const int64_t version;
   const std::string label;
-  const std::vector<ReplicaInfo> replicas;  // as it began
 
   // Of the operation's thread.
   void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
   void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
+  // A replica's new container is begun, or ready.
+  void advance(int replica, bool ready) noexcept;
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   void end(Outcome outcome, uint64_t generation) noexcept;
   void end(Failure failure) noexcept;
@@ -52,6 +55,14 @@ class Operation {
   void cancel(std::string reason);
   const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
 
+  struct Replica {
+    enum class State : int8_t { kWaiting, kFolding, kReady };
+    int index;
+    Device device;
+    State state = State::kWaiting;
+    double seconds = 0;  // of the folding
+    Clock::time_point begin{};
+  };
   struct View {
     State state;
     Phase phase;
@@ -61,9 +72,11 @@ class Operation {
     uint64_t generation;  // of kActive
     int status;           // of kFailed and kCancelled
     std::string error;
+    std::vector<Replica> replicas;  // as the operation began
   };
   View view() const;
-  bool over() const;
+  State state() const noexcept;
+  bool over() const noexcept { return state() != State::kRunning; }
 
  private:
   const Clock::time_point start_ = Clock::now();
@@ -77,6 +90,7 @@ class Operation {
   uint64_t generation_ = 0;
   int status_ = 200;
   std::string error_;
+  std::vector<Replica> replicas_;
   Clock::time_point end_{};
 };
 
@@ -103,7 +117,7 @@ class Operations {
   std::vector<std::shared_ptr<Operation>> list() const;
 
   const UpdateCounters& counters() const noexcept { return counters_; }
-  void count(const Operation& over);
+  void count(const Operation& over) noexcept;
 
   // While it lives nobody else changes the weights or replicas of `model` through here. kBusy names who does.
   class Claim {

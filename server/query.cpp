@@ -11,12 +11,16 @@ Query::Query(std::string_view query, std::initializer_list<std::string_view> kno
   if (query.empty()) return;
   const auto parsed = boost::urls::parse_query(boost::core::string_view(query.data(), query.size()));
   SCONCE_CHECK(parsed.has_value(), kInvalidArgument, "malformed query");
-  for (const auto& parameter : boost::urls::params_view(*parsed)) {
+  boost::urls::encoding_opts plus_is_space;
+  plus_is_space.space_as_plus = true;
+  // Not params_view: it ends the process where there is no memory for a text.
+  for (const boost::urls::param_pct_view& parameter : *parsed) {
     if (parameter.key.empty() && !parameter.has_value) continue;
-    SCONCE_CHECK(std::find(known.begin(), known.end(), parameter.key) != known.end(), kInvalidArgument,
-                 "unknown parameter: '", parameter.key, "'");
-    SCONCE_CHECK(!text(parameter.key), kInvalidArgument, "parameter given twice: '", parameter.key, "'");
-    parameters_.emplace_back(parameter.key, parameter.has_value ? parameter.value : "true");
+    const std::string key = parameter.key.decode(plus_is_space);
+    SCONCE_CHECK(std::find(known.begin(), known.end(), key) != known.end(), kInvalidArgument, "unknown parameter: '",
+                 key, "'");
+    SCONCE_CHECK(!text(key), kInvalidArgument, "parameter given twice: '", key, "'");
+    parameters_.emplace_back(key, parameter.has_value ? parameter.value.decode(plus_is_space) : "true");
   }
 }
 

@@ -11,7 +11,7 @@ namespace sconce {
 namespace {
 
 // What is said where there was not even memory to say it.
-constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\"}";
+constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\"}", kDone = "{}";
 
 }  // namespace
 
@@ -107,7 +107,9 @@ void Session::answer_waited() {
   body_left_ = admin_answer_.body_left;
   response_.reset();
   response_.status = admin_answer_.status;
-  response_.set_text(admin_answer_.text.empty() ? kNoMemory : std::string_view(admin_answer_.text));
+  response_.set_text(!admin_answer_.text.empty()   ? std::string_view(admin_answer_.text)
+                     : admin_answer_.status == 200 ? kDone
+                                                   : kNoMemory);
   admin_answer_ = {};
   begin_answer();
 }

@@ -51,7 +51,9 @@ void WeightsJob::run() {
   {
     // Let go of before anybody hears that it is over: the next request must not find the model busy.
     const Operations::Claim claim(service_.operations, model_.get(), "an update of its weights is under way");
-    const std::unique_ptr<WeightUpdate> update = model.begin_update(options_.update);
+    UpdateOptions update_options = options_.update;
+    update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
+    const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));
     operation_ = service_.operations.open(interface.name, interface.version, options_.update.label, model.replicas());
     if (request_.upload) {
       receive(*update);
@@ -63,12 +65,25 @@ void WeightsJob::run() {
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
     if (!options_.update.dry_run) {
+      // What is staged and cannot be published, or was cancelled, goes while nobody else can have changed it.
+      struct Undo {
+        Model& model;
+        bool done = false;
+        ~Undo() {
+          if (!done) succeeds([this] { model.abort_weights(); });
+        }
+      } undo{model};
       generation = publish();
       outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
+      undo.done = true;
     }
+    over_ = true;
   }
   operation_->end(outcome, generation);
   service_.operations.count(*operation_);
+  if (generation != 0)
+    log_info("model {} version {} has new weights: generation {}, label '{}'", interface.name, interface.version,
+             generation, options_.update.label);
   answer(200, operation_document(*operation_));
 }
 
@@ -159,20 +174,16 @@ void WeightsJob::read_file(WeightUpdate& update) {
 // The generation; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
   Model& model = model_->model();
-  if (operation_->cancelled()) {
-    model.abort_weights();
-    operation_->check_cancelled();
-  }
+  operation_->check_cancelled();
   check_served();
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
-  const uint64_t generation = model.commit_weights();
-  log_info("model {} version {} has new weights: generation {}, label '{}'", model_->interface().name,
-           model_->interface().version, generation, options_.update.label);
-  return generation;
+  return model.commit_weights();
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
+  // Done, but no memory to say what.
+  if (over_) return answer(200, {});
   Failure failure = describe_failure(problem);
   // What the client named, not what it was opened under.
   if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {
@@ -197,6 +208,7 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
 }
 
 void WeightsJob::abandon() noexcept {
+  if (over_) return answer(200, {});
   if (operation_ && !operation_->over()) operation_->end(Failure{507, ErrorCode::kOutOfMemory, {}});
   answer(507, {});
 }

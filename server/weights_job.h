@@ -46,6 +46,7 @@ class WeightsJob {
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
   std::optional<Upload> upload_;
+  bool over_ = false;          // all that was asked for is done
   std::string file_, opened_;  // a reference: its name, and the path that it was opened under
 };
 

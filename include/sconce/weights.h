@@ -35,6 +35,9 @@ struct UpdateOptions {
   std::string label = {};     // shown with answers in place of the generation; at most 256 bytes, printable
   bool check_finite = false;  // kInvalidArgument for the first NaN or infinity, naming constant and element
   bool dry_run = false;       // finish() checks everything that can be checked and stages nothing
+  // Called in finish(), on its thread, for each replica: before its container is made and folded (false), and when it
+  // is ready (true). Must not throw.
+  std::function<void(int replica, bool ready)> progress = {};
 };
 
 // The values of one constant, row-major, little endian.

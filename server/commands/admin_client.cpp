@@ -46,7 +46,7 @@ class Connection {
   std::string connect() {
     Code code;
     asio::ip::tcp::resolver resolver(context_);
-    const auto places = resolver.resolve(server_.host, server_.port, code);
+    const auto places = resolver.resolve(server_.address.empty() ? server_.host : server_.address, server_.port, code);
     if (code) return "cannot find " + server_.host + ": " + code.message();
     asio::ip::tcp::socket socket(context_);
     asio::async_connect(socket, places, [&code](Code result, const auto&) { code = result; });
@@ -206,6 +206,24 @@ AdminServer parse_admin_server(std::string_view text) {
   server.prefix = std::string(parsed->encoded_path());
   while (server.prefix.ends_with('/')) server.prefix.pop_back();
   return server;
+}
+
+std::vector<AdminServer> every_address(const AdminServer& server) {
+  asio::io_context context;
+  asio::ip::tcp::resolver resolver(context);
+  Code code;
+  std::vector<AdminServer> servers;
+  for (const auto& place : resolver.resolve(server.host, server.port, code)) {
+    AdminServer one = server;
+    one.address = place.endpoint().address().to_string();
+    one.text = one.address + ":" + server.port;
+    const auto same = [&](const AdminServer& other) { return other.address == one.address; };
+    if (std::none_of(servers.begin(), servers.end(), same)) servers.push_back(std::move(one));
+  }
+  SCONCE_CHECK(!code && !servers.empty(), kIo, "cannot find ", server.host, ": ", code.message());
+  std::sort(servers.begin(), servers.end(),
+            [](const AdminServer& a, const AdminServer& b) { return a.address < b.address; });
+  return servers;
 }
 
 std::string percent_encoded(std::string_view text) {

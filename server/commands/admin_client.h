@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sconce/weight_sources.h"
 #include "server/tls.h"
@@ -19,10 +20,14 @@ namespace sconce::commands {
 struct AdminServer {
   std::string text;  // as the user wrote it
   std::string host, port, prefix;
+  std::string address;  // where to connect to, if that is not what host means
   bool tls = false;
 };
 // "http://host:8003", "https://host", "host:8003", "host", "http://gateway/prefix". kInvalidArgument.
 AdminServer parse_admin_server(std::string_view text);
+
+// One for each address of the host, which then stands in `text`: every pod behind a headless service. kIo.
+std::vector<AdminServer> every_address(const AdminServer& server);
 
 struct Answer {
   int status = 0;  // 0: none came

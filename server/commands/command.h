@@ -11,6 +11,7 @@ using Action = std::function<int()>;
 
 Action add_bench(CLI::App& app);
 Action add_check(CLI::App& app);
+Action add_health(CLI::App& app);
 Action add_inspect(CLI::App& app);
 Action add_ops(CLI::App& app);
 Action add_pack(CLI::App& app);

@@ -26,6 +26,7 @@ struct Options {
   std::string token_file, ca, certificate, key;
   int patience_s = 300;
   PushOptions push;
+  bool every_address = false;
   bool json = false, digest = false;
 };
 
@@ -47,15 +48,18 @@ std::vector<AdminClient> clients_of(const Options& options) {
   std::vector<AdminClient> clients;
   std::vector<std::string> seen;
   for (const std::string& text : options.to) {
-    const AdminServer server = parse_admin_server(text);
-    const std::string place = server.host + ":" + server.port + server.prefix;
-    SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
-                 "a server is named twice: ", text);
-    seen.push_back(place);
-    // OpenSSL writes to a connection that is closed as to a pipe.
-    if (server.tls) std::signal(SIGPIPE, SIG_IGN);
-    if (server.tls && !tls) tls = TlsContext::of_client(options.ca, options.certificate, options.key);
-    clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls);
+    const AdminServer named = parse_admin_server(text);
+    for (const AdminServer& server : options.every_address ? every_address(named) : std::vector{named}) {
+      const std::string place =
+          (server.address.empty() ? server.host : server.address) + ":" + server.port + server.prefix;
+      SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
+                   "a server is named twice: ", server.text);
+      seen.push_back(place);
+      // OpenSSL writes to a connection that is closed as to a pipe.
+      if (server.tls) std::signal(SIGPIPE, SIG_IGN);
+      if (server.tls && !tls) tls = TlsContext::of_client(options.ca, options.certificate, options.key);
+      clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls);
+    }
   }
   return clients;
 }
@@ -162,6 +166,8 @@ void add_server_options(CLI::App& app, Options& options) {
   app.add_option("--model", options.push.model, "Name of the model")->required();
   app.add_option("--model-version", options.push.version, "Its version; without, the one that is served");
   app.add_option("--to", options.to, "Admin ports: http://host:8003,https://other:8003")->required()->delimiter(',');
+  app.add_flag("--every-address", options.every_address,
+               "Each address that a host's name stands for is a server, such as the pods of a headless service");
   app.add_option("--token-file", options.token_file, "File whose first line is the admin port's token");
   app.add_option("--ca", options.ca, "Certificates in PEM to trust for https; without, the system's");
   app.add_option("--certificate", options.certificate, "Certificate in PEM to show to servers that ask for one");

@@ -81,7 +81,7 @@ class Runner {
   // Under work_mutex_, with the turn where sets change.
   std::unique_ptr<BoundContainer> bind(const Seat& seat, const Generation& generation) const;
   // Containers for all replicas that have none yet, or one with buffers that are not theirs any more.
-  void bind_all(Generation& generation);
+  void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {});
   bool has_current_buffers(const Generation& generation, size_t seat) const noexcept;
   // To active; the one before is given back, once no run uses it.
   void publish(std::unique_ptr<Generation> next) noexcept;

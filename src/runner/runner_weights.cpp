@@ -41,11 +41,13 @@ bool Runner::has_current_buffers(const Generation& generation, size_t seat) cons
   return true;
 }
 
-void Runner::bind_all(Generation& generation) {
+void Runner::bind_all(Generation& generation, const std::function<void(int, bool)>& progress) {
   for (size_t i = 0; i < seats_.limit(); ++i) {
     if (!seats_[i].open.load()) continue;
     if (generation.bound[i] && has_current_buffers(generation, i)) continue;
+    if (progress) progress(static_cast<int>(i), false);
     generation.bound[i] = bind(seats_[i], generation);
+    if (progress) progress(static_cast<int>(i), true);
   }
 }
 

@@ -63,7 +63,7 @@ void Runner::Update::finish() {
       const std::lock_guard work(runner_.work_mutex_);
       auto next = std::make_unique<Generation>(*runner_.table_, staging.finish(*runner_.active_->set), options_.label,
                                                staging.named());
-      runner_.bind_all(*next);
+      runner_.bind_all(*next, options_.progress);
       next->staged = true;
       runner_.set_other(std::move(next), WeightState::kStaged);
     }

@@ -24,7 +24,7 @@ note() { echo "docker: $*"; }
 
 # --- builders ---------------------------------------------------------------------------------------------------------
 # Each has: build, start NAME (the host's folder "models" at /models if it is there), process (of the server, on this
-# machine), stop (SIGTERM; `stopped` is
+# machine), health (its health check), stop (SIGTERM; `stopped` is
 # the exit status), reach COMMAND... (runs it where the container's port 8000 is on 127.0.0.1),
 # import_base (a root file system as tar on standard input), have_base, size, remove.
 
@@ -36,6 +36,7 @@ docker_start() {
   "$engine" run -d --read-only --name "sconce-test-$$" "${flags[@]}" "$image" > /dev/null
 }
 docker_process() { "$engine" inspect -f '{{.State.Pid}}' "sconce-test-$$"; }
+docker_health() { "$engine" exec "sconce-test-$$" /opt/sconce/bin/sconce health; }
 docker_reach() { nsenter --net="/proc/$(docker_process)/ns/net" "$@"; }
 docker_stop() {
   "$engine" stop -t 60 "sconce-test-$$" > /dev/null
@@ -45,7 +46,7 @@ docker_stop() {
 }
 docker_import_base() { "$engine" import - "$1" > /dev/null; }
 docker_have_base() { "$engine" image inspect "$1" > /dev/null 2>&1 || timeout 120 "$engine" pull -q "$1" > /dev/null 2>&1; }
-docker_size() { "$engine" images --format '{{.Size}}' "$image"; }
+docker_size() { "$engine" images --format '{{.Size}}' "$1"; }
 docker_remove() { "$engine" rm -f "sconce-test-$$" > /dev/null 2>&1 || true; }
 
 # Without a daemon; containers are chroots, in a network namespace of their own so that port 8000 is free.
@@ -60,7 +61,7 @@ buildah_start() {
   until [ "$(readlink "/proc/$network/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
   nsenter --net="/proc/$network/ns/net" ip link set lo up
   nsenter --net="/proc/$network/ns/net" "${buildah[@]}" run --isolation chroot "${flags[@]}" "$container" -- \
-    /opt/sconce/bin/entrypoint > "$scratch/log" 2>&1 &
+    /opt/sconce/bin/sconce serve > "$scratch/log" 2>&1 &
   runner=$!
 }
 buildah_process() {
@@ -75,6 +76,7 @@ buildah_process() {
   done
   return 1
 }
+buildah_health() { buildah_reach "${buildah[@]}" run --isolation chroot "$container" -- /opt/sconce/bin/sconce health; }
 buildah_reach() { nsenter --net="/proc/$network/ns/net" "$@"; }
 buildah_stop() {
   stopped=0
@@ -94,7 +96,7 @@ buildah_import_base() {
 buildah_have_base() {
   "${buildah[@]}" inspect --type image "$1" > /dev/null 2>&1 || timeout 120 "${buildah[@]}" pull -q "$1" > /dev/null 2>&1
 }
-buildah_size() { "${buildah[@]}" images --json "$image" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["size"])'; }
+buildah_size() { "${buildah[@]}" images --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["size"])'; }
 buildah_remove() { [ -z "${container:-}" ] || "${buildah[@]}" rm "$container" > /dev/null 2>&1 || true; }
 
 choose_builder() {
@@ -185,7 +187,14 @@ if [ -z "${IMAGE:-}" ]; then
   note "building"
   "${builder}_build" > "$scratch/log" 2>&1 || fail "the image does not build"
 fi
-note "image size: $("${builder}_size")"
+# "290 MB", "290MB" and "1.2 GB" in megabytes.
+megabytes() { "${builder}_size" "$1" | awk '{ size = $0 + 0; if (/GB/) size *= 1000; if (/[kK]B/) size /= 1000; print int(size + 0.5) }'; }
+note "image size: $(megabytes "$image") MB"
+if [ -z "${IMAGE:-}" ]; then
+  ours=$(($(megabytes "$image") - $(megabytes "$base")))
+  note "beyond its base: $ours MB"
+  [ "$ours" -le 90 ] || fail "the image has $ours MB beyond its base, 90 are the most"
+fi
 
 # The digits example, asked as the README says.
 curl_line=$(sed -n 's/^ *\$ \(curl .*digits:call.*\)$/\1/p' README.md)
@@ -193,6 +202,7 @@ wanted=$(sed -n 's/^ *{"class":\[\([0-9]\)\].*/\1/p' README.md)
 [ -n "$curl_line" ] && [ -n "$wanted" ] || fail "README.md has no curl line with its answer"
 "${builder}_start" none
 wait_ready
+"${builder}_health" || fail "the health check fails although the server is ready"
 answer=$("${builder}_reach" bash -c "$curl_line")
 [[ $answer == *"\"class\":[$wanted]"* ]] || fail "the digits example answers $answer"
 process=$("${builder}_process")
@@ -201,7 +211,7 @@ process=$("${builder}_process")
 listening=$(awk '$4 == "0A" { print $2 }' "/proc/$process/net/tcp" | sort | tr '\n' ' ')
 [ "$listening" = "00000000:1F40 00000000:1F42 0100007F:1F43 " ] || fail "listening on $listening"
 check_stop
-note "digits: right class, user 10001, SIGTERM drains"
+note "digits: right class, healthy, user 10001, SIGTERM drains"
 
 # A package at /models is served in place of it.
 mkdir -p "$scratch/mounted"

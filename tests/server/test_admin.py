@@ -9,7 +9,7 @@ import time
 import pytest
 from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, expected,
                           server, shared)
-from serving import read_answer, run_serve
+from serving import FAKE_MODELS, read_answer, run_serve
 from weights_files import content_digest, fake_weights, floats, repeated, safetensors
 
 
@@ -296,6 +296,28 @@ def test_async(server):
     assert over.status == 400 and "over" in over.json["error"]
 
 
+def test_progress_of_each_replica():
+    with AdminServer(f"folded={FAKE_MODELS / 'fake_folded.so'}", flags=["--set", "folded.replicas=3"],
+                     environment={"FAKE_MODEL_FAIL_IN_FOLDS": "5"}) as server:
+        before = server.ones("folded")
+        with server.begin_push("folded", GOOD, 50) as connection:
+            while not (running := server.running()):
+                pass
+            assert [(r["replica"], r["state"], r["seconds"]) for r in running[0]["replicas"]] == [(i, "waiting", 0) for i in range(3)]
+            connection.sendall(GOOD[50:])
+            assert read_answer(connection)[0] == 500
+        # Three folds when it was loaded; the second of the update fails.
+        failed = server.admin("GET", "/v2/admin/operations").json["operations"][-1]
+        assert [r["state"] for r in failed["replicas"]] == ["unchanged", "failed", "unchanged"]
+        assert failed["replicas"][0]["seconds"] > 0 and failed["replicas"][2]["seconds"] == 0
+        assert server.ones("folded") == before
+        done = server.push("folded", GOOD, "commit=true").json
+        assert [r["state"] for r in done["replicas"]] == ["active"] * 3
+        assert all(0 < r["seconds"] <= done["seconds"] for r in done["replicas"])
+        dry = server.push("folded", GOOD, "dry_run=true").json
+        assert [(r["state"], r["seconds"]) for r in dry["replicas"]] == [("checked", 0)] * 3
+
+
 def test_cancel(server):
     data = fake_weights(9, LARGE_FEATURES)
     before = server.sets("large")
@@ -346,8 +368,8 @@ def test_replicas(server):
     three = server.admin("POST", "fake/replicas", {"count": 2, "device": "cpu"})
     assert three.status == 200 and three.json["count"] == 3
     assert len({r["replica"] for r in three.json["replicas"]}) == 3
-    assert server.push("fake", fake_weights(2), "commit=true").json["replicas"] == [
-        {"replica": r["replica"], "device": "cpu", "state": "active"} for r in three.json["replicas"]]
+    assert [(r["replica"], r["device"], r["state"]) for r in server.push("fake", fake_weights(2), "commit=true").json["replicas"]] == [
+        (r["replica"], "cpu", "active") for r in three.json["replicas"]]
     for _ in range(6):
         assert server.ones()[0] == expected(2)
     index = one["replicas"][0]["replica"]
@@ -357,9 +379,16 @@ def test_replicas(server):
     assert last.status == 400 and last.json["error"]
     assert server.ones()[0] == expected(2)
     for body, status in [({"count": 0}, 400), ({"count": 5000}, 400), ({"device": "tpu"}, 400), ({"cpus": [100000]}, 400),
+                         ({"cpus": "60000"}, 400), ({"cpus": "x"}, 400), ({"cpus": "numa:9999"}, 400),
                          ({"colour": 1}, 400), ({"count": -1}, 400)]:
         assert server.admin("POST", "fake/replicas", body).status == status, body
     assert server.admin("GET", "fake/replicas").json["count"] == 1
+    core = min(os.sched_getaffinity(server.process.pid))
+    pinned = server.admin("POST", "fake/replicas", {"cpus": f"{core}-{core}"}).json
+    assert pinned["replicas"][-1]["cpus"] == [core] or pinned["replicas"][0]["cpus"] == [core]
+    assert server.ones()[0] == expected(2)
+    for replica in [r["replica"] for r in pinned["replicas"] if r["cpus"]]:
+        assert server.admin("DELETE", f"fake/replicas/{replica}").status == 200
 
 
 # Who may ask.

@@ -1,5 +1,8 @@
 """Weights that arrive, or fail to, while clients ask and the server unloads, drains and ends."""
 import http.client
+import pathlib
+import re
+import resource
 import signal
 import socket
 import struct
@@ -238,6 +241,44 @@ def test_expect_continue(server):
     # Where it will not be taken it is not asked for.
     with server.begin_push("nobody", GOOD, 0, "", "Expect: 100-continue\r\n") as connection:
         assert b" 404 " in connection.recv(1000).split(b"\r\n")[0]
+
+
+# No memory.
+
+def test_no_memory():
+    """A limit on the process's memory, from where nothing can be had to where an update has what it needs."""
+    with AdminServer(f"large={LARGE}", f"fake={FAKE}", environment={"MALLOC_ARENA_MAX": "1"}) as server:
+        data = fake_weights(9, LARGE_FEATURES)
+        process = server.process.pid
+
+        def limit(extra):
+            used = int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{process}/status").read_text()).group(1)) * 1024
+            resource.prlimit(process, resource.RLIMIT_AS, (used + extra if extra is not None else resource.RLIM_INFINITY,
+                                                           resource.RLIM_INFINITY))
+
+        assert server.push("large", data, "dry_run=true").status == 200
+        before = server.ones(), server.sets("large", "digest=true"), server.sets()
+        seen = set()
+        for extra in range(0, 40 << 20, 1 << 20):
+            limit(extra)
+            try:
+                for body in (data, iter([data[i:i + 100_000] for i in range(0, len(data), 100_000)])):
+                    answer = server.push("large", body)
+                    seen.add(answer.status)
+                    if answer.status == 200:
+                        limit(None)
+                        assert server.admin("POST", "large/weights/abort").status == 200
+                    else:
+                        # No thread can be started for the request, or no set be made.
+                        assert answer.status in (503, 507) and answer.json["error"], answer.body
+            except (ConnectionError, http.client.HTTPException):
+                seen.add("closed")
+            finally:
+                limit(None)
+            assert (server.ones(), server.sets("large", "digest=true"), server.sets()) == before
+        assert {200, 507} <= seen, seen
+        assert server.push("large", data, "commit=true").status == 200
+        assert server.stop() == 0
 
 
 # Under load.

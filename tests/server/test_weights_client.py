@@ -238,6 +238,17 @@ def test_status(admins):
     assert admins[0].calls[-1][1].endswith("/weights?digest=true")
 
 
+def test_every_address_of_a_name(weights):
+    """As a headless service has one for each pod."""
+    with FakeAdmin() as admin:
+        port = admin.url.rsplit(":", 1)[1]
+        result = push(weights, [admin], "--every-address")
+        assert result.returncode == 0 and admin.generation == 2, result.stdout
+        assert f"127.0.0.1:{port}" in result.stdout
+    result = run("status", "--model", "m", "--every-address", "--to", "http://nobody.invalid:1")
+    assert result.returncode == 2 and "nobody.invalid" in result.stdout
+
+
 def test_rollback(admins):
     for admin in admins:
         admin.publish("step-7")

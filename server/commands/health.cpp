@@ -1,0 +1,60 @@
+// `sconce health`: asks a server whether it is ready; for the health checks of containers, which have no curl.
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "sconce/check.h"
+#include "server/commands/admin_client.h"
+#include "server/commands/command.h"
+#include "server/config.h"
+
+namespace sconce::commands {
+namespace {
+
+struct Options {
+  std::string url, config;
+  int patience_s = 3;
+  bool live = false;
+};
+
+// Of the server that the same settings make: a listener that asks for no certificate of this machine's name.
+std::string own_url(const Options& options) {
+  ServerConfig config;
+  if (!options.config.empty()) config.read_file(options.config);
+  config.read_environment([](const char* name) { return std::getenv(name); });
+  for (const auto& [address, tls] :
+       {std::pair(config.http, config.http_tls), std::pair(config.metrics, config.metrics_tls),
+        std::pair(config.admin, config.admin_tls)}) {
+    if (!address.enabled() || address.port == 0 || tls != TlsMode::kOff) continue;
+    const std::string host = address.host == "0.0.0.0" ? "127.0.0.1" : address.host == "::" ? "::1" : address.host;
+    const bool six = host.find(':') != std::string::npos;
+    return "http://" + (six ? "[" + host + "]" : host) + ":" + std::to_string(address.port);
+  }
+  SCONCE_FAIL(kInvalidArgument, "no listener of these settings speaks plain HTTP: name a URL");
+}
+
+int health(const Options& options) {
+  const AdminServer server = parse_admin_server(options.url.empty() ? own_url(options) : options.url);
+  const std::shared_ptr<const TlsContext> tls = server.tls ? TlsContext::of_client({}, {}, {}) : nullptr;
+  const AdminClient client(server, {}, std::chrono::seconds(options.patience_s), tls);
+  const Answer answer = client.get(options.live ? "/v2/health/live" : "/v2/health/ready");
+  if (answer.ok()) return 0;
+  std::cerr << "sconce: " << server.host << ":" << server.port << ": " << answer.reason() << "\n";
+  return 1;
+}
+
+}  // namespace
+
+Action add_health(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("URL", options->url,
+                 "http://host:8000; without, the server that the settings of this environment make");
+  app.add_option("--config", options->config, "The file of settings that the server reads")->type_name("FILE");
+  app.add_flag("--live", options->live, "Ask whether it lives, not whether it is ready");
+  app.add_option("--patience", options->patience_s, "Longest wait, in seconds")->check(CLI::PositiveNumber);
+  app.footer("Exit status: 0 ready, 1 not ready or not there.");
+  return [options] { return health(*options); };
+}
+
+}  // namespace sconce::commands

@@ -1,0 +1,55 @@
+"""Once warm, a request asks for no memory: where it was read, and through a lane."""
+import http.client
+import json
+import os
+import pathlib
+import struct
+
+import pytest
+from serving import FAKE_MODELS, PROGRAM, Server
+
+COUNTER = PROGRAM.parent.parent / "tests/server/count_allocations.so"
+FAKE = FAKE_MODELS / "fake_model.so"
+REQUESTS = 2000
+
+
+def binary_request():
+    head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [2, 4], "datatype": "FP32", "parameters": {"binary_data_size": 32}}],
+                       "parameters": {"binary_data_output": True}}).encode()
+    return "/v2/models/fake/infer", head + struct.pack("<8f", *range(8)), {"Inference-Header-Content-Length": str(len(head))}
+
+
+def json_request():
+    body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+    return "/v2/models/fake/infer", json.dumps(body).encode(), {}
+
+
+@pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
+@pytest.mark.parametrize("request_of", [binary_request, json_request])
+@pytest.mark.parametrize("place", ["here", "lane"])
+def test_no_allocation_for_a_request(tmp_path, request_of, place):
+    count_file = tmp_path / "count"
+    count_file.write_bytes(bytes(8))
+    with Server(f"fake={FAKE}", flags=["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0"],
+                environment={"LD_PRELOAD": str(COUNTER), "COUNT_FILE": str(count_file)}) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        path, body, headers = request_of()
+
+        def ask(count):
+            for _ in range(count):
+                connection.request("POST", path, body, headers)
+                answer = connection.getresponse()
+                assert answer.status == 200 and answer.read()
+
+        def counted():
+            return struct.unpack("<Q", count_file.read_bytes())[0]
+
+        ask(200)
+        before = counted()
+        assert before > 100  # it counts
+        ask(REQUESTS)
+        spent = counted() - before
+        connection.close()
+        assert server.stop() == 0
+    # What the clock makes (timers, once a second a date) is not the requests'.
+    assert spent < REQUESTS / 20, f"{spent} allocations in {REQUESTS} requests"
