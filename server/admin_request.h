@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "server/request_id.h"
 #include "server/router.h"
 #include "server/upload.h"
 
@@ -11,6 +12,7 @@ namespace sconce {
 
 struct AdminRequest {
   Action action{};
+  RequestId id;
   std::string model, version, number;  // as in RouteMatch
   std::string query;
   std::string content_type, content_digest;  // fields; empty: absent

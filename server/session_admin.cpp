@@ -39,6 +39,7 @@ bool Session::begin_admin(uint64_t length) {
 
   admin_ = std::make_unique<AdminRequest>();
   admin_->action = route_.action;
+  admin_->id = request_id_;
   admin_->model = route_.model;
   admin_->version = route_.version;
   admin_->number = route_.number;

@@ -351,12 +351,16 @@ def test_request_ids():
         load = server.post("/v2/repository/models/fake/load", b"", {"X-Request-Id": "load-7"},
                            port=server.ports["administration"])
         assert load.status == 200
+        released = server.post("/v2/admin/models/fake/weights/release", b"", {"X-Request-Id": "admin-8"},
+                               port=server.ports["administration"])
+        assert released.status == 200
         server.stop()
-        log = [line for line in server.log if "status=" in line or "load-7" in line]
+        log = [line for line in server.log if "status=" in line or "load-7" in line or "admin-8" in line]
     assert any("GET /v2 status=200" in line and line.endswith(" id=mine-1\n") for line in log)
     assert any("GET /v2/nope status=404" in line and f"id={failed}" in line for line in log)
     assert all(" id=" in line for line in log)
-    assert sum("id=load-7" in line for line in log) >= 2  # the access, and what the control thread said
+    # The access, and what the threads said that did it.
+    assert sum("id=load-7" in line for line in log) >= 2 and sum("id=admin-8" in line for line in log) >= 2
 
 
 def test_log_as_json_lines():

@@ -3,6 +3,7 @@ import base64
 import json
 import math
 import struct
+import time
 
 import pytest
 from serving import FAIL_INPUT, fake_expected
@@ -338,3 +339,25 @@ def test_other_listeners(server):
     assert server.get("/v2/health/ready", port=admin).status == 200
     assert server.get("/v2/models/fake", port=admin).status == 200
     assert server.post("/v2/models/fake/infer", b"{}", port=admin).status == 404
+
+
+def test_metrics_by_route(server):
+    def count(code, route):
+        return server.metrics().get(f'sconce_http_responses_total{{code="{code}",route="{route}"}}', 0)
+
+    infer = "/v2/models/{model}/infer"
+    before = [count(200, infer), count(404, infer), count(404, "none"), count(405, "none")]
+    good = {"INPUT__0": ("FP32", [1, 4], [0, 0, 0, 0])}
+    for _ in range(3):
+        assert server.infer("fake", good).status == 200
+    assert server.infer("nope", good).status == 404
+    assert server.get("/v2/nope").status == 404
+    assert server.get("/v2/models/fake/infer").status == 405
+    after = [count(200, infer), count(404, infer), count(404, "none"), count(405, "none")]
+    assert [b - a for a, b in zip(before, after)] == [3, 1, 1, 1]
+    metrics = server.metrics()
+    assert metrics["sconce_http_inflight_body_bytes"] == 0 and metrics["sconce_trace_records_dropped_total"] == 0
+    assert 0 <= metrics["nv_cpu_utilization"] <= 1
+    assert 0 < metrics["nv_cpu_memory_used_bytes"] < metrics["nv_cpu_memory_total_bytes"]
+    last = metrics['sconce_model_last_success_timestamp_seconds{model="fake",version="1"}']
+    assert abs(last - time.time()) < 60
