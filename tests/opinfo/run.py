@@ -78,6 +78,7 @@ class Worker:
     def __init__(self, options, number, names, log):
         self.options, self.number, self.names, self.log = options, number, names, log
         self.packages = 0
+        self.now = options.out / "logs" / f"{number:04d}.now"  # what it was at if it dies
 
     def note(self, name, status, reason="", **more):
         self.log.write(json.dumps({"name": name, "status": status, "reason": reason} | more) + "\n")
@@ -89,6 +90,7 @@ class Worker:
 
         pools, started = collections.defaultdict(list), time.time()
         for name in self.names:
+            self.now.write_text(name)
             try:
                 sample = drawing.Sample(name)
                 packages.route(sample)
@@ -97,6 +99,7 @@ class Worker:
                 self.note(name, "left out", str(error))
             except Exception as error:
                 self.note(name, "left out", f"not drawn: {type(error).__name__}: {error}"[:200])
+        self.now.write_text("")
         print(f"{sum(map(len, pools.values()))} of {len(self.names)} samples traced in {time.time() - started:.0f} s",
               flush=True)
         if self.options.trace:
@@ -184,7 +187,7 @@ class Worker:
 
 
 def work(options, number, names):
-    """Forks a worker; what it has not judged when it dies is noted as PyTorch's crash."""
+    """Forks a worker; its log says what became of its samples."""
     log = options.out / "logs" / f"{number:04d}.jsonl"
     pid = os.fork()
     if pid == 0:
@@ -234,27 +237,33 @@ def main():
     import packages  # noqa: F401  so that the workers do not import it each
     torch.set_num_threads(1)
     names = names_to_make(options)
-    chunks = [names[i:i + 600] for i in range(0, len(names), 600)]
-    running, results, started = {}, [], time.time()
+    waiting = [names[i:i + 600] for i in range(0, len(names), 600)]
+    running, results, started, count = {}, [], time.time(), 0
 
     def reap():
-        pid, _ = os.wait()
+        pid, status = os.wait()
         number, chunk = running.pop(pid)
-        log = options.out / "logs" / f"{number:04d}.jsonl"
-        seen = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-        results.extend(seen)
+        logs = options.out / "logs" / f"{number:04d}"
+        seen = [json.loads(line) for line in logs.with_suffix(".jsonl").read_text().splitlines()]
         judged = {s["name"] for s in seen}
-        results.extend({"name": n, "status": "left out", "reason": "PyTorch crashed beside it"}
-                       for n in chunk if n not in judged)
+        rest = [name for name in chunk if name not in judged]
+        if rest and status != 0:
+            guilty = logs.with_suffix(".now").read_text() or (rest[0] if len(rest) == 1 else "")
+            if guilty:
+                seen.append({"name": guilty, "status": "left out", "reason": "PyTorch crashes"})
+            rest = [name for name in rest if name != guilty]
+            middle = len(rest) if guilty else len(rest) // 2
+            waiting.extend(half for half in (rest[:middle], rest[middle:]) if half)
+        results.extend(seen)
         print(f"{time.time() - started:.0f} s, {len(results)} of {len(names)}:",
               dict(collections.Counter(r["status"] for r in results)), flush=True)
 
-    for number, chunk in enumerate(chunks):
-        while len(running) >= options.jobs:
+    while waiting or running:
+        if waiting and len(running) < options.jobs:
+            running[work(options, count, waiting[0])] = (count, waiting.pop(0))
+            count += 1
+        else:
             reap()
-        running[work(options, number, chunk)] = (number, chunk)
-    while running:
-        reap()
     (options.out / "report.json").write_text(json.dumps(results, indent=1) + "\n")
     (options.out / "failed.txt").write_text("".join(r["name"] + "\n" for r in results if r["status"] == "failed"))
 
