@@ -244,18 +244,19 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
 Tensor nextafter(const Tensor& self, const Tensor& other) {
   const DType dtype = ResultType().add(self).add(other).get();
   Tensor out = make_result("nextafter", {&self, &other}, dtype, dtype);
-  if (dtype == DType::kBFloat16) {
+  if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {
+    const unsigned infinity = dtype == DType::kFloat16 ? 0x7C00u : 0x7F80u;
     // On bits: sign and magnitude. The neighbour of zero is the smallest number of the other's sign.
     const Tensor a = view_dtype(to_dtype(self, dtype), DType::kInt16),
                  b = view_dtype(to_dtype(other, dtype), DType::kInt16);
     Tensor to = view_dtype(out, DType::kInt16);
     map_elements<int16_t, int16_t, int16_t>("nextafter", to,
-                                            [](int16_t from, int16_t towards) -> int16_t {
+                                            [infinity](int16_t from, int16_t towards) -> int16_t {
                                               const auto x = static_cast<uint16_t>(from),
                                                          y = static_cast<uint16_t>(towards);
                                               const unsigned size_x = x & 0x7FFFu, size_y = y & 0x7FFFu;
-                                              if (size_x > 0x7F80u) return from;
-                                              if (size_y > 0x7F80u || x == y || (size_x == 0 && size_y == 0))
+                                              if (size_x > infinity) return from;
+                                              if (size_y > infinity || x == y || (size_x == 0 && size_y == 0))
                                                 return towards;
                                               if (size_x == 0) return static_cast<int16_t>((y & 0x8000u) | 1u);
                                               const bool away = size_y > size_x && (x & 0x8000u) == (y & 0x8000u);

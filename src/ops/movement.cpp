@@ -25,6 +25,8 @@ namespace {
 // A copy of the whole storage, looked at as self does.
 Tensor clone_storage(const Tensor& self) {
   if (self.numel() == 0) return clone_preserve_strides(self);
+  for (int64_t d = 0; d < self.dim(); ++d)  // at::clone_preserve_strides: an expanded tensor comes out gapless
+    if (self.stride(d) == 0 && self.size(d) > 1) return clone(self);
   const int64_t count = static_cast<int64_t>(self.storage()->bytes() / self.itemsize()), one = 1;
   const Tensor all = self.as_strided(IntSpan(&count, 1), IntSpan(&one, 1), 0);
   return clone(all).as_strided(self.sizes(), self.strides(), self.storage_offset());
