@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/error.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,8 +22,13 @@
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "server/call_codec.h"
+#include "server/compression.h"
+#include "server/generate_codec.h"
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
+#include "server/predict_codec.h"
+#include "server/request_parser.h"
+#include "server/router.h"
 #include "src/loader/elf_fixups.h"
 
 namespace sconce::fuzz {
@@ -64,14 +71,15 @@ bool accepted(F&& work) {
   }
 }
 
-// A request may be refused in one way only: it is the client's fault.
+// A request may be refused in one way only: it is the client's fault, or asks for what there is not.
 template <class F>
 bool accepted_request(F&& work) {
   try {
     work();
     return true;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInvalidArgument) broken(error.what());
+    const int status = http_status(error.code());
+    if ((status < 400 || status > 499) && error.code() != ErrorCode::kUnsupported) broken(error.what());
     if (std::getenv("FUZZ_VERBOSE")) std::fprintf(stderr, "refused: %s\n", error.what());
     return false;
   }
@@ -330,6 +338,65 @@ bool run_call(std::string_view bytes) {
   });
 }
 
+template <class Decode>
+bool run_form(std::string_view bytes, Decode&& decode) {
+  return accepted_request([&] {
+    const BodyBuffer body = body_of(bytes);
+    TensorScratch scratch;
+    InferRequest request;
+    decode(model(), body, scratch, request);
+    touch(request.inputs);
+  });
+}
+
+bool run_generate(std::string_view bytes) { return run_form(bytes, decode_generate); }
+bool run_predict(std::string_view bytes) { return run_form(bytes, decode_predict); }
+
+// A byte that says which coding, then the body.
+bool run_compressed(std::string_view bytes) {
+  if (bytes.empty()) return false;
+  const Coding coding = (bytes[0] & 1) == 0 ? Coding::kGzip : Coding::kDeflate;
+  bytes.remove_prefix(1);
+  return accepted_request([&] {
+    constexpr size_t kLimit = 1 << 20;
+    const BodyBuffer body = body_of(bytes);
+    BodyBuffer plain;
+    decompress(coding, body, 7, kLimit, plain);
+    if (plain.size() > kLimit) broken("more was decompressed than is allowed");
+  });
+}
+
+// A whole request, read as a session does; its target is routed.
+bool run_request(std::string_view bytes) {
+  RequestParser parser(1 << 16);
+  BodyBuffer body;
+  body.prepare(0, 0);
+  boost::beast::error_code ec;
+  const auto failed = [&] {
+    if (!ec) return false;
+    if (ec != boost::beast::http::error::need_more && parser.status(ec) < 400) broken("refused without a status");
+    return true;
+  };
+  const size_t used = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  if (failed() || !parser.is_header_done()) return false;
+  const RequestHead& head = parser.head();
+  const bool routed = accepted_request([&] {
+    const CanonicalTarget target = canonical_target(head.target);
+    const RouteMatch route = find_route(target.path, head.method, kPublic);
+    if (route.result == RouteMatch::Result::kFound && target.path.find("..") != std::string::npos &&
+        (route.model == ".." || route.region == ".."))
+      broken("a path goes up");
+  });
+  if (!routed) return false;
+  bytes.remove_prefix(used);
+  if (!parser.chunked()) return true;
+  parser.collect(body);
+  parser.eager(true);
+  parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  if (body.size() > 1 << 16) broken("a body is larger than allowed");
+  return !failed();
+}
+
 constexpr Entry kEntries[] = {
     {"package", run_package, package_seeds},
     {"library", run_library, library_seeds},
@@ -341,6 +408,10 @@ constexpr Entry kEntries[] = {
     {"json", run_json, json_seeds},
     {"infer", run_infer, infer_seeds},
     {"call", run_call, call_seeds},
+    {"generate", run_generate, generate_seeds},
+    {"predict", run_predict, predict_seeds},
+    {"compressed", run_compressed, compressed_seeds},
+    {"request", run_request, request_seeds},
 };
 
 }  // namespace

@@ -31,5 +31,9 @@ std::vector<std::string> weight_file_seeds();
 std::vector<std::string> json_seeds();
 std::vector<std::string> infer_seeds();
 std::vector<std::string> call_seeds();
+std::vector<std::string> generate_seeds();
+std::vector<std::string> predict_seeds();
+std::vector<std::string> compressed_seeds();
+std::vector<std::string> request_seeds();
 
 }  // namespace sconce::fuzz

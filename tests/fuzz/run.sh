@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- package library source call_spec tensor_file weight_stream weight_file json infer call
+[ $# -gt 0 ] || set -- package library source call_spec tensor_file weight_stream weight_file json infer call generate predict \
+  compressed request
 cmake --preset fuzz > /dev/null
 cmake --build build/fuzz --target "${@/#/fuzz_}" >&2
 mkdir -p build/fuzz/found

@@ -4,6 +4,7 @@
 
 #include "package_format/archive_reader.h"
 #include "sconce/package.h"
+#include "server/compression.h"
 #include "tests/fuzz/entries.h"
 #include "tests/package_format/fixtures.h"
 
@@ -162,6 +163,45 @@ std::vector<std::string> call_seeds() {
           R"({"args":[{"dtype":"float32","shape":[1,3],"base64":"AACAPwAAAEAAAEBA"},[[0.5],{"dtype":"int64",)"
           R"("shape":[2,3],"base64":"AQAAAAAAAAACAAAAAAAAAAMAAAAAAAAABAAAAAAAAAAFAAAAAAAAAAYAAAAAAAAA"}]],)"
           R"("kwargs":{"mask":{"dtype":"bool","shape":[],"base64":"AQ=="},"scale":[[1,2]]}})"};
+}
+
+std::vector<std::string> generate_seeds() {
+  return {R"({"id":"7","ARGS[0]":[1,2.5,-3e-2],"INPUT__1":0.5,"ARGS[1][1]":[1,2,3,4,5,6],"KWARGS[mask]":true,)"
+          R"("KWARGS[scale]":[[1,2],[3,4]],"temperature":1,"priority":2})",
+          R"({"parameters":{"ARGS[0]":[[1,NaN,-Infinity],[1,2,3]],"timeout":9,"KWARGS[scale]":[]},"INPUT__1":[1,2],)"
+          R"("ARGS[1][1]":[[1,2,3],[4,5,6]],"KWARGS[mask]":false})"};
+}
+
+std::vector<std::string> predict_seeds() {
+  return {
+      R"({"signature_name":"serving_default","inputs":{"ARGS[0]":[[1,2,3]],"INPUT__1":[0.5],"ARGS[1][1]":)"
+      R"([[1,2,3],[4,5,6]],"KWARGS[mask]":true,"KWARGS[scale]":[[1,2],[3,4]]}})",
+      R"({"instances":[{"ARGS[0]":[1,2,3],"INPUT__1":0.5,"ARGS[1][1]":[1,2,3],"KWARGS[mask]":true,"KWARGS[scale]":)"
+      R"([1,2]},{"ARGS[0]":[1,2,3],"INPUT__1":0.5,"ARGS[1][1]":[4,5,6],"KWARGS[mask]":true,"KWARGS[scale]":[3,4]}]})",
+      R"({"instances":[[1,2,3],[4,5,6]],"parameters":{"priority":1}})"};
+}
+
+std::vector<std::string> compressed_seeds() {
+  std::vector<std::string> seeds;
+  for (const Coding coding : {Coding::kGzip, Coding::kDeflate}) {
+    Response response;
+    response.reset();
+    response.set_text(std::string(20000, 'a') + predict_seeds()[0]);
+    compress(coding, response);
+    seeds.push_back(std::string(1, coding == Coding::kGzip ? '\0' : '\1') +
+                    std::string(response.text().view().substr(Response::kHeadRoom)));
+  }
+  return seeds;
+}
+
+std::vector<std::string> request_seeds() {
+  return {
+      "POST /v2/models/m/versions/1/infer?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
+      "Inference-Header-Content-Length: 2\r\nContent-Encoding: gzip\r\nAccept-Encoding: gzip;q=0.5, deflate\r\n"
+      "X-Request-Id: abc\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\r\n{}ab",
+      "POST /v1/models/%6d:predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+      "5;x=y\r\nabcde\r\n3\r\nabc\r\n0\r\nTrailer: z\r\n\r\n",
+      "GET http://h/v2/health/live HTTP/1.0\r\nAccept: text/html\r\nAuthorization: Bearer t\r\n\r\n"};
 }
 
 }  // namespace sconce::fuzz
