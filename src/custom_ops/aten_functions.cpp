@@ -1,12 +1,16 @@
 // Functions of elements, and reductions, that compiled code leaves to operators where elements are complex.
+#include "sconce/check.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
+#include "src/ops/bitwise.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
+#include "src/ops/elementwise_ops.h"
 #include "src/ops/functions.h"
 #include "src/ops/moments.h"
+#include "src/ops/type_promotion.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -21,6 +25,33 @@ Tensor prod_dim(const Tensor& self, int64_t dim, bool keepdim, OptType dtype) {
 }
 Tensor any_all(const Tensor& self) { return cpu::any(self, {}, false); }
 Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) { return cpu::any(self, only(dim), keepdim); }
+// "trunc", "floor" or none; the first two for real numbers.
+Tensor divide_by_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> mode) {
+  if (!mode) return cpu::divide(self, other);
+  if (*mode == "floor") return cpu::floor_divide(self, other);
+  SCONCE_CHECK(*mode == "trunc", kInvalidArgument,
+               "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  const DType dtype = ResultType().add(self).add(other).get();
+  if (!is_integral(dtype, true)) return cpu::trunc(cpu::divide(self, other));
+  // Towards zero: the floor of the absolute values' quotient, with the sign.
+  const Tensor a = to_dtype(self, dtype), b = to_dtype(other, dtype);
+  return cpu::multiply(cpu::multiply(cpu::sgn(a), cpu::sgn(b)), cpu::floor_divide(cpu::abs(a), cpu::abs(b)));
+}
+Tensor divide_number_by_mode(const Tensor& self, Scalar other, std::optional<std::string_view> mode) {
+  const DType dtype = ResultType().add(self).add_number(other).get();
+  if (!mode) return cpu::divide_number(self, other);
+  return divide_by_mode(to_dtype(self, dtype), to_dtype(number_tensor(other), dtype), mode);
+}
+bool is_true(const Tensor& flag) { return *static_cast<const uint8_t*>(flag.data()) != 0; }
+Tensor is_any_true(const Tensor& self) { return cpu::any(self, {}, false); }
+Tensor is_all_true(const Tensor& self) { return cpu::logical_not(cpu::any(cpu::logical_not(self), {}, false)); }
+void assert_async(const Tensor& self) {
+  SCONCE_CHECK(self.numel() == 1, kInvalidArgument, "_assert_async: Boolean value of Tensor with ",
+               self.numel() == 0 ? "no values" : "more than one value", " is ambiguous");
+  SCONCE_CHECK(is_true(to_dtype(self, DType::kBool)), kInvalidArgument,
+               "Expected Tensor with single nonzero value, but got zero");
+}
+
 // Gapless, unlike the view that conj stands for.
 Tensor conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
 Tensor ldexp(const Tensor& self, const Tensor& other) {
@@ -29,7 +60,10 @@ Tensor ldexp(const Tensor& self, const Tensor& other) {
 
 // clang-format off
 constexpr AtenRow kRows[] = {
+    {"aten::_assert_async(Tensor self) -> ()", boxed<assert_async>},
     {"aten::_conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
+    {"aten::_is_all_true(Tensor self) -> Tensor", boxed<is_all_true>},
+    {"aten::_is_any_true(Tensor self) -> Tensor", boxed<is_any_true>},
     {"aten::acos(Tensor self) -> Tensor", boxed<cpu::acos>},
     {"aten::acosh(Tensor self) -> Tensor", boxed<cpu::acosh>},
     {"aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", boxed<cpu::addcdiv>},
@@ -46,7 +80,9 @@ constexpr AtenRow kRows[] = {
     {"aten::cos(Tensor self) -> Tensor", boxed<cpu::cos>},
     {"aten::cosh(Tensor self) -> Tensor", boxed<cpu::cosh>},
     {"aten::div.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::divide_number>},
+    {"aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", boxed<divide_number_by_mode>},
     {"aten::div.Tensor(Tensor self, Tensor other) -> Tensor", boxed<static_cast<Tensor (*)(const Tensor&, const Tensor&)>(cpu::divide)>},
+    {"aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", boxed<divide_by_mode>},
     {"aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::eq_number>},
     {"aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::eq>},
     {"aten::exp(Tensor self) -> Tensor", boxed<cpu::exp>},

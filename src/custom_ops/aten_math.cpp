@@ -6,6 +6,7 @@
 #include "src/ops/bitwise.h"
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/fake_quantize.h"
+#include "src/ops/histogram.h"
 #include "src/ops/order_statistics.h"
 #include "src/ops/products.h"
 #include "src/ops/resample_antialias.h"
@@ -45,6 +46,8 @@ Tensor segment_reduce_backward(const Tensor& grad, const Tensor& output, const T
 constexpr AtenRow kRows[] = {
     {"aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor", boxed<addmm_activation>},
     {"aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor output, Tensor mask)", boxed<cpu::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams>},
+    {"aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]", boxed<cpu::_histogramdd_bin_edges>},
+    {"aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor", boxed<cpu::_histogramdd_from_bin_tensors>},
     {"aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor", boxed<segment_reduce_backward>},
     {"aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", boxed<cpu::_unique2>},
     {"aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", boxed<cpu::_upsample_bicubic2d_aa>},
@@ -78,6 +81,7 @@ constexpr AtenRow kRows[] = {
     {"aten::gcd(Tensor self, Tensor other) -> Tensor", boxed<cpu::gcd>},
     {"aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", boxed<cpu::shrink_backward>},
     {"aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", boxed<histc>},
+    {"aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", boxed<cpu::histogram_bins_tensor>},
     {"aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", boxed<cpu::index_select>},
     {"aten::masked_select(Tensor self, Tensor mask) -> Tensor", boxed<cpu::masked_select>},
     {"aten::matmul(Tensor self, Tensor other) -> Tensor", boxed<cpu::matmul>},

@@ -9,6 +9,7 @@
 #include "src/ops/index.h"
 #include "src/ops/movement.h"
 #include "src/ops/strided_loop.h"
+#include "src/ops/view.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -53,6 +54,22 @@ Tensor convert_element_type(const Tensor& self, DType dtype) {
   return self.dtype() == dtype ? clone(self) : to_dtype(self, dtype);
 }
 
+Tensor detach_copy(const Tensor& self) { return clone_contiguous(self); }
+Tensor view_as_real_copy(const Tensor& self) { return clone_contiguous(cpu::view_as_real(self)); }
+Tensor view_as_complex_copy(const Tensor& self) { return clone_contiguous(cpu::view_as_complex(self)); }
+Tensor select_copy(const Tensor& self, int64_t dim, int64_t index) {
+  return clone_contiguous(cpu::select(self, dim, index));
+}
+Tensor slice_copy(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                  int64_t step) {
+  return clone_contiguous(cpu::slice_Tensor(self, dim, start, end, step));
+}
+std::vector<Tensor> split_copy(const Tensor& self, int64_t split_size, int64_t dim) {
+  std::vector<Tensor> pieces = cpu::split(self, split_size, dim);
+  for (Tensor& piece : pieces) piece = clone_contiguous(piece);
+  return pieces;
+}
+
 // clang-format off
 constexpr AtenRow kRows[] = {
     {"aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", boxed<cpu::index_Tensor>},
@@ -63,6 +80,7 @@ constexpr AtenRow kRows[] = {
     {"aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor", boxed<cpu::as_strided_scatter>},
     {"aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", boxed<cpu::constant_pad_nd>},
     {"aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", boxed<copied>},
+    {"aten::detach_copy(Tensor self) -> Tensor", boxed<detach_copy>},
     {"aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", boxed<cpu::diagonal>},
     {"aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", boxed<cpu::diagonal_scatter>},
     {"aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", boxed<embedding>},
@@ -80,10 +98,15 @@ constexpr AtenRow kRows[] = {
     {"aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", boxed<cpu::scatter_value>},
     {"aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", boxed_out<static_cast<void (*)(Tensor&, const Tensor&, int64_t, const Tensor&, Scalar)>(cpu::scatter_value_out)>},
     {"aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", boxed<cpu::scatter_add>},
+    {"aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", boxed<select_copy>},
     {"aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", boxed<cpu::select_scatter>},
+    {"aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", boxed<slice_copy>},
     {"aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", boxed<cpu::slice_scatter>},
+    {"aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", boxed<split_copy>},
     {"aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", boxed<cpu::squeeze_dims>},
     {"aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", boxed<cpu::unfold>},
+    {"aten::view_as_complex_copy(Tensor self) -> Tensor", boxed<view_as_complex_copy>},
+    {"aten::view_as_real_copy(Tensor self) -> Tensor", boxed<view_as_real_copy>},
     {"prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor", boxed<convert_element_type>},
     {"prims::rev(Tensor a, int[] dims) -> Tensor", boxed<cpu::flip>},
 };

@@ -129,6 +129,20 @@ struct Unboxed<std::span<const double>> {
   std::span<const double> values;
 };
 template <>
+struct Unboxed<std::span<const Scalar>> {
+  explicit Unboxed(Value& value) {
+    if (const auto* ints = value.get_if<Value::Ints>()) {
+      numbers.assign(ints->begin(), ints->end());
+    } else if (const auto* reals = value.get_if<Value::Reals>()) {
+      numbers.assign(reals->begin(), reals->end());
+    } else {
+      for (Value& item : value.as<Value::List>()) numbers.push_back(Unboxed<Scalar>::of(item));
+    }
+  }
+  std::span<const Scalar> get() noexcept { return numbers; }
+  std::vector<Scalar> numbers;
+};
+template <>
 struct Unboxed<std::span<const int32_t>> {  // bool[]
   explicit Unboxed(Value& value) {
     for (const Value& item : value.as<Value::List>()) flags.push_back(item.to_bool());

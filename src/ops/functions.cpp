@@ -58,6 +58,18 @@ Tensor mapped(const char* name, const Tensor& self, F function) {
   return mapped(name, self, Functions{function, function, function, function});
 }
 
+template <class F>
+Tensor mapped_real(const char* name, const Tensor& self, F function) {
+  if (is_complex(self.dtype())) fail_dispatch(self.dtype(), name);
+  return mapped(name, self, Functions{function, function, nullptr, nullptr});
+}
+// To whole numbers, which integers are.
+template <class F>
+Tensor rounded(const char* name, const Tensor& self, F function) {
+  if (self.dtype() == DType::kBool) fail_dispatch(self.dtype(), name);
+  return is_integral(self.dtype(), false) ? clone(self) : mapped_real(name, self, function);
+}
+
 template <class T>
 std::complex<T> log1p_of(std::complex<T> z) {
   const T x = z.real(), y = z.imag(), argument = std::atan2(y, x + T(1));
@@ -205,6 +217,32 @@ Tensor silu(const Tensor& self) {
   SCONCE_CHECK(!is_integral(self.dtype(), true), kUnsupported, "silu: not implemented for '", dtype_name(self.dtype()),
                "'");
   return mapped("silu", self, [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); });
+}
+
+Tensor erf(const Tensor& self) {
+  return mapped_real("erf", self, [](auto x) { return std::erf(x); });
+}
+Tensor erfc(const Tensor& self) {
+  return mapped_real("erfc", self, [](auto x) { return std::erfc(x); });
+}
+Tensor lgamma(const Tensor& self) {
+  return mapped_real("lgamma", self, [](auto x) { return std::lgamma(x); });
+}
+Tensor ceil(const Tensor& self) {
+  return rounded("ceil", self, [](auto x) { return std::ceil(x); });
+}
+Tensor floor(const Tensor& self) {
+  return rounded("floor", self, [](auto x) { return std::floor(x); });
+}
+Tensor round(const Tensor& self) {
+  return rounded("round", self, [](auto x) { return std::nearbyint(x); });
+}
+Tensor trunc(const Tensor& self) {
+  return rounded("trunc", self, [](auto x) { return std::trunc(x); });
+}
+Tensor frac(const Tensor& self) {
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "frac");
+  return mapped_real("frac", self, [](auto x) { return x - std::trunc(x); });
 }
 
 Tensor neg(const Tensor& self) {

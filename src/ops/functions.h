@@ -32,6 +32,16 @@ Tensor tan(const Tensor& self);
 Tensor tanh(const Tensor& self);
 Tensor silu(const Tensor& self);  // no integers
 
+// No complex numbers.
+Tensor erf(const Tensor& self);
+Tensor erfc(const Tensor& self);
+Tensor lgamma(const Tensor& self);
+Tensor ceil(const Tensor& self);  // this and the next four: integers stay; no bool
+Tensor floor(const Tensor& self);
+Tensor frac(const Tensor& self);   // floats only
+Tensor round(const Tensor& self);  // halves to even
+Tensor trunc(const Tensor& self);
+
 Tensor neg(const Tensor& self);  // integers stay; no bool
 Tensor sgn(const Tensor& self);  // integers and bool stay; of complex: z / |z|
 // Results bool.

@@ -52,15 +52,20 @@ Minmax extrema(const T* in, int64_t rows, int64_t columns, int64_t at) noexcept 
   return {static_cast<double>(low), static_cast<double>(high)};
 }
 
+// How an element's bin is found: by division, by division and a look at the neighbours, or among edges of any distance.
+enum class Search : uint8_t { kNone, kLocal, kBinary };
+
 // Where an element falls; -1 where it is outside.
 template <class T>
-int64_t bin_of(T value, const T* edges, int64_t bins, bool local_search) noexcept {
+int64_t bin_of(T value, const T* edges, int64_t bins, Search search) noexcept {
   const T low = edges[0], high = edges[bins];
   if (!(value >= low && value <= high)) return -1;
+  if (search == Search::kBinary)
+    return std::min<int64_t>(std::upper_bound(edges, edges + bins + 1, value) - edges - 1, bins - 1);
   const T scaled = rounded<T>(rounded<T>(value - low) * T(static_cast<ComputeType<T>>(bins)));
   auto position = static_cast<int64_t>(rounded<T>(scaled / rounded<T>(high - low)));
   // Division may end on the wrong side of an edge.
-  if (local_search) {
+  if (search == Search::kLocal) {
     const int64_t from = std::clamp<int64_t>(position - 1, 0, bins),
                   to = std::clamp<int64_t>(position + 2, 0, bins + 1);
     position = std::upper_bound(edges + from, edges + to, value) - edges - 1;
@@ -70,15 +75,15 @@ int64_t bin_of(T value, const T* edges, int64_t bins, bool local_search) noexcep
 
 // [rows, D] into the product of the bins.
 template <class T>
-void count(const T* in, int64_t rows, IntSpan bins, const std::vector<const T*>& edges, const T* weight,
-           bool local_search, T* hist) noexcept {
+void count(const T* in, int64_t rows, IntSpan bins, const std::vector<const T*>& edges, const T* weight, Search search,
+           T* hist) noexcept {
   const auto dims = static_cast<int64_t>(bins.size());
   for (int64_t r = 0; r < rows; ++r) {
     int64_t at = 0;
     bool inside = true;
     for (int64_t d = 0; d < dims && inside; ++d) {
       const auto k = static_cast<size_t>(d);
-      const int64_t bin = bin_of(in[r * dims + d], edges[k], bins[k], local_search);
+      const int64_t bin = bin_of(in[r * dims + d], edges[k], bins[k], search);
       inside = bin >= 0;
       at = at * bins[k] + bin;
     }
@@ -154,7 +159,7 @@ Histogram histogram(const Tensor& rows, IntSpan bins, OptReals range, const Tens
     zero(result.hist);
     if (bins.empty()) return;
     const Tensor weights = weight ? contiguous(*weight) : Tensor();
-    count<T>(rows.data_as<T>(), rows.size(0), bins, edges, weight ? weights.data_as<T>() : nullptr, true,
+    count<T>(rows.data_as<T>(), rows.size(0), bins, edges, weight ? weights.data_as<T>() : nullptr, Search::kLocal,
              result.hist.template data_as<T>());
     if (density) normalise<T>(bins, edges, result.hist.template data_as<T>(), result.hist.numel());
   });
@@ -193,7 +198,7 @@ Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
     const Tensor edges = Tensor::empty(IntSpan(&edge_count, 1), self.dtype());
     write_edges(range, bins, edges.data_as<T>());
     zero(hist);
-    count<T>(packed.data_as<T>(), packed.numel(), IntSpan(&bins, 1), {edges.data_as<T>()}, nullptr, false,
+    count<T>(packed.data_as<T>(), packed.numel(), IntSpan(&bins, 1), {edges.data_as<T>()}, nullptr, Search::kNone,
              hist.data_as<T>());
   });
   return hist;
@@ -207,17 +212,68 @@ std::array<Tensor, 2> histogram_bin_ct(const Tensor& self, int64_t bins, OptReal
   return {std::move(made.hist), std::move(made.edges.front())};
 }
 
-Tensor _histogramdd_from_bin_cts(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight, bool density) {
+namespace {
+
+// self [..., D] as [rows, D].
+Tensor rows_of(const Tensor& self, size_t bins, const Tensor* weight) {
   SCONCE_CHECK(self.dim() >= 2, kInvalidArgument, "histogramdd: input tensor should have at least 2 dimensions");
   const IntSpan rows = self.sizes().first(static_cast<size_t>(self.dim() - 1));
   const int64_t dims = self.size(self.dim() - 1);
-  SCONCE_CHECK(static_cast<int64_t>(bins.size()) == dims, kInvalidArgument,
+  SCONCE_CHECK(static_cast<int64_t>(bins) == dims, kInvalidArgument,
                "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
   check_weight(self, weight, rows);
   int64_t count = 1;
   for (const int64_t size : rows) count *= size;
   const int64_t sizes[] = {count, dims};
-  return histogram(reshape(contiguous(self), sizes), bins, range, weight, density).hist;
+  return reshape(contiguous(self), sizes);
+}
+
+Tensor between_edges(const Tensor& rows, std::span<const Tensor> bins, const Tensor* weight, bool density) {
+  std::vector<Tensor> packed;
+  std::vector<int64_t> counts;
+  for (const Tensor& edges : bins) {
+    SCONCE_CHECK(edges.dim() == 1 && edges.numel() > 1, kInvalidArgument,
+                 "histogramdd: bins tensor should have one dimension and at least two elements, but got ",
+                 describe(edges));
+    SCONCE_CHECK(edges.dtype() == rows.dtype(), kInvalidArgument,
+                 "histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype ",
+                 dtype_name(rows.dtype()), " and bins with dtype ", dtype_name(edges.dtype()));
+    packed.push_back(contiguous(edges));
+    counts.push_back(edges.numel() - 1);
+  }
+  check_bins(counts);
+  Tensor hist = Tensor::empty(counts, rows.dtype());
+  zero(hist);
+  dispatch_float_double(rows.dtype(), "histogram_cpu", [&]<class T>() {
+    std::vector<const T*> edges;
+    for (const Tensor& tensor : packed) edges.push_back(tensor.data_as<T>());
+    const Tensor weights = weight ? contiguous(*weight) : Tensor();
+    count<T>(rows.data_as<T>(), rows.size(0), counts, edges, weight ? weights.data_as<T>() : nullptr, Search::kBinary,
+             hist.data_as<T>());
+    if (density) normalise<T>(counts, edges, hist.data_as<T>(), hist.numel());
+  });
+  return hist;
+}
+
+}  // namespace
+
+Tensor _histogramdd_from_bin_cts(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight, bool density) {
+  return histogram(rows_of(self, bins.size(), weight), bins, range, weight, density).hist;
+}
+std::vector<Tensor> _histogramdd_bin_edges(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight,
+                                           bool density) {
+  return histogram(rows_of(self, bins.size(), weight), bins, range, weight, density).edges;
+}
+Tensor _histogramdd_from_bin_tensors(const Tensor& self, TensorList bins, const Tensor* weight, bool density) {
+  std::vector<Tensor> edges;
+  for (size_t d = 0; d < bins.size(); ++d) edges.push_back(bins[d]);
+  return between_edges(rows_of(self, bins.size(), weight), edges, weight, density);
+}
+std::array<Tensor, 2> histogram_bins_tensor(const Tensor& self, const Tensor& bins, const Tensor* weight,
+                                            bool density) {
+  check_weight(self, weight, self.sizes());
+  const int64_t sizes[] = {self.numel(), 1};
+  return {between_edges(reshape(contiguous(self), sizes), {&bins, 1}, weight, density), clone(bins)};
 }
 
 }  // namespace sconce::cpu

@@ -1,4 +1,4 @@
-// ATen's operators through their boxed form, with their schemas: tests/data/{aten,movement,functions}.cases, made
+// ATen's operators through their boxed form, with their schemas: tests/data/{aten,movement,functions,lists}.cases, made
 // by make_aten_cases.py and make_function_cases.py.
 #include "src/custom_ops/aten.h"
 
@@ -32,6 +32,11 @@ Value boxed_value(const Type& type, testing::Value& value) {
       return value.integer();
     case TypeKind::kList: {
       if (type.element->kind == TypeKind::kInt) return value.integers();
+      if (type.element->kind == TypeKind::kFloat) {
+        Value::Reals reals;
+        for (const testing::Value& item : value.list()) reals.push_back(item.real());
+        return reals;
+      }
       Value::List items;
       for (testing::Value& item : std::get<testing::Values>(value.held))
         items.push_back(boxed_value(*type.element, item));
@@ -90,6 +95,7 @@ TEST_CASE("aten: arithmetic, products, sets, as PyTorch") { run_rows("aten.cases
 TEST_CASE("aten: functions and reductions, of complex numbers too, as PyTorch") {
   run_rows("functions.cases", aten_function_rows());
 }
+TEST_CASE("aten: lists of tensors, as PyTorch") { run_rows("lists.cases", aten_list_rows()); }
 TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows("aten.cases", aten_linalg_rows()); }
 TEST_CASE("aten: random operators, as PyTorch") { run_rows("aten.cases", aten_random_rows()); }
 

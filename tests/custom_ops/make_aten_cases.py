@@ -204,6 +204,16 @@ def math(out, s):
             out.add("segment_reduce", data, reduce, lengths, None, None, 0, False, initial, tolerance=1e-6)
             out.add("_segment_reduce_backward", torch.ones_like(got), got, data, reduce, lengths, None, 0, initial,
                     tolerance=1e-6)
+    for dtype in FLOATS:
+        points, weight = s.sample(dtype, [20, 2], low=-2, high=2), s.sample(dtype, [20], low=0, high=3)
+        edges = [torch.tensor([-2.0, -0.5, 0.25, 2.0]).to(dtype), torch.tensor([-1.0, 0.0, 1.0]).to(dtype)]
+        for w, density in ((None, False), (weight, False), (None, True)):
+            out.add("_histogramdd_bin_edges", points, [3, 4], None, w, density, tolerance=1e-6)
+            out.add("_histogramdd_bin_edges", points, [3, 4], [-1.0, 1.0, -2.0, 2.0], w, density, tolerance=1e-6)
+            out.add("_histogramdd_from_bin_tensors", points, edges, w, density, tolerance=1e-5)
+            out.add("histogram.bins_tensor", points[:, 0], edges[0], w, density, tolerance=1e-5)
+    out.add("histogram.bins_tensor", torch.ones(3), torch.ones(3).double(), None, False,
+            message="input tensor and bins tensors should have the same dtype")
     out.add("histc", data, 5, 0, 0)
     out.add("histc", data, 5, -2, True)
     big = torch.tensor([2**62, -2**63, 2**53 + 1])

@@ -1,4 +1,4 @@
-"""Writes tests/data/movement.cases and functions.cases: what PyTorch computes for operators that are called by name,
+"""Writes tests/data/movement.cases, functions.cases and lists.cases: what PyTorch computes for operators that are called by name,
 above all where elements are complex.
 
     .venv/bin/python tests/custom_ops/make_function_cases.py      # torch 2.15
@@ -70,6 +70,14 @@ def movement(out, s):
                     tolerance=2e-2 if dtype == torch.bfloat16 else 1e-6)
         out.add("embedding", x(dtype, (5, 3)), torch.tensor([[4, 0], [1, 1]]), -1, False, False)
         out.add("embedding", x(dtype, (5, 3)), torch.tensor(2, dtype=torch.int32), 0, False, False)
+    for dtype in (torch.complex64, torch.float32):
+        a = x(dtype)
+        out.add("detach_copy", a)
+        out.add("select_copy.int", a, 1, -1)
+        out.add("slice_copy.Tensor", a, 2, 1, None, 2)
+        out.add("split_copy.Tensor", a, 2, 1)
+    out.add("view_as_real_copy", x(layouts=("packed",)))
+    out.add("view_as_complex_copy", x(torch.float32, (3, 2), layouts=("packed",)))
     for dtype in FLOATS + HALVES:
         for norm in (2.0, 1.0, float("inf"), 3.0):
             out.add("embedding_renorm", s.sample(dtype, [5, 3], layouts=("packed",)), torch.tensor([[4, 0], [4, 1]]), 1.5,
@@ -148,6 +156,23 @@ def functions(out, s):
             out.add("addcmul", same, end, weight, number, **t)
             out.add("addcdiv", same, end, torch.where(weight == 0, 1, weight), number, **t)
         out.add("ldexp.Tensor", same.clone(memory_format=torch.contiguous_format), s.sample(torch.int32, other, low=-3, high=3, layouts=("packed",)), **t)
+    for dtype in INTS + FLOATS + HALVES:
+        a, b = s.sample(dtype, [3, 4]), s.sample(dtype, [4], low=1)
+        for mode in (None, "floor", "trunc"):
+            for divisor in (b, -b) if dtype.is_signed else (b,):
+                out.add("div.Tensor_mode", a, divisor, mode, tolerance=tolerance.get(dtype, 1e-6))
+            for number in (2, 3):
+                out.add("div.Scalar_mode", a, number, mode, tolerance=tolerance.get(dtype, 1e-6))
+    for dtype in COMPLEX:
+        a = s.sample(dtype, [3, 4], low=1)
+        out.add("div.Tensor_mode", a, a, None, tolerance=1e-5)
+        out.add("div.Scalar_mode", a, 2 + 1j, None, tolerance=1e-5)
+    out.add("div.Tensor_mode", torch.ones(2), torch.ones(2), "up", message="expected rounding_mode to be one of None")
+    for flags in (torch.tensor([True, False]), torch.tensor([True]), torch.zeros(0, dtype=torch.bool)):
+        out.add("_is_all_true", flags)
+        out.add("_is_any_true", flags)
+    out.add("_assert_async", torch.tensor(2.5))
+    out.add("_assert_async", torch.tensor([0]), message="Expected Tensor with single nonzero value, but got zero")
     for dtype in INTS:
         a = s.sample(dtype, [2, 3])
         out.add("addcmul", a, a, a, 3)
@@ -195,6 +220,44 @@ def functions(out, s):
             out.add("prod.dim_int", a, -1, False, None)
 
 
+def lists(out, s):
+    t = {"tolerance": 1e-5}
+    unary = ["acos", "asin", "atan", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2", "sigmoid", "sin",
+             "sinh", "tan", "tanh", "neg", "reciprocal", "rsqrt", "sqrt", "erf", "erfc", "lgamma", "ceil", "floor",
+             "frac", "round", "trunc", "abs", "zero"]
+    for name in unary:
+        for dtype in (torch.float32, torch.float64, torch.complex64, torch.int32):
+            if dtype.is_complex and name in ("erf", "erfc", "lgamma", "ceil", "floor", "frac", "round", "trunc"):
+                continue
+            if dtype == torch.int32 and name == "frac":
+                continue
+            low = 1 if name in ("log", "log2", "log10", "sqrt", "rsqrt", "lgamma", "reciprocal") else -2
+            many = [s.sample(dtype, shape, low=low, high=3, layouts=("packed", "permuted")) for shape in ([2, 3], [4])]
+            out.add("_foreach_" + name, many, tolerance=2e-5)
+    for dtype in (torch.float32, torch.complex128, torch.int32):
+        lists = [[s.sample(dtype, shape, low=1, high=4, layouts=("packed", "permuted")) for shape in ([2, 3], [4], [])]
+                 for _ in range(3)]
+        a, b, c = lists
+        numbers = [2, 3, 1] if dtype == torch.int32 else [2.5, -1.0, 3.0]
+        for name in ("add", "sub"):
+            out.add(f"_foreach_{name}.List", a, b, 2, **t)
+        for name in ("mul", "div", "pow"):
+            out.add(f"_foreach_{name}.List", a, b, **t)
+        for name in ("add", "sub", "mul", "div", "pow"):
+            out.add(f"_foreach_{name}.Scalar", a, 2, **t)
+            out.add(f"_foreach_{name}.ScalarList", a, numbers, **t)
+        out.add("_foreach_pow.ScalarAndTensor", 2, a, **t)
+        for name in ("addcmul", "addcdiv"):
+            if name == "addcmul" or dtype != torch.int32:
+                out.add(f"_foreach_{name}.Scalar", a, b, c, 2, **t)
+                out.add(f"_foreach_{name}.ScalarList", a, b, c, numbers, **t)
+        if dtype != torch.int32:
+            out.add("_foreach_lerp.List", a, b, c, **t)
+    one = [torch.ones(2)]
+    out.add("_foreach_mul.List", one, one * 2, message="Tensor lists must have the same number of tensors, got 1 and 2")
+    out.add("_foreach_exp", [], message="Tensor list must have at least one tensor")
+
+
 def main():
     torch.set_num_threads(1)
     out = Atens("movement.cases")
@@ -203,7 +266,10 @@ def main():
     out = Atens("functions.cases")
     functions(out, Samples(12))
     out.out.close()
-    check_covered("movement", "functions")
+    out = Atens("lists.cases")
+    lists(out, Samples(14))
+    out.out.close()
+    check_covered("movement", "functions", "lists")
 
 
 main()

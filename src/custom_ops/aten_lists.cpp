@@ -1,0 +1,147 @@
+// Operators on lists of tensors, each tensor for itself.
+#include "sconce/check.h"
+#include "src/custom_ops/aten.h"
+#include "src/custom_ops/boxed.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
+#include "src/ops/copy.h"
+#include "src/ops/elementwise_ops.h"
+#include "src/ops/fill.h"
+#include "src/ops/functions.h"
+
+namespace sconce::custom_ops {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Scalars = std::span<const Scalar>;
+
+void check_lengths(size_t a, size_t b) {
+  SCONCE_CHECK(a == b, kInvalidArgument, "Tensor lists must have the same number of tensors, got ", a, " and ", b);
+}
+template <class F>
+Tensors mapped(const TensorList& self, const F& f) {
+  SCONCE_CHECK(self.size() > 0, kInvalidArgument, "Tensor list must have at least one tensor.");
+  Tensors results;
+  results.reserve(self.size());
+  for (size_t i = 0; i < self.size(); ++i) results.push_back(f(self[i], i));
+  return results;
+}
+
+template <Tensor (*kFunction)(const Tensor&)>
+Tensors each(TensorList self) {
+  return mapped(self, [](const Tensor& tensor, size_t) { return kFunction(tensor); });
+}
+template <Tensor (*kFunction)(const Tensor&, const Tensor&)>
+Tensors with_list(TensorList self, TensorList other) {
+  check_lengths(self.size(), other.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, other[i]); });
+}
+template <Tensor (*kFunction)(const Tensor&, const Tensor&, Scalar)>
+Tensors with_scaled_list(TensorList self, TensorList other, Scalar alpha) {
+  check_lengths(self.size(), other.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, other[i], alpha); });
+}
+template <Tensor (*kFunction)(const Tensor&, Scalar)>
+Tensors with_number(TensorList self, Scalar number) {
+  return mapped(self, [&](const Tensor& tensor, size_t) { return kFunction(tensor, number); });
+}
+template <Tensor (*kFunction)(const Tensor&, Scalar)>
+Tensors with_numbers(TensorList self, Scalars numbers) {
+  check_lengths(self.size(), numbers.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, numbers[i]); });
+}
+using Ternary = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, Scalar);
+template <Ternary kFunction>
+Tensors ternary(TensorList self, TensorList first, TensorList second, Scalar number) {
+  check_lengths(self.size(), first.size());
+  check_lengths(self.size(), second.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, first[i], second[i], number); });
+}
+template <Ternary kFunction>
+Tensors ternary_each(TensorList self, TensorList first, TensorList second, Scalars numbers) {
+  check_lengths(self.size(), first.size());
+  check_lengths(self.size(), second.size());
+  check_lengths(self.size(), numbers.size());
+  return mapped(self,
+                [&](const Tensor& tensor, size_t i) { return kFunction(tensor, first[i], second[i], numbers[i]); });
+}
+
+Tensor add_number(const Tensor& self, Scalar number) { return cpu::add_number(self, number, Scalar(int64_t{1})); }
+Tensor subtract_number(const Tensor& self, Scalar number) {
+  return cpu::subtract_number(self, number, Scalar(int64_t{1}));
+}
+Tensor zeros_of(const Tensor& self) {
+  Tensor out = empty_like(self);
+  zero(out);
+  return out;
+}
+Tensors lerp(TensorList self, TensorList ends, TensorList weights) {
+  check_lengths(self.size(), ends.size());
+  check_lengths(self.size(), weights.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return cpu::lerp(tensor, ends[i], weights[i]); });
+}
+Tensors number_powers(Scalar self, TensorList exponents) {
+  return mapped(exponents, [&](const Tensor& exponent, size_t) { return cpu::number_power(self, exponent); });
+}
+
+// clang-format off
+constexpr AtenRow kRows[] = {
+    {"aten::_foreach_abs(Tensor[] self) -> Tensor[]", boxed<each<cpu::abs>>},
+    {"aten::_foreach_acos(Tensor[] self) -> Tensor[]", boxed<each<cpu::acos>>},
+    {"aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", boxed<with_scaled_list<cpu::add>>},
+    {"aten::_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<add_number>>},
+    {"aten::_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<add_number>>},
+    {"aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]", boxed<ternary<cpu::addcdiv>>},
+    {"aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]", boxed<ternary_each<cpu::addcdiv>>},
+    {"aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]", boxed<ternary<cpu::addcmul>>},
+    {"aten::_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]", boxed<ternary_each<cpu::addcmul>>},
+    {"aten::_foreach_asin(Tensor[] self) -> Tensor[]", boxed<each<cpu::asin>>},
+    {"aten::_foreach_atan(Tensor[] self) -> Tensor[]", boxed<each<cpu::atan>>},
+    {"aten::_foreach_ceil(Tensor[] self) -> Tensor[]", boxed<each<cpu::ceil>>},
+    {"aten::_foreach_cos(Tensor[] self) -> Tensor[]", boxed<each<cpu::cos>>},
+    {"aten::_foreach_cosh(Tensor[] self) -> Tensor[]", boxed<each<cpu::cosh>>},
+    {"aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::divide>>},
+    {"aten::_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::divide_number>>},
+    {"aten::_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::divide_number>>},
+    {"aten::_foreach_erf(Tensor[] self) -> Tensor[]", boxed<each<cpu::erf>>},
+    {"aten::_foreach_erfc(Tensor[] self) -> Tensor[]", boxed<each<cpu::erfc>>},
+    {"aten::_foreach_exp(Tensor[] self) -> Tensor[]", boxed<each<cpu::exp>>},
+    {"aten::_foreach_expm1(Tensor[] self) -> Tensor[]", boxed<each<cpu::expm1>>},
+    {"aten::_foreach_floor(Tensor[] self) -> Tensor[]", boxed<each<cpu::floor>>},
+    {"aten::_foreach_frac(Tensor[] self) -> Tensor[]", boxed<each<cpu::frac>>},
+    {"aten::_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]", boxed<lerp>},
+    {"aten::_foreach_lgamma(Tensor[] self) -> Tensor[]", boxed<each<cpu::lgamma>>},
+    {"aten::_foreach_log(Tensor[] self) -> Tensor[]", boxed<each<cpu::log>>},
+    {"aten::_foreach_log10(Tensor[] self) -> Tensor[]", boxed<each<cpu::log10>>},
+    {"aten::_foreach_log1p(Tensor[] self) -> Tensor[]", boxed<each<cpu::log1p>>},
+    {"aten::_foreach_log2(Tensor[] self) -> Tensor[]", boxed<each<cpu::log2>>},
+    {"aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::multiply>>},
+    {"aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::multiply_number>>},
+    {"aten::_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::multiply_number>>},
+    {"aten::_foreach_neg(Tensor[] self) -> Tensor[]", boxed<each<cpu::neg>>},
+    {"aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", boxed<with_list<cpu::pow_Tensor_Tensor>>},
+    {"aten::_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", boxed<with_number<cpu::power_number>>},
+    {"aten::_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", boxed<number_powers>},
+    {"aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]", boxed<with_numbers<cpu::power_number>>},
+    {"aten::_foreach_reciprocal(Tensor[] self) -> Tensor[]", boxed<each<cpu::reciprocal>>},
+    {"aten::_foreach_round(Tensor[] self) -> Tensor[]", boxed<each<cpu::round>>},
+    {"aten::_foreach_rsqrt(Tensor[] self) -> Tensor[]", boxed<each<cpu::rsqrt>>},
+    {"aten::_foreach_sigmoid(Tensor[] self) -> Tensor[]", boxed<each<cpu::sigmoid>>},
+    {"aten::_foreach_sin(Tensor[] self) -> Tensor[]", boxed<each<cpu::sin>>},
+    {"aten::_foreach_sinh(Tensor[] self) -> Tensor[]", boxed<each<cpu::sinh>>},
+    {"aten::_foreach_sqrt(Tensor[] self) -> Tensor[]", boxed<each<cpu::sqrt>>},
+    {"aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", boxed<with_scaled_list<cpu::subtract>>},
+    {"aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<subtract_number>>},
+    {"aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<subtract_number>>},
+    {"aten::_foreach_tan(Tensor[] self) -> Tensor[]", boxed<each<cpu::tan>>},
+    {"aten::_foreach_tanh(Tensor[] self) -> Tensor[]", boxed<each<cpu::tanh>>},
+    {"aten::_foreach_trunc(Tensor[] self) -> Tensor[]", boxed<each<cpu::trunc>>},
+    {"aten::_foreach_zero(Tensor[] self) -> Tensor[] self_out", boxed<each<zeros_of>>},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const AtenRow> aten_list_rows() { return kRows; }
+
+}  // namespace sconce::custom_ops
