@@ -12,7 +12,7 @@ import time
 import pytest
 from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,
                           chunks, expected, server, shared, wait_until_idle)
-from serving import FAKE_MODELS, read_answer
+from serving import FAKE_MODELS, SANITIZED, read_answer
 from weights_files import content_digest, fake_weights, repeated, safetensors
 
 
@@ -245,6 +245,7 @@ def test_expect_continue(server):
 
 # No memory.
 
+@pytest.mark.skipif(SANITIZED, reason="sanitizers end the process where there is no memory")
 def test_no_memory():
     """A limit on the process's memory, from where nothing can be had to where an update has what it needs."""
     with AdminServer(f"large={LARGE}", f"fake={FAKE}", environment={"MALLOC_ARENA_MAX": "1"}) as server:

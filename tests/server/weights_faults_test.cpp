@@ -73,8 +73,18 @@ struct World {
     control = std::make_unique<Control>(config, *finder, *repository, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});
     repository->publish(packages.front(), repository->load(packages.front()));
-    service = std::unique_ptr<Service>(
-        new Service{config, *repository, *control, {}, 0, {}, {}, {}, Credentials(config), {}});
+    service = std::unique_ptr<Service>(new Service{config,
+                                                   *repository,
+                                                   *control,
+                                                   {},
+                                                   0,
+                                                   {},
+                                                   {},
+                                                   {},
+                                                   Credentials(config),
+                                                   {},
+                                                   SharedMemory(false),
+                                                   Tracer(config)});
   }
   ~World() { std::filesystem::remove_all(folder); }
 
