@@ -113,6 +113,18 @@ def has_complex(graph):
                for node in graph.graph.nodes for value in pytree.tree_leaves(node.meta.get("val")))
 
 
+def has_complex_number(graph):
+    return any(isinstance(value, complex) for node in graph.graph.nodes
+               for value in pytree.tree_leaves([node.args, node.kwargs]))
+
+
+def adds_gapped_complex(node):
+    """What Inductor fails on: it takes the operands of complex additions for pairs of real numbers side by side."""
+    operands = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), torch.Tensor)]
+    return node.target is torch.ops.aten.add.Tensor and any(
+        t.is_complex() and t.dim() > 0 and t.stride(-1) != 1 for t in operands)
+
+
 def draws(sample):
     """Whether the seed matters: an operator may be called random and yet be given a dropout of 0."""
     results = []
@@ -126,8 +138,7 @@ def draws(sample):
 def route(sample):
     """How the sample is compiled so that operators are called; LeftOut says what is missing."""
     graph = sample.graph = sample.trace()
-    if any(isinstance(value, complex) for node in graph.graph.nodes
-           for value in pytree.tree_leaves([node.args, node.kwargs])):
+    if has_complex_number(graph):
         raise LeftOut("PyTorch writes no complex number into a package")
     for node in graph.graph.nodes:
         if node.target is torch.ops.aten.masked_select.default and \
@@ -140,16 +151,23 @@ def route(sample):
     calls["lite"], missing["lite"] = called(graph, lite=True)
     calls["default"], missing["default"] = called(graph, False, select_decomp_table())
     # What an operator is decomposed to may itself be called.
+    fails = False
     if has_complex(graph) or missing["default"]:
-        calls["default"], missing["default"] = called(sample.trace(select_decomp_table()), lite=False)
+        decomposed = sample.trace(select_decomp_table())
+        calls["default"], missing["default"] = called(decomposed, lite=False)
+        fails = has_complex_number(decomposed) or any(adds_gapped_complex(node) for node in decomposed.graph.nodes)
     sample.calls = {mode: sorted(names) for mode, names in calls.items()}
     modes = [mode for mode in ("default", "lite") if sample.calls[mode] and not missing[mode]]
+    if fails:
+        modes = [mode for mode in modes if mode == "lite"]
     if any(node.op == "call_function" and not node.all_input_nodes for node in graph.graph.nodes):
         modes = [mode for mode in modes if mode == "default"]  # lite mode compiles no call without a tensor
     if modes:
         sample.mode = modes[zlib.crc32(sample.name.encode()) % len(modes)]
         return
     mode = "default" if missing["default"] else "lite"
+    if fails and not missing[mode]:
+        raise LeftOut("PyTorch does not compile it")
     if not missing[mode]:
         raise LeftOut("calls no operator")
     raise LeftOut(f"missing ({mode}): " + " ".join(sorted(missing[mode])))

@@ -150,7 +150,7 @@ class Worker:
         self.judge(package, pool, mode, folder)
 
     def set_aside(self, names, pool, mode, error):
-        names = [name.strip().replace("aten::", "aten.") for name in names]
+        names = [re.sub(r"_$", "", name.strip().replace("aten::", "aten.")) for name in names]
         callers = [s for s in pool if any(is_one_of(call, names) for call in s.calls[mode])]
         if not callers:
             if len(pool) == 1:
@@ -237,7 +237,7 @@ def main():
     import packages  # noqa: F401  so that the workers do not import it each
     torch.set_num_threads(1)
     names = names_to_make(options)
-    waiting = [names[i:i + 600] for i in range(0, len(names), 600)]
+    waiting = [names[i:i + 400] for i in range(0, len(names), 400)]
     running, results, started, count = {}, [], time.time(), 0
 
     def reap():
