@@ -158,9 +158,11 @@ void slope_one(Reduction reduction, const T* data, int64_t length, int64_t inner
 }  // namespace
 
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
-                      const Tensor* offsets, int64_t axis, bool, std::optional<double> initial) {
-  SCONCE_CHECK(data.dim() > 0 && data.numel() > 0, kInvalidArgument, "segment_reduce(): data must not be empty, got ",
-               describe(data));
+                      const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
+  SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "segment_reduce(): data must have dimensions, got ", describe(data));
+  // ATen looks for the smallest length.
+  SCONCE_CHECK(unsafe || !lengths || lengths->numel() > 0, kInvalidArgument,
+               "segment_reduce(): lengths must not be empty");
   SCONCE_CHECK(!indices, kUnsupported, "segment_reduce(): indices based reduction is not supported yet.");
   const Reduction reduction = reduction_of(reduce);
   const Segments segments = read_segments(data, lengths, offsets, axis);

@@ -260,7 +260,8 @@ def main():
 
     while waiting or running:
         if waiting and len(running) < options.jobs:
-            running[work(options, count, waiting[0])] = (count, waiting.pop(0))
+            chunk = waiting.pop(0)
+            running[work(options, count, chunk)] = (count, chunk)
             count += 1
         else:
             reap()
