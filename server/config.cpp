@@ -80,6 +80,21 @@ std::chrono::microseconds Duration(const Source& source) {
   return value;
 }
 
+setting::Delay Delay(const Source& source) {
+  if (source.value == "auto") return std::nullopt;
+  return Duration(source);
+}
+
+setting::Counts Counts(const Source& source) {
+  setting::Counts counts;
+  for (const std::string& part : split(source.value, ',')) {
+    counts.push_back(Count(Source{source.key, part, source.origin}));
+    if (counts.back() == 0) source.fail("whole numbers of 1 or more, separated by commas");
+  }
+  std::sort(counts.begin(), counts.end());
+  return counts;
+}
+
 sconce::Address Address(const Source& source) {
   constexpr std::string_view kExpected = "HOST:PORT, [IPV6]:PORT or off";
   if (source.value == "off") return {};
@@ -117,6 +132,14 @@ Versions Choice<Versions>(const Source& source) {
 template <>
 TlsMode Choice<TlsMode>(const Source& source) {
   return choice<TlsMode>(source, {{"off", TlsMode::kOff}, {"on", TlsMode::kOn}, {"mutual", TlsMode::kMutual}});
+}
+template <>
+Batching Choice<Batching>(const Source& source) {
+  return choice<Batching>(source, {{"auto", Batching::kAuto}, {"on", Batching::kOn}, {"off", Batching::kOff}});
+}
+template <>
+TimeoutAction Choice<TimeoutAction>(const Source& source) {
+  return choice<TimeoutAction>(source, {{"reject", TimeoutAction::kReject}, {"delay", TimeoutAction::kDelay}});
 }
 template <>
 LogLevel Choice<LogLevel>(const Source& source) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 namespace sconce {
 
 enum class Versions : int8_t { kLatest, kAll };
+enum class Batching : int8_t { kAuto, kOn, kOff };
+enum class TimeoutAction : int8_t { kReject, kDelay };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 enum class LogFormat : int8_t { kText, kJson };
 enum class TraceFormat : int8_t { kChrome, kOtlp };
@@ -41,6 +44,8 @@ using Address = sconce::Address;
 using Count = int64_t;
 using Bytes = int64_t;
 using Duration = std::chrono::microseconds;
+using Delay = std::optional<std::chrono::microseconds>;  // nullopt: auto
+using Counts = std::vector<int64_t>;                     // ascending
 }  // namespace setting
 
 struct ModelConfig {

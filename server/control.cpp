@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sconce/check.h"
+#include "server/batch_policy.h"
 #include "server/log.h"
 #include "server/output_probe.h"
 
@@ -161,6 +162,15 @@ void Control::load(const PackageEntry& package) {
       } catch (const std::exception& e) {
         log_info("model {}: the package does not describe its outputs, and it does not run on zeros: {}", package.name,
                  printable(e.what()));
+      }
+    }
+    const ModelConfig config = config_.model(package.name);
+    if (config.batching == Batching::kAuto && batch_policy(loaded.interface, config).alone.empty()) {
+      try {
+        probe_rows(*loaded.model, loaded.interface);
+      } catch (const std::exception& e) {
+        log_info("model {}: whether rows influence each other is not known, it does not run on random numbers: {}",
+                 package.name, printable(e.what()));
       }
     }
     const ModelInfo& info = loaded.model->info();

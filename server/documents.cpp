@@ -47,6 +47,25 @@ std::string_view tensorflow_type(std::string_view datatype) {
 
 Json duration(uint64_t count, uint64_t ns) { return {{"count", count}, {"ns", ns}}; }
 
+Json queue_policy(const BatchPolicy& policy) {
+  return {
+      {"timeout_action", policy.reject_late ? "REJECT" : "DELAY"},
+      {"default_timeout_microseconds", std::chrono::duration_cast<std::chrono::microseconds>(policy.timeout).count()},
+      {"allow_timeout_override", policy.timeout_override},
+      {"max_queue_size", policy.queue}};
+}
+
+Json dynamic_batching(const BatchPolicy& policy) {
+  const auto delay = policy.delay.value_or(std::chrono::nanoseconds(0));
+  return {{"preferred_batch_size", policy.preferred},
+          {"max_queue_delay_microseconds", std::chrono::duration_cast<std::chrono::microseconds>(delay).count()},
+          {"preserve_ordering", false},
+          {"priority_levels", policy.priority_levels},
+          {"default_priority_level", policy.priority_levels == 0 ? 0 : policy.default_priority},
+          {"default_queue_policy", queue_policy(policy)},
+          {"priority_queue_policy", Json::object()}};
+}
+
 }  // namespace
 
 // By hand: there may be hardly any memory.
@@ -86,7 +105,8 @@ std::string metadata_document(const ModelInterface& model, std::span<const int64
   return dump(json);
 }
 
-std::string config_document(const ModelInterface& model, int64_t replicas, std::string_view device) {
+std::string config_document(const ModelInterface& model, const BatchPolicy& batching, int64_t replicas,
+                            std::string_view device) {
   const bool batched = model.max_batch_size > 0;
   Json inputs = Json::array(), outputs = Json::array();
   for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -102,37 +122,39 @@ std::string config_document(const ModelInterface& model, int64_t replicas, std::
     outputs.push_back(std::move(output));
   }
   const bool cuda = device.starts_with("cuda");
-  return dump({{"name", model.name},
-               {"platform", "torch_aoti"},
-               {"backend", "pytorch"},
-               {"runtime", ""},
-               {"version_policy", {{"latest", {{"num_versions", 1}}}}},
-               {"max_batch_size", model.max_batch_size},
-               {"input", std::move(inputs)},
-               {"output", std::move(outputs)},
-               {"batch_input", Json::array()},
-               {"batch_output", Json::array()},
-               {"optimization",
-                {{"priority", "PRIORITY_DEFAULT"},
-                 {"input_pinned_memory", {{"enable", true}}},
-                 {"output_pinned_memory", {{"enable", true}}},
-                 {"gather_kernel_buffer_threshold", 0},
-                 {"eager_batching", false}}},
-               {"instance_group", Json::array({{{"name", model.name},
-                                                {"kind", cuda ? "KIND_GPU" : "KIND_CPU"},
-                                                {"count", replicas},
-                                                {"gpus", Json::array()},
-                                                {"secondary_devices", Json::array()},
-                                                {"profile", Json::array()},
-                                                {"passive", false},
-                                                {"host_policy", ""}}})},
-               {"default_model_filename", "model.pt2"},
-               {"cc_model_filenames", Json::object()},
-               {"metric_tags", Json::object()},
-               {"parameters", Json::object()},
-               {"model_warmup", Json::array()},
-               {"model_transaction_policy", {{"decoupled", false}}},
-               {"response_cache", {{"enable", false}}}});
+  Json config = {{"name", model.name},
+                 {"platform", "torch_aoti"},
+                 {"backend", "pytorch"},
+                 {"runtime", ""},
+                 {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+                 {"max_batch_size", model.max_batch_size},
+                 {"input", std::move(inputs)},
+                 {"output", std::move(outputs)},
+                 {"batch_input", Json::array()},
+                 {"batch_output", Json::array()},
+                 {"optimization",
+                  {{"priority", "PRIORITY_DEFAULT"},
+                   {"input_pinned_memory", {{"enable", true}}},
+                   {"output_pinned_memory", {{"enable", true}}},
+                   {"gather_kernel_buffer_threshold", 0},
+                   {"eager_batching", false}}},
+                 {"instance_group", Json::array({{{"name", model.name},
+                                                  {"kind", cuda ? "KIND_GPU" : "KIND_CPU"},
+                                                  {"count", replicas},
+                                                  {"gpus", Json::array()},
+                                                  {"secondary_devices", Json::array()},
+                                                  {"profile", Json::array()},
+                                                  {"passive", false},
+                                                  {"host_policy", ""}}})},
+                 {"default_model_filename", "model.pt2"},
+                 {"cc_model_filenames", Json::object()},
+                 {"metric_tags", Json::object()},
+                 {"parameters", Json::object()},
+                 {"model_warmup", Json::array()},
+                 {"model_transaction_policy", {{"decoupled", false}}},
+                 {"response_cache", {{"enable", false}}}};
+  if (batching.alone.empty()) config["dynamic_batching"] = dynamic_batching(batching);
+  return dump(config);
 }
 
 std::string signature_document(const ModelInterface& model) {
@@ -162,6 +184,13 @@ std::string statistics_document(std::span<const ModelStatistics> models) {
   Json list = Json::array();
   for (const ModelStatistics& m : models) {
     const Totals& t = m.totals;
+    Json batches = Json::array();
+    for (const auto& [rows, batch] : t.batches) {
+      batches.push_back({{"batch_size", rows},
+                         {"compute_input", duration(batch.count, batch.input_ns)},
+                         {"compute_infer", duration(batch.count, batch.compute_ns)},
+                         {"compute_output", duration(batch.count, batch.output_ns)}});
+    }
     list.push_back({{"name", m.name},
                     {"version", std::to_string(m.version)},
                     {"last_inference", t.last_inference_ms},
@@ -177,7 +206,7 @@ std::string statistics_document(std::span<const ModelStatistics> models) {
                       {"cache_hit", duration(0, 0)},
                       {"cache_miss", duration(0, 0)}}},
                     {"response_stats", Json::object()},
-                    {"batch_stats", Json::array()},
+                    {"batch_stats", std::move(batches)},
                     {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", m.constant_bytes}}})}});
   }
   return dump({{"model_stats", std::move(list)}});

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/batch_policy.h"
 #include "server/interface.h"
 #include "server/statistics.h"
 
@@ -19,7 +20,8 @@ std::string server_document(bool shared_memory);
 // GET /v2/models/M. versions: those to list.
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions);
 // GET /v2/models/M/config. replicas: per device kind, "cpu" or "cuda".
-std::string config_document(const ModelInterface& model, int64_t replicas, std::string_view device);
+std::string config_document(const ModelInterface& model, const BatchPolicy& batching, int64_t replicas,
+                            std::string_view device);
 
 // GET /v1/models/M/metadata, TensorFlow Serving's.
 std::string signature_document(const ModelInterface& model);

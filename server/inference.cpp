@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "sconce/check.h"
 #include "server/call_codec.h"
 #include "server/generate_codec.h"
 #include "server/predict_codec.h"
@@ -39,12 +40,17 @@ void Inference::decode(std::shared_ptr<ServedModel> model, Form form, bool base6
 }
 
 bool Inference::run() {
-  const ServedModel::Place place = model_->admit();
-  placed_ = true;
+  SCONCE_CHECK(request_.rows <= model_->policy().most_rows, kInvalidArgument,
+               "inference request batch-size must be <= ", model_->policy().most_rows, " for '",
+               model_->interface().name, "', got ", request_.rows);
   error = nullptr;
-  if (place == ServedModel::Place::kHere) {
+  run_rows = 0;
+  here_ = model_->run_here();
+  if (here_) {
     info = model_->model().run(request_.inputs, results_);
     run_done_ = Clock::now();
+    run_rows = request_.rows;
+    gather = split = {};
     leave();
     return true;
   }
@@ -52,27 +58,39 @@ bool Inference::run() {
   model_->model().check_inputs(request_.inputs);
   inputs = request_.inputs;
   outputs = results_;
-  model_->model().submit(*this);
+  rows = request_.rows;
+  priority = request_.schedule.priority;
+  timeout = request_.schedule.timeout;
+  model_->submit(*this);
   return false;
+}
+
+Inference::Clock::time_point Inference::deadline() const noexcept {
+  const std::chrono::nanoseconds limit = model_->policy().request_timeout;
+  return limit.count() == 0 ? Clock::time_point::max() : start_ + limit;
+}
+
+void Inference::ran() {
+  if (!model_->interface().mutates_constants) return;
+  // An output may be a buffer that the next run writes.
+  for (Tensor& output : results_) {
+    if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
+    Tensor copy = Tensor::empty(output.sizes(), output.dtype());
+    copy_to_contiguous(output, static_cast<std::byte*>(copy.data()));
+    output = std::move(copy);
+  }
 }
 
 void Inference::finished() noexcept {
   run_done_ = Clock::now();
-  if (model_->interface().mutates_constants && error == nullptr) {
-    // An output may be a buffer that the next run writes.
-    for (Tensor& output : results_) {
-      if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
-      Tensor copy = Tensor::empty(output.sizes(), output.dtype());
-      copy_to_contiguous(output, static_cast<std::byte*>(copy.data()));
-      output = std::move(copy);
-    }
-  }
   notify_(context_);
 }
 
 void Inference::leave() noexcept {
-  if (placed_) model_->leave(error == nullptr ? info.compute : std::chrono::nanoseconds(0));
-  placed_ = false;
+  if (std::exchange(here_, false)) model_->ran_here(info.compute);
+  if (run_rows != 0)
+    model_->statistics().execution(thread_, std::exchange(run_rows, 0), decoded_ - start_ + gather, info.compute,
+                                   split);
 }
 
 void Inference::encode(Response& response) {
@@ -109,8 +127,9 @@ Inference::Timeline Inference::timeline() const noexcept {
 
 void Inference::succeed() {
   const Clock::time_point now = Clock::now();
-  model_->statistics().success(thread_, {now - start_, info.queue, decoded_ - start_, info.compute, now - run_done_},
-                               request_.rows);
+  model_->statistics().success(
+      thread_, {now - start_, info.queue, decoded_ - start_ + gather, info.compute, now - run_done_ + split},
+      request_.rows);
 }
 
 std::string Inference::explain(std::string message) const {
@@ -130,7 +149,7 @@ std::string Inference::explain(std::string message) const {
 
 void Inference::fail(ErrorCode code) noexcept {
   if (!model_) return;
-  leave();
+  if (here_) leave();
   model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
 }
 
@@ -142,7 +161,7 @@ void Inference::clear() noexcept {
   scratch_.reset();
   inputs = {};
   outputs = {};
-  info.label = nullptr;
+  info = {};
   error = nullptr;
   model_.reset();
 }

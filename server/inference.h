@@ -12,16 +12,17 @@
 #include "sconce/model.h"
 #include "server/infer_codec.h"
 #include "server/request_memory.h"
+#include "server/request_queue.h"
 #include "server/response.h"
 #include "server/served_model.h"
 
 namespace sconce {
 
-class Inference final : public RunRequest {
+class Inference final : public QueuedRequest {
  public:
   enum class Form : int8_t { kInfer, kCall, kGenerate, kGenerateStream, kPredict };
   using Clock = std::chrono::steady_clock;
-  // Called on the lane when a queued run is over. Must not throw.
+  // Called when a queued run is over, on any thread. Must not throw.
   using Notify = void (*)(void* context) noexcept;
 
   Inference(size_t thread, Notify notify, void* context) : thread_(thread), notify_(notify), context_(context) {}
@@ -31,6 +32,10 @@ class Inference final : public RunRequest {
               std::optional<uint64_t> json_length, const SharedMemory* shared_memory, Clock::time_point start);
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
+  // The request is of no interest any more. True: it was still waiting, and `notify` will not be called.
+  bool cancel() noexcept { return model_->cancel(*this); }
+  // From the start; max: none.
+  Clock::time_point deadline() const noexcept;
   // After the run. Throws the run's error.
   void encode(Response& response);
   // The answer stands: counts the request.
@@ -53,6 +58,7 @@ class Inference final : public RunRequest {
   void trim(size_t keep) noexcept { scratch_.trim(keep); }
 
  private:
+  void ran() override;
   void finished() noexcept override;
   void leave() noexcept;
 
@@ -63,7 +69,7 @@ class Inference final : public RunRequest {
   std::shared_ptr<ServedModel> model_;
   Form form_ = Form::kInfer;
   bool base64_ = false;
-  bool placed_ = false;  // holds a place of the model
+  bool here_ = false;  // holds a place of the model
   InferRequest request_;
   std::vector<Tensor> results_;
   TensorScratch scratch_;

@@ -67,9 +67,14 @@ std::string ModelInterface::batch_symbol() const {
 
 void ModelInterface::derive_batch() {
   max_batch_size = 0;
-  if (batch_symbol().empty()) return;
-  for (const TensorInterface& output : outputs) {
+  const std::string symbol = batch_symbol();
+  if (symbol.empty()) return;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorInterface& output = outputs[i];
     if (output.shape_known && (output.shape.empty() || output.shape[0] != -1)) return;
+    // Another size than the batch, if only a multiple of it.
+    const std::vector<Dim>& dims = spec.outputs[i].dims;
+    if (!dims.empty() && !dims[0].symbol.empty() && dims[0].symbol != symbol) return;
   }
   // Clients hold it in 32 bits.
   max_batch_size = std::min<int64_t>(spec.inputs[0].dims[0].max, std::numeric_limits<int32_t>::max());
@@ -101,6 +106,7 @@ void ModelInterface::observe_outputs(const std::vector<Tensor>& first, const std
     batched = batched && first[i].dim() > 0 && second[i].dim() > 0 && first[i].size(0) == first_batch &&
               second[i].size(0) == second_batch;
   }
+  batch_observed = batched && first_batch != second_batch;
   if (batched) {
     derive_batch();
   } else {

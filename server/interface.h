@@ -30,7 +30,9 @@ struct ModelInterface {
   // Largest first dimension, where all inputs and outputs share it as a variable one; else 0.
   int64_t max_batch_size = 0;
   std::vector<std::string> labels;  // of classes, for the classification extension
-  bool mutates_constants = false;  // a run may change what the next one returns
+  bool batch_observed = false;      // two runs showed that all outputs have a row for each of the inputs
+  bool rows_mixed = false;          // a run showed that a row's outputs depend on the other rows
+  bool mutates_constants = false;   // a run may change what the next one returns
 
   ModelInterface(std::string name, int64_t version, ModelSpec spec);
 

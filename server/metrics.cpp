@@ -50,6 +50,18 @@ class Text {
     put("{}_sum{{{}}} {}\n", kRows[id].name, labels, static_cast<double>(sum_ns) * 1e-9);
     put("{}_count{{{}}} {}\n", kRows[id].name, labels, count);
   }
+  void batch_rows(MetricId id, std::string_view labels, const std::map<int64_t, BatchTotals>& batches) {
+    uint64_t count = 0, rows = 0;
+    auto next = batches.begin();
+    for (int64_t bound = 1; bound <= 1024; bound *= 2) {
+      for (; next != batches.end() && next->first <= bound; ++next) count += next->second.count;
+      put("{}_bucket{{{},le=\"{}\"}} {}\n", kRows[id].name, labels, bound, count);
+    }
+    for (; next != batches.end(); ++next) count += next->second.count;
+    for (const auto& [size, batch] : batches) rows += static_cast<uint64_t>(size) * batch.count;
+    put("{}_bucket{{{},le=\"+Inf\"}} {}\n{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", kRows[id].name, labels, count,
+        kRows[id].name, labels, rows, kRows[id].name, labels, count);
+  }
   std::string take() { return fmt::to_string(buffer_); }
 
  private:
@@ -170,6 +182,8 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   text.head(kModelCompute);
   for (const Sample& s : samples)
     text.histogram(kModelCompute, s.labels, s.totals.compute_latency, s.totals.compute_ns);
+  text.head(kBatchRows);
+  for (const Sample& s : samples) text.batch_rows(kBatchRows, s.labels, s.totals.batches);
 
   const auto sum = [&](auto member) {
     uint64_t total = 0;

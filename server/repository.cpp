@@ -7,6 +7,7 @@
 
 #include "sconce/check.h"
 #include "server/cores.h"
+#include "server/log.h"
 
 namespace sconce {
 namespace {
@@ -101,9 +102,9 @@ void Catalog::index() {
   for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].name, i);
 }
 
-Repository::Repository(const ServerConfig& config, Reaper& reaper, const std::vector<PackageEntry>& packages,
-                       size_t threads)
-    : config_(config), reaper_(reaper), threads_(threads) {
+Repository::Repository(const ServerConfig& config, AlarmClock& clock, Reaper& reaper,
+                       const std::vector<PackageEntry>& packages, size_t threads)
+    : config_(config), clock_(clock), reaper_(reaper), threads_(threads) {
   auto catalog = std::make_unique<Catalog>();
   for (const PackageEntry& package : packages) catalog->edit(package).awaited = true;
   catalog_ = reaper_.own(std::move(catalog));
@@ -165,9 +166,18 @@ void Repository::publish_loading(const PackageEntry& package) {
 void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
   auto& statistics = statistics_[{package.name, package.file.version}];
   if (!statistics) statistics = std::make_shared<Statistics>(threads_);
-  std::shared_ptr<ServedModel> served =
-      reaper_.own(std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model),
-                                                config_.model(package.name), statistics, config_.inline_below));
+  const ModelConfig config = config_.model(package.name);
+  if (config.max_batch_size > 0 && loaded.interface.max_batch_size > 0)
+    loaded.interface.max_batch_size = std::min(loaded.interface.max_batch_size, config.max_batch_size);
+  std::shared_ptr<ServedModel> served = reaper_.own(std::make_unique<ServedModel>(
+      std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below));
+  const BatchPolicy& policy = served->policy();
+  if (policy.alone.empty()) {
+    log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,
+             policy.max_rows);
+  } else {
+    log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
+  }
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
     version.state = Catalog::State::kReady;

@@ -75,7 +75,8 @@ struct LoadedModel {
 class Repository {
  public:
   // packages: what the server starts with; they are loading from now on. threads: io threads.
-  Repository(const ServerConfig& config, Reaper& reaper, const std::vector<PackageEntry>& packages, size_t threads);
+  Repository(const ServerConfig& config, AlarmClock& clock, Reaper& reaper, const std::vector<PackageEntry>& packages,
+             size_t threads);
 
   // Grows by one with each published snapshot: a reader that has seen it need not take the lock of snapshot().
   uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
@@ -105,6 +106,7 @@ class Repository {
   void unload(const std::string& name, Catalog::Version& version);
 
   const ServerConfig& config_;
+  AlarmClock& clock_;
   Reaper& reaper_;
   const size_t threads_;
   std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload

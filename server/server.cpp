@@ -12,6 +12,7 @@
 
 #include "sconce/check.h"
 #include "sconce/model.h"
+#include "server/alarm_clock.h"
 #include "server/control.h"
 #include "server/listener.h"
 #include "server/log.h"
@@ -50,7 +51,7 @@ class Server {
         threads_(io_threads(config)),
         finder_(config_),
         packages_(find_packages()),
-        repository_(config_, reaper_, packages_, threads_ + 1),
+        repository_(config_, clock_, reaper_, packages_, threads_ + 1),
         control_(config_, finder_, repository_, std::move(packages_),
                  [this](std::exception_ptr failure) {
                    asio::post(context_, [this, failure = std::move(failure)]() mutable { fail(std::move(failure)); });
@@ -221,6 +222,7 @@ class Server {
   const PackageFinder finder_;
   std::vector<PackageEntry> packages_;  // what the control thread begins with
   asio::io_context context_{1};
+  AlarmClock clock_;                              // outlives the models that set it
   Reaper reaper_;                                 // outlives whoever holds a model
   std::vector<std::unique_ptr<Worker>> workers_;  // outlive the requests, whose lanes post to them
   Repository repository_;

@@ -1,11 +1,9 @@
 #include "server/session.h"
 
-#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <cstring>
-#include <new>
 
 #include "sconce/check.h"
 #include "server/failure.h"
@@ -27,25 +25,6 @@ constexpr size_t kLingerBytes = 4 * 1024 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
 // In a shutdown, the time that a new connection has for its first bytes.
 constexpr std::chrono::milliseconds kFresh{300};
-
-// Hands out the session's own bytes for the handler that a lane posts: that must not fail, and is one at a time.
-template <class T>
-struct NoticeAllocator {
-  using value_type = T;
-  explicit NoticeAllocator(std::byte* memory) noexcept : memory(memory) {}
-  template <class U>
-  NoticeAllocator(const NoticeAllocator<U>& other) noexcept : memory(other.memory) {}
-  T* allocate(size_t n) {
-    if (n * sizeof(T) > 128) throw std::bad_alloc();
-    return reinterpret_cast<T*>(memory);
-  }
-  void deallocate(T*, size_t) noexcept {}
-  template <class U>
-  bool operator==(const NoticeAllocator<U>& other) const noexcept {
-    return memory == other.memory;
-  }
-  std::byte* memory;
-};
 
 }  // namespace
 
@@ -102,7 +81,7 @@ void Session::steps() {
           ++pending_;
           asio::post(worker_.context(), [this] {
             released();
-            if (state_ == State::kHeader && !reading_) proceed();
+            if (state_ == State::kHeader) proceed();
           });
           return;
         }
@@ -186,9 +165,9 @@ Session::Next Session::read_header() {
       refuse(parser_->status(ec), parser_->problem(ec));
       return Next::kContinue;
     }
-  } else if (!saw_bytes_) {
-    header_ = begin_ = end_ = 0;
   }
+  if (reading_) return Next::kWait;
+  if (!saw_bytes_) header_ = begin_ = end_ = 0;
   if (end_ == in_capacity_) {
     if (header_ == 0) {
       body_left_ = true;
@@ -247,16 +226,16 @@ void Session::begin_body() {
     state_ = State::kChunkedBody;
   } else {
     state_ = State::kFixedBody;
-    const size_t here = std::min(body_bytes_, end_ - begin_);
-    body_.append(in_.get() + begin_, here);
-    begin_ += here;
   }
   if (!all_here) extend_deadline(config.body_timeout, body_bytes_);
 }
 
 Session::Next Session::read_fixed_body() {
+  const size_t here = std::min(body_bytes_ - body_.size(), end_ - begin_);
+  body_.append(in_.get() + begin_, here);
+  begin_ += here;
   if (body_.size() < body_bytes_) {
-    read(reinterpret_cast<char*>(body_.end()), body_bytes_ - body_.size());
+    if (!reading_) read(reinterpret_cast<char*>(body_.end()), body_bytes_ - body_.size());
     return Next::kWait;
   }
   return dispatch();
@@ -274,6 +253,7 @@ Session::Next Session::read_chunked_body() {
     if (parser_->is_done()) return dispatch();
     extend_deadline(worker_.service().config.body_timeout, body_.size());
   }
+  if (reading_) return Next::kWait;
   // Nothing before begin_ is needed any more.
   std::memmove(in_.get(), in_.get() + begin_, end_ - begin_);
   end_ -= begin_;
@@ -331,9 +311,8 @@ bool Session::forbidden() const noexcept {
 }
 
 void Session::notify(void* session) noexcept {
-  Session* const self = static_cast<Session*>(session);
-  asio::post(self->worker_.context(), asio::bind_allocator(NoticeAllocator<std::byte>(self->notice_memory_.data()),
-                                                           [self] { self->on_notice(); }));
+  Session& self = *static_cast<Session*>(session);
+  self.worker_.notify(self);
 }
 
 void Session::on_notice() noexcept {
@@ -342,7 +321,8 @@ void Session::on_notice() noexcept {
     state_ = State::kDone;
     return proceed();
   }
-  if (state_ != State::kRunning) inference_.clear();  // closed in the meantime
+  running_ = false;
+  if (state_ != State::kRunning) inference_.clear();  // closed, or answered in the meantime
   released();
   if (state_ != State::kRunning) return;
   state_ = State::kAnswering;
@@ -427,12 +407,12 @@ void Session::on_writable(error_code ec) noexcept {
 
 void Session::finish_request() {
   if (worker_.service().config.access_log) log_access();
-  if (traced_) record_trace();
+  if (traced_ && !running_) record_trace();
   count_body(0);
   traced_ = compressed_ = routed_ = false;
   trace_parent_.reset();
   request_id_.begin({});
-  inference_.clear();
+  if (!running_) inference_.clear();
   admin_.reset();
   parser_.reset();
   saw_bytes_ = false;
@@ -472,8 +452,19 @@ bool Session::read_encrypted(char* at, size_t room, error_code& ec, size_t& byte
 
 void Session::on_read(error_code ec, size_t bytes) noexcept {
   reading_ = false;
+  const bool ahead = std::exchange(ahead_, false);
   released();
   ConnectionCounters::add(worker_.counters().received, bytes);
+  if (ahead && state_ != State::kLingering && state_ != State::kClosed) {
+    end_ += bytes;
+    if (state_ == State::kRunning) {
+      if (ec) return client_left(ec != asio::error::eof);
+      return watch_client();
+    }
+    // Of an error the next read tells again.
+    if (ec || (state_ != State::kHeader && state_ != State::kFixedBody && state_ != State::kChunkedBody)) return;
+    return proceed();
+  }
   switch (state_) {
     case State::kHeader:
     case State::kChunkedBody:
@@ -499,7 +490,7 @@ void Session::extend_deadline(std::chrono::microseconds timeout, size_t bytes) n
 }
 
 void Session::check_deadline(Clock::time_point now) {
-  if (state_ == State::kRunning || state_ == State::kWaiting || state_ == State::kClosed) return;
+  if (state_ == State::kWaiting || state_ == State::kClosed) return;
   if (now < deadline_) {
     if (state_ == State::kHeader && !saw_bytes_ && largest_ > kKeepBytes) trim();
     return;
@@ -511,12 +502,17 @@ void Session::check_deadline(Clock::time_point now) {
       break;
     case State::kFixedBody:
     case State::kChunkedBody:
+    case State::kRunning:
       break;
     default:
       return close();
   }
   try {
-    refuse(408, "the request did not arrive in time");
+    if (state_ == State::kRunning) {
+      run_out_of_time();
+    } else {
+      refuse(408, "the request did not arrive in time");
+    }
   } catch (...) {
     return close();
   }
@@ -549,11 +545,11 @@ void Session::linger() noexcept {
 
 void Session::close() noexcept {
   if (state_ == State::kClosed) return;
-  const bool running = state_ == State::kRunning;
+  if (running_) stop_waiting();
   count_body(0);
   state_ = State::kClosed;
   transport_.close();
-  if (!running) inference_.clear();
+  if (!running_) inference_.clear();
   if (pending_ == 0) worker_.retire(self_);
 }
 

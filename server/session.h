@@ -4,7 +4,6 @@
 // the worker's tick. Confined to the worker's thread, but for the notice of a lane.
 #pragma once
 
-#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
@@ -41,14 +40,20 @@ class Session {
   void check_deadline(Clock::time_point now);
   // For the end of serving: closes the connection if no request is under way or about to come.
   void close_if_idle(Clock::time_point now);
+  // For the end of the worker: closes the connection. True: the model still works on its request.
+  bool abandon() noexcept {
+    close();
+    return running_;
+  }
 
  private:
+  friend class Worker;  // on_notice()
   enum class State : int8_t {
     kHandshake,  // of TLS
     kHeader,     // reading a request's header, or waiting for one
     kFixedBody,  // reading a body of known length
     kChunkedBody,
-    kRunning,    // on a lane
+    kRunning,    // the model: in its queue or on a lane
     kWaiting,    // for the control thread, or one of the admin side
     kDone,       // that has done it
     kAnswering,  // the run is over
@@ -75,6 +80,10 @@ class Session {
   void start_task();
   void control_model();
   void answer_waited();
+  void watch_client();
+  void client_left(bool reset) noexcept;
+  void run_out_of_time();
+  bool stop_waiting() noexcept;
   void begin_answer();
   Next write();
   void finish_request();
@@ -109,6 +118,8 @@ class Session {
   State state_ = State::kHeader;
   int pending_ = 0;          // operations under way that refer to this object
   bool reading_ = false;     // one of them is a read
+  bool ahead_ = false;       // into in_, before the request under way is answered
+  bool running_ = false;     // the model has not let go of inference_
   bool keep_alive_ = false;  // after the answer
   bool body_left_ = false;   // the request's body was not read to its end
   bool saw_bytes_ = false;   // of the request that is being read
@@ -145,8 +156,8 @@ class Session {
   AdminAnswer admin_answer_;                    // written by the task before its notice
   std::vector<boost::asio::const_buffer> out_;  // what is left to send
   size_t out_at_ = 0, out_bytes_ = 0, sent_ = 0;
-  size_t largest_ = 0;                                    // bytes of the largest request since memory was trimmed
-  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the notice of a lane
+  size_t largest_ = 0;              // bytes of the largest request since memory was trimmed
+  Session* next_notice_ = nullptr;  // of the worker
 };
 
 }  // namespace sconce

@@ -1,5 +1,6 @@
 // The part of a session that runs models.
 #include "sconce/check.h"
+#include "server/handlers.h"
 #include "server/session.h"
 
 namespace sconce {
@@ -44,11 +45,45 @@ bool Session::run_model() {
   if (inference_.run()) {
     state_ = State::kAnswering;
   } else {
-    // The lane may be done by now, but its notice waits for this thread.
+    // The run may be over by now, but its notice waits for this thread.
     state_ = State::kRunning;
+    running_ = true;
     ++pending_;
+    deadline_ = inference_.deadline();
+    watch_client();
   }
   return true;
+}
+
+// Reads on while the model has the request: the client's next request, or that it has gone.
+void Session::watch_client() {
+  if (reading_ || end_ == in_capacity_) return;
+  ahead_ = true;
+  read(in_.get() + end_, in_capacity_ - end_);
+}
+
+// True: the request was still waiting, and the model knows nothing of it any more.
+bool Session::stop_waiting() noexcept {
+  if (!inference_.cancel()) return false;
+  running_ = false;
+  --pending_;
+  return true;
+}
+
+void Session::client_left(bool reset) noexcept {
+  const bool waited = stop_waiting();
+  if (waited) inference_.fail(ErrorCode::kCancelled);
+  // A run that has begun is answered: the client may only have said that it asks for nothing more.
+  if (waited || reset) close();
+}
+
+void Session::run_out_of_time() {
+  // What a run works with stays until it is over, and so does not serve another request.
+  if (!stop_waiting()) keep_alive_ = false;
+  inference_.fail(ErrorCode::kDeadlineExceeded);
+  answer_error(http_status(ErrorCode::kDeadlineExceeded),
+               "the request was not answered in time (setting request_timeout)", response_);
+  begin_answer();
 }
 
 void Session::compress_answer() {

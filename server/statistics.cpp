@@ -38,7 +38,7 @@ FailureReason failure_reason(ErrorCode code) noexcept {
   }
 }
 
-void Totals::add(const Totals& other) noexcept {
+void Totals::add(const Totals& other) {
   success += other.success;
   failures += other.failures;
   inferences += other.inferences;
@@ -52,6 +52,13 @@ void Totals::add(const Totals& other) noexcept {
   failure_ns += other.failure_ns;
   for (size_t i = 0; i < failures_by_reason.size(); ++i) failures_by_reason[i] += other.failures_by_reason[i];
   for (size_t i = 0; i < latency.size(); ++i) latency[i] += other.latency[i];
+  for (const auto& [rows, batch] : other.batches) {
+    BatchTotals& mine = batches[rows];
+    mine.count += batch.count;
+    mine.input_ns += batch.input_ns;
+    mine.compute_ns += batch.compute_ns;
+    mine.output_ns += batch.output_ns;
+  }
   for (size_t i = 0; i < compute_latency.size(); ++i) compute_latency[i] += other.compute_latency[i];
 }
 
@@ -59,7 +66,6 @@ void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows)
   Counters& c = counters_[thread];
   sconce::add(c.success, 1);
   sconce::add(c.inferences, static_cast<uint64_t>(rows));
-  sconce::add(c.executions, 1);
   sconce::add(c.total_ns, times.total);
   sconce::add(c.queue_ns, times.queue);
   sconce::add(c.input_ns, times.input);
@@ -72,13 +78,33 @@ void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows)
                             std::memory_order_relaxed);
 }
 
+void Statistics::execution(size_t thread, int64_t rows, std::chrono::nanoseconds input,
+                           std::chrono::nanoseconds compute, std::chrono::nanoseconds output) noexcept {
+  Counters& c = counters_[thread];
+  sconce::add(c.executions, 1);
+  if (static_cast<uint64_t>(rows) < kBatchSizes) {
+    Counters::Batch& batch = c.batches[static_cast<size_t>(rows)];
+    sconce::add(batch.count, 1);
+    sconce::add(batch.input_ns, input);
+    sconce::add(batch.compute_ns, compute);
+    sconce::add(batch.output_ns, output);
+    return;
+  }
+  const std::lock_guard lock(c.mutex);
+  BatchTotals& batch = c.large[rows];
+  batch.count += 1;
+  batch.input_ns += static_cast<uint64_t>(input.count());
+  batch.compute_ns += static_cast<uint64_t>(compute.count());
+  batch.output_ns += static_cast<uint64_t>(output.count());
+}
+
 void Statistics::failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept {
   Counters& c = counters_[thread];
   sconce::add(c.failures[static_cast<size_t>(reason)], 1);
   sconce::add(c.failure_ns, total);
 }
 
-Totals Statistics::totals() const noexcept {
+Totals Statistics::totals() const {
   Totals sum;
   const auto get = [](const Counter& counter) { return counter.load(std::memory_order_relaxed); };
   for (const Counters& c : counters_) {
@@ -100,6 +126,15 @@ Totals Statistics::totals() const noexcept {
     for (size_t i = 0; i < c.latency.size(); ++i) {
       t.latency[i] = get(c.latency[i]);
       t.compute_latency[i] = get(c.compute_latency[i]);
+    }
+    for (size_t i = 0; i < c.batches.size(); ++i) {
+      const Counters::Batch& b = c.batches[i];
+      if (const uint64_t count = get(b.count); count != 0)
+        t.batches[static_cast<int64_t>(i)] = {count, get(b.input_ns), get(b.compute_ns), get(b.output_ns)};
+    }
+    {
+      const std::lock_guard lock(c.mutex);
+      for (const auto& [rows, batch] : c.large) t.batches[rows] = batch;
     }
     sum.add(t);
   }

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,11 @@ namespace sconce {
 // One answered request.
 struct RequestTimes {
   std::chrono::nanoseconds total{}, queue{}, input{}, compute{}, output{};
+};
+
+// The runs of one batch size.
+struct BatchTotals {
+  uint64_t count = 0, input_ns = 0, compute_ns = 0, output_ns = 0;
 };
 
 // Upper bounds of the latency histogram's buckets in microseconds; one more bucket has none.
@@ -35,11 +42,12 @@ struct Totals {
   std::array<uint64_t, kFailureReasons> failures_by_reason{};
   uint64_t inferences = 0;  // rows, where there is a batch dimension
   uint64_t executions = 0;
-  uint64_t last_inference_ms = 0;  // since 1970
+  std::map<int64_t, BatchTotals> batches;  // executions by rows
+  uint64_t last_inference_ms = 0;          // since 1970
   uint64_t total_ns = 0, queue_ns = 0, input_ns = 0, compute_ns = 0, output_ns = 0, failure_ns = 0;
   std::array<uint64_t, kLatencyBuckets.size() + 1> latency{};
   std::array<uint64_t, kLatencyBuckets.size() + 1> compute_latency{};
-  void add(const Totals& other) noexcept;
+  void add(const Totals& other);
 };
 
 struct ModelStatistics {
@@ -53,16 +61,26 @@ class Statistics {
   explicit Statistics(size_t threads) : counters_(threads) {}
 
   void success(size_t thread, const RequestTimes& times, int64_t rows) noexcept;
+  // One run of the model, which may have served several requests. rows: of all of them.
+  void execution(size_t thread, int64_t rows, std::chrono::nanoseconds input, std::chrono::nanoseconds compute,
+                 std::chrono::nanoseconds output) noexcept;
   void failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept;
-  Totals totals() const noexcept;
+  Totals totals() const;
 
  private:
   using Counter = std::atomic<uint64_t>;
+  static constexpr size_t kBatchSizes = 65;
   struct alignas(64) Counters {
     Counter success, inferences, executions, last_inference_ms;
     Counter total_ns, queue_ns, input_ns, compute_ns, output_ns, failure_ns;
     std::array<Counter, kFailureReasons> failures;
     std::array<Counter, kLatencyBuckets.size() + 1> latency, compute_latency;
+    struct Batch {
+      Counter count, input_ns, compute_ns, output_ns;
+    };
+    std::array<Batch, kBatchSizes> batches;  // of 0 rows, 1 row, ...
+    mutable std::mutex mutex;
+    std::map<int64_t, BatchTotals> large;  // of more rows than that; under mutex
   };
   std::vector<Counters> counters_;
 };

@@ -1,8 +1,11 @@
 #include "server/worker.h"
 
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
 #include <cstdio>
 #include <ctime>
+#include <new>
+#include <utility>
 
 #include "server/session.h"
 
@@ -13,6 +16,25 @@ namespace asio = boost::asio;
 
 // How often deadlines are looked at.
 constexpr std::chrono::milliseconds kTick{100};
+
+// Hands out the worker's own bytes for the handler that passes notices on: that must not fail, and is one at a time.
+template <class T>
+struct NoticeAllocator {
+  using value_type = T;
+  explicit NoticeAllocator(std::byte* memory) noexcept : memory(memory) {}
+  template <class U>
+  NoticeAllocator(const NoticeAllocator<U>& other) noexcept : memory(other.memory) {}
+  T* allocate(size_t n) {
+    if (n * sizeof(T) > 128) throw std::bad_alloc();
+    return reinterpret_cast<T*>(memory);
+  }
+  void deallocate(T*, size_t) noexcept {}
+  template <class U>
+  bool operator==(const NoticeAllocator<U>& other) const noexcept {
+    return memory == other.memory;
+  }
+  std::byte* memory;
+};
 
 }  // namespace
 
@@ -32,6 +54,13 @@ void Worker::stop() {
   if (!thread_.joinable()) return;
   context_.stop();
   thread_.join();
+  // What a run works with is the connection's.
+  for (bool running = true; running;) {
+    pass_on_notices();
+    running = false;
+    for (auto it = sessions_.begin(); it != sessions_.end();) running |= (*it++)->abandon();
+    if (running) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void Worker::serve(asio::ip::tcp::socket socket, Listeners listener) {
@@ -79,6 +108,31 @@ void Worker::retire(Sessions::iterator session) noexcept {
   retired_.splice(retired_.begin(), sessions_, session);
   ConnectionCounters::add(counters().closed, 1);
   service_.connections.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Worker::notify(Session& session) noexcept {
+  Session* head = noticed_.load(std::memory_order_relaxed);
+  do session.next_notice_ = head;
+  while (!noticed_.compare_exchange_weak(head, &session, std::memory_order_release, std::memory_order_relaxed));
+  // The handler frees its memory before it runs, and so before the list is empty again.
+  if (!head) {
+    asio::post(context_,
+               asio::bind_allocator(NoticeAllocator<std::byte>(notice_memory_.data()), [this] { pass_on_notices(); }));
+  }
+}
+
+void Worker::pass_on_notices() noexcept {
+  Session* newest = noticed_.exchange(nullptr, std::memory_order_acquire);
+  Session* oldest = nullptr;
+  while (newest) {
+    Session* const next = std::exchange(newest->next_notice_, oldest);
+    oldest = std::exchange(newest, next);
+  }
+  while (oldest) {
+    Session& session = *oldest;
+    oldest = session.next_notice_;
+    session.on_notice();
+  }
 }
 
 void Worker::tick() {

@@ -2,10 +2,13 @@
 // worker's thread, so connections need no locks.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <string_view>
@@ -48,12 +51,19 @@ class Worker {
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
 
+  // Any thread, and it cannot fail: the session's on_notice() is called on the worker's thread. Once per session at a
+  // time.
+  void notify(Session& session) noexcept;
+
  private:
+  void pass_on_notices() noexcept;
   void tick();
   void update_date();
 
   Service& service_;
   const size_t index_;
+  std::atomic<Session*> noticed_{nullptr};                // newest first
+  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the handler that passes them on
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;

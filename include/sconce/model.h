@@ -67,6 +67,11 @@ class RunRequest {
   uint64_t affinity = 0;
   RunInfo info;
   std::exception_ptr error;  // set instead of outputs
+  // Called on the lane when a replica is the request's own: the last moment to set inputs and outputs. False: there is
+  // nothing to run. May throw. Not called where the run cannot come to that.
+  virtual bool starting() { return true; }
+  // Called on the lane after a run that succeeded. May throw.
+  virtual void ran() {}
   // Called once, on the lane (or in submit(), where the lane has no thread and none can be started). Must not block and
   // must not throw.
   virtual void finished() noexcept = 0;

@@ -53,9 +53,11 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
     : package_(std::move(package)),
       check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs),
       seats_([this](Seat& seat, RunRequest& request) {
-        check_(request.inputs);
         const Held held(seat);
+        if (!request.starting()) return;
+        check_(request.inputs);
         run_on(seat, request.inputs, request.outputs, request.info);
+        request.ran();
       }) {
   const auto start = std::chrono::steady_clock::now();
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "devices: none given");

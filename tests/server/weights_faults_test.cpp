@@ -53,6 +53,7 @@ struct World {
   std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("sconce-faults-" + std::to_string(::getpid()));
   ServerConfig config;
+  AlarmClock clock;
   Reaper reaper;
   std::unique_ptr<PackageFinder> finder;
   std::unique_ptr<Repository> repository;
@@ -69,7 +70,7 @@ struct World {
     config.serve = {(folder / "fake.so").string()};
     finder = std::make_unique<PackageFinder>(config);
     const std::vector<PackageEntry> packages = Control::open(finder->files([](const std::string&) {}), true);
-    repository = std::make_unique<Repository>(config, reaper, packages, 1);
+    repository = std::make_unique<Repository>(config, clock, reaper, packages, 1);
     control = std::make_unique<Control>(config, *finder, *repository, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});
     repository->publish(packages.front(), repository->load(packages.front()));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/bench/http/connection.h"
@@ -24,6 +26,7 @@ namespace {
 using sconce::bench::connect_to;
 using sconce::bench::die;
 using Clock = std::chrono::steady_clock;
+constexpr std::string_view kLength = "content-length: ";
 
 void send_all(int fd, const std::string& data) {
   for (size_t sent = 0; sent < data.size();) {
@@ -40,12 +43,15 @@ std::string read_answer(int fd) {
   for (;;) {
     const size_t head = text.find("\r\n\r\n");
     if (head != std::string::npos) {
-      const size_t at = text.find("Content-Length: ");
+      // Names of fields have any case.
+      const auto name = std::search(text.begin(), text.end(), kLength.begin(), kLength.end(),
+                                    [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+      const auto at = name == text.end() ? std::string::npos : static_cast<size_t>(name - text.begin());
       if (at == std::string::npos || at > head) {
         std::fprintf(stderr, "answer without a length:\n%s\n", text.c_str());
         std::exit(1);
       }
-      if (text.size() >= head + 4 + std::strtoull(text.c_str() + at + 16, nullptr, 10)) return text;
+      if (text.size() >= head + 4 + std::strtoull(text.c_str() + at + kLength.size(), nullptr, 10)) return text;
     }
     const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
     if (n <= 0) die("recv");

@@ -1,0 +1,52 @@
+// AlarmClock: calls back at set times, on a thread of its own. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sconce {
+
+class AlarmClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
+
+  class Alarm {
+   public:
+    explicit Alarm(AlarmClock& clock);  // kNever
+    Alarm(const Alarm&) = delete;
+    Alarm& operator=(const Alarm&) = delete;
+    virtual ~Alarm();  // stop() has been called
+    // Rings at that time, if not before: the earliest of all times that were set since it last rang.
+    void set(Clock::time_point time) noexcept;
+
+   protected:
+    // Must be brief. May set the alarm again.
+    virtual void ring() noexcept = 0;
+    // Waits while it rings; it never does again.
+    void stop() noexcept;
+
+   private:
+    friend class AlarmClock;
+    AlarmClock& clock_;
+    Clock::time_point time_ = kNever;  // under the clock's mutex
+  };
+
+  AlarmClock() : thread_([this] { loop(); }) {}
+  ~AlarmClock();  // there are no alarms left
+
+ private:
+  void loop() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_, rung_;
+  std::vector<Alarm*> alarms_;
+  const Alarm* ringing_ = nullptr;
+  bool stopping_ = false;
+  std::thread thread_;  // last: the others are there when it starts
+};
+
+}  // namespace sconce

@@ -1,0 +1,61 @@
+"""The model of peers.py, y = x * w + b on rows of four floats, for the peers. usage: peer_models.py PEER PORT"""
+import sys
+
+import numpy as np
+
+W = np.arange(1, 5, dtype=np.float32)
+B = np.arange(4, dtype=np.float32) * 10
+
+
+def litserve(port):
+    import litserve as ls
+
+    class Model(ls.LitAPI):
+        def setup(self, device):
+            pass
+
+        def decode_request(self, request):
+            return np.asarray(request["input"], dtype=np.float32)
+
+        def predict(self, x):
+            return x * W + B
+
+        def encode_response(self, output):
+            return {"output": output.tolist()}
+
+    ls.LitServer(Model(), accelerator="cpu").run(host="127.0.0.1", port=port, generate_client_file=False,
+                                                 log_level="error", access_log=False)
+
+
+def triton(port):
+    from pytriton.decorators import batch
+    from pytriton.model_config import ModelConfig, Tensor
+    from pytriton.triton import Triton, TritonConfig
+
+    @batch
+    def infer(INPUT__0):
+        return {"OUTPUT__0": INPUT__0 * W + B}
+
+    config = TritonConfig(http_port=port, http_address="127.0.0.1", allow_grpc=False, allow_metrics=False)
+    with Triton(config=config) as server:
+        server.bind(model_name="model", infer_func=infer,
+                    inputs=[Tensor(name="INPUT__0", dtype=np.float32, shape=(4,))],
+                    outputs=[Tensor(name="OUTPUT__0", dtype=np.float32, shape=(4,))],
+                    config=ModelConfig(max_batch_size=64))
+        server.serve()
+
+
+if __name__ == "__main__":
+    {"litserve": litserve, "triton": triton}[sys.argv[1]](int(sys.argv[2]))
+else:
+    from mlserver import MLModel
+    from mlserver.codecs import NumpyCodec
+    from mlserver.types import InferenceResponse
+
+    class Mlserver(MLModel):
+        async def load(self):
+            return True
+
+        async def predict(self, payload):
+            x = NumpyCodec.decode_input(payload.inputs[0])
+            return InferenceResponse(model_name=self.name, outputs=[NumpyCodec.encode_output("y", x * W + B)])

@@ -1,0 +1,405 @@
+"""Requests that share runs, and the queue they wait in."""
+import concurrent.futures
+import json
+import re
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from admin_server import AdminServer
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, fake_expected, read_answer
+from weights_files import fake_weights
+
+BATCHED = FAKE_MODELS / "fake_batched.pt2"
+SLEEP = {"FAKE_MODEL_SLEEP_US": "30000"}  # in every run
+
+
+def rows_of(*rows):
+    return {"INPUT__0": ("FP32", [len(rows), 4], [x for row in rows for x in row])}
+
+
+def row(number):
+    return [float(number), 1.0, 2.0, 3.0]
+
+
+def check(answer, *rows):
+    assert answer.status == 200, answer.body
+    output = answer.json["outputs"][0]
+    assert output["shape"] == [len(rows), 4]
+    assert output["data"] == [x for r in rows for x in fake_expected(r)]
+
+
+def request(body, model="m", extra=b""):
+    text = json.dumps(body).encode()
+    return (f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(text)}\r\n".encode() + extra
+            + b"\r\n" + text)
+
+
+def one_row(number, **parameters):
+    return {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": row(number)}],
+            **({"parameters": parameters} if parameters else {})}
+
+
+def stats(server, model="m"):
+    return server.get(f"/v2/models/{model}/stats").json["model_stats"][0]
+
+
+def wait_for(condition, seconds=20):
+    end = time.time() + seconds
+    while not condition():
+        assert time.time() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def pending(server):
+    return server.metrics()['nv_inference_pending_request_count{model="m",version="1"}']
+
+
+def occupy(server):
+    """A connection whose request has the model's only replica. It runs for as long as FAKE_MODEL_SLEEP_US says."""
+    connection = server.connect()
+    connection.sendall(request(one_row(0)))
+    replicas = "/v2/admin/models/m/replicas"
+    wait_for(lambda: server.get(replicas, port=server.ports["administration"]).json["replicas"][0]["load"] == 1
+             and pending(server) == 0)
+    return connection
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """Every run takes 30 ms, however many rows it has."""
+    with Server(f"m={BATCHED}", environment=SLEEP) as running:
+        yield running
+
+
+def test_the_signature_alone_is_enough(slow):
+    config = slow.get("/v2/models/m/config").json
+    assert config["dynamic_batching"]["default_queue_policy"]["max_queue_size"] == 1000
+    assert config["max_batch_size"] == 2**31 - 1 and config["input"][0]["dims"] == [4]
+    assert any("requests share runs of up to 64 rows" in line for line in slow.log)
+    before = stats(slow)
+    count = 40
+
+    def one(number):
+        rows = [row(number * 10 + i) for i in range(1 + number % 3)]
+        check(slow.infer("m", rows_of(*rows)), *rows)
+        return len(rows)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        rows = sum(pool.map(one, range(count)))
+    after = stats(slow)
+    runs = after["execution_count"] - before["execution_count"]
+    assert runs < count / 2
+    assert after["inference_count"] - before["inference_count"] == rows
+    for key in ("success", "queue", "compute_infer"):
+        assert after["inference_stats"][key]["count"] - before["inference_stats"][key]["count"] == count
+
+    def of(state):
+        return {b["batch_size"]: b["compute_infer"]["count"] for b in state["batch_stats"]}
+
+    grown = {size: n - of(before).get(size, 0) for size, n in of(after).items()}
+    assert sum(grown.values()) == runs and sum(size * n for size, n in grown.items()) == rows
+    for batch in after["batch_stats"]:
+        assert batch["compute_input"]["count"] == batch["compute_output"]["count"] == batch["compute_infer"]["count"]
+    metrics = slow.metrics()
+    label = '{model="m",version="1"}'
+    assert metrics["nv_inference_exec_count" + label] == after["execution_count"]
+    assert metrics["nv_inference_count" + label] == after["inference_count"]
+    assert metrics["sconce_inference_batch_rows_count" + label] == after["execution_count"]
+    assert metrics["sconce_inference_batch_rows_sum" + label] == sum(s * n for s, n in of(after).items())
+    assert metrics["nv_inference_pending_request_count" + label] == 0
+
+
+def test_binary_answers_are_rows_of_one_tensor(slow):
+    def one(number):
+        body = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
+                                       "parameters": {"binary_data_size": 16}}],
+                           "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}).encode()
+        answer = slow.post("/v2/models/m/infer", body + struct.pack("<4f", *row(number)),
+                           headers={"Inference-Header-Content-Length": str(len(body))})
+        assert answer.status == 200, answer.body
+        assert list(struct.unpack("<4f", answer.body[-16:])) == fake_expected(row(number))
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(one, range(16)))
+
+
+def test_calls_and_inferences_share_runs(slow):
+    before = stats(slow)["execution_count"]
+
+    def one(number):
+        if number % 2:
+            return check(slow.infer("m", rows_of(row(number))), row(number))
+        answer = slow.post("/v1/models/m:call", {"args": [[row(number)]]})
+        assert answer.status == 200 and answer.json == [fake_expected(row(number))], answer.body
+
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        list(pool.map(one, range(24)))
+    assert stats(slow)["execution_count"] - before < 12
+
+
+def test_one_bad_request_fails_by_itself():
+    with Server(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "200000"}) as server:
+        connections = [occupy(server), *[server.connect() for _ in range(4)]]
+        first, bad, *good = connections
+        bad.sendall(request({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
+                                         "data": [FAIL_INPUT, 0, 0, 0]}]}))
+        wait_for(lambda: pending(server) == 1)
+        for i, connection in enumerate(good):
+            connection.sendall(request(one_row(i)))
+        wait_for(lambda: pending(server) == 4)
+        # The four share a run, which fails, and then run one by one.
+        code, _, body, _ = read_answer(bad)
+        assert code == 500 and b"told to fail by its input" in body
+        for i, connection in enumerate(good):
+            code, _, body, _ = read_answer(connection)
+            assert code == 200 and json.loads(body)["outputs"][0]["data"] == fake_expected(row(i))
+        assert read_answer(first)[0] == 200
+        state = stats(server)
+        assert state["inference_stats"]["fail"]["count"] == 1 and state["inference_stats"]["success"]["count"] == 4
+        assert [(b["batch_size"], b["compute_infer"]["count"]) for b in state["batch_stats"]] == [(1, 4)]
+        for connection in connections:
+            connection.close()
+
+
+def test_more_rows_than_the_package_or_a_setting_allows():
+    with Server(f"m={BATCHED}", flags=["--set", "m.max_batch_size=3"]) as server:
+        assert server.get("/v2/models/m/config").json["max_batch_size"] == 3
+        check(server.infer("m", rows_of(row(1), row(2), row(3))), row(1), row(2), row(3))
+        answer = server.infer("m", rows_of(row(1), row(2), row(3), row(4)))
+        assert answer.status == 400 and "inference request batch-size must be <= 3 for 'm'" in answer.json["error"]
+
+
+def test_off():
+    with Server(f"m={BATCHED}", flags=["--set", "m.batching=off"], environment=SLEEP) as server:
+        assert "dynamic_batching" not in server.get("/v2/models/m/config").json
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: check(server.infer("m", rows_of(row(n))), row(n)), range(8)))
+        state = stats(server)
+        assert state["execution_count"] == state["inference_count"] == 8
+
+
+def test_models_whose_signature_does_not_allow_it():
+    with Server(f"bare={FAKE_MODELS / 'fake_model.so'}", f"state={FAKE_MODELS / 'fake_state.so'}",
+                PACKAGES / "several.pt2") as server:
+        for model, shared in (("bare", False), ("state", False), ("several.calls", False), ("several.channels_last", True)):
+            assert ("dynamic_batching" in server.get(f"/v2/models/{model}/config").json) == shared, model
+        log = "".join(server.log)
+        assert re.search(r"model several.calls version 1: requests run one by one: its inputs share no variable", log)
+
+
+def test_channels_last_batches_are_exact():
+    """Rows that are copied together in other strides than row-major, with two outputs that are taken apart."""
+    with Server(PACKAGES / "several.pt2", flags=["--set", "several.channels_last.batch_delay=50ms"]) as server:
+        def one(number):
+            rows = 1 + number % 3
+            data = [float((number * 7 + i) % 50) for i in range(60 * rows)]
+            answer = server.infer("several.channels_last", {"ARGS[0]": ("FP32", [rows, 3, 4, 5], data)})
+            assert answer.status == 200, answer.body
+            total, double = (o["data"] for o in answer.json["outputs"])
+            assert double == [2 * x for x in data]
+            for r in range(rows):
+                for i in range(20):
+                    assert total[r * 20 + i] == sum(data[r * 60 + c * 20 + i] for c in range(3))
+
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            list(pool.map(one, range(64)))
+        state = stats(server, "several.channels_last")
+        assert state["execution_count"] < 64
+        assert max(b["batch_size"] for b in state["batch_stats"]) <= 8
+
+
+def test_a_delay_and_preferred_sizes():
+    flags = ["--set", "m.batch_delay=10s", "--set", "m.preferred_batch_sizes=4"]
+    with Server(f"m={BATCHED}", flags=flags) as server:
+        policy = server.get("/v2/models/m/config").json["dynamic_batching"]
+        assert policy["preferred_batch_size"] == [4] and policy["max_queue_delay_microseconds"] == 10_000_000
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: check(server.infer("m", rows_of(row(n))), row(n)), range(8)))
+        assert {b["batch_size"]: b["compute_infer"]["count"] for b in stats(server)["batch_stats"]} == {4: 2}
+
+
+def test_a_full_queue_is_refused_at_once():
+    with Server(f"m={BATCHED}", flags=["--set", "m.queue=4", "--set", "m.max_batch_size=1"],
+                environment={"FAKE_MODEL_SLEEP_US": "300000"}) as server:
+        waiting = [occupy(server), *[server.connect() for _ in range(4)]]
+        for i, connection in enumerate(waiting[1:]):
+            connection.sendall(request(one_row(i)))
+        wait_for(lambda: pending(server) == 4)
+        refused = server.infer("m", rows_of(row(9)))
+        assert refused.status == 429 and refused.headers["Retry-After"] == "1"
+        assert refused.json["error"] == "Exceeds maximum queue size: model 'm' has 4 requests waiting"
+        assert pending(server) > 0  # it was told before any of the others
+        for connection in waiting:
+            assert read_answer(connection)[0] == 200
+            connection.close()
+        assert server.metrics()['nv_inference_request_failure{model="m",reason="REJECTED",version="1"}'] == 1
+
+
+def test_a_timeout_of_waiting():
+    with Server(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "300000"}) as server:
+        first = occupy(server)
+        late = server.infer("m", rows_of(row(1)), parameters={"timeout": 1000})  # microseconds
+        assert late.status == 504 and late.json["error"].startswith("Request timeout expired: waited ")
+        assert read_answer(first)[0] == 200
+        check(server.infer("m", rows_of(row(2)), parameters={"timeout": 10**9}), row(2))
+        assert stats(server)["execution_count"] == 2  # the late one did not run
+        assert server.metrics()['nv_inference_request_failure{model="m",reason="REJECTED",version="1"}'] == 1
+
+
+def test_a_timeout_of_the_whole_request():
+    with Server(f"m={BATCHED}", flags=["--set", "m.request_timeout=300ms"],
+                environment={"FAKE_MODEL_SLEEP_US": "600000"}) as server:
+        with occupy(server) as running, server.connect() as waiting:
+            waiting.sendall(request(one_row(1)))
+            for connection, head_has in ((running, True), (waiting, False)):
+                code, head, body, _ = read_answer(connection)
+                assert code == 504 and b"not answered in time" in body
+                # What a run works with is not free for another request.
+                assert (b"Connection: close" in head) == head_has
+            wait_for(lambda: stats(server)["execution_count"] == 1)
+            waiting.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert read_answer(waiting)[0] == 200
+
+
+def test_priorities():
+    flags = ["--set", "m.priority_levels=2", "--set", "m.default_priority=2", "--set", "m.max_batch_size=1"]
+    with Server(f"m={BATCHED}", flags=flags, environment={"FAKE_MODEL_SLEEP_US": "250000"}) as server:
+        first, order, connections, lock = occupy(server), [], [], threading.Lock()
+        for i in range(4):
+            connection = server.connect()
+            connection.sendall(request(one_row(i, priority=1 if i >= 2 else 0)))
+            wait_for(lambda: pending(server) == i + 1)
+            connections.append(connection)
+
+        def answer(i):
+            assert read_answer(connections[i])[0] == 200
+            with lock:
+                order.append(i)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(answer, range(4)))
+        for connection in [first, *connections]:
+            connection.close()
+        assert order == [2, 3, 0, 1]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_queued_work_of_clients_that_leave_is_dropped(reset):
+    with Server(f"m={BATCHED}", flags=["--set", "m.max_batch_size=1"],
+                environment={"FAKE_MODEL_SLEEP_US": "200000"}) as server:
+        first = occupy(server)
+        gone = [server.connect() for _ in range(10)]
+        stays = server.connect()
+        for i, connection in enumerate([*gone, stays]):
+            connection.sendall(request(one_row(i)))
+        wait_for(lambda: pending(server) == 11)
+        for connection in gone:
+            if reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+        wait_for(lambda: pending(server) <= 1)
+        assert read_answer(stays)[0] == 200 and read_answer(first)[0] == 200
+        assert stats(server)["execution_count"] == 2
+        failures = server.metrics()
+        assert failures['nv_inference_request_failure{model="m",reason="CANCELED",version="1"}'] == 10
+        stays.close()
+        first.close()
+
+
+def test_pipelined_requests_behind_one_that_waits(slow):
+    with slow.connect() as connection:
+        requests = [request(one_row(i)) for i in range(6)]
+        connection.sendall(requests[0])
+        time.sleep(0.01)
+        # While it runs, the next ones come in pieces.
+        rest = b"".join(requests[1:])
+        for at in range(0, len(rest), 37):
+            connection.sendall(rest[at:at + 37])
+        data = b""
+        for i in range(6):
+            code, _, body, data = read_answer(connection, data)
+            assert code == 200 and json.loads(body)["outputs"][0]["data"] == fake_expected(row(i))
+        assert data == b""
+        # And one whose body comes while the one before it runs.
+        large = request({"inputs": [{"name": "INPUT__0", "shape": [9000, 4], "datatype": "FP32", "data": [1.5] * 36000}]})
+        connection.sendall(requests[0] + large[:1000])
+        time.sleep(0.01)
+        connection.sendall(large[1000:])
+        code, _, _, data = read_answer(connection)
+        assert code == 200
+        code, _, body, data = read_answer(connection, data)
+        assert code == 200 and len(json.loads(body)["outputs"][0]["data"]) == 36000 and data == b""
+
+
+def test_each_batch_has_one_set_of_weights():
+    """Weights change under load; each answer is that of the generation it names, whole."""
+    stop, answers, lock = threading.Event(), [], threading.Lock()
+
+    def client(server, number):
+        rows = [row(number), row(number + 1)]
+        while not stop.is_set():
+            answer = server.infer("m", rows_of(*rows))
+            assert answer.status == 200, answer.body
+            with lock:
+                answers.append((rows, int(answer.headers["Sconce-Generation"]), answer.json["outputs"][0]["data"]))
+
+    with AdminServer(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "2000"}) as server:
+        threads = [threading.Thread(target=client, args=(server, i)) for i in range(12)]
+        for thread in threads:
+            thread.start()
+        values = {}
+        for value in range(2, 22):
+            assert server.push("m", fake_weights(value)).status == 200
+            committed = server.admin("POST", "m/weights/commit")
+            values[committed.json["generation"]] = value
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert stats(server)["execution_count"] < len(answers)
+    assert len({generation for _, generation, _ in answers}) > 2
+    for rows, generation, output in answers:
+        value = values.get(generation)
+        expected = [x for r in rows for x in (fake_expected(r) if value is None else [value * x + value for x in r])]
+        assert output == expected, generation
+
+
+def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():
+    codes, lock = {}, threading.Lock()
+    stop = threading.Event()
+
+    def client(server, number):
+        while not stop.is_set():
+            answer = server.infer("m", rows_of(row(number)))
+            if answer.status == 200:
+                assert answer.json["outputs"][0]["data"] == fake_expected(row(number))
+            with lock:
+                codes[answer.status] = codes.get(answer.status, 0) + 1
+
+    with Server(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "3000"}) as server:
+        threads = [threading.Thread(target=client, args=(server, i)) for i in range(24)]
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            answer = server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"])
+            assert answer.status == 200, answer.body
+        assert set(codes) == {200}
+        assert server.post("/v2/repository/models/m/unload", b"", port=server.ports["administration"]).status == 200
+        wait_for(lambda: 404 in codes)
+        assert server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"]).status == 200
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert set(codes) <= {200, 404, 503}  # 503 while it is loaded again
+        # A drain answers what waits.
+        connections = [server.connect() for _ in range(20)]
+        for i, connection in enumerate(connections):
+            connection.sendall(request(one_row(i)))
+        wait_for(lambda: stats(server)["inference_count"] + pending(server) > 0)
+        time.sleep(0.05)
+        assert server.stop() == 0
+        for connection in connections:
+            assert read_answer(connection)[0] == 200
+            connection.close()
