@@ -22,10 +22,12 @@ void Session::log_access() const {
 void Session::record_trace() {
   const Inference::Timeline timeline = inference_.timeline();
   TraceRecord record;
-  record.model = route_.model;
-  record.version = route_.version;
+  // A path may be as long as a header.
+  constexpr size_t kLongest = 256;
+  record.model = route_.model.substr(0, kLongest);
+  record.version = route_.version.substr(0, kLongest);
   record.request_id = request_id_.text();
-  record.method_and_path = "POST " + cached_path_.path;
+  record.method_and_path = "POST " + cached_path_.path.substr(0, kLongest);
   record.status = response_.status;
   record.parent = trace_parent_;
   record.start = start_;
