@@ -10,6 +10,7 @@
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/functions.h"
 #include "src/ops/moments.h"
+#include "src/ops/special.h"
 #include "src/ops/type_promotion.h"
 
 namespace sconce::custom_ops {
@@ -52,6 +53,20 @@ void assert_async(const Tensor& self) {
                "Expected Tensor with single nonzero value, but got zero");
 }
 
+using Polynomial = Tensor (*)(const Tensor&, const Tensor&);
+// A number beside a tensor is of the dtype that both give.
+Tensor beside(const Tensor& tensor, const Scalar& number) {
+  return to_dtype(number_tensor(number), ResultType().add(tensor).add_number(number).get());
+}
+template <Polynomial kPolynomial>
+Tensor of_number(Scalar x, const Tensor& n) {
+  return kPolynomial(beside(n, x), n);
+}
+template <Polynomial kPolynomial>
+Tensor of_degree(const Tensor& x, Scalar n) {
+  return kPolynomial(x, beside(x, n));
+}
+
 // Gapless, unlike the view that conj stands for.
 Tensor conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
 Tensor ldexp(const Tensor& self, const Tensor& other) {
@@ -79,6 +94,7 @@ constexpr AtenRow kRows[] = {
     {"aten::conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
     {"aten::cos(Tensor self) -> Tensor", boxed<cpu::cos>},
     {"aten::cosh(Tensor self) -> Tensor", boxed<cpu::cosh>},
+    {"aten::digamma(Tensor self) -> Tensor", boxed<cpu::digamma>},
     {"aten::div.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::divide_number>},
     {"aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", boxed<divide_number_by_mode>},
     {"aten::div.Tensor(Tensor self, Tensor other) -> Tensor", boxed<static_cast<Tensor (*)(const Tensor&, const Tensor&)>(cpu::divide)>},
@@ -88,6 +104,8 @@ constexpr AtenRow kRows[] = {
     {"aten::exp(Tensor self) -> Tensor", boxed<cpu::exp>},
     {"aten::exp2(Tensor self) -> Tensor", boxed<cpu::exp2>},
     {"aten::expm1(Tensor self) -> Tensor", boxed<cpu::expm1>},
+    {"aten::igamma(Tensor self, Tensor other) -> Tensor", boxed<cpu::igamma>},
+    {"aten::igammac(Tensor self, Tensor other) -> Tensor", boxed<cpu::igammac>},
     {"aten::isinf(Tensor self) -> Tensor", boxed<cpu::isinf>},
     {"aten::isnan(Tensor self) -> Tensor", boxed<cpu::isnan>},
     {"aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", boxed<ldexp>},
@@ -109,6 +127,7 @@ constexpr AtenRow kRows[] = {
     {"aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::ne>},
     {"aten::neg(Tensor self) -> Tensor", boxed<cpu::neg>},
     {"aten::nextafter(Tensor self, Tensor other) -> Tensor", boxed<cpu::nextafter>},
+    {"aten::polygamma(int n, Tensor self) -> Tensor", boxed<cpu::polygamma>},
     {"aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", boxed<cpu::number_power>},
     {"aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", boxed<cpu::power_number>},
     {"aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", boxed<prod_all>},
@@ -120,6 +139,51 @@ constexpr AtenRow kRows[] = {
     {"aten::silu(Tensor self) -> Tensor", boxed<cpu::silu>},
     {"aten::sin(Tensor self) -> Tensor", boxed<cpu::sin>},
     {"aten::sinh(Tensor self) -> Tensor", boxed<cpu::sinh>},
+    {"aten::special_airy_ai(Tensor x) -> Tensor", boxed<cpu::special_airy_ai>},
+    {"aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_chebyshev_polynomial_t>},
+    {"aten::special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_chebyshev_polynomial_t>>},
+    {"aten::special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_chebyshev_polynomial_t>>},
+    {"aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_chebyshev_polynomial_u>},
+    {"aten::special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_chebyshev_polynomial_u>>},
+    {"aten::special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_chebyshev_polynomial_u>>},
+    {"aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_chebyshev_polynomial_v>},
+    {"aten::special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_chebyshev_polynomial_v>>},
+    {"aten::special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_chebyshev_polynomial_v>>},
+    {"aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_chebyshev_polynomial_w>},
+    {"aten::special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_chebyshev_polynomial_w>>},
+    {"aten::special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_chebyshev_polynomial_w>>},
+    {"aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_hermite_polynomial_h>},
+    {"aten::special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_hermite_polynomial_h>>},
+    {"aten::special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_hermite_polynomial_h>>},
+    {"aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_hermite_polynomial_he>},
+    {"aten::special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_hermite_polynomial_he>>},
+    {"aten::special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_hermite_polynomial_he>>},
+    {"aten::special_i0e(Tensor self) -> Tensor", boxed<cpu::special_i0e>},
+    {"aten::special_i1e(Tensor self) -> Tensor", boxed<cpu::special_i1e>},
+    {"aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_laguerre_polynomial_l>},
+    {"aten::special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_laguerre_polynomial_l>>},
+    {"aten::special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_laguerre_polynomial_l>>},
+    {"aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_legendre_polynomial_p>},
+    {"aten::special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_legendre_polynomial_p>>},
+    {"aten::special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_legendre_polynomial_p>>},
+    {"aten::special_modified_bessel_k0(Tensor self) -> Tensor", boxed<cpu::special_modified_bessel_k0>},
+    {"aten::special_modified_bessel_k1(Tensor self) -> Tensor", boxed<cpu::special_modified_bessel_k1>},
+    {"aten::special_ndtri(Tensor self) -> Tensor", boxed<cpu::special_ndtri>},
+    {"aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor", boxed<cpu::special_scaled_modified_bessel_k0>},
+    {"aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor", boxed<cpu::special_scaled_modified_bessel_k1>},
+    {"aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_shifted_chebyshev_polynomial_t>},
+    {"aten::special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_shifted_chebyshev_polynomial_t>>},
+    {"aten::special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_shifted_chebyshev_polynomial_t>>},
+    {"aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_shifted_chebyshev_polynomial_u>},
+    {"aten::special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_shifted_chebyshev_polynomial_u>>},
+    {"aten::special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_shifted_chebyshev_polynomial_u>>},
+    {"aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_shifted_chebyshev_polynomial_v>},
+    {"aten::special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_shifted_chebyshev_polynomial_v>>},
+    {"aten::special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_shifted_chebyshev_polynomial_v>>},
+    {"aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_shifted_chebyshev_polynomial_w>},
+    {"aten::special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_shifted_chebyshev_polynomial_w>>},
+    {"aten::special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_shifted_chebyshev_polynomial_w>>},
+    {"aten::special_spherical_bessel_j0(Tensor x) -> Tensor", boxed<cpu::special_spherical_bessel_j0>},
     {"aten::sqrt(Tensor self) -> Tensor", boxed<cpu::sqrt>},
     {"aten::tan(Tensor self) -> Tensor", boxed<cpu::tan>},
     {"aten::tanh(Tensor self) -> Tensor", boxed<cpu::tanh>},

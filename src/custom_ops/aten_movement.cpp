@@ -1,5 +1,6 @@
 // Gathering, scattering, tensors with a part replaced; PyTorch's primitives that move elements.
 #include <algorithm>
+#include <vector>
 
 #include "sconce/check.h"
 #include "src/custom_ops/aten.h"
@@ -54,6 +55,11 @@ Tensor convert_element_type(const Tensor& self, DType dtype) {
   return self.dtype() == dtype ? clone(self) : to_dtype(self, dtype);
 }
 
+void index_put_in_place(Tensor& self, OptTensorList indices, const Tensor& values, bool accumulate) {
+  std::vector<const Tensor*> given;
+  for (size_t d = 0; d < indices.size(); ++d) given.push_back(indices[d]);
+  cpu::index_put_out(self, self, given, values, accumulate);
+}
 Tensor detach_copy(const Tensor& self) { return clone_contiguous(self); }
 Tensor view_as_real_copy(const Tensor& self) { return clone_contiguous(cpu::view_as_real(self)); }
 Tensor view_as_complex_copy(const Tensor& self) { return clone_contiguous(cpu::view_as_complex(self)); }
@@ -89,6 +95,7 @@ constexpr AtenRow kRows[] = {
     {"aten::flip(Tensor self, int[] dims) -> Tensor", boxed<cpu::flip>},
     {"aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", boxed<gather>},
     {"aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", boxed<cpu::index_add>},
+    {"aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)", boxed_in_place<index_put_in_place>},
     {"aten::lift_fresh_copy(Tensor self) -> Tensor", boxed<lift_fresh_copy>},
     {"aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<new_empty_strided>},
     {"aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", boxed<cpu::repeat>},

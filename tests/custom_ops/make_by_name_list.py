@@ -27,7 +27,8 @@ has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 CONDITIONAL = {"aten::median.dim", "aten::nextafter", "aten::embedding", "aten::slice_scatter", "aten::select_scatter",
                "aten::_unsafe_masked_index", "aten::_unsafe_masked_index_put_accumulate", "aten::index_add"}
 # What is written in place even by functional graphs.
-MUTATING = {"aten::copy_", "aten::resize_", "aten::resize_as_", "aten::set_.source_Tensor", "aten::fill_.Scalar"}
+MUTATING = {"aten::copy_", "aten::resize_", "aten::resize_as_", "aten::set_.source_Tensor", "aten::fill_.Scalar",
+            "aten::index_put_"}
 
 
 def operators():

@@ -61,6 +61,8 @@ def movement(out, s):
         rows, columns = torch.tensor([1, 0, -1]), torch.tensor([[2], [0]])
         for name, tail in (("_unsafe_index.Tensor", ()), ("_unsafe_index_put", (x(dtype, (2, 3, 4)), False))):
             out.add(name, a, [rows, columns], *tail)
+        out.add("index_put_", x(dtype, layouts=("packed", "permuted")), [rows, columns], x(dtype, (2, 3, 4)), False,
+                written=[0])
         mask = torch.tensor([True, False, True])
         wild = torch.tensor([1, 99, 0])
         out.add("_unsafe_masked_index", a, mask[:, None, None], [wild], 0)
@@ -168,6 +170,35 @@ def functions(out, s):
         out.add("div.Tensor_mode", a, a, None, tolerance=1e-5)
         out.add("div.Scalar_mode", a, 2 + 1j, None, tolerance=1e-5)
     out.add("div.Tensor_mode", torch.ones(2), torch.ones(2), "up", message="expected rounding_mode to be one of None")
+    unary = ["digamma", "special_i0e", "special_i1e", "special_ndtri", "special_airy_ai", "special_modified_bessel_k0",
+             "special_modified_bessel_k1", "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1",
+             "special_spherical_bessel_j0"]
+    ends = torch.tensor([0.0, 0.25, 0.5, 1.0, 2.5, 9.0, 40.0, float("nan")])
+    for dtype in FLOATS + [torch.int32]:
+        t = {"tolerance": 1e-9 if dtype == torch.float64 else 2e-5}
+        for name in unary:
+            if dtype != torch.int32:
+                out.add(name, ends.to(dtype), **t)
+            if "ndtri" not in name and "bessel_k" not in name:
+                out.add(name, s.sample(dtype, [3, 5], low=1), **t)
+        for n in (0, 1, 2, 4):
+            out.add("polygamma", n, s.sample(dtype, [3, 5], low=1), **t)
+        if dtype != torch.int32:
+            for name in ("igamma", "igammac"):
+                out.add(name, s.sample(dtype, [3, 5], low=1), s.sample(dtype, [5], low=1), **t)
+                out.add(name, torch.tensor([0.0, 0.0, 1.0, 3.0, -1.0]).to(dtype),
+                        torch.tensor([0.0, 2.0, 0.0, 30.0, 1.0]).to(dtype), **t)
+        x = s.sample(dtype, [3, 5], low=-1, high=1) / (1 if dtype == torch.int32 else 2)
+        n = torch.tensor([0, 1, 2, 3, 5])
+        for name in ("chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+                     "chebyshev_polynomial_w", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
+                     "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "hermite_polynomial_h",
+                     "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"):
+            out.add("special_" + name, x, n.to(dtype), tolerance=1e-4)
+            out.add(f"special_{name}.n_scalar", x, 4, tolerance=1e-4)
+            out.add(f"special_{name}.n_scalar", x, -1)
+            out.add(f"special_{name}.x_scalar", 0.5, n.to(dtype), tolerance=1e-4)
+    out.add("polygamma", -1, torch.ones(2), message="does not support negative n")
     for flags in (torch.tensor([True, False]), torch.tensor([True]), torch.zeros(0, dtype=torch.bool)):
         out.add("_is_all_true", flags)
         out.add("_is_any_true", flags)
