@@ -9,6 +9,7 @@
 #include "src/ops/dimensions.h"
 #include "src/ops/index.h"
 #include "src/ops/movement.h"
+#include "src/ops/scatter.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/view.h"
 
@@ -60,6 +61,14 @@ void index_put_in_place(Tensor& self, OptTensorList indices, const Tensor& value
   for (size_t d = 0; d < indices.size(); ++d) given.push_back(indices[d]);
   cpu::index_put_out(self, self, given, values, accumulate);
 }
+Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                      bool include_self) {
+  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  cpu::scatter_reduce_two_out(out, self, dim, index, src, reduce, include_self);
+  return out;
+}
+Tensor reshape_copy(const Tensor& self, IntSpan size) { return clone_contiguous(cpu::reshape(self, size)); }
+Tensor conj_copy(const Tensor& self) { return clone_contiguous(cpu::conj(self)); }
 Tensor detach_copy(const Tensor& self) { return clone_contiguous(self); }
 Tensor view_as_real_copy(const Tensor& self) { return clone_contiguous(cpu::view_as_real(self)); }
 Tensor view_as_complex_copy(const Tensor& self) { return clone_contiguous(cpu::view_as_complex(self)); }
@@ -78,6 +87,9 @@ std::vector<Tensor> split_copy(const Tensor& self, int64_t split_size, int64_t d
 
 // clang-format off
 constexpr AtenRow kRows[] = {
+    {"aten::_conj_copy(Tensor self) -> Tensor", boxed<conj_copy>},
+    {"aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", boxed<reshape_copy>},
+    {"aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", boxed<cpu::stack>},
     {"aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", boxed<cpu::index_Tensor>},
     {"aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", boxed<cpu::index_put>},
     {"aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", boxed<cpu::_unsafe_masked_index>},
@@ -105,6 +117,7 @@ constexpr AtenRow kRows[] = {
     {"aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", boxed<cpu::scatter_value>},
     {"aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", boxed_out<static_cast<void (*)(Tensor&, const Tensor&, int64_t, const Tensor&, Scalar)>(cpu::scatter_value_out)>},
     {"aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", boxed<cpu::scatter_add>},
+    {"aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", boxed<scatter_reduce>},
     {"aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", boxed<select_copy>},
     {"aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", boxed<cpu::select_scatter>},
     {"aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", boxed<slice_copy>},

@@ -75,6 +75,13 @@ def movement(out, s):
     for dtype in (torch.complex64, torch.float32):
         a = x(dtype)
         out.add("detach_copy", a)
+        out.add("_reshape_copy", a, [4, 6])
+        if dtype.is_complex:
+            out.add("_conj_copy", a)
+        out.add("_stack", [a, a], 1)
+        for reduce in ("sum", "prod", "mean"):
+            out.add("scatter_reduce.two", a, 1, torch.randint(3, (2, 2, 4), generator=s.g), x(dtype), reduce, True,
+                    tolerance=1e-5)
         out.add("select_copy.int", a, 1, -1)
         out.add("slice_copy.Tensor", a, 2, 1, None, 2)
         out.add("split_copy.Tensor", a, 2, 1)
