@@ -1,4 +1,5 @@
 """The model of peers.py, y = x * w + b on rows of four floats, for the peers. usage: peer_models.py PEER PORT"""
+import importlib.util
 import sys
 
 import numpy as np
@@ -8,23 +9,8 @@ B = np.arange(4, dtype=np.float32) * 10
 
 
 def litserve(port):
-    import litserve as ls
-
-    class Model(ls.LitAPI):
-        def setup(self, device):
-            pass
-
-        def decode_request(self, request):
-            return np.asarray(request["input"], dtype=np.float32)
-
-        def predict(self, x):
-            return x * W + B
-
-        def encode_response(self, output):
-            return {"output": output.tolist()}
-
-    ls.LitServer(Model(), accelerator="cpu").run(host="127.0.0.1", port=port, generate_client_file=False,
-                                                 log_level="error", access_log=False)
+    ls.LitServer(Litserve(), accelerator="cpu").run(host="127.0.0.1", port=port, generate_client_file=False,
+                                                    log_level="error", access_log=False)
 
 
 def triton(port):
@@ -45,9 +31,26 @@ def triton(port):
         server.serve()
 
 
+# Each peer's environment has one of these; workers look their class up by its name.
+if importlib.util.find_spec("litserve"):
+    import litserve as ls
+
+    class Litserve(ls.LitAPI):
+        def setup(self, device):
+            pass
+
+        def decode_request(self, request):
+            return np.asarray(request["input"], dtype=np.float32)
+
+        def predict(self, x):
+            return x * W + B
+
+        def encode_response(self, output):
+            return {"output": output.tolist()}
+
 if __name__ == "__main__":
     {"litserve": litserve, "triton": triton}[sys.argv[1]](int(sys.argv[2]))
-else:
+elif importlib.util.find_spec("mlserver"):
     from mlserver import MLModel
     from mlserver.codecs import NumpyCodec
     from mlserver.types import InferenceResponse

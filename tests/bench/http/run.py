@@ -79,6 +79,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], help="passed to sconce serve")
+    parser.add_argument("--inline-below", help="passed to sconce serve; 0: every request goes through a lane")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     package = args.package or args.build / "tests/fake_model/fake_model.so"
@@ -94,6 +95,7 @@ def main():
         body = None
         for _ in range(args.rounds):
             extra = [part for s in args.set for part in ("--set", s)]
+            extra += ["--inline-below", args.inline_below] if args.inline_below else []
             server = start([args.build / "server/sconce", "serve", f"model={package}", "--http", f"127.0.0.1:{port}",
                             "--metrics", "off", "--admin", "off", "--io-threads", str(args.threads), "--drain-grace", "0",
                             *extra], server_cores)
