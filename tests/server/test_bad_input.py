@@ -20,7 +20,7 @@ from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, read_all, read_a
 DTYPES = [("BOOL", 1), ("UINT8", 1), ("INT8", 1), ("INT16", 2), ("INT32", 4), ("INT64", 8), ("FP16", 2), ("BF16", 2),
           ("FP32", 4), ("FP64", 8), ("FP32", 4), ("UINT8", 1)]  # the inputs of several.dtypes; [10] is complex64
 LAST = "several.channels_last"
-GROWTH_KB = 32 * 1024
+GROWTH_KB = 64 * 1024  # two of the allocator's segments, which it gives back when it likes
 
 
 @pytest.fixture(scope="module")
