@@ -33,7 +33,11 @@ int written_argument(std::string_view function) {
 
 class MutationReader {
  public:
-  MutationReader(std::string_view text, ModelSpec& spec) : text_(text), spec_(spec) {}
+  MutationReader(std::string_view text, const ModelSpec& spec)
+      : text_(text), spec_(spec), written_(spec.constants.size() + spec.inputs.size()) {}
+
+  bool writes_constant(size_t index) const { return written_[index]; }
+  bool writes_input(size_t index) const { return written_[spec_.constants.size() + index]; }
 
   void read(std::string_view body) {
     names_.clear();
@@ -47,13 +51,14 @@ class MutationReader {
   bool declares(std::string_view line);
   void statement(std::string_view line);
   void arguments(std::string_view list, const std::vector<bool>& reads);
-  // Calls visit(constant, name's place) for each name of a constant.
+  // Calls visit(number, name's place) for each name of a constant or an input.
   template <class Visit>
   void for_each_use(std::string_view line, Visit visit) const;
 
   std::string_view text_;
-  ModelSpec& spec_;
-  std::unordered_map<std::string_view, size_t> names_;  // variables that are a constant or a view of one
+  const ModelSpec& spec_;
+  std::vector<bool> written_;                           // constants, then inputs
+  std::unordered_map<std::string_view, size_t> names_;  // variables that are one of these or a view of one
 };
 
 template <class Visit>
@@ -70,7 +75,7 @@ void MutationReader::for_each_use(std::string_view line, Visit visit) const {
   }
 }
 
-// A variable for a constant, or for a view or the handle of one. False if the line is something else.
+// A variable for a constant or an input, or for a view or the handle of one. False if the line is something else.
 bool MutationReader::declares(std::string_view line) {
   skip(line, "[[maybe_unused]] ");
   std::string_view rest = line;
@@ -84,6 +89,13 @@ bool MutationReader::declares(std::string_view line) {
         names_[name] = static_cast<size_t>(*index);
       return true;
     }
+    if (skip(value, " = std::move(inputs[")) {
+      const std::optional<int64_t> index = skip_integer(value);
+      if (index && *index >= 0 && static_cast<size_t>(*index) < spec_.inputs.size())
+        names_[name] = spec_.constants.size() + static_cast<size_t>(*index);
+      return true;
+    }
+    if (value.ends_with(".sizes();") || value.ends_with(".strides();")) return true;
     for_each_use(rest, [&](size_t constant, size_t) { names_[name] = constant; });
     return true;
   }
@@ -105,7 +117,7 @@ void MutationReader::arguments(std::string_view list, const std::vector<bool>& r
   const std::vector<std::string_view> parts = split_arguments(list);
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i < reads.size() ? reads[i] : reads.back()) continue;
-    for_each_use(parts[i], [&](size_t constant, size_t) { spec_.constants[constant].mutated = true; });
+    for_each_use(parts[i], [&](size_t constant, size_t) { written_[constant] = true; });
   }
 }
 
@@ -116,13 +128,17 @@ void MutationReader::statement(std::string_view line) {
   if (!used || line.find("assert_size_stride(") != std::string_view::npos ||
       line.find("assert_alignment(") != std::string_view::npos)
     return;
+  // An input that is not aligned is replaced by its copy.
+  if (line.starts_with("if ((reinterpret_cast<std::uintptr_t>(") ||
+      line.find(" = std::move(RAIIAtenTensorHandle(") != std::string_view::npos || line.ends_with(".release();"))
+    return;
   if (line.find(".data_ptr())") != std::string_view::npos) {
     // A compiled kernel: the cast in front of each pointer tells.
     for_each_use(line, [&](size_t constant, size_t at) {
       const std::string_view before = line.substr(0, at);
       const size_t open = before.rfind('(', before.size() < 3 ? 0 : before.size() - 3);
       const bool reads = before.ends_with("*)(") && before.substr(open + 1).starts_with("const ");
-      if (!reads) spec_.constants[constant].mutated = true;
+      if (!reads) written_[constant] = true;
     });
     return;
   }
@@ -150,11 +166,20 @@ void MutationReader::statement(std::string_view line) {
 
 }  // namespace
 
-void find_mutated_constants(std::string_view text, const WrapperSource& source, bool writable, ModelSpec& spec) {
-  MutationReader reader(text, spec);
-  reader.read(source.folding);
+void find_mutated(std::string_view text, const WrapperSource& source, bool writable, ModelSpec& spec) {
+  MutationReader folding(text, spec);
+  folding.read(source.folding);
+  for (size_t i = 0; i < spec.constants.size(); ++i)
+    if (folding.writes_constant(i)) spec.constants[i].mutated = true;
+  const bool cuda = spec.device_key == "cuda";
+  if (!writable && !(cuda && source.found)) return;
+  MutationReader body(text, spec);
+  body.read(source.body);
+  if (cuda && source.found)
+    for (size_t i = 0; i < spec.inputs.size(); ++i) spec.inputs[i].may_be_written = body.writes_input(i);
   if (!writable) return;
-  reader.read(source.body);
+  for (size_t i = 0; i < spec.constants.size(); ++i)
+    if (body.writes_constant(i)) spec.constants[i].mutated = true;
   if (std::any_of(spec.constants.begin(), spec.constants.end(), [](const auto& c) { return c.mutated; })) return;
   for (ConstantSpec& constant : spec.constants)
     constant.mutated = !constant.folded && constant.type != ConstantType::kParameter;

@@ -201,10 +201,17 @@ std::string replicas_document(const ModelInterface& model, std::span<const Repli
   json["count"] = replicas.size();
   json["replicas"] = Json::array();
   for (const ReplicaInfo& replica : replicas) {
-    json["replicas"].push_back({{"replica", replica.index},
-                                {"device", to_string(replica.device)},
-                                {"cpus", replica.cpus},
-                                {"load", replica.load}});
+    Json one = {{"replica", replica.index},
+                {"device", to_string(replica.device)},
+                {"cpus", replica.cpus},
+                {"load", replica.load}};
+    if (replica.device.type == DeviceType::kCuda) {
+      one["graphs"] = replica.graphs;
+      one["graph_runs"] = replica.graph_runs;
+      if (!replica.no_graphs.empty()) one["no_graphs"] = replica.no_graphs;
+      if (!replica.failure.empty()) one["failure"] = replica.failure;
+    }
+    json["replicas"].push_back(std::move(one));
   }
   return dump(json);
 }

@@ -20,7 +20,8 @@ void ready(const Service& service, const Catalog& catalog, Response& response) {
 
 void model_ready(const Service& service, const Catalog& catalog, const RouteMatch& route, Response& response) {
   const Catalog::Version& version = catalog.find(route.model, route.version);
-  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && version.state == Catalog::State::kReady;
+  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && version.state == Catalog::State::kReady &&
+                        !version.model->failed();
   response.status = is_ready ? 200 : 503;
   response.set_text("{\"name\":\"");
   response.set_text(route.model);  // a name that was found: letters, digits, '_', '-', '.'

@@ -95,7 +95,10 @@ void Inference::leave() noexcept {
 
 void Inference::encode(Response& response) {
   leave();
-  if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
+  if (error != nullptr) {
+    model_->failed();
+    std::rethrow_exception(std::exchange(error, nullptr));
+  }
   response.generation = info.generation;
   const ModelInterface& interface = model_->interface();
   switch (form_) {

@@ -70,7 +70,8 @@ const std::shared_ptr<ServedModel>& Catalog::ready(std::string_view name, std::s
 
 bool Catalog::all_ready() const noexcept {
   return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
-    return std::none_of(entry.versions.begin(), entry.versions.end(), [](const Version& v) { return v.awaited; });
+    return std::none_of(entry.versions.begin(), entry.versions.end(),
+                        [](const Version& v) { return v.awaited || (v.model && v.model->failed()); });
   });
 }
 
@@ -138,6 +139,7 @@ LoadedModel Repository::load(const PackageEntry& package) const {
                "' must be 1 or more");
   options.replicas = static_cast<int>(config.replicas);
   options.threads = static_cast<int>(config.threads);
+  options.cuda_graphs = static_cast<int>(std::min<int64_t>(config.cuda_graphs, 1024));
   options.cpu_set = find_cores(config.cpu_set);
   options.check_inputs = config.check_inputs;
   options.verify = config.verify;

@@ -1,6 +1,9 @@
 #include "server/served_model.h"
 
+#include <csignal>
+
 #include "server/documents.h"
+#include "server/log.h"
 
 namespace sconce {
 namespace {
@@ -25,7 +28,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       batcher_(
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
           clock, place_, model_->info().replicas),
-      config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())) {}
+      config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
+      exit_on_device_fault_(config.exit_on_device_fault) {}
 
 ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
@@ -39,6 +43,17 @@ bool ServedModel::run_here() noexcept {
 void ServedModel::ran_here(std::chrono::nanoseconds compute) noexcept {
   if (compute.count() > 0) place_.ran(compute, 1, false);
   batcher_.give_place();
+  failed();
+}
+
+bool ServedModel::failed() noexcept {
+  if (!model_->failed()) [[likely]]
+    return false;
+  if (failure_said_.exchange(true)) return true;
+  log_error("model {} version {} cannot run any more: its devices are lost to this process{}", interface_.name,
+            interface_.version, exit_on_device_fault_ ? ", which ends" : "; it is not ready from now on");
+  if (exit_on_device_fault_) std::raise(SIGTERM);
+  return true;
 }
 
 }  // namespace sconce

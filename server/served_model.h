@@ -2,6 +2,7 @@
 // the reaper once it is served no more and its last request has left.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,9 @@ class ServedModel final : public Reaped {
   void submit(QueuedRequest& request) { batcher_.submit(request); }
   bool cancel(QueuedRequest& request) noexcept { return batcher_.cancel(request); }
 
+  // Whether its devices are lost to this process. Says so once, and ends the server where that is configured.
+  bool failed() noexcept;
+
  private:
   const ModelInterface interface_;
   const std::shared_ptr<Model> model_;
@@ -49,6 +53,8 @@ class ServedModel final : public Reaped {
   RunPlace place_;
   Batcher batcher_;
   const std::string config_json_;
+  const bool exit_on_device_fault_;
+  std::atomic<bool> failure_said_{false};
 };
 
 }  // namespace sconce

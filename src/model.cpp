@@ -87,5 +87,6 @@ int Model::add_replica(Device device, std::vector<int> cpus) {
 }
 void Model::remove_replica(int index) { impl_->runner.remove_replica(index); }
 std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas(); }
+bool Model::failed() const noexcept { return impl_->runner.failed(); }
 
 }  // namespace sconce

@@ -68,7 +68,7 @@ TEST_CASE("exports: nothing but the ABI and the public API") {
       ")?sconce::(([A-Z][A-Za-z0-9_]*)(::.*)?|([a-z][a-z0-9_]*)(\\[abi:cxx11\\])?\\(.*)");
   // What libsconce_cuda needs of us.
   static const std::regex device(
-      "sconce::((DeviceFiles|DeviceLoading|PhiloxGenerator|shim|cpu)::.*|(broadcast_shapes|broadcast_strides|wrap_dim|"
+      "sconce::((DeviceFiles|DeviceLoading|PhiloxGenerator|IndexPlan|IndexList|shim|cpu)::.*|(broadcast_shapes|broadcast_strides|wrap_dim|"
       "elementwise_"
       "strides|"
       "dense_strides|format_strides|check_no_internal_overlap|philox_generator|expand|copy|convolution_(shape|output|"

@@ -38,6 +38,9 @@ struct LoadOptions {
   bool warm_up = true;  // fold constants before load returns
   // Models of a device: outputs arrive in (pinned) memory of the host. Without it they are tensors of the device.
   bool host_outputs = true;
+  // CUDA graphs that each replica keeps, one per shape of inputs that it has run a few times; 0: none. A model that
+  // reads the device's values on the host, or draws random numbers, runs without: ReplicaInfo::no_graphs says so.
+  int cuda_graphs = 8;
   std::vector<std::filesystem::path> op_libraries;
 };
 
@@ -87,6 +90,10 @@ struct ReplicaInfo {
   Device device;
   std::vector<int> cpus;  // empty: not pinned
   int64_t load = 0;       // requests queued or running on its lane
+  int graphs = 0;         // CUDA graphs it keeps
+  uint64_t graph_runs = 0;
+  std::string no_graphs;  // why its runs are not recorded; empty: nothing speaks against it
+  std::string failure;    // what its device was lost by; empty: it works
 };
 
 enum class Buffer : int8_t { kActive, kInactive };
@@ -152,6 +159,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Takes no new requests, answers those it has, then goes. kNotFound; kFailedPrecondition for the last one.
   void remove_replica(int index);
   std::vector<ReplicaInfo> replicas() const;
+  // Whether no replica can run any more, since their devices are lost to this process (an illegal address, say): every
+  // run would fail, and only a new process helps. Costs one load.
+  bool failed() const noexcept;
 
  private:
   struct Impl;

@@ -1,12 +1,15 @@
-// Attention as products and a softmax, in float32: exact, of any layout and bias. ABI: generated/c_shim_cuda.h; match
+// Attention as products and a softmax, of any layout and bias: products of half types on tensor cores with float32
+// scores and probabilities of the half type, all else in float32. ABI: generated/c_shim_cuda.h; match
 // aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention (torch 2.11) without dropout.
-// Scores of all heads are in memory at once; a fused kernel would not need that.
+// Scores of as many heads as fit kScoreBytes are in memory at once; a fused kernel would not need that.
 #include <cmath>
+#include <limits>
 
 #include "src/cuda/copy.h"
 #include "src/cuda/device_kernels.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
+#include "src/cuda/products.h"
 #include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
 #include "src/shim/guard.h"
@@ -27,20 +30,32 @@ Tensor as_float(const Tensor& t, IntSpan sizes) {
   return packed;
 }
 
+constexpr int64_t kScoreBytes = 256 << 20;
+
+// All heads of all batches one stride apart: as it is, or packed.
+Tensor by_head(const Tensor& t) { return t.size(0) == 1 || t.stride(0) == t.stride(1) * t.size(1) ? t : contiguous(t); }
+
 // Heads of keys that several heads of queries share are repeated.
-Tensor per_head(const Tensor& t, int64_t heads) {
+Tensor per_head(const Tensor& t, int64_t heads, DType dtype) {
   const int64_t own = t.size(1);
   SCONCE_CHECK(own > 0 && heads % own == 0, kInvalidArgument, "attention: ", heads, " heads of queries and ", own,
                " of keys do not fit");
+  const int64_t all[] = {t.size(0), heads, t.size(2), t.size(3)};
+  if (own == heads) return dtype == t.dtype() ? by_head(t) : as_float(t, all);
   const int64_t sizes[] = {t.size(0), own, heads / own, t.size(2), t.size(3)};
   const int64_t strides[] = {t.stride(0), t.stride(1), 0, t.stride(2), t.stride(3)};
-  return as_float(t.as_strided(sizes, strides, t.storage_offset()), sizes);
+  Tensor repeated = Tensor::empty(sizes, dtype, t.device());
+  copy(t.as_strided(sizes, strides, t.storage_offset()), repeated, false);
+  Shape packed(IntSpan{all});
+  contiguous_strides(all, packed.data());
+  return repeated.as_strided(all, packed, 0);
 }
 
-Tensor batched(const Tensor& t, int64_t batch, int64_t rows, int64_t columns, bool transposed = false) {
-  const int64_t sizes[] = {batch, transposed ? columns : rows, transposed ? rows : columns};
-  const int64_t strides[] = {rows * columns, transposed ? 1 : columns, transposed ? columns : 1};
-  return t.as_strided(sizes, strides, t.storage_offset());
+// Heads [first, first + count) of a tensor that by_head() gave, as matrices.
+Tensor heads_of(const Tensor& t, int64_t first, int64_t count, bool transposed = false) {
+  const int64_t sizes[] = {count, t.size(transposed ? 3 : 2), t.size(transposed ? 2 : 3)};
+  const int64_t strides[] = {t.stride(1), t.stride(transposed ? 3 : 2), t.stride(transposed ? 2 : 3)};
+  return t.as_strided(sizes, strides, t.storage_offset() + first * t.stride(1));
 }
 
 enum class OutLayout {
@@ -68,26 +83,47 @@ Attention attend(const char* name, const Tensor& query, const Tensor& key, const
   Attention result{Tensor::empty_strided(out_sizes, out_strides, query.dtype(), query.device()),
                    Tensor::empty(lse_sizes, DType::kFloat32, query.device())};
   if (result.out.numel() == 0) return result;
-  const Tensor q = as_float(query, query.sizes()), k = per_head(key, h), v = per_head(value, h);
-  const int64_t score_sizes[] = {b * h, tq, tk};
-  Tensor scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());
-  bmm_out(scores, batched(q, b * h, tq, d), batched(k, b * h, tk, d, true));
+  const DType dtype = query.dtype();
+  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  const DType factors = half ? dtype : DType::kFloat32;
+  const Tensor q = half ? by_head(query) : as_float(query, query.sizes()), k = per_head(key, h, factors),
+               v = per_head(value, h, factors);
+  // float64 is attended to in float32, as a result of its own.
+  const bool direct = half && (b == 1 || result.out.stride(0) == result.out.stride(1) * h);
+  Tensor product = direct ? result.out : Tensor::empty(out_sizes, factors, query.device());
   Tensor additive;
-  SoftmaxRows rows{b * h * tq, tk,      tq, static_cast<float>(scale.value_or(1 / std::sqrt(static_cast<double>(d)))),
-                   is_causal,  nullptr, h,  {}};
+  SoftmaxRows rows{};
+  rows.columns = tk;
+  rows.queries = tq;
+  rows.scale = static_cast<float>(scale.value_or(1 / std::sqrt(static_cast<double>(d))));
+  rows.causal = is_causal;
+  rows.heads = h;
+  rows.half_type = half ? static_cast<int>(dtype) : 0;
   if (bias) {
     const int64_t sizes[] = {b, h, tq, tk};
     additive = expand(name, as_float(*bias, bias->sizes()), sizes);
     rows.bias = additive.data_as<float>();
     for (int64_t i = 0; i < 4; ++i) rows.bias_strides[i] = additive.stride(i);
   }
-  launch_softmax(rows, scores.data_as<float>(), result.logsumexp.data_as<float>(), current_stream());
-  SCONCE_CUDA(cudaGetLastError());
-  Tensor product = Tensor::empty(out_sizes, DType::kFloat32, query.device());
-  const int64_t product_sizes[] = {b * h, tq, dv}, product_strides[] = {tq * dv, dv, 1};
-  Tensor flat = product.as_strided(product_sizes, product_strides, 0);
-  bmm_out(flat, scores, batched(v, b * h, tk, dv));
-  copy(product, result.out, false);
+  const int64_t together = std::clamp<int64_t>(kScoreBytes / std::max<int64_t>(tq * tk * 4, 1), 1, b * h);
+  const int64_t score_sizes[] = {together, tq, tk};
+  Tensor all_scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());
+  Tensor all_halves = half ? Tensor::empty(score_sizes, dtype, query.device()) : Tensor();
+  for (int64_t first = 0; first < b * h; first += together) {
+    const int64_t count = std::min(together, b * h - first);
+    const int64_t sizes[] = {count, tq, tk};
+    const auto part = [&](const Tensor& t) { return t.as_strided(sizes, t.strides(), 0); };
+    Tensor scores = part(all_scores);
+    cuda::product(name, heads_of(q, first, count), heads_of(k, first, count, true), nullptr, 0, 1, scores);
+    rows.rows = count * tq;
+    rows.first_head = first;
+    rows.halves = half ? all_halves.data() : nullptr;
+    launch_softmax(rows, scores.data_as<float>(), result.logsumexp.data_as<float>() + first * tq, current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+    Tensor target = heads_of(product, first, count);
+    cuda::product(name, half ? part(all_halves) : scores, heads_of(v, first, count), nullptr, 0, 1, target);
+  }
+  if (!direct) copy(product, result.out, false);
   return result;
 }
 
@@ -126,10 +162,14 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention(
     cuda::Attention done =
         cuda::attend("efficient attention", q, in(key, "key"), in(value, "value"), optional_in(attn_bias), dropout_p,
                      is_causal, optional_value<double>(scale), cuda::OutLayout::kByToken);
-    Tensor logsumexp = done.logsumexp;
-    if (!compute_log_sumexp) {
-      const int64_t sizes[] = {q.size(0), q.size(1), 0};
-      logsumexp = Tensor::empty(sizes, DType::kFloat32, q.device());
+    // A multiple of 32 rows a head, or none.
+    const int64_t rows = compute_log_sumexp ? (q.size(2) + 31) / 32 * 32 : 0, sizes[] = {q.size(0), q.size(1), rows};
+    Tensor logsumexp = Tensor::empty(sizes, DType::kFloat32, q.device());
+    if (rows > 0) {
+      const float most = std::numeric_limits<float>::infinity();
+      cuda::fill(logsumexp, &most);
+      Tensor used = logsumexp.as_strided(done.logsumexp.sizes(), logsumexp.strides(), 0);
+      cuda::copy(done.logsumexp, used, false);
     }
     deliver(std::array<Tensor, 4>{done.out, logsumexp, cuda::no_random_state(q), cuda::no_random_state(q)}, ret0, ret1,
             ret2, ret3);

@@ -40,7 +40,9 @@ int class_of(size_t bytes) noexcept {
 
 }  // namespace
 
-CachingAllocator::CachingAllocator(int device, cudaStream_t stream) : device_(device), stream_(stream) {
+CachingAllocator::CachingAllocator(int device, cudaStream_t stream, bool of_graph)
+    : device_(device), of_graph_(of_graph), stream_(stream) {
+  if (of_graph) return;
   const std::lock_guard lock(registry_mutex);
   registry().push_back(this);
 }
@@ -59,9 +61,19 @@ void CachingAllocator::orphan() noexcept {
   trim();
   {
     const std::lock_guard lock(mutex_);
-    stream_ = nullptr;  // blocks that come back later go to the device
+    open_ = false;  // blocks that come back later go to the device
   }
   unref();
+}
+
+cudaError_t CachingAllocator::take(void** data, size_t size) noexcept {
+  if (!of_graph_) return cudaMallocAsync(data, size, stream_);
+  // Not recorded: the graph finds it there.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  const cudaError_t error = cudaMalloc(data, size);
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  return error;
 }
 
 StoragePtr CachingAllocator::allocate(size_t bytes) {
@@ -80,14 +92,14 @@ StoragePtr CachingAllocator::allocate(size_t bytes) {
     counters(device_).cached.fetch_sub(size, std::memory_order_relaxed);
   } else {
     auto fresh = std::make_unique<Block>(Block{this, nullptr, size_class});
-    cudaError_t error = cudaMallocAsync(&fresh->data, size, stream_);
-    if (error == cudaErrorMemoryAllocation) {
+    cudaError_t error = take(&fresh->data, size);
+    if (error == cudaErrorMemoryAllocation && !of_graph_) {
       cudaGetLastError();
       cudaDeviceSynchronize();
       trim_all(device_);
-      error = cudaMallocAsync(&fresh->data, size, stream_);
+      error = take(&fresh->data, size);
     }
-    check(error, "cudaMallocAsync");
+    check(error, "taking device memory");
     block = fresh.release();
   }
   counters(device_).in_use.fetch_add(size, std::memory_order_relaxed);
@@ -104,7 +116,7 @@ void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
   bool kept = false;
   {
     const std::lock_guard lock(owner->mutex_);
-    if (owner->stream_) {
+    if (owner->open_) {
       owner->free_[block->size_class].push_back(block);
       kept = true;
     }
@@ -129,13 +141,16 @@ void CachingAllocator::trim() noexcept {
   cudaSetDevice(device_);
   for (auto& list : free_) {
     for (Block* block : list) {
-      cudaFreeAsync(block->data, stream_);
+      if (of_graph_)
+        cudaFree(block->data);
+      else
+        cudaFreeAsync(block->data, stream_);
       counters(device_).cached.fetch_sub(class_bytes(block->size_class), std::memory_order_relaxed);
       delete block;
     }
     list.clear();
   }
-  if (stream_) cudaStreamSynchronize(stream_);
+  if (!of_graph_ && open_) cudaStreamSynchronize(stream_);
   cudaSetDevice(before);
 }
 

@@ -19,7 +19,11 @@ namespace sconce::cuda {
 
 class CachingAllocator {
  public:
-  static CachingAllocator* create(int device, cudaStream_t stream) { return new CachingAllocator(device, stream); }
+  static CachingAllocator* create(int device, cudaStream_t stream) {
+    return new CachingAllocator(device, stream, false);
+  }
+  // For the memory of a graph: what comes back is never given to the device, since the graph goes on using it.
+  static CachingAllocator* create_for_graph(int device) { return new CachingAllocator(device, nullptr, true); }
   // Its owner is gone; so is the stream soon, and nothing of it is under way.
   void orphan() noexcept;
 
@@ -39,13 +43,16 @@ class CachingAllocator {
     void* data;
     int size_class;
   };
-  CachingAllocator(int device, cudaStream_t stream);
+  CachingAllocator(int device, cudaStream_t stream, bool of_graph);
+  cudaError_t take(void** data, size_t size) noexcept;
   ~CachingAllocator();
   static void give_back(void* data, size_t bytes, void* context) noexcept;
   void unref() noexcept;
 
   const int device_;
+  const bool of_graph_;
   cudaStream_t stream_;
+  bool open_ = true;  // its owner is there: what comes back is kept
   std::atomic<int64_t> references_{1};
   std::mutex mutex_;  // of the lists; held for moments
   std::vector<Block*> free_[kClasses];

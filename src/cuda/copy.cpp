@@ -129,6 +129,7 @@ void copy_between_devices(const Tensor& source, Tensor& destination) {
 void copy(const Tensor& source, Tensor& destination, bool wait) {
   broadcast_strides("copy_", source, destination.sizes());
   if (destination.numel() == 0) return;
+  if (source.is_cpu() || destination.is_cpu()) refuse_capture("copies of the host's memory");
   if (source.is_cpu()) return copy_to_device(source, destination, wait);
   if (destination.is_cpu()) return copy_to_host(source, destination, wait);
   if (source.device() == destination.device()) return copy_on_device(source, destination);

@@ -105,7 +105,8 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
   __shared__ float shared[32];
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     float* at = scores + row * p.columns;
-    const int64_t query = row % p.queries, head = row / p.queries % p.heads, batch = row / p.queries / p.heads;
+    const int64_t query = row % p.queries, flat = row / p.queries + p.first_head, head = flat % p.heads,
+                  batch = flat / p.heads;
     const float* bias = p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2]
                                : nullptr;
     float most = -INFINITY;
@@ -126,7 +127,15 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
     }
     sum = block_reduce(sum, false, shared);
     const float inverse = sum > 0 ? 1 / sum : 0.0f;
-    for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) at[c] *= inverse;
+    if (!p.halves) {
+      for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) at[c] *= inverse;
+    } else if (p.half_type == 5) {
+      auto* half = static_cast<__half*>(p.halves) + row * p.columns;
+      for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) half[c] = __float2half_rn(at[c] * inverse);
+    } else {
+      auto* half = static_cast<__nv_bfloat16*>(p.halves) + row * p.columns;
+      for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) half[c] = __float2bfloat16_rn(at[c] * inverse);
+    }
     if (logsumexp && threadIdx.x == 0) logsumexp[row] = base + logf(sum);
     __syncthreads();
   }

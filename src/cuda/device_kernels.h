@@ -36,6 +36,9 @@ struct SoftmaxRows {
   bool causal;
   const float* bias;  // null: none; strides in elements by batch, head, query, key
   int64_t heads, bias_strides[4];
+  int64_t first_head;  // of all batches: row 0 is its first
+  void* halves;        // null, or where the probabilities go instead, of half_type: float16 (5) or bfloat16 (15)
+  int half_type;
 };
 void launch_softmax(const SoftmaxRows& rows, float* scores, float* logsumexp, cudaStream_t stream);
 

@@ -34,6 +34,16 @@ void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
 void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha) {
   check_matrices("addmm", out, mat1, mat2, 2, mat1.dtype());
   Tensor target = as_batch(out);
+  // A row that is added to each is added before sums are rounded, as ATen has it.
+  const DType dtype = out.dtype();
+  if (beta == 1 && self.dim() == 1 && self.is_contiguous() && self.size(0) == out.size(1) && self.dtype() == dtype &&
+      (dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16)) {
+    ProductScales scales;
+    scales.bias = &self;
+    if (mat1.size(1) > 0 && alpha != 0 &&
+        try_product("addmm", as_batch(mat1), as_batch(mat2), nullptr, 0, alpha, target, &scales))
+      return;
+  }
   const Tensor bias = expand("addmm", self, out.sizes());
   const Tensor batch = as_batch(bias);
   product("addmm", as_batch(mat1), as_batch(mat2), &batch, beta, alpha, target);

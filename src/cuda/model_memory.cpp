@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "src/cuda/stream.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::cuda {
@@ -57,13 +58,16 @@ cudaError_t model_free(void* address) noexcept {
 
 cudaError_t model_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) noexcept {
   cudaError_t error;
-  return noted(to, from, bytes, error) ? error : cudaMemcpy(to, from, bytes, kind);
+  if (noted(to, from, bytes, error)) return error;
+  return current().capturing ? cudaErrorStreamCaptureUnsupported : cudaMemcpy(to, from, bytes, kind);
 }
 
 cudaError_t model_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                cudaStream_t stream) noexcept {
   cudaError_t error;
-  return noted(to, from, bytes, error) ? error : cudaMemcpyAsync(to, from, bytes, kind, stream);
+  if (noted(to, from, bytes, error)) return error;
+  if (current().capturing && kind != cudaMemcpyDeviceToDevice) return cudaErrorStreamCaptureUnsupported;
+  return cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 
 }  // namespace sconce::cuda

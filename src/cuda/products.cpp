@@ -177,6 +177,11 @@ void describe_operation(const char* name, Operation& operation, const Problem& p
   SCONCE_BLAS(cublasLtMatmulDescCreate(&operation.value, compute, scale));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, p.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, p.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias_type >= 0) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, factors.bias);
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(name, static_cast<DType>(p.bias_type)));
+  }
   if (p.scaling == Scaling::kNone) return;
   if (p.scaling == Scaling::kByRow)
     for (const auto mode : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
@@ -185,10 +190,6 @@ void describe_operation(const char* name, Operation& operation, const Problem& p
   set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, factors.b);
   if (factors.result) set(operation, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, factors.result);
   set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(p.fast_sums));
-  if (p.bias_type < 0) return;
-  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, factors.bias);
-  set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(name, static_cast<DType>(p.bias_type)));
 }
 
 // A result of float8 is added to nothing, and cuBLAS wants the type of that nothing to be another.
@@ -317,10 +318,12 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
   p.device = out.device().index;
   Factors factors;
   if (scales) {
-    p.scaling = scales->by_row ? Scaling::kByRow : Scaling::kSingle;
+    if (scales->a) {
+      p.scaling = scales->by_row ? Scaling::kByRow : Scaling::kSingle;
+      factors.a = (d.transposed ? scales->b : scales->a)->data();
+      factors.b = (d.transposed ? scales->a : scales->b)->data();
+    }
     p.fast_sums = scales->fast_sums;
-    factors.a = (d.transposed ? scales->b : scales->a)->data();
-    factors.b = (d.transposed ? scales->a : scales->b)->data();
     if (scales->result) factors.result = scales->result->data();
     p.scaled_result = factors.result;
     if (scales->bias) {
@@ -343,8 +346,8 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
   const Factor one(alpha, out.dtype()), add(self ? beta : 0, out.dtype());
   SCONCE_BLAS(cublasLtMatmul(handle_of(p.device), scales ? own.value : plan.operation.value, one.address(),
                              x.tensor.data(), plan.a.value, y.tensor.data(), plan.b.value, add.address(),
-                             scales ? nullptr : result.data(), plan.c.value, result.data(), plan.d.value,
-                             &plan.algorithm, workspace.data(), plan.workspace, current_stream()));
+                             added_type(p) == p.out_type ? result.data() : nullptr, plan.c.value, result.data(),
+                             plan.d.value, &plan.algorithm, workspace.data(), plan.workspace, current_stream()));
   if (aside) copy(result, out, false);
   return true;
 }

@@ -8,9 +8,9 @@
 
 namespace sconce::cuda {
 
-// Factors of float8 operands, float32 on the device.
+// What is done to sums before they are rounded. Factors are of float8 operands, float32 on the device.
 struct ProductScales {
-  const Tensor* a = nullptr;  // one value; or with by_row one for each row of a, packed
+  const Tensor* a = nullptr;  // null: neither has one; one value; or with by_row one for each row of a, packed
   const Tensor* b = nullptr;  // the same for columns of b
   const Tensor* result = nullptr;
   bool by_row = false;

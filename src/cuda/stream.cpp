@@ -1,5 +1,8 @@
 #include "src/cuda/stream.h"
 
+#include <new>
+#include <utility>
+
 #include "src/cuda/caching_allocator.h"
 #include "src/cuda/error.h"
 
@@ -13,7 +16,7 @@ Current& current() noexcept {
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
   if (!changed_) return;
   SCONCE_CUDA(cudaSetDevice(device.index));
-  current() = {device.index, nullptr, nullptr, false};
+  current() = {device.index, nullptr, nullptr, false, nullptr};
 }
 DeviceScope::~DeviceScope() {
   if (!changed_) return;
@@ -21,10 +24,67 @@ DeviceScope::~DeviceScope() {
   current() = before_;
 }
 
+namespace {
+
+void throw_noted(int& word) {
+  switch (static_cast<Noted>(std::exchange(word, 0))) {
+    case Noted::kIndex:
+      SCONCE_FAIL(kInvalidArgument, "index: an index is out of bounds");
+    case Noted::kIndexPut:
+      SCONCE_FAIL(kInvalidArgument, "index_put: an index is out of bounds");
+    case Noted::kScatter:
+      SCONCE_FAIL(kInvalidArgument, "scatter: an index is out of bounds");
+    default:
+      break;
+  }
+}
+
+int* pinned_word() {
+  void* memory = nullptr;
+  SCONCE_CUDA(cudaHostAlloc(&memory, sizeof(int), cudaHostAllocPortable));
+  return new (memory) int(0);
+}
+
+class Graph final : public DeviceGraph {
+ public:
+  Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream) : memory_(memory), stream_(stream) {
+    const cudaError_t error = cudaGraphInstantiate(&graph_, recorded, 0);
+    cudaGraphDestroy(recorded);
+    if (error != cudaSuccess) memory_->orphan();
+    check(error, "cudaGraphInstantiate");
+  }
+  ~Graph() override {
+    cudaGraphExecDestroy(graph_);
+    memory_->orphan();
+  }
+  void launch() override { SCONCE_CUDA(cudaGraphLaunch(graph_, stream_)); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+  CachingAllocator* memory_;
+  cudaStream_t stream_;
+};
+
+}  // namespace
+
+int* noted_by_kernels() {
+  if (int* lanes = current().noted) return lanes;
+  static thread_local int* own = nullptr;  // a word a thread, for its life
+  if (!own) own = pinned_word();
+  return own;
+}
+
+void check_noted() {
+  if (current().noted) return;
+  SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
+  throw_noted(*noted_by_kernels());
+}
+
 Lane::Lane(Device device) : device_(device), memory_(nullptr) {
   const DeviceScope scope(device);
   SCONCE_CUDA(cudaSetDevice(device.index));  // the first use of a device on this thread makes its context current
   SCONCE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  noted_ = pinned_word();
   memory_ = CachingAllocator::create(device.index, stream_);
 }
 
@@ -33,12 +93,13 @@ Lane::~Lane() {
   cudaStreamSynchronize(stream_);
   memory_->orphan();
   cudaStreamDestroy(stream_);
+  cudaFreeHost(noted_);
 }
 
 void Lane::enter() {
   before_ = current();
   SCONCE_CUDA(cudaSetDevice(device_.index));
-  current() = {device_.index, stream_, memory_, false};
+  current() = {device_.index, stream_, memory_, false, noted_};
 }
 
 void Lane::leave() noexcept {
@@ -46,6 +107,38 @@ void Lane::leave() noexcept {
   current() = before_;
 }
 
-void Lane::synchronize() { SCONCE_CUDA(cudaStreamSynchronize(stream_)); }
+void Lane::synchronize() {
+  SCONCE_CUDA(cudaStreamSynchronize(stream_));
+  if (*noted_) [[unlikely]]
+    throw_noted(*noted_);
+}
+
+void Lane::begin_capture() {
+  recorded_ = CachingAllocator::create_for_graph(device_.index);
+  SCONCE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  current().memory = recorded_;
+  current().capturing = true;
+}
+
+std::unique_ptr<DeviceGraph> Lane::end_capture() {
+  cudaGraph_t graph = nullptr;
+  SCONCE_CUDA(cudaStreamEndCapture(stream_, &graph));
+  current().memory = memory_;
+  current().capturing = false;
+  return std::make_unique<Graph>(graph, std::exchange(recorded_, nullptr), stream_);
+}
+
+void Lane::drop_capture() noexcept {
+  current().memory = memory_;
+  current().capturing = false;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph) cudaGraphDestroy(graph);
+  }
+  cudaGetLastError();
+  if (recorded_) std::exchange(recorded_, nullptr)->orphan();
+}
 
 }  // namespace sconce::cuda

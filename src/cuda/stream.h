@@ -15,6 +15,7 @@ struct Current {
   cudaStream_t stream = nullptr;       // null: the device's legacy default stream
   CachingAllocator* memory = nullptr;  // null: memory is taken from the device each time
   bool capturing = false;              // work of the stream is recorded, not done
+  int* noted = nullptr;                // where kernels note what is wrong; null: nobody will look
 };
 // Of the calling thread.
 Current& current() noexcept;
@@ -25,6 +26,13 @@ inline cudaStream_t current_stream() noexcept { return current().stream; }
 inline void refuse_capture(const char* what) {
   SCONCE_CHECK(!current().capturing, kUnsupported, "a CUDA graph cannot hold ", what);
 }
+
+// What only kernels see, and note for the host to find when it has waited for the stream.
+enum class Noted : int { kNothing, kIndex, kIndexPut, kScatter };
+// Where kernels of this thread's stream note it. After their launch, check_noted(): without a lane it waits and throws
+// what was noted; a lane does when it synchronises. kInvalidArgument.
+int* noted_by_kernels();
+void check_noted();
 
 // Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
 class DeviceScope {
@@ -47,11 +55,16 @@ class Lane final : public DeviceLane {
   void leave() noexcept override;
   void* stream() const noexcept override { return stream_; }
   void synchronize() override;
+  void begin_capture() override;
+  std::unique_ptr<DeviceGraph> end_capture() override;
+  void drop_capture() noexcept override;
 
  private:
   Device device_;
   cudaStream_t stream_ = nullptr;
   CachingAllocator* memory_;
+  int* noted_ = nullptr;                  // pinned
+  CachingAllocator* recorded_ = nullptr;  // while work is recorded: where its memory comes from
   Current before_;
 };
 

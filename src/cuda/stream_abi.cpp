@@ -29,10 +29,10 @@ void enter(int device, cudaStream_t stream, bool with_stream) {
   Current& now = current();
   if (device != now.device) {
     SCONCE_CUDA(cudaSetDevice(device));
-    now = {device, nullptr, nullptr, false};
+    now = {device, nullptr, nullptr, false, nullptr};
   }
   // Another stream than the replica's has no memory cached for it.
-  if (with_stream && stream != now.stream) now = {device, stream, nullptr, false};
+  if (with_stream && stream != now.stream) now = {device, stream, nullptr, false, nullptr};
 }
 void leave(const Before& before) noexcept {
   if (before.state.device != current().device) cudaSetDevice(before.state.device);
@@ -89,8 +89,10 @@ AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t) {
 
 // Memory in the order of the current stream.
 AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void** ret) {
-  return guard("aoti_torch_cuda_caching_allocator_raw_alloc",
-               [&] { SCONCE_CUDA(cudaMallocAsync(ret, bytes ? bytes : 1, current().stream)); });
+  return guard("aoti_torch_cuda_caching_allocator_raw_alloc", [&] {
+    sconce::cuda::refuse_capture("memory of the model's own");
+    SCONCE_CUDA(cudaMallocAsync(ret, bytes ? bytes : 1, current().stream));
+  });
 }
 AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void* data) {
   return guard("aoti_torch_cuda_caching_allocator_raw_delete",

@@ -15,6 +15,15 @@
 
 namespace sconce {
 
+// Work of a stream that was recorded once and is done again with one call, on the same memory, part of which is its
+// own.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  // On the stream it was recorded on.
+  virtual void launch() = 0;
+};
+
 // What a replica runs with: a stream, and the memory cached for it. Used by one thread at a time.
 class DeviceLane {
  public:
@@ -26,6 +35,12 @@ class DeviceLane {
   virtual void* stream() const noexcept = 0;
   // Waits for all work of the stream. kDevice: what went wrong on the device.
   virtual void synchronize() = 0;
+
+  // Between these, on the thread that entered, work of the stream is recorded instead of done, with memory of its own.
+  // What cannot be recorded throws, kUnsupported where a value would be read or drawn only once; drop_capture() then.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<DeviceGraph> end_capture() = 0;
+  virtual void drop_capture() noexcept = 0;
 
   class Scope {
    public:
@@ -60,6 +75,8 @@ class DeviceBackend {
   virtual std::string name(Device device) = 0;
   virtual DeviceMemory memory(Device device) = 0;
   virtual void trim(Device device) = 0;  // gives cached memory back to the device
+  // Why the device can do nothing more for this process, null while it can: an error that does not go away.
+  virtual const char* fault(Device device) noexcept = 0;
 
   virtual std::unique_ptr<DeviceLane> make_lane(Device device) = 0;
   // 256-byte aligned, uninitialised, ready in the order of the calling thread's stream. kOutOfMemory.

@@ -49,6 +49,9 @@ class Container {
   // it each input is. kCorruptPackage where a spec makes no sense.
   void complete(ModelSpec& spec) const;
 
+  // Whether a run leaves the stream to its caller, so that it may be recorded as a graph of the device.
+  bool can_be_recorded() const noexcept { return module_->api().run_single_threaded != nullptr; }
+
   // Uses the tensors in place; names are the container's own. For packages that do not load weights by themselves.
   void set_constants(std::span<const std::pair<std::string, Tensor>> constants);
   // Computes folded constants from those set. kModelFailed.

@@ -37,8 +37,6 @@ IndexList::IndexList(const OptTensorList& list) : size_(list.size()) {
 }
 
 IndexPlan::IndexPlan(const Tensor& self, std::span<const Tensor* const> indices) : self_(self) {
-  SCONCE_CHECK(self.is_cpu(), kUnsupported, "index: tensors on ", to_string(self.device()),
-               " need the CUDA side of the runtime");
   SCONCE_CHECK(indices.size() <= static_cast<size_t>(self.dim()), kInvalidArgument,
                "too many indices for tensor of dimension ", self.dim(), " (got ", indices.size(), ")");
   by_dimension_.reserve(static_cast<size_t>(self.dim()));
@@ -68,6 +66,9 @@ IndexPlan::IndexPlan(const Tensor& self, std::span<const Tensor* const> indices)
 
 void IndexPlan::add(const Tensor& index, size_t number) {
   const DType dtype = index.dtype();
+  SCONCE_CHECK(self_.is_cpu() ? index.is_cpu() : dtype == DType::kInt64, kUnsupported, "index: ", describe(index),
+               " on ", to_string(index.device()), " into a tensor on ", to_string(self_.device()),
+               " needs the CUDA side of the runtime");
   if (dtype == DType::kInt64 || dtype == DType::kInt32) {
     by_dimension_.push_back(index);
     return;

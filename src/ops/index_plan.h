@@ -20,7 +20,8 @@ namespace sconce {
 class IndexPlan {
  public:
   // indices: fewer than or as many as self's dimensions; null where a dimension is taken whole. Index tensors are
-  // int64, int32, bool or uint8 (masks). kInvalidArgument as ATen raises.
+  // int64, int32, bool or uint8 (masks). kInvalidArgument as ATen raises. On a device only int64, all of them: their
+  // values are not looked at.
   IndexPlan(const Tensor& self, std::span<const Tensor* const> indices);
 
   const Shape& result_sizes() const noexcept { return result_sizes_; }
@@ -37,6 +38,18 @@ class IndexPlan {
   // Byte offsets in self and in the other tensor of positions [begin, end). Returns the number of the first index
   // tensor that holds an index out of bounds, or -1.
   int offsets(int64_t begin, int64_t end, int64_t* self_offsets, int64_t* other_offsets) const noexcept;
+  // After order_by, for who walks elsewhere: dimensions of positions, [0] innermost; what the index tensors are, and
+  // sizes and byte strides of the dimensions they index.
+  int index_rank() const noexcept { return index_rank_; }
+  int64_t index_size(int d) const noexcept { return sizes_[static_cast<size_t>(d)]; }
+  int64_t other_stride(int d) const noexcept { return other_strides_[static_cast<size_t>(d)]; }
+  size_t index_count() const noexcept { return indices_.size(); }
+  const Tensor& index(size_t k) const noexcept { return indices_[k]; }
+  int64_t index_stride(size_t k, int d) const noexcept { return strides_[k][static_cast<size_t>(d)]; }
+  int64_t indexed_size(size_t k) const noexcept { return self_.size(before_ + static_cast<int64_t>(k)); }
+  int64_t indexed_stride(size_t k) const noexcept {
+    return self_.stride(before_ + static_cast<int64_t>(k)) * static_cast<int64_t>(self_.itemsize());
+  }
   // Throws what ATen throws for that index tensor.
   [[noreturn]] void fail_out_of_bounds(int number) const;
 

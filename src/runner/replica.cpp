@@ -5,6 +5,7 @@
 
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
+#include "src/shim/guard.h"
 
 namespace sconce {
 namespace {
@@ -55,39 +56,138 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
   // Without folded constants there is nothing to compute, and a container says so on std::cerr.
   if (table.any_folded() && set.missing(table).empty()) bound->container->fold(lane ? lane->stream() : nullptr);
   if (lane) lane->synchronize();
+  if (lane && settings_.graphs > 0) {
+    const char* why = nullptr;
+    if (!bound->container->can_be_recorded()) why = "the package is of a torch without RunSingleThreaded";
+    for (size_t i = 0; i < settings_.input_devices.size(); ++i)
+      if (reads_on_host(i)) why = "it reads inputs on the host";
+    for (const StoredConstant& constant : table.stored())
+      if (constant.spec.mutated && constant.spec.device.value_or(device_).type == DeviceType::kCpu)
+        why = "it writes buffers on the host";
+    if (why)
+      graphs_->refused(why);
+    else
+      bound->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
+  }
   return bound;
 }
 
-void Replica::run(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const CpuArena::Scope scope(arena_.get());
   set_kernel_threads(settings_.threads);
-  if (!lane_) return container.run(inputs, outputs);
-  run_on_device(container, inputs, outputs);
+  if (!lane_) return bound.container->run(inputs, outputs);
+  const DeviceLane::Scope on_device(lane_.get());
+  if (!bound.graphs || !run_as_graph(bound, inputs, outputs)) run_on_device(bound, inputs, outputs);
 }
 
-void Replica::run_on_device(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+bool Replica::lost() noexcept {
+  if (!lane_) return false;
+  const char* const fault = device_backend(device_).fault(device_);
+  if (!fault) return false;
+  const std::lock_guard lock(failure_mutex_);
+  failure_ = fault;
+  return true;
+}
+
+std::string Replica::failure() const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+Tensor Replica::fetched(const Tensor& output) const {
   DeviceBackend& backend = device_backend(device_);
-  const DeviceLane::Scope on_device(lane_.get());
+  const size_t bytes = storage_bytes_needed(output.sizes(), output.strides(), 0, output.itemsize());
+  Tensor here(backend.allocate_host(std::max<size_t>(bytes, 1)), output.dtype(), output.sizes(), output.strides());
+  backend.copy_async(output, here);
+  return here;
+}
+
+void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  DeviceBackend& backend = device_backend(device_);
   std::vector<Tensor> sent(inputs.begin(), inputs.end());
   for (size_t i = 0; i < sent.size(); ++i) {
-    const bool stays = i < settings_.input_devices.size() && settings_.input_devices[i].type == DeviceType::kCpu;
-    if (!sent[i].is_cpu() || stays) continue;
+    if (!sent[i].is_cpu() || reads_on_host(i)) continue;
     Tensor there = Tensor::empty_strided(sent[i].sizes(), sent[i].strides(), sent[i].dtype(), device_);
     backend.copy(sent[i], there);
     sent[i] = std::move(there);
   }
-  container.run(sent, outputs, lane_->stream());
-  std::vector<Tensor> fetched;  // kept until the stream has passed
+  bound.container->run(sent, outputs, lane_->stream());
+  std::vector<Tensor> made;  // kept until the stream has passed
   if (settings_.host_outputs)
-    for (Tensor& output : outputs) {
-      if (!output.defined() || output.is_cpu()) continue;
-      Tensor here(backend.allocate_host(std::max<size_t>(
-                      storage_bytes_needed(output.sizes(), output.strides(), 0, output.itemsize()), 1)),
-                  output.dtype(), output.sizes(), output.strides());
-      backend.copy_async(output, here);
-      fetched.push_back(std::exchange(output, std::move(here)));
-    }
+    for (Tensor& output : outputs)
+      if (output.defined() && !output.is_cpu()) made.push_back(std::exchange(output, fetched(output)));
   lane_->synchronize();
+}
+
+bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
+  bound.graphs->make_room(shape);
+  shape.inputs.clear();
+  for (const Tensor& input : inputs)
+    shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
+  shape.outputs.assign(bound.container->num_outputs(), Tensor());
+  const bool recorded = shim::guard("recording a CUDA graph", [&] {
+                          lane_->begin_capture();
+                          bound.container->run(shape.inputs, shape.outputs, lane_->stream());
+                          bound.graphs->keep(shape, lane_->end_capture());
+                        }) == 0;
+  if (recorded) return true;
+  lane_->drop_capture();
+  const auto error = shim::take_error();
+  bound.graphs->refuse(error ? error->text : "out of memory");
+  return false;
+}
+
+bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  for (const Tensor& input : inputs)
+    if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;
+  // What one input writes, another may have to see.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t j = 0; j < inputs.size() && may_write(i); ++j)
+      if (i != j && !inputs[i].is_cpu() && inputs[i].storage() == inputs[j].storage()) return false;
+  GraphRuns::Shape* shape = bound.graphs->find(inputs);
+  if (!shape || (!shape->graph && !(bound.graphs->wants_graph(*shape) && record(bound, *shape, inputs)))) return false;
+  DeviceBackend& backend = device_backend(device_);
+  for (size_t i = 0; i < inputs.size(); ++i) backend.copy_async(inputs[i], shape->inputs[i]);
+  shape->graph->launch();
+  bound.graphs->ran();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_cpu() || !may_write(i)) continue;
+    Tensor theirs = inputs[i];
+    backend.copy_async(shape->inputs[i], theirs);
+  }
+  // What the next launch overwrites is copied, each storage once: outputs may be views of one another.
+  std::vector<std::pair<const Storage*, StoragePtr>> copies;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& own = shape->outputs[i];
+    if (!own.defined()) {
+      outputs[i] = own;
+    } else if (own.is_cpu()) {
+      outputs[i] = clone_preserve_strides(own);
+    } else if (settings_.host_outputs) {
+      outputs[i] = fetched(own);
+    } else if (own.storage()->immutable()) {
+      outputs[i] = own;
+    } else {
+      StoragePtr target;
+      for (const auto& [from, to] : copies)
+        if (from == own.storage().get()) target = to;
+      for (size_t input = 0; !target && input < inputs.size(); ++input)
+        if (shape->inputs[input].storage() == own.storage() && !inputs[input].is_cpu() &&
+            inputs[input].storage_offset() == 0 && inputs[input].storage()->bytes() >= own.storage()->bytes())
+          target = inputs[input].storage();
+      if (!target) {
+        const auto bytes = static_cast<int64_t>(own.storage()->bytes()), one = int64_t{1};
+        const Tensor from(own.storage(), DType::kUInt8, IntSpan(&bytes, 1), IntSpan(&one, 1));
+        Tensor to = Tensor::empty(IntSpan(&bytes, 1), DType::kUInt8, device_);
+        backend.copy_async(from, to);
+        target = to.storage();
+        copies.emplace_back(own.storage().get(), target);
+      }
+      outputs[i] = Tensor(target, own.dtype(), own.sizes(), own.strides(), own.storage_offset(), own.layout());
+    }
+  }
+  lane_->synchronize();
+  return true;
 }
 
 }  // namespace sconce

@@ -5,20 +5,24 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "src/device/cpu_arena.h"
 #include "src/device/device_backend.h"
 #include "src/loader/container.h"
 #include "src/runner/constant_set.h"
+#include "src/runner/graph_runs.h"
 
 namespace sconce {
 
 // A container over a constant set, folded, with the replica's own buffers that it writes.
 struct BoundContainer {
   std::unique_ptr<loader::Container> container;
-  std::vector<Tensor> buffers;  // per stored constant; undefined where it is shared
+  std::vector<Tensor> buffers;        // per stored constant; undefined where it is shared
+  std::unique_ptr<GraphRuns> graphs;  // null where its runs are never recorded
 };
 
 class Replica {
@@ -27,6 +31,8 @@ class Replica {
     int threads = 1;
     bool host_outputs = false;
     std::vector<Device> input_devices;  // by input; CPU where the model reads it there
+    std::vector<bool> written_inputs;   // by input: the model may write it
+    int graphs = 0;                     // graphs of the device that are kept; 0: none are recorded
   };
   // kUnavailable, kInvalidArgument for a device that cannot be used.
   Replica(Device device, Settings settings);
@@ -41,15 +47,35 @@ class Replica {
 
   // Tensors that the model makes come from the replica's arena. On a device: inputs of the host are sent there, and the
   // outputs are complete when it returns, in pinned memory of the host with host_outputs.
-  void run(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
+  const GraphReport& graphs() const noexcept { return *graphs_; }
+
+  // After a run that threw: whether the device can do nothing more for this process. failure() says by what.
+  bool lost() noexcept;
+  std::string failure() const;
 
  private:
-  void run_on_device(loader::Container& container, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  // False where the run has to be done without a graph.
+  bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  bool record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
+  bool reads_on_host(size_t input) const noexcept {
+    return input < settings_.input_devices.size() && settings_.input_devices[input].type == DeviceType::kCpu;
+  }
+  bool may_write(size_t input) const noexcept {
+    return input >= settings_.written_inputs.size() || settings_.written_inputs[input];
+  }
+  // In pinned memory of the host once the stream has passed.
+  Tensor fetched(const Tensor& output) const;
 
   Device device_;
   Settings settings_;
   std::unique_ptr<DeviceLane> lane_;  // null on the CPU
+  std::shared_ptr<GraphReport> graphs_ = std::make_shared<GraphReport>();
   CpuArena::Ptr arena_ = CpuArena::create();
+  mutable std::mutex failure_mutex_;
+  std::string failure_;
 };
 
 }  // namespace sconce

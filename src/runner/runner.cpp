@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
@@ -47,6 +48,12 @@ std::vector<Device> devices_of(const std::vector<TensorSpec>& inputs, Device oth
   return devices;
 }
 
+std::vector<bool> written(const std::vector<TensorSpec>& inputs) {
+  std::vector<bool> flags;
+  for (const TensorSpec& input : inputs) flags.push_back(input.may_be_written);
+  return flags;
+}
+
 }  // namespace
 
 Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
@@ -74,7 +81,10 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   info_.devices = devices;
   module_ = loader::Module::load(package_, spec);
 
-  replica_settings_ = {threads_of(options, spec), options.host_outputs, devices_of(spec.inputs, devices.front())};
+  SCONCE_CHECK(options.cuda_graphs >= 0 && options.cuda_graphs <= 1024, kInvalidArgument,
+               "cuda_graphs: ", options.cuda_graphs, " is not between 0 and 1024");
+  replica_settings_ = {threads_of(options, spec), options.host_outputs, devices_of(spec.inputs, devices.front()),
+                       written(spec.inputs), options.cuda_graphs};
   inline_runs_ = replica_settings_.threads == 1 && spec.threads <= 1;
   const size_t count = devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
@@ -166,8 +176,19 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
   const Generation& generation = *pin.generation;
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                generation.missing, "' has not been given");
+  // A device that is lost is lost for good: requests turn to other replicas.
+  struct Watch {
+    Runner& runner;
+    Seat& seat;
+    int before = std::uncaught_exceptions();
+    ~Watch() {
+      if (std::uncaught_exceptions() == before || !seat.replica->lost()) return;
+      seat.failed.store(true);
+      if (runner.seats_.all_failed()) runner.failed_.store(true);
+    }
+  } watch{*this, seat};
   const auto start = std::chrono::steady_clock::now();
-  seat.replica->run(*generation.bound[seat.index]->container, inputs, outputs);
+  seat.replica->run(*generation.bound[seat.index], inputs, outputs);
   info.compute = std::chrono::steady_clock::now() - start;
   info.generation = generation.number;
   info.label = generation.label;
@@ -228,6 +249,7 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
     if (staged) other_->bound[seat.index] = std::move(staged);
   }
   seats_.open(seat, std::move(replica), std::move(cpus));
+  failed_.store(false);
   return static_cast<int>(seat.index);
 }
 
@@ -248,7 +270,9 @@ std::vector<ReplicaInfo> Runner::replicas() const {
   std::vector<ReplicaInfo> result;
   for (size_t i = 0; i < seats_.limit(); ++i)
     if (const Seat& seat = seats_[i]; seat.open.load())
-      result.push_back({static_cast<int>(i), seat.replica->device(), seat.lane.cpus(), seat.lane.load()});
+      result.push_back({static_cast<int>(i), seat.replica->device(), seat.lane.cpus(), seat.lane.load(),
+                        seat.replica->graphs().count(), seat.replica->graphs().runs(),
+                        seat.replica->graphs().why_none(), seat.replica->failure()});
   return result;
 }
 

@@ -59,6 +59,7 @@ class Runner {
   int add_replica(Device device, std::vector<int> cpus);
   void remove_replica(int index);
   std::vector<ReplicaInfo> replicas() const;
+  bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
  private:
   class Update;
@@ -111,7 +112,8 @@ class Runner {
   // What requests see of the above.
   std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
-  Seats seats_;  // last: its lanes run what is queued, and end, before anything else goes
+  std::atomic<bool> failed_{false};  // no seat is left whose device works
+  Seats seats_;                      // last: its lanes run what is queued, and end, before anything else goes
 };
 
 }  // namespace sconce

@@ -26,14 +26,26 @@ size_t Seats::open_count() const noexcept {
   return count;
 }
 
+bool Seats::all_failed() const noexcept {
+  for (size_t i = 0; i < limit(); ++i)
+    if (seats_[i]->open.load(std::memory_order_relaxed) && !seats_[i]->failed.load()) return false;
+  return true;
+}
+
 Seat* Seats::choose(uint64_t affinity) const noexcept {
   Seat* best = nullptr;
   int64_t least = 0;
   uint64_t highest = 0;
+  bool best_failed = false;
   const size_t count = limit();
   for (size_t i = 0; i < count; ++i) {
     Seat& seat = *seats_[i];
     if (!seat.open.load(std::memory_order_acquire)) continue;
+    const bool failed = seat.failed.load(std::memory_order_relaxed);
+    if (best && failed && !best_failed) continue;
+    if (best_failed && !failed) best = nullptr;
+    if (best && failed != best_failed) continue;
+    const Seat* const before = best;
     if (affinity == 0) {
       const int64_t load = seat.lane.load();
       if (!best || load < least) best = &seat, least = load;
@@ -42,12 +54,14 @@ Seat* Seats::choose(uint64_t affinity) const noexcept {
       const uint64_t draw = mixed(affinity ^ mixed(i));
       if (!best || draw > highest) best = &seat, highest = draw;
     }
+    if (best != before) best_failed = failed;
   }
   return best;
 }
 
 bool Seats::acquire_open(Seat& seat) noexcept {
-  if (!seat.open.load(std::memory_order_relaxed) || !seat.try_acquire()) return false;
+  if (!seat.open.load(std::memory_order_relaxed) || seat.failed.load(std::memory_order_relaxed) || !seat.try_acquire())
+    return false;
   if (seat.open.load() && seat.lane.cpus().empty()) return true;
   seat.release();
   return false;
@@ -78,6 +92,7 @@ Seat& Seats::vacant() {
 void Seats::open(Seat& seat, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept {
   seat.lane.reopen(std::move(cpus));
   seat.replica = std::move(replica);
+  seat.failed.store(false);
   seat.open.store(true);
 }
 

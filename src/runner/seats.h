@@ -31,6 +31,7 @@ struct Seat {
 
   const size_t index;
   std::atomic<bool> open{false};
+  std::atomic<bool> failed{false};                 // its device is lost
   std::atomic<bool> busy{false};                   // held by one thread, which may run the replica
   std::atomic<const Generation*> pinned{nullptr};  // what it runs
   std::unique_ptr<Replica> replica;                // while open, and until the last holder has left
@@ -59,8 +60,9 @@ class Seats {
   size_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }  // seats there are, open or not
   Seat& operator[](size_t index) const noexcept { return *seats_[index]; }
   size_t open_count() const noexcept;
+  bool all_failed() const noexcept;  // those that are open
 
-  // The open seat with the fewest requests, or that of the key. Null if none is open.
+  // The open seat with the fewest requests, or that of the key; one that failed only if all have. Null if none is open.
   Seat* choose(uint64_t affinity) const noexcept;
   // An open seat that nobody holds and whose lane is not pinned, now held; null if there is none. With a key, that of
   // the key or none.

@@ -19,7 +19,7 @@ done
 timeout 300 python3 "$folder/against_torch.py" "$folder/lib" > "$results/against_torch.log" 2>&1
 echo "against_torch: exit $?"; grep -a '^FAIL\|passed' "$results/against_torch.log" | head -60
 [ -x "$folder/bin/test_cuda" ] && { timeout 120 test_cuda > "$results/test_cuda.log" 2>&1; echo "test_cuda: exit $?; $(tail -3 "$results/test_cuda.log")"; }
-timeout 240 python3 "$folder/compare.py" bench_cuda_call sconce "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
+timeout 240 python3 "$folder/compare.py" bench_cuda_call "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
 for package in "$folder"/pk/*.pt2; do
   echo "cycles $(basename "$package"): $(timeout 120 bench_cuda_call --cycles 100 "$package" 2>&1 | tail -1)"
 done

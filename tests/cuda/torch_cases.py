@@ -155,6 +155,115 @@ def product_cases():
          lambda: ((x8.float() @ w8.float().t()) * s8.float()).to(torch.bfloat16), 2e-2, 0.5)
 
 
+def attention_cases():
+    ops = torch.ops.aten
+    for dtype, rtol, atol in [(torch.float32, 1e-4, 1e-5), (torch.float16, 5e-3, 5e-3), (torch.bfloat16, 3e-2, 3e-2)]:
+        for b, h, tq, tk, d, causal in [(1, 1, 16, 16, 32, False), (2, 4, 33, 33, 64, True), (2, 4, 40, 72, 64, False),
+                                        (3, 8, 128, 128, 128, True)]:
+            q, k, v = (randn(b, n, h, d, dtype=dtype).transpose(1, 2) for n in (tq, tk, tk))
+            tag = f"{name_of(dtype)} {b}x{h}x{tq}x{tk}x{d} {'causal' if causal else ''}"
+            for bias in (None, randn(b, h, tq, (tk + 15) // 16 * 16, dtype=dtype)[..., :tk]):
+                if bias is not None and causal:
+                    continue
+                case(f"_scaled_dot_product_efficient_attention {tag} {'bias' if bias is not None else ''}",
+                     lambda: call("_scaled_dot_product_efficient_attention", q, k, v, bias, 1, 0.0, causal, None)[:2],
+                     lambda: ops._scaled_dot_product_efficient_attention(q, k, v, bias, True, 0.0, causal)[:2],
+                     rtol, atol)
+            if dtype == torch.float32:
+                continue
+            case(f"_scaled_dot_product_flash_attention {tag}",
+                 lambda: call("_scaled_dot_product_flash_attention", q, k, v, 0.0, causal, 0, None)[:2],
+                 lambda: ops._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False)[:2], rtol, atol)
+            case(f"_scaled_dot_product_cudnn_attention {tag}",
+                 lambda: call("_scaled_dot_product_cudnn_attention", q, k, v, None, 1, 0.0, causal, 0, None)[:2],
+                 lambda: ops._scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, causal, False)[:2], rtol, atol)
+
+
+def selection_cases():
+    for dtype in FLOATS + [torch.int64, torch.int32, torch.uint8, torch.bool]:
+        x = (torch.randint(0, 5, (7, 33), device="cuda").to(dtype) if not dtype.is_floating_point
+             else randn(7, 33, dtype=dtype))
+        tag = name_of(dtype)
+        for descending in (False, True):
+            case(f"sort_stable {tag} {descending}", lambda: call("sort_stable", x, 1, -1, descending),
+                 lambda: torch.sort(x, stable=True, dim=-1, descending=descending))
+        case(f"nonzero {tag}", lambda: call("nonzero", x), lambda: torch.nonzero(x))
+        if dtype == torch.bool:
+            continue
+        for dim in (0, 1):
+            case(f"cumsum {tag} {dim}", lambda: call("cumsum", x, dim, None), lambda: torch.cumsum(x, dim), 1e-2, 1e-2)
+        if dtype.is_floating_point:
+            case(f"topk {tag}", lambda: call("topk", x, 5, -1, 1, 1), lambda: torch.topk(x, 5))
+        index = torch.randint(0, 7, (7, 33), device="cuda").argsort(0)
+        out = torch.empty_like(x)
+        case(f"scatter_src_out {tag}", lambda: (call("scatter_src_out", out, x, 0, index, x.flip(1)), [out])[1],
+             lambda: torch.scatter(x, 0, index, x.flip(1)))
+        case(f"scatter_value_out {tag}", lambda: (call("scatter_value_out", out, x, 0, index, 1.0), [out])[1],
+             lambda: torch.scatter(x, 0, index, 1))
+        for reduce in ("sum", "amax", "amin", "prod", "mean"):
+            again = torch.randint(0, 7, (7, 33), device="cuda")
+            case(f"scatter_reduce_two_out {tag} {reduce}",
+                 lambda: (call("scatter_reduce_two_out", out, x, 0, again, x.flip(1), reduce, 1), [out])[1],
+                 lambda: torch.scatter_reduce(x, 0, again, x.flip(1), reduce), 2e-2, 2e-2)
+        rows = torch.tensor([3, -1, 0, 3], device="cuda")
+        columns = torch.tensor([5, 6, -2, 5], device="cuda")
+        case(f"index_Tensor {tag}", lambda: call("index_Tensor", x, [rows, columns]), lambda: x[rows, columns])
+        case(f"index_Tensor rows {tag}", lambda: call("index_Tensor", x, [None, columns]), lambda: x[:, columns])
+        mask = x > 1
+        case(f"index_Tensor mask {tag}", lambda: call("index_Tensor", x, [mask]), lambda: x[mask])
+        case(f"masked_select {tag}", lambda: call("masked_select", x, mask), lambda: torch.masked_select(x, mask))
+        for accumulate in (False, True):
+            at = rows[:3], columns[:3]
+            values = x[0, :3]
+            case(f"index_put {tag} {accumulate}", lambda: call("index_put", x, list(at), values, accumulate),
+                 lambda: torch.index_put(x, at, values, accumulate), 2e-2, 2e-2)
+        case(f"index_put many {tag}", lambda: call("index_put", x, [index[:, 0]], x, 1),
+             lambda: torch.index_put(x, (index[:, 0],), x, True), 2e-2, 2e-2)
+
+
+def other_cases():
+    for dtype in FLOATS:
+        tag = name_of(dtype)
+        tolerance = {torch.float64: 1e-10, torch.float32: 1e-4}.get(dtype, 3e-2)
+        for shape, weight, groups in [((2, 8, 17, 19), (12, 8, 3, 3), 1), ((2, 8, 17, 19), (16, 4, 3, 3), 2),
+                                      ((1, 3, 32), (5, 3, 4), 1), ((1, 4, 6, 7, 8), (6, 4, 3, 3, 3), 1)]:
+            x, w = randn(*shape, dtype=dtype), randn(*weight, dtype=dtype)
+            bias = randn(weight[0], dtype=dtype)
+            rank = len(shape) - 2
+            for last in (False, True):
+                if last and rank != 2:
+                    continue
+                xx = x.to(memory_format=torch.channels_last) if last else x
+                case(f"convolution {tag} {shape} {weight} {last}",
+                     lambda: call("convolution", xx, w, bias, [1] * rank, [1] * rank, [1] * rank, 0, [0] * rank, groups),
+                     lambda: torch.convolution(xx, w, bias, [1] * rank, [1] * rank, [1] * rank, False, [0] * rank, groups),
+                     tolerance, tolerance * 10)
+        x, w = randn(2, 6, 9, 9, dtype=dtype), randn(6, 4, 3, 3, dtype=dtype)
+        case(f"convolution transposed {tag}",
+             lambda: call("convolution", x, w, None, [2, 2], [1, 1], [1, 1], 1, [1, 1], 1),
+             lambda: torch.convolution(x, w, None, [2, 2], [1, 1], [1, 1], True, [1, 1], 1), tolerance, tolerance * 10)
+        x = randn(2, 3, 16, 16, dtype=dtype)
+        case(f"max_pool2d_with_indices {tag}",
+             lambda: call("max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1], [1, 1], 0),
+             lambda: torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1], [1, 1], False))
+        case(f"avg_pool2d {tag}", lambda: call("avg_pool2d", x, [3, 3], [2, 2], [1, 1], 0, 1, None),
+             lambda: torch.ops.aten.avg_pool2d(x, [3, 3], [2, 2], [1, 1], False, True, None), tolerance, tolerance)
+        case(f"_adaptive_avg_pool2d {tag}", lambda: call("_adaptive_avg_pool2d", x, [5, 7]),
+             lambda: torch.ops.aten._adaptive_avg_pool2d(x, [5, 7]), tolerance, tolerance)
+        table = randn(20, 6, dtype=dtype)
+        indices, offsets = torch.randint(0, 20, (15,), device="cuda"), torch.tensor([0, 4, 4, 9], device="cuda")
+        for mode in (0, 1):
+            case(f"_embedding_bag {tag} {mode}",
+                 lambda: call("_embedding_bag", table, indices, offsets, 0, mode, 0, None, 0, -1)[:1],
+                 lambda: torch.ops.aten._embedding_bag(table, indices, offsets, False, mode)[:1], tolerance, tolerance)
+        case(f"_fused_rms_norm {tag}", lambda: call("_fused_rms_norm", table, [6], table[0], 1e-5)[:1],
+             lambda: torch.ops.aten._fused_rms_norm(table, [6], table[0], 1e-5)[:1], tolerance, tolerance)
+    z = torch.randn(4, 30, dtype=torch.complex64, device="cuda")
+    case("_fft_c2c", lambda: call("_fft_c2c", z, [1], 0, 1), lambda: torch.ops.aten._fft_c2c(z, [1], 0, True), 1e-4, 1e-4)
+    r = randn(4, 30)
+    case("_fft_r2c", lambda: call("_fft_r2c", r, [1], 0, 1), lambda: torch.ops.aten._fft_r2c(r, [1], 0, True), 1e-4, 1e-4)
+
+
 def run():
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -125,8 +125,8 @@ bool run_source(std::string_view text) {
     ModelSpec spec;
     const WrapperSource source = read_wrapper_source(text, spec);
     kernel_threads(text);
-    find_mutated_constants(text, source, false, spec);
-    find_mutated_constants(text, source, true, spec);
+    find_mutated(text, source, false, spec);
+    find_mutated(text, source, true, spec);
     if (!source.in_spec.empty()) {
       CallSpec call = parse_call_spec(source.in_spec, source.out_spec);
       map_inputs(call, spec.inputs.size());

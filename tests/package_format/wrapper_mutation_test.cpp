@@ -24,7 +24,7 @@ std::string written(const std::string& lines, bool writable = true, const std::s
   text += run_impl(take + lines);
   ModelSpec spec;
   const WrapperSource source = read_wrapper_source(text, spec);
-  find_mutated_constants(text, source, writable, spec);
+  find_mutated(text, source, writable, spec);
   std::string names;
   for (const ConstantSpec& constant : spec.constants)
     if (constant.mutated) names += constant.name;
@@ -89,4 +89,36 @@ TEST_CASE("written constants: only looked for where weights are writable, except
   CHECK(written("    cpp_fused_1((float*)(m.data_ptr()));\n", true, kernel) == "nm");
   // Writable, but no use writes: all that may be.
   CHECK(written("    cpp_fused_0((const float*)(n.data_ptr()));\n") == "nm");
+}
+
+TEST_CASE("written inputs of a CUDA model: by what it does with them, not by looking at them") {
+  const std::string launcher =
+      "static inline void call_triton_poi_0(\n    const in_ptr0_type_& in_ptr0,\n    const out_ptr0_type_& out_ptr0,\n"
+      "    int64_t xnumel,\n    int32_t device_idx_) {\n}\n";
+  const auto inputs = [&](const std::string& lines, const char* device = "cuda") {
+    ModelSpec spec;
+    spec.device_key = device;
+    const std::string text =
+        launcher + constructor(15, {"x", "y"}, 0, {}, specs(0)) + "\n" +
+        run_impl("    auto x = std::move(inputs[0]);\n    auto y = std::move(inputs[1]);\n" + lines);
+    const WrapperSource source = read_wrapper_source(text, spec);
+    find_mutated(text, source, false, spec);
+    std::string names;
+    for (const TensorSpec& input : spec.inputs)
+      if (input.may_be_written) names += input.name;
+    return names;
+  };
+  CHECK(inputs("    auto x_size = x.sizes();\n    int64_t s0 = x_size[0];\n"
+               "    if ((reinterpret_cast<std::uintptr_t>(x.data_ptr()) & (16 -1)) != 0) {\n"
+               "        AtenTensorHandle x_aligned;\n        aoti_torch_clone_preserve_strides(x, &x_aligned);\n"
+               "        x = std::move(RAIIAtenTensorHandle(x_aligned));\n    }\n"
+               "    call_triton_poi_0(x, buf0, 20L, this->device_idx_);\n    x.reset();\n")
+            .empty());
+  CHECK(inputs("    call_triton_poi_0(y, x, 20L, this->device_idx_);\n") == "x");
+  CHECK(inputs("    auto v = wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(y, 1, a, b, 0L));\n"
+               "    call_triton_poi_0(x, v, 20L, this->device_idx_);\n") == "y");
+  CHECK(inputs("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(x, y, 0));\n") == "x");
+  CHECK(inputs("    call_add_kernel_0(x, buf0);\n") == "x");  // a kernel of the user's
+  CHECK(inputs("    output_handles[0] = x.release();\n").empty());
+  CHECK(inputs("", "cpu") == "xy");  // nobody asks
 }

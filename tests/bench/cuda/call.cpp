@@ -1,14 +1,18 @@
 // Calls of a CUDA package with tensors that stay on the device, as JSON: load and call times, memory.
-//   bench_cuda_call PACKAGE [SIZE of dynamic dimensions]
+//   bench_cuda_call [--no-graphs] PACKAGE [SIZE of dynamic dimensions]
+//   bench_cuda_call --throughput DEVICES SECONDS PACKAGE     runs of a replica on each of the first devices
 //   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sconce/model.h"
@@ -70,15 +74,61 @@ int cycles(int count, const char* path) {
   return 0;
 }
 
+// Runs from the host, as a server's are, on each device from a thread of its own.
+int throughput(int devices, double seconds, const char* path) {
+  LoadOptions options;
+  options.devices.clear();
+  for (int i = 0; i < devices; ++i) options.devices.push_back({DeviceType::kCuda, static_cast<int8_t>(i)});
+  const auto model = Model::load(Package::open(path), options);
+  std::vector<Tensor> inputs;
+  for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(copy_to(input_of(spec, 8), Device{}));
+  std::vector<std::vector<Tensor>> outputs(static_cast<size_t>(devices));
+  std::vector<int64_t> runs(static_cast<size_t>(devices));
+  std::atomic<bool> go{false}, stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < devices; ++i)
+    threads.emplace_back([&, at = static_cast<size_t>(i)] {
+      outputs[at].resize(model->info().spec.outputs.size());
+      for (int warm = 0; warm < 50; ++warm) model->run(inputs, outputs[at]);
+      while (!go) std::this_thread::yield();
+      for (; !stop; ++runs[at]) model->run(inputs, outputs[at]);
+    });
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const auto start = Clock::now();
+  go = true;
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  const double taken = microseconds(Clock::now() - start) / 1e6;
+  int64_t all = 0;
+  for (const int64_t count : runs) all += count;
+  bool same = true;
+  for (const auto& one : outputs)
+    for (size_t i = 0; i < one.size(); ++i)
+      same &= one[i].defined() == outputs[0][i].defined() &&
+              (!one[i].defined() || std::memcmp(one[i].data(), outputs[0][i].data(), one[i].bytes()) == 0);
+  std::printf("{\"devices\": %d, \"runs_per_second\": %.1f, \"same\": %s}\n", devices, static_cast<double>(all) / taken,
+              same ? "true" : "false");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "usage: bench_cuda_call PACKAGE [SIZE]\n"), 2;
   if (argc == 4 && std::string(argv[1]) == "--cycles") return cycles(std::atoi(argv[2]), argv[3]);
+  if (argc == 5 && std::string(argv[1]) == "--throughput")
+    return throughput(std::atoi(argv[2]), std::atof(argv[3]), argv[4]);
   const auto start = Clock::now();
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};
   options.host_outputs = false;
+  if (std::string(argv[1]) == "--no-graphs") {
+    options.cuda_graphs = 0;
+    --argc;
+    ++argv;
+    if (argc < 2) return 2;
+  }
   const auto model = Model::load(Package::open(argv[1]), options);
   std::vector<Tensor> inputs;
   for (const TensorSpec& spec : model->info().spec.inputs)
@@ -94,6 +144,16 @@ int main(int argc, char** argv) {
     times.push_back(microseconds(Clock::now() - before));
   }
   std::sort(times.begin(), times.end());
-  std::printf("{\"first_output_ms\": %.1f, \"call_us_p50\": %.2f, \"call_us_p99\": %.2f, \"resident_mb\": %.0f}\n",
-              first / 1000, times[times.size() / 2], times[times.size() * 99 / 100], resident());
+  std::string shapes;  // what PyTorch's loader is to be given, as JSON
+  for (const Tensor& input : inputs) {
+    std::string sizes;
+    for (const int64_t size : input.sizes()) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+    shapes += (shapes.empty() ? "[[" : ", [[") + sizes + "], \"" + std::string(dtype_name(input.dtype())) + "\", \"" +
+              (input.is_cpu() ? "cpu" : "cuda") + "\"]";
+  }
+  std::printf(
+      "{\"first_output_ms\": %.1f, \"call_us_p50\": %.2f, \"call_us_p99\": %.2f, \"resident_mb\": %.0f, "
+      "\"graphs\": \"%s\"}\n",
+      first / 1000, times[times.size() / 2], times[times.size() * 99 / 100], resident(),
+      model->replicas()[0].graph_runs > 0 ? "used" : model->replicas()[0].no_graphs.c_str(), shapes.c_str());
 }

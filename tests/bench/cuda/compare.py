@@ -1,53 +1,92 @@
-"""CUDA packages through Sconce and through PyTorch's own loader, in one run: python compare.py BENCH SCONCE PACKAGE...
+"""CUDA packages through Sconce and through PyTorch's own loader, in one run: python compare.py BENCH PACKAGE...
 
-BENCH and SCONCE are build/release/tests/bench_cuda_call and build/release/server/sconce. Needs torch with CUDA. Inputs and outputs stay on the device; a call ends
-when the device has done it.
+BENCH is build/release/tests/bench_cuda_call. Needs torch with CUDA. Inputs and outputs stay on the device; a call ends when the device has done it. Per package: microseconds of a call (with CUDA
+graphs, without, PyTorch's loader, PyTorch's loader in a CUDA graph), milliseconds of load and first call (PyTorch's
+without its import), resident memory. Rows that fail say so; the others are still measured.
 """
 import json
 import subprocess
 import sys
-import time
 
 CHILD = r"""
 import json, sys, time
 start = time.perf_counter()
 import torch
-model = torch._inductor.aoti_load_package(sys.argv[1])
-inputs = [torch.full(size, 0.03, dtype=getattr(torch, dtype), device=device) for size, dtype, device in json.loads(sys.argv[2])]
-with torch.no_grad():
-    run = lambda: model.loader.boxed_run(list(inputs))
-    run(); torch.cuda.synchronize()
-    first = time.perf_counter() - start
-    for _ in range(200): run(); torch.cuda.synchronize()
+torch.zeros(1, device="cuda"); torch.cuda.synchronize()
+print(json.dumps({"import_ms": (time.perf_counter() - start) * 1e3}), flush=True)
+
+def median(run, warm=200, count=2000):
+    for _ in range(warm): run(); torch.cuda.synchronize()
     times = []
-    for _ in range(2000):
+    for _ in range(count):
         before = time.perf_counter(); run(); torch.cuda.synchronize(); times.append(time.perf_counter() - before)
-times.sort()
-resident = next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmRSS")) / 1024
-print(json.dumps({"first_output_ms": first * 1e3, "call_us_p50": times[1000] * 1e6, "call_us_p99": times[1980] * 1e6, "resident_mb": resident}))
+    return sorted(times)[count // 2] * 1e6
+
+for line in sys.stdin:
+    package, specs = json.loads(line)
+    result = {}
+    try:
+        start = time.perf_counter()
+        model = torch._inductor.aoti_load_package(package, run_single_threaded=True)
+        inputs = [torch.full(size, 0.03, dtype=getattr(torch, dtype), device=device) for size, dtype, device in specs]
+        run = lambda: model.loader.boxed_run(list(inputs))
+        with torch.no_grad():
+            run(); torch.cuda.synchronize()
+            result["first_ms"] = (time.perf_counter() - start) * 1e3
+            result["call_us"] = median(run)
+            try:
+                graph = torch.cuda.CUDAGraph()
+                stream = torch.cuda.Stream()
+                with torch.cuda.stream(stream):
+                    for _ in range(3): run()
+                torch.cuda.synchronize()
+                with torch.cuda.graph(graph):
+                    run()
+                result["graph_us"] = median(graph.replay)
+            except Exception as error:
+                result["no_graph"] = str(error).split("\n")[0][:80]
+        resident = next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmRSS")) / 1024
+        result["resident_mb"] = resident
+        del model
+    except Exception as error:
+        result["error"] = str(error).split("\n")[0][:200]
+    print(json.dumps(result), flush=True)
 """
 
 
-def inputs_of(sconce, package):
-    spec = json.loads(subprocess.run([sconce, "inspect", "--json", package], check=True, capture_output=True, text=True).stdout)
-    model = (spec.get("models") or [spec])[0]
-    result = []
-    for tensor in model["inputs"]:
-        sizes = [d if isinstance(d, int) else 8 for d in tensor["shape"]]
-        result.append([sizes, tensor["dtype"], tensor.get("device") or "cuda"])
-    return result
+def ours_of(bench, package, *flags):
+    done = subprocess.run([bench, *flags, package], capture_output=True, text=True)
+    if done.returncode != 0:
+        return {"error": (done.stderr or "failed").strip().splitlines()[-1][:120]}
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(bench, sconce, packages):
-    print(f"{'package':40s} {'call us':>9s} {'torch':>9s} {'ratio':>6s}  {'first ms':>9s} {'torch':>9s}  {'MB':>5s} {'torch':>6s}")
+def number(value):
+    return f"{value:9.1f}" if isinstance(value, (int, float)) else f"{value or '-':>9}"
+
+
+def main(bench, packages):
+    torch = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    print("torch import:", torch.stdout.readline().strip(), flush=True)
+    print(f"{'package':36s} {'graphs':>9s} {'plain':>9s} {'torch':>9s} {'in graph':>9s}  {'first ms':>9s} {'torch':>9s}"
+          f"  {'MB':>6s} {'torch':>6s}")
     for package in packages:
-        ours = json.loads(subprocess.run([bench, package], check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        theirs = json.loads(subprocess.run([sys.executable, "-c", CHILD, package, json.dumps(inputs_of(sconce, package))],
-                                           check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        print(f"{package[-40:]:40s} {ours['call_us_p50']:9.1f} {theirs['call_us_p50']:9.1f} "
-              f"{ours['call_us_p50'] / theirs['call_us_p50']:6.2f}  {ours['first_output_ms']:9.0f} {theirs['first_output_ms']:9.0f}  "
-              f"{ours['resident_mb']:5.0f} {theirs['resident_mb']:6.0f}", flush=True)
+        try:
+            graphs, plain = ours_of(bench, package), ours_of(bench, package, "--no-graphs")
+            torch.stdin.write(json.dumps([package, plain["inputs"]]) + "\n")
+            torch.stdin.flush()
+            theirs = json.loads(torch.stdout.readline())
+            print(f"{package.split('/')[-1][:36]:36s} {number(graphs.get('call_us_p50'))} "
+                  f"{number(plain.get('call_us_p50'))} {number(theirs.get('call_us'))} {number(theirs.get('graph_us'))}  "
+                  f"{number(plain.get('first_output_ms'))} {number(theirs.get('first_ms'))}  "
+                  f"{plain.get('resident_mb', 0):6.0f} {theirs.get('resident_mb', 0):6.0f}  graphs: "
+                  f"{graphs.get('graphs', '-')} {graphs.get('error', '')} {theirs.get('error', '')} "
+                  f"{theirs.get('no_graph', '')}", flush=True)
+        except Exception as error:  # noqa: BLE001  (the next package must be measured)
+            print(f"{package}: {error}", flush=True)
+    torch.stdin.close()
+    torch.wait()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(sys.argv[1], sys.argv[2:])

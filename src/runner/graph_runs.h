@@ -1,0 +1,73 @@
+// Runs of a container as graphs of the device: recorded once a shape of inputs has been run a few times, and done with
+// one call from then on. Inputs are copied to where the graph reads them, outputs from where it leaves them.
+//
+// A graph is of one container, so new weights have graphs of their own. Used by the thread that holds the replica.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/device/device_backend.h"
+
+namespace sconce {
+
+// What others may know of a replica's graphs. Thread-safe.
+class GraphReport {
+ public:
+  void recorded(int change) noexcept { recorded_.fetch_add(change, std::memory_order_relaxed); }
+  void ran() noexcept { runs_.fetch_add(1, std::memory_order_relaxed); }
+  void refused(std::string why);
+  int count() const noexcept { return recorded_.load(std::memory_order_relaxed); }
+  uint64_t runs() const noexcept { return runs_.load(std::memory_order_relaxed); }
+  std::string why_none() const;  // empty: nothing speaks against them
+
+ private:
+  std::atomic<int> recorded_{0};
+  std::atomic<uint64_t> runs_{0};
+  mutable std::mutex mutex_;
+  std::string why_;
+};
+
+class GraphRuns {
+ public:
+  static constexpr int kRunsBefore = 2;  // of a shape, until it is recorded
+
+  struct Shape {
+    std::vector<int64_t> key;
+    uint64_t used = 0;
+    int runs = 0;
+    std::vector<Tensor> inputs, outputs;  // the graph's own; empty without one
+    std::unique_ptr<DeviceGraph> graph;
+  };
+
+  // most: graphs at a time; the one that was not used for longest goes first.
+  GraphRuns(size_t most, std::shared_ptr<GraphReport> report);
+  ~GraphRuns();
+  GraphRuns(const GraphRuns&) = delete;
+  GraphRuns& operator=(const GraphRuns&) = delete;
+
+  // The shape of these inputs, by dtypes, sizes and strides, with this run counted. Null where nothing can be recorded.
+  Shape* find(std::span<const Tensor> inputs);
+  bool wants_graph(const Shape& shape) const noexcept { return !shape.graph && shape.runs > kRunsBefore; }
+  // Makes room for the graph that is given to the shape next.
+  void make_room(const Shape& shape);
+  void keep(Shape& shape, std::unique_ptr<DeviceGraph> graph);
+  void ran() noexcept { report_->ran(); }
+  // The model cannot be recorded; why is for people. Nothing is tried again.
+  void refuse(std::string why);
+
+ private:
+  void drop(Shape& shape) noexcept;
+
+  const size_t most_;
+  std::shared_ptr<GraphReport> report_;
+  bool refused_ = false;
+  uint64_t turn_ = 0;
+  std::vector<std::unique_ptr<Shape>> shapes_;
+};
+
+}  // namespace sconce
