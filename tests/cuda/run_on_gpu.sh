@@ -19,6 +19,16 @@ done
 timeout 300 python3 "$folder/against_torch.py" "$folder/lib" > "$results/against_torch.log" 2>&1
 echo "against_torch: exit $?"; grep -a '^FAIL\|passed' "$results/against_torch.log" | head -60
 [ -x "$folder/bin/test_cuda" ] && { timeout 120 test_cuda > "$results/test_cuda.log" 2>&1; echo "test_cuda: exit $?; $(tail -3 "$results/test_cuda.log")"; }
+# Runs as CUDA graphs against runs without, for every package of the suites.
+mkdir -p "$results/packages"
+for suite in "$folder"/conf/*.tar.xz; do tar -xJf "$suite" -C "$results/packages" 2>/dev/null; done
+find "$results/packages" -name '*.pt2' | sort | while read -r package; do
+  printf '%s: ' "${package#"$results/packages/"}"
+  timeout 60 bench_cuda_call --same "$package" 2>&1 | tail -1
+done > "$results/graphs.log"
+rm -rf "$results/packages"
+echo "graphs: $(grep -c ': same' "$results/graphs.log") same, $(grep -vc ': same' "$results/graphs.log") not"
+grep -v ': same' "$results/graphs.log" | head -20
 timeout 240 python3 "$folder/compare.py" bench_cuda_call "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
 for package in "$folder"/pk/*.pt2; do
   echo "cycles $(basename "$package"): $(timeout 120 bench_cuda_call --cycles 100 "$package" 2>&1 | tail -1)"

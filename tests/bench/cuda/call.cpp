@@ -1,6 +1,7 @@
 // Calls of a CUDA package with tensors that stay on the device, as JSON: load and call times, memory.
 //   bench_cuda_call [--no-graphs] PACKAGE [SIZE of dynamic dimensions]
 //   bench_cuda_call --throughput DEVICES SECONDS PACKAGE     runs of a replica on each of the first devices
+//   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give what runs without them give
 //   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times
 #include <dlfcn.h>
 
@@ -112,10 +113,54 @@ int throughput(int devices, double seconds, const char* path) {
   return 0;
 }
 
+// Inputs that differ from turn to turn: small numbers, and 0 or 1 where a dtype is whole.
+void vary(Tensor& t, uint32_t turn) {
+  auto* bytes = static_cast<unsigned char*>(t.data());
+  const size_t item = t.itemsize();
+  uint32_t state = 12345 + turn;
+  for (size_t i = 0; i < t.bytes(); ++i) {
+    state = state * 1664525 + 1013904223;
+    const bool first = i % item == 0, last = i % item == item - 1;
+    if (is_floating(t.dtype()))
+      bytes[i] = last ? (state >> 24 & 0x80) | (t.dtype() == DType::kFloat16 ? 0x34 : 0x3E) : state >> 24;
+    else
+      bytes[i] = first ? state >> 24 & 1 : 0;
+  }
+}
+
+int same(const char* path) {
+  LoadOptions options;
+  options.devices = {{DeviceType::kCuda, 0}};
+  const auto graphs = Model::load(Package::open(path), options);
+  options.cuda_graphs = 0;
+  const auto plain = Model::load(Package::open(path), options);
+  const size_t count = graphs->info().spec.outputs.size();
+  int different = 0;
+  for (uint32_t turn = 0; turn < 8; ++turn) {
+    std::vector<Tensor> inputs, first(count), second(count);
+    for (const TensorSpec& spec : graphs->info().spec.inputs) {
+      inputs.push_back(copy_to(input_of(spec, 8), Device{}));
+      vary(inputs.back(), turn);
+    }
+    graphs->run(inputs, first);
+    plain->run(inputs, second);
+    for (size_t i = 0; i < count; ++i)
+      different += first[i].defined() != second[i].defined() ||
+                   (first[i].defined() && (first[i].bytes() != second[i].bytes() ||
+                                           std::memcmp(first[i].data(), second[i].data(), first[i].bytes()) != 0));
+  }
+  const ReplicaInfo replica = graphs->replicas()[0];
+  std::printf("%s, %d outputs of %zu differ, %llu runs as graphs%s%s\n", different ? "DIFFERENT" : "same", different,
+              8 * count, static_cast<unsigned long long>(replica.graph_runs), replica.no_graphs.empty() ? "" : ": ",
+              replica.no_graphs.c_str());
+  return different ? 1 : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "usage: bench_cuda_call PACKAGE [SIZE]\n"), 2;
+  if (argc == 3 && std::string(argv[1]) == "--same") return same(argv[2]);
   if (argc == 4 && std::string(argv[1]) == "--cycles") return cycles(std::atoi(argv[2]), argv[3]);
   if (argc == 5 && std::string(argv[1]) == "--throughput")
     return throughput(std::atoi(argv[2]), std::atof(argv[3]), argv[4]);
@@ -153,7 +198,7 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "{\"first_output_ms\": %.1f, \"call_us_p50\": %.2f, \"call_us_p99\": %.2f, \"resident_mb\": %.0f, "
-      "\"graphs\": \"%s\"}\n",
+      "\"graphs\": \"%s\", \"inputs\": [%s]}\n",
       first / 1000, times[times.size() / 2], times[times.size() * 99 / 100], resident(),
       model->replicas()[0].graph_runs > 0 ? "used" : model->replicas()[0].no_graphs.c_str(), shapes.c_str());
 }
