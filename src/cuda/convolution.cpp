@@ -1,5 +1,6 @@
 // Convolutions by cuDNN. Matches aten::convolution (torch 2.11, CUDA): one to three dimensions, groups, dilation,
-// transposed; float32 without TF32, half types with sums in float32. Results are channels-last where ATen's are.
+// transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half types with sums in float32.
+// Results are channels-last where ATen's are.
 #include <cudnn.h>
 
 #include <array>
@@ -175,7 +176,7 @@ std::shared_ptr<const Plan> make_plan(cudnnHandle_t handle, const ConvolutionSha
                                              CUDNN_CROSS_CORRELATION, wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
   SCONCE_DNN(cudnnSetConvolutionGroupCount(convolution, static_cast<int>(groups)));
   const bool half = x.dtype() == DType::kFloat16 || x.dtype() == DType::kBFloat16;
-  SCONCE_DNN(cudnnSetConvolutionMathType(convolution, half ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH));
+  SCONCE_DNN(cudnnSetConvolutionMathType(convolution, half ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH));
   int found = 0;
   const auto take = [&](const auto& best, auto& algorithm) {
     SCONCE_CHECK(found > 0 && best.status == CUDNN_STATUS_SUCCESS, kUnsupported,
@@ -229,14 +230,14 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
                kInvalidArgument, "convolution: input ", describe(input), " and weight ", describe(weight),
                " must have one dtype and CUDA device");
   const DeviceScope scope(input.device());
-  const bool channels_last = input.dim() > 3 && convolution_is_channels_last(shape, input, weight);
+  const bool wide = input.dtype() == DType::kFloat64;
+  const bool channels_last = !wide && input.dim() > 3 && convolution_is_channels_last(shape, input, weight);
   Shape sizes;
   sizes.push_back(shape.batch);
   sizes.push_back(shape.out_channels);
   for (int i = 0; i < shape.spatial; ++i) sizes.push_back(shape.output[static_cast<size_t>(3 - shape.spatial + i)]);
   Tensor out = Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), input.dtype(), input.device());
   if (out.numel() == 0) return out;
-  const bool wide = input.dtype() == DType::kFloat64;
   const double one64 = 1, zero64 = 0;
   const float one32 = 1, zero32 = 0;
   const void* one = wide ? static_cast<const void*>(&one64) : &one32;

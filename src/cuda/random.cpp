@@ -364,8 +364,8 @@ std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optiona
   int vector = 1;
   if (input.is_dense()) {
     const auto address = reinterpret_cast<uintptr_t>(input.data());
-    // As wide as ATen's loads are.
-    for (vector = input.itemsize() <= 2 ? 8 : 4; vector > 1; vector /= 2)
+    // ATen loads 16 bytes at a time.
+    for (vector = 16 / static_cast<int>(input.itemsize()); vector > 1; vector /= 2)
       if (address % (static_cast<size_t>(vector) * input.itemsize()) == 0) break;
     while (vector > 1 && count % vector != 0) vector /= 2;
   } else {
