@@ -27,9 +27,10 @@ bool matches(const std::vector<int64_t>& key, std::span<const Tensor> inputs) {
 
 }  // namespace
 
-void GraphReport::refused(std::string why) {
+bool GraphReport::refused(std::string why) {
   const std::lock_guard lock(mutex_);
-  why_ = std::move(why);
+  why_.swap(why);
+  return why.empty();
 }
 std::string GraphReport::why_none() const {
   const std::lock_guard lock(mutex_);
@@ -95,11 +96,12 @@ void GraphRuns::keep(Shape& shape, std::unique_ptr<DeviceGraph> graph) {
 }
 
 void GraphRuns::refuse(std::string why) {
-  std::fprintf(stderr, "[INFO] a model runs without CUDA graphs: %s\n", why.c_str());
   for (const auto& shape : shapes_) drop(*shape);
   shapes_.clear();
   refused_ = true;
-  report_->refused(std::move(why));
+  const std::string text = why;
+  if (report_->refused(std::move(why)))
+    std::fprintf(stderr, "[INFO] a model runs without CUDA graphs: %s\n", text.c_str());
 }
 
 }  // namespace sconce

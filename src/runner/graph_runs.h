@@ -20,7 +20,7 @@ class GraphReport {
  public:
   void recorded(int change) noexcept { recorded_.fetch_add(change, std::memory_order_relaxed); }
   void ran() noexcept { runs_.fetch_add(1, std::memory_order_relaxed); }
-  void refused(std::string why);
+  bool refused(std::string why);  // true the first time
   int count() const noexcept { return recorded_.load(std::memory_order_relaxed); }
   uint64_t runs() const noexcept { return runs_.load(std::memory_order_relaxed); }
   std::string why_none() const;  // empty: nothing speaks against them

@@ -66,7 +66,7 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
         why = "it writes buffers on the host";
     if (why)
       graphs_->refused(why);
-    else
+    else if (graphs_->why_none().empty())  // what an earlier generation could not, this one cannot
       bound->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
   }
   return bound;
