@@ -131,6 +131,7 @@ void vary(Tensor& t, uint32_t turn) {
 int same(const char* path) {
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};
+  options.cuda_graphs = 8;
   const auto graphs = Model::load(Package::open(path), options);
   options.cuda_graphs = 0;
   const auto plain = Model::load(Package::open(path), options);
@@ -168,6 +169,7 @@ int main(int argc, char** argv) {
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};
   options.host_outputs = false;
+  options.cuda_graphs = 8;
   if (std::string(argv[1]) == "--no-graphs") {
     options.cuda_graphs = 0;
     --argc;
