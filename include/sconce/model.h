@@ -40,7 +40,7 @@ struct LoadOptions {
   bool host_outputs = true;
   // CUDA graphs that each replica keeps, one per shape of inputs that it has run a few times; 0: none. A model that
   // reads the device's values on the host, or draws random numbers, runs without: ReplicaInfo::no_graphs says so.
-  int cuda_graphs = 0;
+  int cuda_graphs = 8;
   std::vector<std::filesystem::path> op_libraries;
 };
 

@@ -96,8 +96,11 @@ std::string Replica::failure() const {
 
 Tensor Replica::fetched(const Tensor& output) const {
   DeviceBackend& backend = device_backend(device_);
-  const size_t bytes = storage_bytes_needed(output.sizes(), output.strides(), 0, output.itemsize());
-  Tensor here(backend.allocate_host(std::max<size_t>(bytes, 1)), output.dtype(), output.sizes(), output.strides());
+  // Elements that share memory, or leave gaps, arrive packed.
+  std::vector<int64_t> strides(output.strides().begin(), output.strides().end());
+  if (!output.is_dense()) contiguous_strides(output.sizes(), strides.data());
+  const size_t bytes = storage_bytes_needed(output.sizes(), strides, 0, output.itemsize());
+  Tensor here(backend.allocate_host(std::max<size_t>(bytes, 1)), output.dtype(), output.sizes(), strides);
   backend.copy_async(output, here);
   return here;
 }
