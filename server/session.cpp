@@ -37,7 +37,9 @@ Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listene
   in_ = std::make_unique_for_overwrite<char[]>(in_capacity_);
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  if (largest_ > kKeepBytes) worker_.freed_much();
+}
 
 void Session::start(Worker::Sessions::iterator self) {
   self_ = self;
@@ -273,9 +275,14 @@ Session::Next Session::dispatch() {
   if (const Coding coding = parser_->head().coding;
       coding != Coding::kIdentity && route_.result == RouteMatch::Result::kFound) {
     compressed_ = true;
+    // Of a body that is refused halfway as well.
+    struct Noted {
+      size_t& largest;
+      const BodyBuffer& plain;
+      ~Noted() { largest = std::max(largest, plain.size()); }
+    } noted{largest_, plain_};
     decompress(coding, body_, static_cast<size_t>(json_length_.value_or(0)),
                static_cast<uint64_t>(worker_.service().config.max_inflated_bytes), plain_);
-    largest_ = std::max(largest_, plain_.size());
   }
   route_request();
   return Next::kContinue;
@@ -531,6 +538,7 @@ void Session::trim() noexcept {
   inference_.trim(kKeepBytes);
   if (response_.text().capacity() > kKeepBytes) response_.text().release();
   largest_ = 0;
+  worker_.freed_much();
 }
 
 void Session::linger() noexcept {

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "server/free_memory.h"
 #include "server/session.h"
 
 namespace sconce {
@@ -141,6 +142,7 @@ void Worker::tick() {
   catalog();  // an idle worker keeps no old models
   const Clock::time_point now = Clock::now();
   for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->check_deadline(now);
+  if (std::exchange(freed_much_, false)) give_back_free_memory();
   timer_.expires_after(kTick);
   timer_.async_wait([this](const boost::system::error_code& ec) {
     if (!ec) tick();

@@ -50,6 +50,8 @@ class Worker {
   std::string_view date() const noexcept { return {date_, 29}; }
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
+  // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
+  void freed_much() noexcept { freed_much_ = true; }
 
   // Any thread, and it cannot fail: the session's on_notice() is called on the worker's thread. Once per session at a
   // time.
@@ -67,6 +69,7 @@ class Worker {
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;
+  bool freed_much_ = false;
   Sessions sessions_, retired_;
   std::shared_ptr<const Catalog> catalog_;
   uint64_t catalog_generation_ = 0;

@@ -27,6 +27,8 @@ UNDEFINED |= {name: "vectors up to sign or phase" for name in (
 # Layouts that some operators, by a part of their name, are not drawn with.
 NOT_DRAWN = {("special", "conv"): "whether the padding's zeros meet infinity is up to the algorithm",
              ("special", "attention"): "whether NaN in a row reaches the result depends on PyTorch's vector width",
+             ("transposed", "_scaled_dot_product_flash_attention_for_cpu"):
+                 "PyTorch's kernel takes the last dimension for contiguous and reads other memory",
              ("special", "linalg"): "how far NaN and infinity spread is up to the LAPACK library",
              ("special", "fft"): "how far NaN and infinity spread is up to the algorithm",
              ("expanded", "median"): "PyTorch sorts the elements in place, where they overlap"}

@@ -87,7 +87,7 @@ def test_chunk_floods(target):
     for _ in range(100):
         data = target.raw(flood)
         assert statuses(data) in ([400], []), data[:200]
-    assert target.grown_kb(before) < 4 * 1024
+    assert target.grown_kb(before) < 16 * 1024  # of 65 MiB, were they kept
 
 
 def test_header_floods(target):
@@ -95,7 +95,7 @@ def test_header_floods(target):
     for extra in (b"X: " + b"a" * 2**20 + b"\r\n", b"X: y\r\n" * 100_000, b"X" * 2**20):
         for _ in range(20):
             assert statuses(target.raw(head(extra=extra) + b"\r\n")) in ([431], [400], [])
-    assert target.grown_kb(before) < 4 * 1024
+    assert target.grown_kb(before) < 16 * 1024  # of 30 MiB
 
 
 def test_gzip_bombs(target):

@@ -264,8 +264,14 @@ def test_trace_settings(open_server):
 
 
 def read_trace(path):
-    text = path.read_text()
-    return json.loads(text) if text.endswith("]\n") else json.loads(text + "]")
+    """A look may fall into the middle of a record that is being written."""
+    for _ in range(100):
+        text = path.read_text()
+        try:
+            return json.loads(text if text.endswith("]\n") else text + "]")
+        except json.JSONDecodeError:
+            time.sleep(0.05)
+    raise AssertionError("no JSON: " + text[-200:])
 
 
 def test_traces_in_chrome_format(open_server):
