@@ -468,9 +468,8 @@ void Session::on_read(error_code ec, size_t bytes) noexcept {
       if (ec) return client_left(ec != asio::error::eof);
       return watch_client();
     }
-    // Of an error the next read tells again.
-    if (ec || (state_ != State::kHeader && state_ != State::kFixedBody && state_ != State::kChunkedBody)) return;
-    return proceed();
+    if (state_ != State::kHeader && state_ != State::kFixedBody && state_ != State::kChunkedBody) return;
+    return proceed();  // of an error the next read tells again
   }
   switch (state_) {
     case State::kHeader:
