@@ -93,17 +93,7 @@ void encode_generate(const ModelInterface& model, const InferRequest& request, s
     response.type = content_type::kEvents;
     text.append("data: ");
   }
-  text.append('{');
-  if (!request.json_id.empty()) {
-    text.append("\"id\":");
-    text.append(request.json_id);
-    text.append(',');
-  }
-  text.append("\"model_name\":\"");
-  text.append(model.name);
-  text.append("\",\"model_version\":\"");
-  text.append(std::to_string(model.version));
-  text.append('"');
+  append_answer_head(model, request, text);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& tensor = outputs[i];
     if (!tensor.defined()) continue;  // the model returned None

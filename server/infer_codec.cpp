@@ -508,9 +508,7 @@ void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::opti
   }
 }
 
-void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
-                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
-  TextBuffer& text = response.text();
+void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text) {
   text.append('{');
   if (!request.json_id.empty()) {
     text.append("\"id\":");
@@ -521,7 +519,14 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
   text.append(model.name);
   text.append("\",\"model_version\":\"");
   append_number(text, model.version);
-  text.append("\",\"parameters\":{\"weight_version\":\"");
+  text.append('"');
+}
+
+void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
+  TextBuffer& text = response.text();
+  append_answer_head(model, request, text);
+  text.append(",\"parameters\":{\"weight_version\":\"");
   for (const char c : weight_version) {
     if (c == '"' || c == '\\') text.append('\\');
     text.append(c);

@@ -57,6 +57,9 @@ void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::opti
 void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
                   std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
 
+// How an answer begins: {"id":...,"model_name":"...","model_version":"..."
+void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text);
+
 // For codecs. kInvalidArgument that names the inputs which the request does not have.
 void check_inputs_complete(const ModelInterface& model, const InferRequest& request);
 // kUnsupported for an output that is no strided tensor of this host.

@@ -46,23 +46,18 @@ void RequestQueue::classify(QueuedRequest& request, Clock::time_point now) const
                                 [&](const Tensor& input) { return is_block(input, request.rows); });
 }
 
-void RequestQueue::add(QueuedRequest& request) noexcept {
-  List& list = levels_[request.level_];
-  request.next_ = nullptr;
-  request.previous_ = list.last;
-  (list.last ? list.last->next_ : list.first) = &request;
-  list.last = &request;
-  request.state_ = QueuedRequest::State::kQueued;
-  first_deadline_ = std::min(first_deadline_, request.deadline_);
-  ++size_;
-}
+void RequestQueue::add(QueuedRequest& request) noexcept { insert(request, levels_[request.level_].last, nullptr); }
 
 void RequestQueue::add_first(QueuedRequest& request) noexcept {
+  insert(request, nullptr, levels_[request.level_].first);
+}
+
+void RequestQueue::insert(QueuedRequest& request, QueuedRequest* previous, QueuedRequest* next) noexcept {
   List& list = levels_[request.level_];
-  request.previous_ = nullptr;
-  request.next_ = list.first;
-  (list.first ? list.first->previous_ : list.last) = &request;
-  list.first = &request;
+  request.previous_ = previous;
+  request.next_ = next;
+  (previous ? previous->next_ : list.first) = &request;
+  (next ? next->previous_ : list.last) = &request;
   request.state_ = QueuedRequest::State::kQueued;
   first_deadline_ = std::min(first_deadline_, request.deadline_);
   ++size_;

@@ -81,6 +81,8 @@ class RequestQueue {
   };
   template <class F>
   void walk(F&& visit) const noexcept;  // first the first; until visit() returns false
+  // Null for a neighbour: first or last of its level.
+  void insert(QueuedRequest& request, QueuedRequest* previous, QueuedRequest* next) noexcept;
   bool fits_together(const QueuedRequest& a, const QueuedRequest& b) const noexcept;
 
   const BatchPolicy& policy_;
