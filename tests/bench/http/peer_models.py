@@ -1,4 +1,4 @@
-"""The model of peers.py, y = x * w + b on rows of four floats, for the peers. usage: peer_models.py PEER PORT"""
+"""The model of peers.py, y = x * w + b on rows of four floats, for LitServe and MLServer. usage: peer_models.py PORT"""
 import importlib.util
 import sys
 
@@ -11,24 +11,6 @@ B = np.arange(4, dtype=np.float32) * 10
 def litserve(port):
     ls.LitServer(Litserve(), accelerator="cpu").run(host="127.0.0.1", port=port, generate_client_file=False,
                                                     log_level="error", access_log=False)
-
-
-def triton(port):
-    from pytriton.decorators import batch
-    from pytriton.model_config import ModelConfig, Tensor
-    from pytriton.triton import Triton, TritonConfig
-
-    @batch
-    def infer(INPUT__0):
-        return {"OUTPUT__0": INPUT__0 * W + B}
-
-    config = TritonConfig(http_port=port, http_address="127.0.0.1", allow_grpc=False, allow_metrics=False)
-    with Triton(config=config) as server:
-        server.bind(model_name="model", infer_func=infer,
-                    inputs=[Tensor(name="INPUT__0", dtype=np.float32, shape=(4,))],
-                    outputs=[Tensor(name="OUTPUT__0", dtype=np.float32, shape=(4,))],
-                    config=ModelConfig(max_batch_size=64))
-        server.serve()
 
 
 # Each peer's environment has one of these; workers look their class up by its name.
@@ -49,7 +31,7 @@ if importlib.util.find_spec("litserve"):
             return {"output": output.tolist()}
 
 if __name__ == "__main__":
-    {"litserve": litserve, "triton": triton}[sys.argv[1]](int(sys.argv[2]))
+    litserve(int(sys.argv[1]))
 elif importlib.util.find_spec("mlserver"):
     from mlserver import MLModel
     from mlserver.codecs import NumpyCodec

@@ -3,8 +3,9 @@
 
 The model is y = x * w + b on rows of four floats: what is measured is the server. Each peer comes from PyPI into a
 virtual environment of its own below the build folder and is asked in the quickest form it understands: binary tensors
-for Sconce and Triton, JSON for the others. The servers take turns, several times over. Prints requests per second,
-latencies, the memory of all processes of a server, and the ratios.
+for Sconce and Triton, JSON for the others. Of Triton the server binary runs a model of its Python backend: faster than
+through PyTriton, whose processes stand in between. The servers take turns, several times over. Prints requests per
+second, latencies, the memory of all processes of a server, and the ratios.
 
     ninja -C build/release http_bench && tests/bench/http/peers.py [--build DIR] [--seconds S] [--only NAME,...]
 """
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import signal
 import statistics
 import subprocess
@@ -58,12 +60,13 @@ def memory_bytes(pid):
 
 
 class Server:
-    def __init__(self, name, command, port, ready, request, cwd=None):
-        self.name, self.command, self.port, self.ready, self.request, self.cwd = name, command, port, ready, request, cwd
+    def __init__(self, name, command, port, ready, request, cwd=None, env=None):
+        self.name, self.command, self.port, self.ready, self.request = name, command, port, ready, request
+        self.cwd, self.env = cwd, env
 
     def measure(self, build, connections, seconds):
         process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.cwd,
-                                   start_new_session=True)
+                                   env={**os.environ, **(self.env or {})}, start_new_session=True)
         try:
             wait_for(self.port, self.ready, 90)
             results = {}
@@ -88,6 +91,29 @@ class Server:
                 pass
 
 
+def triton(python, folder, port):
+    """The server of nvidia-pytriton's wheel, with its Python backend put together as the server expects it."""
+    site = next((python.parent.parent / "lib").glob("python*/site-packages"))
+    shipped = site / "pytriton/tritonserver"
+    backend = folder / "backends/python"
+    shutil.copytree(shipped / "backends/python", backend)
+    shutil.copy(shipped / f"python_backend_stubs/{site.parent.name.removeprefix('python')}/triton_python_backend_stub",
+                backend)
+    model = folder / "triton/model"
+    (model / "1").mkdir(parents=True)
+    shutil.copy(HERE / "triton_model.py", model / "1/model.py")
+    (model / "config.pbtxt").write_text(
+        'backend: "python"\nmax_batch_size: 64\n'
+        f'input [{{ name: "INPUT__0", data_type: TYPE_FP32, dims: [{FEATURES}] }}]\n'
+        f'output [{{ name: "OUTPUT__0", data_type: TYPE_FP32, dims: [{FEATURES}] }}]\n'
+        'instance_group [{ kind: KIND_CPU, count: 1 }]\n')
+    command = [shipped / "bin/tritonserver", "--model-repository", folder / "triton", "--backend-directory",
+               folder / "backends", "--http-address", "127.0.0.1", "--http-port", str(port), "--allow-grpc", "false",
+               "--allow-metrics", "false"]
+    return command, {"LD_LIBRARY_PATH": str(site / "nvidia_pytriton.libs"),
+                     "PATH": f"{python.parent}:{os.environ['PATH']}"}
+
+
 def servers(build, names, folder):
     port = 18500 + os.getpid() % 400
     model = folder / "models/model"
@@ -104,7 +130,7 @@ def servers(build, names, folder):
                                       "--http", f"127.0.0.1:{port}", "--metrics", "off", "--admin", "off", "--drain-grace",
                                       "0"], port, "/v2/health/ready", request_bytes("model", 1, FEATURES)))
         elif name == "litserve":
-            made.append(Server(name, [environment(build, name), HERE / "peer_models.py", "litserve", str(port + 1)], port + 1,
+            made.append(Server(name, [environment(build, name), HERE / "peer_models.py", str(port + 1)], port + 1,
                                "/health", json_request("/predict", {"input": row})))
         elif name == "mlserver":
             made.append(Server(name, [environment(build, name).parent / "mlserver", "start", folder / "models"], port + 2,
@@ -112,8 +138,9 @@ def servers(build, names, folder):
                                    "inputs": [{"name": "x", "shape": [1, FEATURES], "datatype": "FP32", "data": row}]}),
                                cwd=HERE))
         elif name == "triton":
-            made.append(Server(name, [environment(build, name), HERE / "peer_models.py", "triton", str(port + 3)], port + 3,
-                               "/v2/models/model/ready", request_bytes("model", 1, FEATURES)))
+            command, env = triton(environment(build, name), folder, port + 3)
+            made.append(Server(name, command, port + 3, "/v2/models/model/ready", request_bytes("model", 1, FEATURES),
+                               env=env))
         else:
             sys.exit(f"no such server: {name}")
     return made
