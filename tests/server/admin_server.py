@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, Server
+from serving import FAKE_MODELS, PACKAGES, Server, until
 from weights_files import fake_weights, repeated, safetensors
 
 STREAM = {"Content-Type": "application/octet-stream"}
@@ -94,7 +94,7 @@ def shared(tmp_path_factory):
     os.mkfifo(directory / "fifo")
     with AdminServer(f"fake={FAKE}", f"large={LARGE}", f"folded={FAKE_MODELS / 'fake_folded.so'}",
                      f"state={FAKE_MODELS / 'fake_state.so'}", PACKAGES / "several.pt2",
-                     flags=["--weights-dir", str(directory), "--upload-timeout", "500ms", "--upload-rate", "100"]) as running:
+                     flags=["--weights-dir", str(directory)]) as running:
         running.outside = outside
         running.directory = directory
         yield running
@@ -104,9 +104,7 @@ def shared(tmp_path_factory):
 def server(shared):
     """As shared(), with nothing staged and nothing under way."""
     yield shared
-    end = time.time() + 10
-    while shared.running() and time.time() < end:
-        time.sleep(0.01)
+    until(lambda: not shared.running())
     for model in ("fake", "large", "folded"):
         shared.admin("POST", f"{model}/weights/abort")
         shared.admin("POST", f"{model}/weights/release")
@@ -116,11 +114,8 @@ def expected(value):
     return [2 * value] * 4
 
 
-def wait_until_idle(server, seconds=10):
-    end = time.time() + seconds
-    while server.running():
-        assert time.time() < end, server.running()
-        time.sleep(0.01)
+def wait_until_idle(server):
+    until(lambda: not server.running())
 
 
 class Clients:

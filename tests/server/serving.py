@@ -115,6 +115,18 @@ class Server:
         """0 under sanitizers, which keep what was freed and shadow what is touched."""
         return 0 if SANITIZED else self.memory_kb() - before
 
+    def assert_settles(self, turn, kb, rounds=8):
+        """A leak grows in every round; a heap that has not found its size yet does not."""
+        grown = []
+        while len(grown) < rounds:
+            before = self.memory_kb()
+            turn()
+            time.sleep(0.3)  # the allocator gives back what was freed a while ago
+            grown.append(self.grown_kb(before))
+            if grown[-1] < kb:
+                return
+        raise AssertionError(f"grew in each round, kB: {grown}")
+
     def stop(self, signal_number=signal.SIGTERM, timeout=30):
         if self.process.poll() is None:
             self.process.send_signal(signal_number)
@@ -136,6 +148,13 @@ class Server:
         self.process.stderr.close()
         reports = [line for line in self.log if "Sanitizer" in line or "runtime error" in line]
         assert failure or not reports, "".join(self.log[self.log.index(reports[0]):][:60])
+
+
+def until(condition, seconds=30):
+    end = time.time() + seconds
+    while not condition():
+        assert time.time() < end, "it does not come true"
+        time.sleep(0.01)
 
 
 def read_all(connection):

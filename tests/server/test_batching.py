@@ -9,7 +9,7 @@ import time
 
 import pytest
 from admin_server import AdminServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, fake_expected, read_answer
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, fake_expected, read_answer, until
 from weights_files import fake_weights
 
 BATCHED = FAKE_MODELS / "fake_batched.pt2"
@@ -46,13 +46,6 @@ def stats(server, model="m"):
     return server.get(f"/v2/models/{model}/stats").json["model_stats"][0]
 
 
-def wait_for(condition, seconds=20):
-    end = time.time() + seconds
-    while not condition():
-        assert time.time() < end, "waited in vain"
-        time.sleep(0.005)
-
-
 def pending(server):
     return server.metrics()['nv_inference_pending_request_count{model="m",version="1"}']
 
@@ -62,7 +55,7 @@ def occupy(server):
     connection = server.connect()
     connection.sendall(request(one_row(0)))
     replicas = "/v2/admin/models/m/replicas"
-    wait_for(lambda: server.get(replicas, port=server.ports["administration"]).json["replicas"][0]["load"] == 1
+    until(lambda: server.get(replicas, port=server.ports["administration"]).json["replicas"][0]["load"] == 1
              and pending(server) == 0)
     return connection
 
@@ -146,10 +139,10 @@ def test_one_bad_request_fails_by_itself():
         first, bad, *good = connections
         bad.sendall(request({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
                                          "data": [FAIL_INPUT, 0, 0, 0]}]}))
-        wait_for(lambda: pending(server) == 1)
+        until(lambda: pending(server) == 1)
         for i, connection in enumerate(good):
             connection.sendall(request(one_row(i)))
-        wait_for(lambda: pending(server) == 4)
+        until(lambda: pending(server) == 4)
         # The four share a run, which fails, and then run one by one.
         code, _, body, _ = read_answer(bad)
         assert code == 500 and b"told to fail by its input" in body
@@ -227,7 +220,7 @@ def test_a_full_queue_is_refused_at_once():
         waiting = [occupy(server), *[server.connect() for _ in range(4)]]
         for i, connection in enumerate(waiting[1:]):
             connection.sendall(request(one_row(i)))
-        wait_for(lambda: pending(server) == 4)
+        until(lambda: pending(server) == 4)
         refused = server.infer("m", rows_of(row(9)))
         assert refused.status == 429 and refused.headers["Retry-After"] == "1"
         assert refused.json["error"] == "Exceeds maximum queue size: model 'm' has 4 requests waiting"
@@ -259,7 +252,7 @@ def test_a_timeout_of_the_whole_request():
                 assert code == 504 and b"not answered in time" in body
                 # What a run works with is not free for another request.
                 assert (b"Connection: close" in head) == head_has
-            wait_for(lambda: stats(server)["execution_count"] == 1)
+            until(lambda: stats(server)["execution_count"] == 1)
             waiting.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
             assert read_answer(waiting)[0] == 200
 
@@ -271,7 +264,7 @@ def test_priorities():
         for i in range(4):
             connection = server.connect()
             connection.sendall(request(one_row(i, priority=1 if i >= 2 else 0)))
-            wait_for(lambda: pending(server) == i + 1)
+            until(lambda: pending(server) == i + 1)
             connections.append(connection)
 
         def answer(i):
@@ -295,12 +288,12 @@ def test_queued_work_of_clients_that_leave_is_dropped(reset):
         stays = server.connect()
         for i, connection in enumerate([*gone, stays]):
             connection.sendall(request(one_row(i)))
-        wait_for(lambda: pending(server) == 11)
+        until(lambda: pending(server) == 11)
         for connection in gone:
             if reset:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
-        wait_for(lambda: pending(server) <= 1)
+        until(lambda: pending(server) <= 1)
         assert read_answer(stays)[0] == 200 and read_answer(first)[0] == 200
         assert stats(server)["execution_count"] == 2
         failures = server.metrics()
@@ -387,7 +380,7 @@ def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():
             assert answer.status == 200, answer.body
         assert set(codes) == {200}
         assert server.post("/v2/repository/models/m/unload", b"", port=server.ports["administration"]).status == 200
-        wait_for(lambda: 404 in codes)
+        until(lambda: 404 in codes)
         assert server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"]).status == 200
         stop.set()
         for thread in threads:
@@ -397,7 +390,7 @@ def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():
         connections = [server.connect() for _ in range(20)]
         for i, connection in enumerate(connections):
             connection.sendall(request(one_row(i)))
-        wait_for(lambda: stats(server)["inference_count"] + pending(server) > 0)
+        until(lambda: stats(server)["inference_count"] + pending(server) > 0)
         time.sleep(0.05)
         assert server.stop() == 0
         for connection in connections:

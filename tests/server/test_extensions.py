@@ -291,7 +291,7 @@ def test_traces_in_chrome_format(open_server):
     end = time.time() + 10
     while time.time() < end:
         events = read_trace(server.files / "trace.json")
-        whole = [e for e in events if e["name"] == "request"]
+        whole = sorted((e for e in events if e["name"] == "request"), key=lambda e: e["ts"])  # written as each ends
         if len(whole) >= 4:
             break
         time.sleep(0.05)
@@ -316,6 +316,7 @@ def test_traces_in_otlp_format(tmp_path):
         assert server.stop() == 0
     lines = [json.loads(line) for line in (tmp_path / "t").read_text().splitlines()]
     spans = [line["resourceSpans"][0]["scopeSpans"][0]["spans"] for line in lines]
+    spans.sort(key=lambda list_of_spans: int(list_of_spans[0]["startTimeUnixNano"]))
     assert len(spans) == 2
     for list_of_spans in spans:
         root = list_of_spans[0]

@@ -8,7 +8,7 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, SLEEP_INPUT, Server, fake_expected, read_all, read_answer
+from serving import FAKE_MODELS, SLEEP_INPUT, Server, fake_expected, read_all, read_answer, until
 
 BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
 
@@ -266,7 +266,7 @@ def test_header_timeout(strict):
                 break
             time.sleep(0.05)
         data = read_all(connection)
-        assert status(data) == 408 and time.time() - start < 5
+        assert status(data) == 408 and time.time() - start < 20
 
 
 def test_body_timeout(strict):
@@ -274,7 +274,7 @@ def test_body_timeout(strict):
         start = time.time()
         connection.sendall(post()[:-10])
         data = read_all(connection)
-        assert status(data) == 408 and 0.2 < time.time() - start < 5
+        assert status(data) == 408 and 0.2 < time.time() - start < 20
     with strict.connect() as connection:
         connection.sendall(chunked([BODY])[:-10])
         assert status(read_all(connection)) == 408
@@ -285,7 +285,7 @@ def test_idle_timeout(strict):
         connection.sendall(get())
         assert read_answer(connection)[0] == 200
         start = time.time()
-        assert read_all(connection) == b"" and 0.4 < time.time() - start < 5
+        assert read_all(connection) == b"" and 0.4 < time.time() - start < 20
     with strict.connect() as connection:
         assert read_all(connection) == b""
 
@@ -324,8 +324,7 @@ def test_hostile_json_does_not_grow_the_server(server):
     for _ in range(20):
         shape = {"INPUT__0": ("FP32", [10**12, 4], [1])}
         assert server.infer("fake", shape).status == 400
-    time.sleep(0.3)
-    assert server.grown_kb(before) < 32 * 1024
+    until(lambda: server.grown_kb(before) < 32 * 1024)
 
 
 def test_bodies_of_many_sizes_and_memory_comes_back(server):
@@ -339,7 +338,7 @@ def test_bodies_of_many_sizes_and_memory_comes_back(server):
         assert answer.status == 200
         length = int(answer.headers["Inference-Header-Content-Length"])
         assert answer.body[length:] == struct.pack("<4f", *fake_expected([1, 2, 3, 4])) * rows
-    assert server.grown_kb(before) < 64 * 1024
+    until(lambda: server.grown_kb(before) < 64 * 1024)
 
 
 def test_many_connections(server):

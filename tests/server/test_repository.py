@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, fake_expected
+from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, fake_expected, until
 
 PLAIN = FAKE_MODELS / "fake_model.so"
 FOLDED = FAKE_MODELS / "fake_folded.so"  # multiplies by twice as much
@@ -48,13 +48,6 @@ def result(server, model, version=None):
     body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": ROW}]}
     answer = server.post(path, body)
     return answer.json["outputs"][0]["data"] if answer.status == 200 else answer.status
-
-
-def until(condition, seconds=20):
-    end = time.time() + seconds
-    while not condition():
-        assert time.time() < end, "it does not come true"
-        time.sleep(0.02)
 
 
 class Clients:
@@ -323,7 +316,6 @@ def test_loading_holds_nobody_up(tmp_path):
 
 def test_loading_again_and_again_keeps_nothing(server, repository):
     def measure():
-        time.sleep(0.4)
         files = os.listdir(f"/proc/{server.process.pid}/fd")
         threads = os.listdir(f"/proc/{server.process.pid}/task")
         with open(f"/proc/{server.process.pid}/maps") as maps:
@@ -337,10 +329,9 @@ def test_loading_again_and_again_keeps_nothing(server, repository):
             load(server, "b")
 
     cycle(20)
-    before, memory = measure(), server.memory_kb()
-    cycle(150)
-    assert measure() == before
-    assert server.grown_kb(memory) < 4096
+    before = measure()
+    server.assert_settles(lambda: cycle(50), 1024)
+    until(lambda: all(now <= then for now, then in zip(measure(), before)))
 
 
 def test_statistics_outlive_a_reload_and_end_with_an_unload(server):

@@ -217,7 +217,7 @@ def test_second_signal_ends_at_once():
         start = time.time()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(10) == 128 + signal.SIGTERM
-        assert time.time() - start < 2
+        assert time.time() - start < 20  # of 30 of grace
 
 
 def test_a_request_that_never_ends_does_not_keep_the_process():
