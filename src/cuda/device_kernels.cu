@@ -113,7 +113,7 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
     for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
       float v = at[c] * p.scale;
       if (bias) v += bias[c * p.bias_strides[3]];
-      if (p.causal && c > query) v = -INFINITY;
+      if (p.causal && c > query + p.diagonal) v = -INFINITY;
       at[c] = v;
       most = fmaxf(most, v);
     }
@@ -136,7 +136,7 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
       auto* half = static_cast<__nv_bfloat16*>(p.halves) + row * p.columns;
       for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) half[c] = __float2bfloat16_rn(at[c] * inverse);
     }
-    if (logsumexp && threadIdx.x == 0) logsumexp[row] = base + logf(sum);
+    if (logsumexp && threadIdx.x == 0) logsumexp[row] = sum == 0 ? p.empty_logsumexp : base + logf(sum);
     __syncthreads();
   }
 }

@@ -34,6 +34,8 @@ struct SoftmaxRows {
   int64_t queries;  // rows per head
   float scale;
   bool causal;
+  int64_t diagonal;       // causal: query i sees keys up to i + diagonal
+  float empty_logsumexp;  // of a row that sees nothing
   const float* bias;  // null: none; strides in elements by batch, head, query, key
   int64_t heads, bias_strides[4];
   int64_t first_head;  // of all batches: row 0 is its first

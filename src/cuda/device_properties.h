@@ -11,6 +11,7 @@ namespace sconce::cuda {
 
 struct DeviceProperties {
   int multiprocessors = 0, threads_per_multiprocessor = 0;
+  int shared_bytes = 0;  // that a block can ask for
 };
 
 // Of the current device.
@@ -20,6 +21,7 @@ inline const DeviceProperties& device_properties(int device) {
   if (!properties.multiprocessors) {
     SCONCE_CUDA(
         cudaDeviceGetAttribute(&properties.threads_per_multiprocessor, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+    SCONCE_CUDA(cudaDeviceGetAttribute(&properties.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     SCONCE_CUDA(cudaDeviceGetAttribute(&properties.multiprocessors, cudaDevAttrMultiProcessorCount, device));
   }
   return properties;

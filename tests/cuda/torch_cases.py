@@ -179,6 +179,56 @@ def attention_cases():
                  lambda: ops._scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, causal, False)[:2], rtol, atol)
 
 
+def attention_shape_cases():
+    """What one fused kernel does, and where it ends: head sizes, layouts, groups of heads, long keys, masks."""
+    ops = torch.ops.aten
+    for dtype, rtol, atol in [(torch.float16, 5e-3, 5e-3), (torch.bfloat16, 3e-2, 3e-2)]:
+        for b, h, hk, tq, tk, d, causal in [(2, 3, 3, 70, 70, 80, True), (1, 2, 2, 129, 300, 96, False),
+                                            (1, 2, 2, 65, 65, 160, True), (2, 2, 2, 100, 130, 256, False),
+                                            (2, 8, 2, 50, 50, 64, True), (1, 8, 1, 200, 200, 128, False),
+                                            (1, 4, 4, 1, 4000, 128, False), (1, 2, 2, 5, 3000, 64, False),
+                                            (1, 2, 2, 16, 2000, 192, True), (4, 16, 16, 512, 512, 64, True),
+                                            (8, 16, 4, 300, 1100, 128, True), (1, 1, 1, 9, 5, 64, True)]:
+            for layout in ("by token", "by head", "of one"):
+                if layout == "by token":
+                    q, k, v = (randn(b, n, m, d, dtype=dtype).transpose(1, 2)
+                               for n, m in ((tq, h), (tk, hk), (tk, hk)))
+                elif layout == "by head":
+                    q, k, v = (randn(b, m, n, d, dtype=dtype) for n, m in ((tq, h), (tk, hk), (tk, hk)))
+                elif tq == tk and h == hk:
+                    q, k, v = (t.transpose(1, 2) for t in randn(b, tq, 3, h, d, dtype=dtype).unbind(2))
+                else:
+                    continue
+                tag = f"{name_of(dtype)} {b}x{h}/{hk}x{tq}x{tk}x{d} {'causal' if causal else ''} {layout}"
+                case(f"_scaled_dot_product_flash_attention {tag}",
+                     lambda: call("_scaled_dot_product_flash_attention", q, k, v, 0.0, causal, 0, None)[:2],
+                     lambda: ops._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False)[:2], rtol, atol)
+                if h == hk:
+                    case(f"_scaled_dot_product_efficient_attention {tag}",
+                         lambda: call("_scaled_dot_product_efficient_attention", q, k, v, None, 1, 0.0, causal, 0.3)[:2],
+                         lambda: ops._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal,
+                                                                             scale=0.3)[:2], rtol * 2, atol * 2)
+    for b, h, tq, tk, d, dv in [(2, 3, 70, 70, 80, 80), (1, 2, 33, 300, 36, 20), (1, 2, 65, 65, 200, 256),
+                                (1, 4, 1, 4000, 128, 128), (4, 16, 512, 512, 64, 64)]:
+        for causal in (False, True):
+            q, k, v = (randn(b, h, n, m) for n, m in ((tq, d), (tk, d), (tk, dv)))
+            case(f"_scaled_dot_product_efficient_attention float32 {b}x{h}x{tq}x{tk}x{d}/{dv} {causal}",
+                 lambda: call("_scaled_dot_product_efficient_attention", q, k, v, None, 1, 0.0, causal, None)[:2],
+                 lambda: ops._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal)[:2], 1e-4, 1e-5)
+    q, k, v = (randn(2, 4, 48, 64, dtype=torch.float16) for _ in range(3))
+    for shape in [(2, 4, 48, 48), (1, 4, 48, 48), (2, 1, 48, 48), (1, 1, 1, 48)]:
+        bias = randn(*shape, dtype=torch.float16).expand(2, 4, 48, 48)
+        case(f"_scaled_dot_product_efficient_attention bias {shape}",
+             lambda: call("_scaled_dot_product_efficient_attention", q, k, v, bias, 1, 0.0, 0, None)[:2],
+             lambda: ops._scaled_dot_product_efficient_attention(q, k, v, bias, True, 0.0, False)[:2], 5e-3, 5e-3)
+    hidden = torch.zeros(2, 4, 48, 48, dtype=torch.float16, device="cuda")
+    hidden[..., 7:, 30:] = -torch.inf
+    hidden[:, :, 5] = -torch.inf
+    case("_scaled_dot_product_efficient_attention a query that sees nothing",
+         lambda: call("_scaled_dot_product_efficient_attention", q, k, v, hidden, 0, 0.0, 0, None)[:1],
+         lambda: ops._scaled_dot_product_efficient_attention(q, k, v, hidden, False, 0.0, False)[:1], 5e-3, 5e-3)
+
+
 def selection_cases():
     for dtype in FLOATS + [torch.int64, torch.int32, torch.uint8, torch.bool]:
         x = (torch.randint(0, 5, (7, 33), device="cuda").to(dtype) if not dtype.is_floating_point
@@ -272,7 +322,7 @@ def run():
     random_cases()
     torch.manual_seed(0)
     product_cases()
-    for extra in ("selection_cases", "attention_cases", "other_cases"):
+    for extra in ("selection_cases", "attention_cases", "attention_shape_cases", "other_cases"):
         if function := globals().get(extra):
             torch.manual_seed(0)
             function()
