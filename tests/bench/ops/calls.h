@@ -1,0 +1,244 @@
+// Calls through the C interface that packages use. Sconce and PyTorch export the same functions, so the same object
+// code calls the one or the other, depending on the library that it is linked with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "src/shim/op_args.h"
+
+extern "C" {
+using TorchList = struct TorchListOpaque*;
+using TorchString = struct TorchStringOpaque*;
+AOTITorchError aoti_torch_empty_strided(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t,
+                                        AtenTensorHandle*);
+AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle);
+AOTITorchError aoti_torch_new_tensor_handle(AtenTensorHandle, AtenTensorHandle*);
+AOTITorchError aoti_torch__reinterpret_tensor(AtenTensorHandle, int64_t, const int64_t*, const int64_t*, int64_t,
+                                              AtenTensorHandle*);
+AOTITorchError aoti_torch_copy_(AtenTensorHandle, AtenTensorHandle, int32_t);
+AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle, void**);
+AOTITorchError aoti_torch_is_defined(AtenTensorHandle, bool*);
+AOTITorchError aoti_torch_get_numel(AtenTensorHandle, int64_t*);
+AOTITorchError aoti_torch_get_dim(AtenTensorHandle, int64_t*);
+AOTITorchError aoti_torch_get_sizes(AtenTensorHandle, int64_t**);
+AOTITorchError aoti_torch_get_strides(AtenTensorHandle, int64_t**);
+AOTITorchError aoti_torch_get_dtype(AtenTensorHandle, int32_t*);
+AOTITorchError aoti_torch_create_tensor_from_blob_v2(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t,
+                                                     int32_t, int32_t, AtenTensorHandle*, int32_t, const uint8_t*,
+                                                     int64_t);
+AOTITorchError aoti_torch_call_dispatcher(const char*, const char*, uint64_t*);
+const char* torch_exception_get_what();
+AOTITorchError torch_new_list_reserve_size(size_t, TorchList*);
+AOTITorchError torch_list_push_back(TorchList, uint64_t);
+AOTITorchError torch_new_string_handle(const char*, size_t, TorchString*);
+AOTITorchError torch_new_stable_ivalue(uint64_t**);
+#define SCONCE_OP(name, results, ...) \
+  AOTITorchError aoti_torch_cpu_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results);
+#include "src/shim/op_table.def"
+#undef SCONCE_OP
+}
+
+namespace bench {
+
+enum DType : int32_t {
+  kU8 = 0,
+  kI8 = 1,
+  kI32 = 3,
+  kI64 = 4,
+  kF16 = 5,
+  kF32 = 6,
+  kF64 = 7,
+  kC64 = 9,
+  kBool = 11,
+  kBF16 = 15,
+  kF8 = 24
+};
+using Sizes = std::vector<int64_t>;
+
+void check(AOTITorchError error);
+
+// A tensor both libraries can hold. Copies share it.
+class T {
+ public:
+  T() = default;
+  explicit T(AtenTensorHandle owned) : handle_(owned, aoti_torch_delete_tensor_object) {}
+  AtenTensorHandle get() const { return handle_.get(); }
+  // Another view of the storage.
+  T strided(const Sizes& sizes, const Sizes& strides, int64_t offset = 0) const;
+  T transposed() const;  // the last two dimensions
+  T permuted(const std::vector<int>& order) const;
+  T channels_last() const;  // the same values in NHWC, a new tensor
+
+ private:
+  std::shared_ptr<AtenTensorOpaque> handle_;
+};
+
+T empty(const Sizes& sizes, DType dtype = kF32);
+// The same numbers in both programs: from a stream that starts anew with each case.
+T randn(const Sizes& sizes, DType dtype = kF32);
+T uniform(const Sizes& sizes, double from, double to, DType dtype = kF32);
+T integers(const Sizes& sizes, int64_t from, int64_t to, DType dtype = kI64);  // [from, to)
+T shuffled(int64_t n);                                                         // a permutation, int64
+T sorted(const Sizes& sizes, DType dtype = kF32);                              // along the last dimension
+T numbers(const std::vector<int64_t>& values, DType dtype = kI64);
+T spd(int64_t batch, int64_t n, DType dtype = kF32);  // symmetric positive definite
+void restart_numbers();
+
+// Arguments that are more than a tensor or a number.
+struct Ints {
+  Ints(std::initializer_list<int64_t> list) : values(list) {}
+  Ints(Sizes list) : values(std::move(list)) {}
+  Sizes values;
+};
+struct Flags {
+  std::vector<int32_t> values;
+};
+struct Opt {  // an optional tensor that is given
+  explicit Opt(T tensor) : t(std::move(tensor)), handle(t.get()) {}
+  Opt(const Opt& o) : Opt(o.t) {}
+  T t;
+  AtenTensorHandle handle;
+};
+template <class V>
+struct Some {  // an optional number that is given
+  explicit Some(V v) : value(v) {}
+  V value;
+};
+struct List {  // tensors
+  explicit List(std::vector<T> list) : tensors(std::move(list)) {
+    for (const T& t : tensors) handles.push_back(t.get());
+  }
+  std::vector<T> tensors;
+  std::vector<AtenTensorHandle> handles;
+};
+struct OptList {  // optional tensors; an undefined one is absent
+  explicit OptList(std::vector<T> list) : tensors(std::move(list)) { fill(); }
+  OptList(const OptList& o) : OptList(o.tensors) {}
+  std::vector<T> tensors;
+  std::vector<AtenTensorHandle> handles;
+  std::vector<const AtenTensorHandle*> pointers;
+
+ private:
+  void fill() {
+    handles.reserve(tensors.size());
+    for (const T& t : tensors) handles.push_back(t.get());
+    for (const AtenTensorHandle& h : handles) pointers.push_back(h ? &h : nullptr);
+  }
+};
+struct SomeInts {  // an optional list that is given
+  Sizes values;
+};
+struct Absent {};  // of arguments that are two parameters
+inline constexpr std::nullptr_t none = nullptr;
+
+template <class V>
+auto flat(V& v) {
+  using U = std::decay_t<V>;
+  if constexpr (std::is_same_v<U, T>)
+    return std::tuple<AtenTensorHandle>(v.get());
+  else if constexpr (std::is_same_v<U, Opt>)
+    return std::tuple<AtenTensorHandle*>(&v.handle);
+  else if constexpr (std::is_same_v<U, Ints>)
+    return std::tuple<const int64_t*, int64_t>(v.values.data(), static_cast<int64_t>(v.values.size()));
+  else if constexpr (std::is_same_v<U, Flags>)
+    return std::tuple<const int32_t*, int64_t>(v.values.data(), static_cast<int64_t>(v.values.size()));
+  else if constexpr (std::is_same_v<U, List>)
+    return std::tuple<const AtenTensorHandle*, int64_t>(v.handles.data(), static_cast<int64_t>(v.handles.size()));
+  else if constexpr (std::is_same_v<U, OptList>)
+    return std::tuple<const AtenTensorHandle**, int64_t>(v.pointers.data(), static_cast<int64_t>(v.pointers.size()));
+  else if constexpr (std::is_same_v<U, Absent>)
+    return std::tuple<std::nullptr_t, int>(nullptr, 0);
+  else if constexpr (requires { v.value; })
+    return std::tuple<decltype(&v.value)>(&v.value);
+  else
+    return std::tuple<U>(v);
+}
+
+using Call = std::function<void()>;
+// Takes the results of a call: deletes them, or keeps them for comparison.
+void take_results(AtenTensorHandle* results, size_t count);
+// Names a tensor that a call writes, for comparison.
+Call writing(T out, Call call);
+
+template <size_t N, class F, class... A>
+Call call(F* function, A... arguments) {
+  return [function, held = std::tuple<A...>(std::move(arguments)...)]() mutable {
+    AtenTensorHandle results[N ? N : 1] = {};
+    const auto flattened = std::apply([](auto&... a) { return std::tuple_cat(flat(a)...); }, held);
+    const auto pointers = [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple_cat(std::tuple(&results[I])...);
+    };
+    check(std::apply(function, std::tuple_cat(flattened, pointers(std::make_index_sequence<N>()))));
+    if (N) take_results(results, N);
+  };
+}
+
+// A value of the stable interface, made anew for each call since the callee takes it over.
+uint64_t stable(const T& t);
+uint64_t stable(const Ints& list);
+uint64_t stable(const List& list);
+uint64_t stable(const char* text);
+uint64_t stable(std::nullptr_t);
+uint64_t stable(double number);
+inline uint64_t stable(bool flag) { return flag; }
+inline uint64_t stable(int number) { return static_cast<uint64_t>(static_cast<int64_t>(number)); }
+inline uint64_t stable(int64_t number) { return static_cast<uint64_t>(number); }
+inline uint64_t stable(DType dtype) { return static_cast<uint64_t>(static_cast<uint32_t>(dtype)); }
+uint64_t some(uint64_t value);
+inline uint64_t stable(const Opt& o) { return some(stable(o.t)); }
+inline uint64_t stable(const SomeInts& list) { return some(stable(Ints(list.values))); }
+template <class V>
+uint64_t stable(const Some<V>& v) {
+  return some(stable(v.value));
+}
+
+// An operator that has no function of its own: called by name, as the proxy executor does.
+template <size_t N, class... A>
+Call named(const char* name, const char* overload, A... arguments) {
+  return [=, held = std::tuple<A...>(std::move(arguments)...)] {
+    constexpr size_t kSlots = sizeof...(A) > N ? sizeof...(A) : N;
+    uint64_t stack[kSlots] = {};
+    size_t at = 0;
+    std::apply([&](const auto&... a) { ((stack[at++] = stable(a)), ...); }, held);
+    check(aoti_torch_call_dispatcher(name, overload, stack));
+    AtenTensorHandle results[N];
+    for (size_t i = 0; i < N; ++i) results[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
+    take_results(results, N);
+  };
+}
+
+struct Case {
+  std::string family, name;
+  std::function<Call()> make;  // allocates inputs; called when the case is first measured
+};
+class Cases {
+ public:
+  void family(std::string name) { family_ = std::move(name); }
+  void add(std::string name, std::function<Call()> make) { all.push_back({family_, std::move(name), std::move(make)}); }
+  std::vector<Case> all;
+
+ private:
+  std::string family_;
+};
+
+void add_matrix_cases(Cases&);
+void add_convolution_cases(Cases&);
+void add_attention_cases(Cases&);
+void add_indexing_cases(Cases&);
+void add_sorting_cases(Cases&);
+void add_pooling_cases(Cases&);
+void add_linalg_cases(Cases&);
+void add_random_cases(Cases&);
+void add_copy_cases(Cases&);
+void add_quantised_cases(Cases&);
+
+// Of the library that this program is linked with.
+std::shared_ptr<void> enter_library();
+
+}  // namespace bench

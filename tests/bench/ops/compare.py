@@ -1,0 +1,159 @@
+"""Compares kernels with ATen's on the same operator, dtype and shape, with one thread and with two, in one run.
+
+    ninja -C build/release bench_ops
+    python tests/bench/ops/compare.py [--filter TEXT] [--threads 1 2] [--rounds 5] [--seconds 0.05] [--json FILE]
+
+Needs torch in the Python that runs it. The cases are C++ (*_cases.cpp): calls of the C interface that packages use, which
+PyTorch exports as Sconce does. The same object code is linked with the one and with the other. The two programs measure
+in turns of SECONDS; each figure is the fastest call of all turns, of which there are ROUNDS or, where a busy machine has
+not let a program come within a tenth of its best time twice, up to 10 times as many. A ratio is our time over theirs: less is better.
+Results are compared too: a case whose digests differ is marked. What Sconce or PyTorch lacks is listed, not counted.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import subprocess
+import tempfile
+
+here = pathlib.Path(__file__).resolve().parent
+root = here.parents[2]
+
+
+def build_torch_program(build, folder):
+    import torch
+
+    base = pathlib.Path(torch.__file__).parent
+    out = folder / "torch_ops"
+    subprocess.run(["g++", "-O2", "-std=c++20", "-w", str(here / "torch_side.cpp"), "-o", str(out),
+                    f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib",
+                    str(build / "tests/bench/ops/libbench_ops_cases.a"), "-ltorch_cpu", "-lc10",
+                    f"-Wl,-rpath,{base}/lib"], check=True)
+    return out
+
+
+class Program:
+    def __init__(self, path, threads):
+        env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+        self.process = subprocess.Popen([str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+
+    def ask(self, *words):
+        try:
+            self.process.stdin.write(" ".join(map(str, words)) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise SystemExit(f"{self.process.args[0]} ended at {words}: status {self.process.wait()}")
+        return line.strip()
+
+    def cases(self):
+        cases = []
+        line = self.ask("list")
+        while line:
+            index, rest = line.split(" ", 1)
+            cases.append((int(index), *rest.split(" | ", 1)))
+            line = self.process.stdout.readline().strip()
+        return cases
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def same(ours, theirs, random):
+    """Digests agree: dtypes and sizes exactly, sums to a part of their size unless the numbers are random."""
+    a, b = ours.split()[1:], theirs.split()[1:]
+    if len(a) != len(b):
+        return False
+    for left, right in zip(a, b):
+        left, right = left.split(":"), right.split(":")
+        if left[:2] != right[:2]:
+            return False
+        if random or left == right:
+            continue
+        scale = 1 + math.sqrt(abs(float(right[3]))) + abs(float(right[2]))
+        if any(not abs(float(x) - float(y)) <= 0.02 * max(scale, abs(float(y))) for x, y in zip(left[2:], right[2:])):
+            return False
+    return True
+
+
+def geomean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def measure(program, index, seconds):
+    answer = program.ask("time", index, seconds)
+    if not answer.startswith("ok"):
+        raise RuntimeError(answer)
+    return float(answer.split()[1])
+
+
+def settled(times):
+    return len(times) > 1 and sorted(times)[1] <= 1.1 * min(times)
+
+
+def summary(rows, threads):
+    print(f"\n{'family':32} {'cases':>5} {'mean':>6} {'slowest':>8}   ({threads} thread{'s' * (threads > 1)})")
+    for family in dict.fromkeys(r["family"] for r in rows):
+        part = [r for r in rows if r["family"] == family]
+        worst = max(part, key=lambda r: r["ratio"])
+        print(f"{family:32} {len(part):5} {geomean([r['ratio'] for r in part]):6.2f} {worst['ratio']:8.2f}   {worst['name']}")
+    ratios = [r["ratio"] for r in rows]
+    print(f"{'all':32} {len(rows):5} {geomean(ratios):6.2f} {max(ratios):8.2f}   above 1.5: "
+          f"{sum(r > 1.5 for r in ratios)}, above 1: {sum(r > 1 for r in ratios)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=root / "build/release")
+    parser.add_argument("--filter", default="", help="only cases with this in 'FAMILY | NAME'; several with a |")
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.05)
+    parser.add_argument("--json", help="write all rows there")
+    args = parser.parse_args()
+    everything = []
+    with tempfile.TemporaryDirectory() as temporary:
+        programs = args.build / "tests/bench/ops/bench_ops", build_torch_program(args.build, pathlib.Path(temporary))
+        for threads in args.threads:
+            ours, theirs = (Program(path, threads) for path in programs)
+            rows, missing = [], []
+            print(f"{'operator':62} {'ours us':>10} {'ATen us':>10} {'ratio':>6}   ({threads} threads)")
+            for index, family, name in ours.cases():
+                if not any(part in f"{family} | {name}" for part in args.filter.split("|")):
+                    continue
+                answers = [p.ask("check", index) for p in (ours, theirs)]
+                failed = [f"{who}: {a}" for who, a in zip(("sconce", "torch"), answers) if not a.startswith("ok")]
+                if failed:
+                    missing.append((name, failed))
+                    continue
+                turns = [], []
+                while len(turns[0]) < args.rounds or (not (settled(turns[0]) and settled(turns[1])) and
+                                                      len(turns[0]) < 10 * args.rounds):
+                    for program, times in zip((ours, theirs), turns):
+                        times.append(measure(program, index, args.seconds))
+                us, them = map(min, turns)
+                for program in (ours, theirs):
+                    program.ask("drop")
+                differs = "" if same(*answers, family == "random") else "  RESULTS DIFFER"
+                rows.append(dict(family=family, name=name, threads=threads, ours=us, aten=them, ratio=us / them,
+                                 differs=bool(differs)))
+                print(f"{name:62} {us:10.1f} {them:10.1f} {us / them:6.2f}{differs}", flush=True)
+                if differs:
+                    print(f"    ours {answers[0]}\n    ATen {answers[1]}")
+            for name, failed in missing:
+                print(f"{name:62} not compared: {'; '.join(failed)[:200]}")
+            if rows:
+                summary(rows, threads)
+            everything += rows
+            ours.end()
+            theirs.end()
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(everything, indent=1))
+
+
+if __name__ == "__main__":
+    main()
