@@ -184,9 +184,11 @@ TEST_CASE_TEMPLATE("tensor_json: floats are read correctly rounded", T, float, d
   for (const std::string& text : texts) {
     T want = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), want).ec != std::errc()) continue;
-    const T got = one<T>(text);
-    if (std::memcmp(&got, &want, sizeof(T)) != 0) {
+    // Alone, and with text behind it, of which more may be looked at once.
+    const T got = one<T>(text), inside = read<T>("[" + text + "                ]").data[0];
+    if (std::memcmp(&got, &want, sizeof(T)) != 0 || std::memcmp(&inside, &want, sizeof(T)) != 0) {
       CAPTURE(text);
+      CHECK(inside == want);
       CHECK(got == want);
       CHECK(std::signbit(got) == std::signbit(want));
     }
@@ -218,6 +220,7 @@ TEST_CASE_TEMPLATE("tensor_json: NaN and Infinity tokens", T, float, double) {
         "1.",  "1.e5", "1e",   "1e+",       "--1",  "00",  "01.5",     "1.5.5",   "1e5.5", "0x1p3"}) {
     CAPTURE(text);
     CHECK(error_of<T>(text).find(" at byte ") != std::string::npos);
+    CHECK(error_of<T>("[" + std::string(text) + ",2.5,0.125,123456789]").find(" at byte ") != std::string::npos);
   }
   std::vector<T> data(values.data, values.data + 3);
   CHECK(flat(tensor_of(data, {3}, {1})) == "[NaN,Infinity,-Infinity]");
@@ -234,6 +237,28 @@ TEST_CASE("tensor_json: floats are written shortest and read back the same") {
   }
   const auto back = read<double>(flat(tensor_of(wide, {64}, {1})));
   CHECK(std::memcmp(back.data, wide.data(), 64 * sizeof(double)) == 0);
+}
+
+TEST_CASE_TEMPLATE("tensor_json: floats are written as std::to_chars writes them, with a point", T, float, double) {
+  std::mt19937_64 random(13);
+  std::vector<T> values = {T(0.001), T(0.0009999), T(0.1), T(999999.5), T(99999.95), T(0.999999), T(0.9999999)};
+  for (int i = 0; i < 40000; ++i) {
+    // Few digits with the point anywhere, and the floats next to such.
+    const double digits = static_cast<double>(random() % static_cast<uint64_t>(std::pow(10, 1 + i % 17)));
+    const T value = static_cast<T>(digits / std::pow(10, static_cast<double>(random() % 20)));
+    const T sign = (random() & 1) != 0 ? T(1) : T(-1);
+    values.insert(values.end(), {sign * value, std::nextafter(value, T(0)), sign * std::nextafter(value, T(1e30))});
+  }
+  for (const T value : values) {
+    std::vector<T> data = {value};
+    char text[64];
+    std::string want(text, std::to_chars(text, text + 64, value).ptr);
+    if (value == std::trunc(value) && std::fabs(value) < T(1 << 24)) {
+      want.assign(text, std::to_chars(text, text + 64, value, std::chars_format::fixed).ptr);
+    }
+    if (want.find_first_of(".e") == std::string::npos) want += ".0";
+    if (const std::string got = nested(tensor_of(data, {}, {})); got != want) CHECK(got == want);
+  }
 }
 
 TEST_CASE("tensor_json: nesting is free where only the order counts") {
