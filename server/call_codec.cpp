@@ -10,6 +10,7 @@
 #include "server/base64.h"
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
+#include "server/recorded_strides.h"
 #include "server/tensor_json.h"
 #include "server/tensor_list.h"
 

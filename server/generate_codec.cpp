@@ -7,6 +7,7 @@
 
 #include "sconce/check.h"
 #include "server/json_cursor.h"
+#include "server/recorded_strides.h"
 #include "server/tensor_json.h"
 #include "server/tensor_list.h"
 

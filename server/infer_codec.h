@@ -60,12 +60,12 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
 // How an answer begins: {"id":...,"model_name":"...","model_version":"..."
 void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text);
 
+// The dtype that stands for a dtype's elements on the wire: components of complex, bytes of float8 and float4.
+DType wire_dtype(DType dtype) noexcept;
+
 // For codecs. kInvalidArgument that names the inputs which the request does not have.
 void check_inputs_complete(const ModelInterface& model, const InferRequest& request);
 // kUnsupported for an output that is no strided tensor of this host.
 void check_output(const Tensor& tensor);
-
-// A contiguous tensor in the strides that the package recorded for the input: itself, or a copy.
-Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);
 
 }  // namespace sconce

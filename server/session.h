@@ -65,13 +65,17 @@ class Session {
 
   void proceed() noexcept;
   void steps();
-  uint64_t body_limit() const noexcept;
   Next handshake();
+  // session_read.cpp
+  uint64_t body_limit() const noexcept;
   Next read_header();
   void begin_body();
   Next read_fixed_body();
   Next read_chunked_body();
   Next dispatch();
+  void read(char* at, size_t room);
+  bool read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes);
+  void on_read(error_code ec, size_t bytes) noexcept;
   void route_request();
   // session_admin.cpp
   bool begin_admin(uint64_t length);
@@ -80,20 +84,14 @@ class Session {
   void start_task();
   void control_model();
   void answer_waited();
-  void watch_client();
-  void client_left(bool reset) noexcept;
-  void run_out_of_time();
-  bool stop_waiting() noexcept;
-  void begin_answer();
-  Next write();
-  void finish_request();
+  // session_answer.cpp
   void answer_exception(const std::exception_ptr& problem);
   void refuse(int status, std::string_view message);  // and close
-
-  void read(char* at, size_t room);
-  bool read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes);
-  void on_read(error_code ec, size_t bytes) noexcept;
+  void begin_answer();
+  Next write();
   void on_writable(error_code ec) noexcept;
+  void finish_request();
+
   static void notify(void* session) noexcept;  // on the thread that did it
   void on_notice() noexcept;
   bool forbidden() const noexcept;  // the route, on this listener
@@ -103,6 +101,10 @@ class Session {
   void trim() noexcept;
   // session_inference.cpp
   bool run_model();
+  void watch_client();
+  bool stop_waiting() noexcept;
+  void client_left(bool reset) noexcept;
+  void run_out_of_time();
   void compress_answer();
   // session_records.cpp
   void log_access() const;

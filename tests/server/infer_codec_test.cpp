@@ -1,4 +1,5 @@
 #include "server/infer_codec.h"
+#include "server/recorded_strides.h"
 
 #include <doctest/doctest.h>
 

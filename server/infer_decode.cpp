@@ -1,14 +1,12 @@
-#include "server/infer_codec.h"
-
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <string>
 
 #include "sconce/check.h"
-#include "server/classification.h"
+#include "server/infer_codec.h"
 #include "server/json_cursor.h"
+#include "server/recorded_strides.h"
 #include "server/tensor_json.h"
 
 namespace sconce {
@@ -42,13 +40,6 @@ Shape model_shape(Shape shape, DType dtype, std::string_view what) {
                ": a complex tensor needs a last dimension of 2, got shape ", to_string(shape.span()));
   --shape.rank;
   return shape;
-}
-
-// JSON form of one element: the carrier's.
-DType wire_dtype(DType dtype) noexcept {
-  if (is_complex(dtype)) return component_dtype(dtype);
-  if (is_float8(dtype) || dtype == DType::kFloat4E2M1FNx2) return DType::kUInt8;
-  return dtype;
 }
 
 // One element of "inputs".
@@ -373,64 +364,13 @@ class Decoder {
   std::vector<size_t> pending_binary_;  // outputs that say nothing of their form
 };
 
-void append_number(TextBuffer& text, int64_t number) {
-  char* const at = text.reserve(20);  // first: it may move the text
-  text.commit(std::to_chars(at, at + 20, number).ptr);
-}
-
-void append_sizes(TextBuffer& text, IntSpan sizes) {
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (d != 0) text.append(',');
-    append_number(text, sizes[d]);
-  }
-}
-
-// An output of the classification extension, from its datatype on.
-void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, Response& response) {
-  TextBuffer& text = response.text();
-  text.append(",\"datatype\":\"BYTES\",\"shape\":[");
-  append_sizes(text, classes.shape);
-  if (!binary) {
-    text.append("],\"data\":[");
-    std::string json;
-    for (size_t i = 0; i < classes.elements.size(); ++i) {
-      if (i != 0) json += ',';
-      append_json_string(json, classes.elements[i]);
-    }
-    text.append(json);
-    return text.append("]}");
-  }
-  size_t bytes = 0;
-  for (const std::string& element : classes.elements) bytes += sizeof(uint32_t) + element.size();
-  text.append("],\"parameters\":{\"binary_data_size\":");
-  append_number(text, static_cast<int64_t>(bytes));
-  text.append("}}");
-  if (bytes == 0) return;
-  const TensorScratch::Piece piece = scratch.allocate(bytes);
-  std::byte* out = piece.data;
-  for (const std::string& element : classes.elements) {
-    const auto length = static_cast<uint32_t>(element.size());
-    std::memcpy(out, &length, sizeof length);
-    std::memcpy(out + sizeof length, element.data(), element.size());
-    out += sizeof length + element.size();
-  }
-  response.segments.push_back({piece.data, bytes});
-}
-
-void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch) {
-  SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
-               "shared memory size specified with the request for output ", wanted.json_name, " (", wanted.region_bytes,
-               " bytes) should be at least ", tensor.bytes(), " bytes");
-  const void* data = tensor.data();
-  if (!tensor.is_contiguous()) {
-    const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
-    copy_to_contiguous(tensor, piece.data);
-    data = piece.data;
-  }
-  wanted.region->write(wanted.region_offset, static_cast<const std::byte*>(data), tensor.bytes());
-}
-
 }  // namespace
+
+DType wire_dtype(DType dtype) noexcept {
+  if (is_complex(dtype)) return component_dtype(dtype);
+  if (is_float8(dtype) || dtype == DType::kFloat4E2M1FNx2) return DType::kUInt8;
+  return dtype;
+}
 
 void check_inputs_complete(const ModelInterface& model, const InferRequest& request) {
   std::string missing;
@@ -446,55 +386,6 @@ void check_inputs_complete(const ModelInterface& model, const InferRequest& requ
                " inputs for model '", model.name, "', missing ", missing);
 }
 
-void check_output(const Tensor& tensor) {
-  SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
-               "an output on this device cannot be sent: ", describe(tensor));
-}
-
-Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch) {
-  const size_t rank = static_cast<size_t>(tensor.dim());
-  if (spec.strides.size() != rank || rank == 0) return tensor;
-  bool differs = false;
-  for (size_t d = 0; d < rank; ++d) {
-    differs = differs || (spec.strides[d] && tensor.sizes()[d] > 1 && *spec.strides[d] != tensor.strides()[d]);
-  }
-  if (!differs || tensor.numel() == 0) return tensor;
-
-  // Recorded strides are used as they are. Those that depend on sizes are not recorded: their dimensions lie outside
-  // the others, in order.
-  std::array<int64_t, Tensor::kMaxRank> strides;
-  int64_t dense = 1;
-  for (size_t d = 0; d < rank; ++d) {
-    if (!spec.strides[d]) continue;
-    strides[d] = *spec.strides[d];
-    int64_t extent = 0;
-    SCONCE_CHECK(strides[d] >= 0 && !__builtin_mul_overflow(strides[d], tensor.sizes()[d], &extent), kInvalidArgument,
-                 "input '", spec.name, "' is too large for its recorded strides: ", describe(tensor));
-    dense = std::max(dense, extent);
-  }
-  for (size_t d = rank; d-- > 0;) {
-    if (spec.strides[d]) continue;
-    strides[d] = dense;
-    SCONCE_CHECK(!__builtin_mul_overflow(dense, tensor.sizes()[d], &dense), kInvalidArgument, "input '", spec.name,
-                 "' is too large for its recorded strides: ", describe(tensor));
-  }
-  const IntSpan span{strides.data(), rank};
-  const TensorScratch::Piece piece = scratch.allocate(storage_bytes_needed(tensor.sizes(), span, 0, tensor.itemsize()));
-  Tensor laid_out(piece.storage, tensor.dtype(), tensor.sizes(), span,
-                  static_cast<int64_t>(piece.offset / tensor.itemsize()));
-  copy_from_contiguous(static_cast<const std::byte*>(tensor.data()), laid_out);
-  if (!laid_out.is_dense()) {
-    // Elements may share memory (an expanded example input): then their values must agree.
-    const TensorScratch::Piece back = scratch.allocate(tensor.bytes());
-    copy_to_contiguous(laid_out, back.data);
-    SCONCE_CHECK(std::memcmp(back.data, tensor.data(), tensor.bytes()) == 0, kInvalidArgument, "input '", spec.name,
-                 "' has elements that share memory in the strides the package was compiled for, but differ in the "
-                 "request: strides ",
-                 to_string(span));
-  }
-  return laid_out;
-}
-
 void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request) {
   SCONCE_CHECK(!json_length || *json_length <= body.size(), kInvalidArgument,
@@ -505,86 +396,6 @@ void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::opti
     decoder.run_raw();
   } else {
     decoder.run();
-  }
-}
-
-void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text) {
-  text.append('{');
-  if (!request.json_id.empty()) {
-    text.append("\"id\":");
-    text.append(request.json_id);
-    text.append(',');
-  }
-  text.append("\"model_name\":\"");
-  text.append(model.name);
-  text.append("\",\"model_version\":\"");
-  append_number(text, model.version);
-  text.append('"');
-}
-
-void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
-                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
-  TextBuffer& text = response.text();
-  append_answer_head(model, request, text);
-  text.append(",\"parameters\":{\"weight_version\":\"");
-  for (const char c : weight_version) {
-    if (c == '"' || c == '\\') text.append('\\');
-    text.append(c);
-  }
-  text.append("\"},\"outputs\":[");
-  bool first = true;
-  for (const InferRequest::Output& wanted : request.outputs) {
-    const Tensor& tensor = outputs[wanted.index];
-    if (!tensor.defined()) continue;  // the model returned None
-    check_output(tensor);
-    if (!first) text.append(',');
-    first = false;
-    text.append("{\"name\":");
-    text.append(wanted.json_name);
-    if (wanted.classes != 0) {
-      append_classes(classify(tensor, wanted.classes, model.max_batch_size > 0, model.labels), wanted.binary, scratch,
-                     response);
-      continue;
-    }
-    text.append(",\"datatype\":\"");
-    text.append(dtype_oip(tensor.dtype()));
-    text.append("\",\"shape\":[");
-    append_sizes(text, tensor.sizes());
-    if (is_complex(tensor.dtype())) text.append(tensor.dim() > 0 ? ",2" : "2");
-    if (wanted.region) {
-      text.append("]}");
-      send_to_region(tensor, wanted, scratch);
-      continue;
-    }
-    if (wanted.binary) {
-      text.append("],\"parameters\":{\"binary_data_size\":");
-      append_number(text, static_cast<int64_t>(tensor.bytes()));
-      text.append("}}");
-      if (tensor.numel() == 0) continue;
-      const void* data = tensor.data();
-      if (!tensor.is_contiguous()) {
-        const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
-        copy_to_contiguous(tensor, piece.data);
-        data = piece.data;
-      }
-      response.segments.push_back({data, tensor.bytes()});
-    } else {
-      const DType carrier = wire_dtype(tensor.dtype());
-      SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, "output ",
-                   wanted.json_name, ": sending ", dtype_oip(tensor.dtype()),
-                   " data via JSON is not supported, use the binary data format");
-      text.append("],\"data\":");
-      // float8 and float4 travel as the bytes they are.
-      const bool bytes = carrier == DType::kUInt8 && tensor.dtype() != DType::kUInt8;
-      write_flat(text,
-                 bytes ? tensor.view_as(carrier, tensor.sizes(), tensor.strides(), tensor.storage_offset()) : tensor);
-      text.append('}');
-    }
-  }
-  text.append("]}");
-  if (!response.segments.empty()) {
-    response.type = content_type::kBinary;
-    response.json_length = response.text_bytes();
   }
 }
 

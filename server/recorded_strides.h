@@ -1,0 +1,14 @@
+// Inputs in the strides that a package was compiled for.
+#pragma once
+
+#include "sconce/package.h"
+#include "sconce/tensor.h"
+#include "server/request_memory.h"
+
+namespace sconce {
+
+// A contiguous tensor in the strides that the package recorded for the input: itself, or a copy in the scratch.
+// kInvalidArgument where elements that share memory differ, or sizes are too large.
+Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);
+
+}  // namespace sconce

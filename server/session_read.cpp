@@ -1,0 +1,227 @@
+// The part of a session that reads requests.
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/error.hpp>
+#include <cstring>
+
+#include "server/handlers.h"
+#include "server/session.h"
+
+namespace sconce {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+// After a refusal the client may go on sending this much, this long, so that it sees the answer rather than a reset.
+constexpr size_t kLingerBytes = 4 * 1024 * 1024;
+
+}  // namespace
+
+// Of an upload of weights, which begin_admin() takes, the limit is its own.
+uint64_t Session::body_limit() const noexcept {
+  return listener_ == kAdmin ? INT64_MAX : static_cast<uint64_t>(worker_.service().config.max_body_bytes);
+}
+
+Session::Next Session::read_header() {
+  if (!parser_) {
+    parser_.emplace(body_limit());
+    header_ = begin_;
+  }
+  if (begin_ != end_) {
+    if (!saw_bytes_) {
+      saw_bytes_ = true;
+      deadline_ = Clock::now() + worker_.service().config.header_timeout;
+    }
+    boost::beast::error_code ec;
+    begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
+    if (!ec && parser_->is_header_done()) {
+      begin_body();
+      return Next::kContinue;
+    }
+    if (ec && ec != boost::beast::http::error::need_more) {
+      body_left_ = true;
+      refuse(parser_->status(ec), parser_->problem(ec));
+      return Next::kContinue;
+    }
+  }
+  if (reading_) return Next::kWait;
+  if (!saw_bytes_) header_ = begin_ = end_ = 0;
+  if (end_ == in_capacity_) {
+    if (header_ == 0) {
+      body_left_ = true;
+      refuse(431, "request header is larger than max_header_bytes");
+      return Next::kContinue;
+    }
+    // The header started behind another request: move it to the front and parse it anew.
+    std::memmove(in_.get(), in_.get() + header_, end_ - header_);
+    end_ -= header_;
+    header_ = begin_ = 0;
+    parser_.emplace(body_limit());
+  }
+  read(in_.get() + end_, in_capacity_ - end_);
+  return Next::kWait;
+}
+
+void Session::begin_body() {
+  const ServerConfig& config = worker_.service().config;
+  const RequestHead& head = parser_->head();
+  start_ = phase_start_ = Clock::now();
+  head_only_ = head.head_only;
+  http11_ = head.http11;
+  json_length_ = head.json_length;
+  keep_alive_ = parser_->keep_alive();
+  request_id_.begin(head.request_id);
+  if (worker_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
+  if (config.access_log) {
+    access_line_ = printable(head.method_text) + " " + printable(head.target);
+  }
+  const uint64_t length = parser_->content_length().value_or(0);
+  const bool all_here = !parser_->chunked() && length <= end_ - begin_;
+  // Until the body was taken, whatever goes wrong must end the connection: its bytes are no request.
+  body_left_ = parser_->chunked() || length != 0;
+  if (head.target != cached_target_ || head.method != cached_method_) {
+    cached_target_.clear();
+    cached_path_ = canonical_target(head.target);
+    cached_method_ = head.method;
+    cached_target_ = head.target;
+    route_ = find_route(cached_path_.path, cached_method_, listener_);
+  }
+  routed_ = true;
+  // What is asked of nobody is refused before its body is read.
+  if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
+  if (refuse_access()) return;
+  if (listener_ == kAdmin && begin_admin(length)) return;
+  if (head.expects_continue && !all_here) {
+    // A client that waits for this has room for it; one that does not take it is not worth waiting for.
+    error_code ec;
+    const asio::const_buffer line = asio::buffer(kContinue);
+    if (transport_.write_some({&line, &line + 1}, ec) != kContinue.size()) return close();
+  }
+  body_bytes_ = static_cast<size_t>(length);
+  body_.prepare(body_bytes_, static_cast<size_t>(std::min<uint64_t>(json_length_.value_or(0), length)));
+  if (parser_->chunked()) {
+    parser_->collect(body_);
+    state_ = State::kChunkedBody;
+  } else {
+    state_ = State::kFixedBody;
+  }
+  if (!all_here) extend_deadline(config.body_timeout, body_bytes_);
+}
+
+Session::Next Session::read_fixed_body() {
+  const size_t here = std::min(body_bytes_ - body_.size(), end_ - begin_);
+  body_.append(in_.get() + begin_, here);
+  begin_ += here;
+  if (body_.size() < body_bytes_) {
+    if (!reading_) read(reinterpret_cast<char*>(body_.end()), body_bytes_ - body_.size());
+    return Next::kWait;
+  }
+  return dispatch();
+}
+
+Session::Next Session::read_chunked_body() {
+  parser_->eager(true);
+  if (begin_ != end_) {
+    boost::beast::error_code ec;
+    begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
+    if (ec && ec != boost::beast::http::error::need_more) {
+      refuse(parser_->status(ec), parser_->problem(ec));
+      return Next::kContinue;
+    }
+    if (parser_->is_done()) return dispatch();
+    extend_deadline(worker_.service().config.body_timeout, body_.size());
+  }
+  if (reading_) return Next::kWait;
+  // Nothing before begin_ is needed any more.
+  std::memmove(in_.get(), in_.get() + begin_, end_ - begin_);
+  end_ -= begin_;
+  header_ = begin_ = 0;
+  if (end_ == in_capacity_) {
+    refuse(400, "malformed chunk: header or trailer too large");
+    return Next::kContinue;
+  }
+  read(in_.get() + end_, in_capacity_ - end_);
+  return Next::kWait;
+}
+
+Session::Next Session::dispatch() {
+  body_left_ = false;
+  largest_ = std::max(largest_, body_.size());
+  count_body(body_.size());
+  if (const Coding coding = parser_->head().coding;
+      coding != Coding::kIdentity && route_.result == RouteMatch::Result::kFound) {
+    compressed_ = true;
+    // Of a body that is refused halfway as well.
+    struct Noted {
+      size_t& largest;
+      const BodyBuffer& plain;
+      ~Noted() { largest = std::max(largest, plain.size()); }
+    } noted{largest_, plain_};
+    decompress(coding, body_, static_cast<size_t>(json_length_.value_or(0)),
+               static_cast<uint64_t>(worker_.service().config.max_inflated_bytes), plain_);
+  }
+  route_request();
+  return Next::kContinue;
+}
+
+void Session::read(char* at, size_t room) {
+  ++pending_;
+  reading_ = true;
+  if (!transport_.encrypted()) {
+    transport_.socket().async_read_some(asio::buffer(at, room),
+                                        [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
+    return;
+  }
+  error_code ec;
+  size_t bytes = 0;
+  if (read_encrypted(at, room, ec, bytes)) {
+    asio::post(worker_.context(), [this, ec, bytes] { on_read(ec, bytes); });
+  }
+}
+
+// False: on_read() is called once there is something.
+bool Session::read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes) {
+  bytes = transport_.read_some(at, room, ec);
+  if (ec != asio::error::would_block) return true;
+  transport_.socket().async_wait(transport_.wait_type(), [this, at, room](error_code e) {
+    size_t read = 0;
+    if (e || state_ == State::kClosed || read_encrypted(at, room, e, read)) on_read(e, read);
+  });
+  return false;
+}
+
+void Session::on_read(error_code ec, size_t bytes) noexcept {
+  reading_ = false;
+  const bool ahead = std::exchange(ahead_, false);
+  released();
+  ConnectionCounters::add(worker_.counters().received, bytes);
+  if (ahead && state_ != State::kLingering && state_ != State::kClosed) {
+    end_ += bytes;
+    if (state_ == State::kRunning) {
+      if (ec) return client_left(ec != asio::error::eof);
+      return watch_client();
+    }
+    if (state_ != State::kHeader && state_ != State::kFixedBody && state_ != State::kChunkedBody) return;
+    return proceed();  // of an error the next read tells again
+  }
+  switch (state_) {
+    case State::kHeader:
+    case State::kChunkedBody:
+      end_ += bytes;
+      break;
+    case State::kFixedBody:
+      body_.commit(bytes);
+      break;
+    case State::kLingering:
+      sent_ += bytes;
+      if (ec || sent_ > kLingerBytes) return close();
+      return read(in_.get(), in_capacity_);
+    default:
+      return;  // answered in the meantime: what came is of no interest
+  }
+  if (ec) return close();
+  proceed();
+}
+
+}  // namespace sconce
