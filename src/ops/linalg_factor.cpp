@@ -16,9 +16,10 @@ namespace {
 // Clears what is not in the triangle of a column-major matrix.
 template <class T>
 void keep_triangle(T* a, int64_t m, int64_t n, bool upper) {
-  for (int64_t c = 0; c < n; ++c)
-    for (int64_t r = 0; r < m; ++r)
-      if (upper ? r > c : r < c) a[c * m + r] = T(0);
+  for (int64_t c = 0; c < n; ++c) {
+    T* const column = a + c * m;
+    std::fill(column + (upper ? std::min(c + 1, m) : 0), column + (upper ? m : std::min(c, m)), T(0));
+  }
 }
 
 // Q of k reflectors that lie below the diagonal of a [m, n] matrix.

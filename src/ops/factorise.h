@@ -1,0 +1,44 @@
+// Factorisations of real matrices, blocked, over our own matrix products: what Lapack<float> and Lapack<double> are for
+// LU, Cholesky, QR and triangular systems. Reference LAPACK spends most of their time in unblocked BLAS.
+//
+// Matrices are column-major and dense as LAPACK's; pivots, reflectors, tau and info are LAPACK's too, so that factors
+// can be handed from one to the other. Rounding differs. Where a triangle is factored, the other one may be
+// overwritten. float and double. Runs on the calling thread's team. kOutOfMemory.
+#pragma once
+
+#include <cstdint>
+
+namespace sconce::factorise {
+
+// A = P L U; info: the first column from 1 without a pivot, else 0.
+template <class T>
+void getrf(int m, int n, T* a, int* pivots, int& info);
+// op(A) X = B, trans 'N', 'T' or 'C'.
+template <class T>
+void getrs(char trans, int n, int columns, const T* lu, const int* pivots, T* b, int& info);
+
+// A = L L^T or U^T U; info: the order of the first minor that is not positive.
+template <class T>
+void potrf(char uplo, int n, T* a, int& info);
+template <class T>
+void potrs(char uplo, int n, int columns, const T* factor, T* b, int& info);
+// A's inverse of its factor, one triangle. info: the first zero on the diagonal, from 1.
+template <class T>
+void potri(char uplo, int n, T* a, int& info);
+
+// op(A) X = B or X op(A) = B with a triangle A; diagonal 'U' where it is all ones.
+template <class T>
+void trsm(char side, char uplo, char diagonal, int m, int n, const T* a, T* b, char trans);
+
+// lwork -1 asks for the size of work, which is put in its first element.
+template <class T>
+void geqrf(int m, int n, T* a, T* tau, T* work, int lwork, int& info);
+// The first n columns of Q of k reflectors.
+template <class T>
+void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& info);
+// Q C, Q^T C, C Q or C Q^T in the place of C [m, n].
+template <class T>
+void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, int lwork,
+           int& info);
+
+}  // namespace sconce::factorise
