@@ -1,6 +1,6 @@
-// Convolutions by cuDNN. Matches aten::convolution (torch 2.11, CUDA): one to three dimensions, groups, dilation,
-// transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half types with sums in float32.
-// Results are channels-last where ATen's are.
+// Convolutions by cuDNN. Match aten::convolution and convolution_backward (torch 2.11, CUDA): one to three dimensions,
+// groups, dilation, transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half types with
+// sums in float32. Results are channels-last where ATen's are.
 #include <cudnn.h>
 
 #include <array>
@@ -127,13 +127,16 @@ Tensor workspace_of(size_t bytes, Device device) {
   return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
 }
 
+enum class Pass { kForward, kData, kFilter };
+
 // Descriptions and the algorithm of a convolution: asking cuDNN for them takes longer than a small convolution.
 struct Plan {
   TensorHandle x, y, bias;
   Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor> w;
   Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor> convolution;
   cudnnConvolutionFwdAlgo_t forward{};
-  cudnnConvolutionBwdDataAlgo_t backward{};
+  cudnnConvolutionBwdDataAlgo_t data{};
+  cudnnConvolutionBwdFilterAlgo_t filter{};
   size_t workspace = 0;
 };
 
@@ -156,7 +159,7 @@ struct PlanKeyHash {
 };
 
 std::shared_ptr<const Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x,
-                                      const Tensor& w, const Tensor& out, bool channels_last, bool transposed,
+                                      const Tensor& w, const Tensor& out, bool channels_last, Pass pass,
                                       int64_t groups) {
   auto plan = std::make_shared<Plan>();
   describe_tensor(plan->x, x);
@@ -184,11 +187,16 @@ std::shared_ptr<const Plan> make_plan(cudnnHandle_t handle, const ConvolutionSha
     algorithm = best.algo;
     plan->workspace = best.memory;
   };
-  if (transposed) {
+  if (pass == Pass::kData) {
     cudnnConvolutionBwdDataAlgoPerf_t best{};
     SCONCE_DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, plan->w.value, plan->x.value, convolution,
                                                            plan->y.value, 1, &found, &best));
-    take(best, plan->backward);
+    take(best, plan->data);
+  } else if (pass == Pass::kFilter) {
+    cudnnConvolutionBwdFilterAlgoPerf_t best{};
+    SCONCE_DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, plan->x.value, plan->y.value, convolution,
+                                                             plan->w.value, 1, &found, &best));
+    take(best, plan->filter);
   } else {
     cudnnConvolutionFwdAlgoPerf_t best{};
     SCONCE_DNN(cudnnGetConvolutionForwardAlgorithm_v7(handle, plan->x.value, plan->w.value, convolution, plan->y.value,
@@ -199,12 +207,13 @@ std::shared_ptr<const Plan> make_plan(cudnnHandle_t handle, const ConvolutionSha
   return plan;
 }
 
+// `out` [N, O, ...] is what a convolution makes of x; with kData, x is what it makes of `out`.
 std::shared_ptr<const Plan> plan_for(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x,
-                                     const Tensor& w, const Tensor& out, bool channels_last, bool transposed,
+                                     const Tensor& w, const Tensor& out, bool channels_last, Pass pass,
                                      int64_t groups) {
   PlanKey key;
   for (const int64_t value : {int64_t{x.device().index}, int64_t{static_cast<int8_t>(x.dtype())},
-                              int64_t{channels_last}, int64_t{transposed}, groups, x.dim()})
+                              int64_t{channels_last}, int64_t{static_cast<int>(pass)}, groups, x.dim()})
     key.add(value);
   for (const IntSpan list : {x.sizes(), w.sizes(), out.sizes()}) key.add(list);
   for (const Dims3* dims : {&shape.padding, &shape.stride, &shape.dilation})
@@ -215,7 +224,7 @@ std::shared_ptr<const Plan> plan_for(cudnnHandle_t handle, const ConvolutionShap
   const std::lock_guard lock(mutex);
   if (const auto known = plans.find(key); known != plans.end()) return known->second;
   if (plans.size() >= kMost) plans.clear();
-  return plans.emplace(key, make_plan(handle, shape, x, w, out, channels_last, transposed, groups)).first->second;
+  return plans.emplace(key, make_plan(handle, shape, x, w, out, channels_last, pass, groups)).first->second;
 }
 
 }  // namespace
@@ -257,14 +266,14 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
     }
   } else {
     const Tensor x = packed(input, channels_last), w = packed(weight, channels_last);
-    plan = plan_for(handle, shape, x, w, out, channels_last, transposed, groups);
+    plan = plan_for(handle, shape, x, w, out, channels_last, transposed ? Pass::kData : Pass::kForward, groups);
     y = plan->y.value;
     row_form = plan->bias.value;
     const Tensor workspace = workspace_of(plan->workspace, input.device());
     if (transposed)
       SCONCE_DNN(cudnnConvolutionBackwardData(handle, one, plan->w.value, w.data(), plan->x.value, x.data(),
-                                              plan->convolution.value, plan->backward, workspace.data(),
-                                              plan->workspace, none, y, out.data()));
+                                              plan->convolution.value, plan->data, workspace.data(), plan->workspace,
+                                              none, y, out.data()));
     else
       SCONCE_DNN(cudnnConvolutionForward(handle, one, plan->x.value, x.data(), plan->w.value, w.data(),
                                          plan->convolution.value, plan->forward, workspace.data(), plan->workspace,
@@ -280,6 +289,109 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
     SCONCE_DNN(cudnnAddTensor(handle, one, row_form, row.data(), one, y, out.data()));
   }
   return out;
+}
+
+namespace {
+
+// The factors 1 and 0 of a dtype, as cuDNN takes them.
+struct Factors {
+  double one64 = 1, none64 = 0;
+  float one32 = 1, none32 = 0;
+  bool wide;
+  explicit Factors(DType dtype) : wide(dtype == DType::kFloat64) {}
+  const void* one() const { return wide ? static_cast<const void*>(&one64) : &one32; }
+  const void* none() const { return wide ? static_cast<const void*>(&none64) : &none32; }
+};
+
+// A convolution takes x to y; both directions of its gradients. w: of the sizes of the filter.
+void filter_gradient(const ConvolutionShape& shape, const Tensor& x, const Tensor& y, Tensor& w, bool channels_last,
+                     int64_t groups) {
+  const cudnnHandle_t handle = handle_of(x.device().index);
+  const Factors factors(x.dtype());
+  const auto plan = plan_for(handle, shape, x, w, y, channels_last, Pass::kFilter, groups);
+  const Tensor workspace = workspace_of(plan->workspace, x.device());
+  SCONCE_DNN(cudnnConvolutionBackwardFilter(handle, factors.one(), plan->x.value, x.data(), plan->y.value, y.data(),
+                                            plan->convolution.value, plan->filter, workspace.data(), plan->workspace,
+                                            factors.none(), plan->w.value, w.data()));
+}
+void data_gradient(const ConvolutionShape& shape, const Tensor& w, const Tensor& y, Tensor& x, bool channels_last,
+                   int64_t groups) {
+  const cudnnHandle_t handle = handle_of(x.device().index);
+  const Factors factors(x.dtype());
+  const auto plan = plan_for(handle, shape, y, w, x, channels_last, Pass::kData, groups);
+  const Tensor workspace = workspace_of(plan->workspace, x.device());
+  SCONCE_DNN(cudnnConvolutionBackwardData(handle, factors.one(), plan->w.value, w.data(), plan->x.value, y.data(),
+                                          plan->convolution.value, plan->data, workspace.data(), plan->workspace,
+                                          factors.none(), plan->y.value, x.data()));
+}
+void forward_again(const ConvolutionShape& shape, const Tensor& x, const Tensor& w, Tensor& y, bool channels_last,
+                   int64_t groups) {
+  const cudnnHandle_t handle = handle_of(x.device().index);
+  const Factors factors(x.dtype());
+  const auto plan = plan_for(handle, shape, x, w, y, channels_last, Pass::kForward, groups);
+  const Tensor workspace = workspace_of(plan->workspace, x.device());
+  SCONCE_DNN(cudnnConvolutionForward(handle, factors.one(), plan->x.value, x.data(), plan->w.value, w.data(),
+                                     plan->convolution.value, plan->forward, workspace.data(), plan->workspace,
+                                     factors.none(), plan->y.value, y.data()));
+}
+
+}  // namespace
+
+std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                                           std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation,
+                                           bool transposed, IntSpan output_padding, int64_t groups,
+                                           std::span<const int32_t> output_mask) {
+  require_library(sconce_lazy_cudnn);
+  const char* const name = "convolution_backward";
+  const ConvolutionShape shape = convolution_shape(
+      {name, stride, padding, dilation, output_padding, transposed, groups}, input.sizes(), weight.sizes(), nullptr);
+  SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, name, ": output_mask must hold 3 flags");
+  bool fits = grad_output.dim() == input.dim() && grad_output.size(0) == shape.batch &&
+              grad_output.size(1) == shape.out_channels;
+  for (int i = 0; fits && i < shape.spatial; ++i)
+    fits = grad_output.size(2 + i) == shape.output[static_cast<size_t>(3 - shape.spatial + i)];
+  for (const Tensor* t : {&weight, &grad_output})
+    fits &= t->dtype() == input.dtype() && t->device() == input.device() && !t->is_cpu();
+  SCONCE_CHECK(fits, kInvalidArgument, name, ": input ", describe(input), ", weight ", describe(weight),
+               " and grad_output ", describe(grad_output), " do not fit");
+  const DeviceScope scope(input.device());
+  const DType dtype = input.dtype();
+  const bool channels_last =
+      dtype != DType::kFloat64 && input.dim() > 3 && convolution_backend_is_channels_last(shape, input, weight);
+  const auto empty = [&](IntSpan sizes) {
+    return Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), dtype, input.device());
+  };
+  std::array<Tensor, 3> results;
+  const int64_t channels = shape.out_channels;
+  if (output_mask[0]) results[0] = empty(input.sizes());
+  if (output_mask[1]) results[1] = empty(weight.sizes());
+  if (output_mask[2]) results[2] = Tensor::empty(IntSpan(&channels, 1), dtype, input.device());
+  if (input.numel() == 0 || grad_output.numel() == 0 || weight.numel() == 0) {
+    const unsigned char zero[16] = {};
+    for (Tensor& result : results)
+      if (result.defined()) fill(result, zero);
+    return results;
+  }
+  const Tensor grad = packed(grad_output, channels_last), w = packed(weight, channels_last),
+               x = packed(input, channels_last);
+  // A transposed convolution is the gradient of a plain one from its output to its input.
+  if (output_mask[0]) {
+    if (transposed)
+      forward_again(shape, grad, w, results[0], channels_last, groups);
+    else
+      data_gradient(shape, w, grad, results[0], channels_last, groups);
+  }
+  if (output_mask[1])
+    filter_gradient(shape, transposed ? grad : x, transposed ? x : grad, results[1], channels_last, groups);
+  if (output_mask[2]) {
+    TensorHandle of_grad, of_bias;
+    describe_tensor(of_grad, grad);
+    describe_bias(of_bias, grad);
+    const Factors factors(dtype);
+    SCONCE_DNN(cudnnConvolutionBackwardBias(handle_of(input.device().index), factors.one(), of_grad.value, grad.data(),
+                                            factors.none(), of_bias.value, results[2].data()));
+  }
+  return results;
 }
 
 }  // namespace sconce::cuda

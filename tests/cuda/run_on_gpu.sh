@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
 # bench_cuda_call), lib/ (libsconce.so.0, libsconcecu.so.0 and what they need), conf/*.tar.xz (suites), pk/*.pt2
-# (packages to time), against_torch.py, torch_cases.py, compare.py. Never stops at a failure; a summary comes last.
+# (packages to time), against_torch.py, torch_cases.py, operator_cases.py, compare.py. Never stops at a failure; a summary comes last.
 folder=$(cd "$1" && pwd); results=${2:-$folder/results}; mkdir -p "$results"
 export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # The NVIDIA libraries that the Python packages bring, where the system has none.

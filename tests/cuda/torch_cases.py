@@ -326,6 +326,8 @@ def run():
         if function := globals().get(extra):
             torch.manual_seed(0)
             function()
+    import operator_cases
+    operator_cases.run()
 
 
 __all__ = ["run", "t"]

@@ -1,0 +1,243 @@
+#include "src/cuda/pooling_kernels.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "src/cuda/device_types.cuh"
+#include "src/cuda/grid_loop.cuh"
+
+namespace sconce::cuda {
+namespace {
+
+struct Span {
+  int64_t begin, end;
+};
+
+// What the window of output o covers, in steps of dilation.
+__device__ Span window(const PoolLine& l, int64_t o) {
+  if (l.adaptive) return {o * l.input / l.output, ((o + 1) * l.input + l.output - 1) / l.output};
+  const int64_t begin = o * l.stride - l.padding, end = begin + (l.kernel - 1) * l.dilation + 1;
+  return {begin < 0 ? begin + (-begin + l.dilation - 1) / l.dilation * l.dilation : begin, min(end, l.input)};
+}
+// Outputs whose windows may cover input i.
+__device__ Span covering(const PoolLine& l, int64_t i) {
+  if (l.adaptive) return {i * l.output / l.input, ((i + 1) * l.output + l.input - 1) / l.input};
+  const int64_t at = i + l.padding, reach = (l.kernel - 1) * l.dilation + 1;
+  return {at < reach ? 0 : (at - reach) / l.stride + 1, min(at / l.stride + 1, l.output)};
+}
+__device__ int64_t padded_size(const PoolLine& l, int64_t o) {
+  const int64_t begin = o * l.stride - l.padding;
+  return min(begin + l.kernel, l.input + l.padding) - begin;
+}
+
+// Batch, channel, depth, height, width of the i-th element of sizes as they are visited.
+struct Place {
+  int64_t n, c, d, h, w;
+};
+__device__ Place place_of(int64_t i, int64_t channels, int64_t depth, int64_t height, int64_t width,
+                          bool channels_last) {
+  Place p;
+  if (channels_last) {
+    p.c = i % channels;
+    i /= channels;
+  }
+  p.w = i % width;
+  i /= width;
+  p.h = i % height;
+  i /= height;
+  p.d = i % depth;
+  i /= depth;
+  if (channels_last) {
+    p.n = i;
+  } else {
+    p.c = i % channels;
+    p.n = i / channels;
+  }
+  return p;
+}
+__device__ int64_t offset(const int64_t (&strides)[5], const Place& p) {
+  return p.n * strides[0] + p.c * strides[1] + p.d * strides[2] + p.h * strides[3] + p.w * strides[4];
+}
+
+__device__ float least(float) { return -INFINITY; }
+__device__ double least(double) { return -INFINITY; }
+__device__ int64_t least(int64_t) { return INT64_MIN; }
+
+int64_t pooled_count(const PoolWalk& w) {
+  return w.batch * w.channels * w.lines[0].output * w.lines[1].output * w.lines[2].output;
+}
+int64_t whole_count(const PoolWalk& w) {
+  return w.batch * w.channels * w.lines[0].input * w.lines[1].input * w.lines[2].input;
+}
+__device__ Place pooled_place(const PoolWalk& w, int64_t i) {
+  return place_of(i, w.channels, w.lines[0].output, w.lines[1].output, w.lines[2].output, w.channels_last);
+}
+__device__ Place whole_place(const PoolWalk& w, int64_t i) {
+  return place_of(i, w.channels, w.lines[0].input, w.lines[1].input, w.lines[2].input, w.channels_last);
+}
+
+// Of equal maxima the first, of NaNs the last.
+template <class T>
+cudaError_t max_pool(const PoolWalk& walk, const void* from, void* to, int64_t* indices, cudaStream_t stream) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  grid_loop(pooled_count(walk), stream, [=] __device__(int64_t i) {
+    const Place p = pooled_place(walk, i);
+    const PoolLine &depth = walk.lines[0], &height = walk.lines[1], &width = walk.lines[2];
+    const Span d = window(depth, p.d), h = window(height, p.h), w = window(width, p.w);
+    const T* plane = in + p.n * walk.whole[0] + p.c * walk.whole[1];
+    Compute<T> best = least(Compute<T>());
+    int64_t at = (d.begin * height.input + h.begin) * width.input + w.begin;
+    for (int64_t id = d.begin; id < d.end; id += depth.dilation)
+      for (int64_t ih = h.begin; ih < h.end; ih += height.dilation)
+        for (int64_t iw = w.begin; iw < w.end; iw += width.dilation) {
+          const Compute<T> v = widened(plane[id * walk.whole[2] + ih * walk.whole[3] + iw * walk.whole[4]]);
+          if (v > best || is_nan(v)) {
+            best = v;
+            at = (id * height.input + ih) * width.input + iw;
+          }
+        }
+    out[offset(walk.pooled, p)] = narrowed<T>(best);
+    indices[offset(walk.indices, p)] = at;
+  });
+  return cudaGetLastError();
+}
+
+__device__ int64_t divisor_of(const PoolWalk& walk, const Place& p, const Span& d, const Span& h, const Span& w,
+                              bool include_padding, int64_t divisor) {
+  if (divisor) return divisor;
+  if (include_padding)
+    return padded_size(walk.lines[0], p.d) * padded_size(walk.lines[1], p.h) * padded_size(walk.lines[2], p.w);
+  return (d.end - d.begin) * (h.end - h.begin) * (w.end - w.begin);
+}
+
+template <class T>
+cudaError_t average_pool(const PoolWalk& walk, const void* from, void* to, bool include_padding, int64_t divisor,
+                         cudaStream_t stream) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  grid_loop(pooled_count(walk), stream, [=] __device__(int64_t i) {
+    const Place p = pooled_place(walk, i);
+    const Span d = window(walk.lines[0], p.d), h = window(walk.lines[1], p.h), w = window(walk.lines[2], p.w);
+    const T* plane = in + p.n * walk.whole[0] + p.c * walk.whole[1];
+    Compute<T> sum = 0;
+    for (int64_t id = d.begin; id < d.end; ++id)
+      for (int64_t ih = h.begin; ih < h.end; ++ih)
+        for (int64_t iw = w.begin; iw < w.end; ++iw)
+          sum += widened(plane[id * walk.whole[2] + ih * walk.whole[3] + iw * walk.whole[4]]);
+    const bool empty = d.begin >= d.end || h.begin >= h.end || w.begin >= w.end;
+    const auto by = static_cast<Compute<T>>(divisor_of(walk, p, d, h, w, include_padding, divisor));
+    out[offset(walk.pooled, p)] = narrowed<T>(empty ? Compute<T>(0) : sum / by);
+  });
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t max_backward(const PoolWalk& walk, const void* from, const int64_t* indices, void* to,
+                         cudaStream_t stream) {
+  const T* grad = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  grid_loop(whole_count(walk), stream, [=] __device__(int64_t i) {
+    const Place p = whole_place(walk, i);
+    const Span d = covering(walk.lines[0], p.d), h = covering(walk.lines[1], p.h), w = covering(walk.lines[2], p.w);
+    const int64_t self = (p.d * walk.lines[1].input + p.h) * walk.lines[2].input + p.w;
+    Compute<T> sum = 0;
+    for (int64_t od = d.begin; od < d.end; ++od)
+      for (int64_t oh = h.begin; oh < h.end; ++oh)
+        for (int64_t ow = w.begin; ow < w.end; ++ow) {
+          const Place o{p.n, p.c, od, oh, ow};
+          if (indices[offset(walk.indices, o)] == self) sum += widened(grad[offset(walk.pooled, o)]);
+        }
+    out[offset(walk.whole, p)] = narrowed<T>(sum);
+  });
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t average_backward(const PoolWalk& walk, const void* from, void* to, bool include_padding, int64_t divisor,
+                             cudaStream_t stream) {
+  const T* grad = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  grid_loop(whole_count(walk), stream, [=] __device__(int64_t i) {
+    const Place p = whole_place(walk, i);
+    const Span d = covering(walk.lines[0], p.d), h = covering(walk.lines[1], p.h), w = covering(walk.lines[2], p.w);
+    Compute<T> sum = 0;
+    for (int64_t od = d.begin; od < d.end; ++od)
+      for (int64_t oh = h.begin; oh < h.end; ++oh)
+        for (int64_t ow = w.begin; ow < w.end; ++ow) {
+          const Place o{p.n, p.c, od, oh, ow};
+          const Span wd = window(walk.lines[0], od), wh = window(walk.lines[1], oh), ww = window(walk.lines[2], ow);
+          sum += widened(grad[offset(walk.pooled, o)]) /
+                 static_cast<Compute<T>>(divisor_of(walk, o, wd, wh, ww, include_padding, divisor));
+        }
+    out[offset(walk.whole, p)] = narrowed<T>(sum);
+  });
+  return cudaGetLastError();
+}
+
+template <class Word>
+void unpool(const void* from, const int64_t* indices, void* to, int64_t planes, int64_t plane, int64_t out_plane,
+            int* noted, int note, cudaStream_t stream) {
+  const Word* in = static_cast<const Word*>(from);
+  Word* out = static_cast<Word*>(to);
+  grid_loop(planes * plane, stream, [=] __device__(int64_t i) {
+    const int64_t index = indices[i];
+    if (index < 0 || index >= out_plane)
+      *noted = note;
+    else
+      out[i / plane * out_plane + index] = in[i];
+  });
+}
+
+}  // namespace
+
+cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices,
+                            cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(max_pool, walk, in, out, indices, stream)
+    SCONCE_INTEGER_CASES(max_pool, walk, in, out, indices, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_average_pool(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding,
+                                int64_t divisor, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(average_pool, walk, in, out, include_padding, divisor, stream)
+    SCONCE_DTYPE_CASE(4, int64_t, average_pool, walk, in, out, include_padding, divisor, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_max_pool_backward(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices,
+                                     void* out, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(max_backward, walk, grad, indices, out, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const void* grad, void* out,
+                                         bool include_padding, int64_t divisor, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(average_backward, walk, grad, out, include_padding, divisor, stream)
+    SCONCE_DTYPE_CASE(4, int64_t, average_backward, walk, grad, out, include_padding, divisor, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+void launch_unpool(int itemsize, const void* in, const int64_t* indices, void* out, int64_t planes, int64_t plane,
+                   int64_t out_plane, int* noted, int note, cudaStream_t stream) {
+  switch (itemsize) {
+    case 1: return unpool<uint8_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    case 2: return unpool<uint16_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    case 4: return unpool<uint32_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    default: return unpool<uint64_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+  }
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,25 @@
+// Scans on a device, for host code.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sconce::cuda {
+
+enum class Scan { kSum, kProduct, kMost, kLeast, kLogSumExp };
+
+// Packed [outer, length, inner], along the middle; none is 0. dtype: c10::ScalarType; kMost and kLeast with positions.
+struct ScanCall {
+  Scan scan;
+  int dtype;
+  const void* in;
+  void* out;
+  int64_t* positions;
+  int64_t outer, length, inner;
+};
+// A null scratch asks for its size and does nothing else. cudaErrorNotSupported for dtypes it does not know.
+cudaError_t launch_scan(void* scratch, size_t& scratch_bytes, const ScanCall& call, cudaStream_t stream);
+
+}  // namespace sconce::cuda

@@ -1,0 +1,144 @@
+"""More cases of against_torch.py: operators whose arguments are those of torch.ops.aten."""
+import torch
+
+from against_torch import call, case
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+ops = torch.ops.aten
+
+
+def name_of(dtype):
+    return str(dtype).split(".")[1]
+
+
+def randn(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+def randint(high, *shape, dtype=torch.int64):
+    return torch.randint(0, high, shape, device="cuda").to(dtype)
+
+
+def same(name, tag, *arguments, like=None, rtol=0.0, atol=0.0, first=None):
+    """`name` of the C ABI against torch.ops.aten.`like`; of the results the first ones."""
+    function = ops
+    for part in (like or name).split("."):
+        function = getattr(function, part)
+
+    def expected():
+        result = function(*arguments)
+        result = list(result) if isinstance(result, (tuple, list)) else [result]
+        return result[:first]
+    case(f"{name} {tag}", lambda: call(name, *arguments)[:first], expected, rtol, atol)
+
+
+def loose(dtype, scale=1.0):
+    return {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}.get(dtype, 0) * scale
+
+
+def scan_cases():
+    for dtype in FLOATS + [torch.int64, torch.int32, torch.uint8, torch.bool]:
+        shapes = [((7, 33), 1), ((7, 33), 0), ((4, 1000), 1), ((1000, 4), 0), ((5000, 3), 0), ((1, 70000), 1),
+                  ((3, 40000), -1), ((70001,), 0), ((3, 0, 4), 1), ((), 0), ((6, 5, 2000), 2), ((6, 2000, 5), 1),
+                  ((20, 300, 40), 1)]
+        for shape, dim in shapes:
+            long = max(shape, default=1) > 5000
+            x = (torch.rand(shape, device="cuda") - 0.5).to(dtype) if dtype.is_floating_point else randint(
+                2 if dtype == torch.bool else 5, *shape, dtype=dtype)
+            tag = f"{name_of(dtype)} {list(shape)} {dim}"
+            r = loose(dtype) * (20 if long else 4)
+            if not (long and dtype in (torch.float16, torch.bfloat16)):  # PyTorch sums those in half types
+                same("cumsum", tag, x, dim, None, rtol=r, atol=r * 5)
+            if dtype != torch.bool and shape and max(shape) < 5000 and dtype not in (torch.float16, torch.bfloat16):
+                y = (1 + x * 0.01).to(dtype) if dtype.is_floating_point else x
+                same("cumprod", tag, y, dim, None, rtol=r, atol=r)
+            for name in ("cummax", "cummin"):
+                same(name, tag, x, dim)
+            if dtype in (torch.float32, torch.float64):
+                same("logcumsumexp", tag, x, dim, rtol=r, atol=r)
+    x = randn(5, 300)
+    x[1, 100], x[2, 0], x[3, 299] = torch.nan, torch.inf, -torch.inf
+    for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
+        arguments = (x, 1, None) if name in ("cumsum", "cumprod") else (x, 1)
+        same(name, "NaN and infinities", *arguments, rtol=1e-4, atol=1e-4)
+    same("cumsum", "to float64", randn(3, 40), 1, torch.float64, rtol=1e-10, atol=1e-6)
+    same("cumsum", "complex", torch.randn(3, 40, dtype=torch.complex64, device="cuda"), 1, None, rtol=1e-4, atol=1e-4)
+    same("cumsum", "turned", randn(40, 30).t(), 1, None, rtol=1e-4, atol=1e-4)
+
+
+def pooling_cases():
+    for dtype in FLOATS:
+        r = loose(dtype, 0.1)
+        for last in (False, True):
+            form = "channels last" if last else ""
+            x = randn(2, 5, 17, 19, dtype=dtype)
+            if last:
+                x = x.to(memory_format=torch.channels_last)
+            tag = f"{name_of(dtype)} {form}"
+            for kernel, stride, padding, dilation, ceil in [([3, 3], [2, 2], [1, 1], [1, 1], False),
+                                                            ([2, 3], [], [0, 1], [2, 1], True), ([5], [1], [2], [1], False)]:
+                t = f"{tag} {kernel} {stride} {padding} {dilation} {ceil}"
+                same("max_pool2d_with_indices", t, x, kernel, stride, padding, dilation, ceil)
+                out, indices = ops.max_pool2d_with_indices(x, kernel, stride, padding, dilation, ceil)
+                same("max_pool2d_with_indices_backward", t, torch.randn_like(out), x, kernel, stride, padding, dilation,
+                     ceil, indices, rtol=r, atol=r)
+                for include in (False, True):
+                    for divisor in (None, 3):
+                        same("avg_pool2d", f"{t} {include} {divisor}", x, kernel, stride, padding, ceil, include, divisor,
+                             rtol=r, atol=r)
+                grad = torch.randn_like(ops.avg_pool2d(x, kernel, stride, padding, ceil, False, None))
+                same("avg_pool2d_backward", t, grad, x, kernel, stride, padding, ceil, False, None, rtol=r, atol=r)
+            for size in ([5, 7], [1, 1], [17, 19], [30, 3]):
+                same("_adaptive_avg_pool2d", f"{tag} {size}", x, size, rtol=r, atol=r)
+                same("_adaptive_avg_pool2d_backward", f"{tag} {size}", randn(2, 5, *size, dtype=dtype), x, rtol=r, atol=r)
+                same("adaptive_max_pool2d", f"{tag} {size}", x, size)
+                out, indices = ops.adaptive_max_pool2d(x, size)
+                same("adaptive_max_pool2d_backward", f"{tag} {size}", torch.randn_like(out), x, indices, rtol=r, atol=r)
+        x = randn(2, 3, 7, 8, 9, dtype=dtype)
+        tag = name_of(dtype)
+        same("max_pool3d_with_indices", tag, x, [2, 3, 2], [2, 1, 2], [1, 1, 0], [1, 2, 1], True)
+        out, indices = ops.max_pool3d_with_indices(x, [2, 3, 2], [2, 1, 2], [1, 1, 0], [1, 2, 1], True)
+        same("max_pool3d_with_indices_backward", tag, torch.randn_like(out), x, [2, 3, 2], [2, 1, 2], [1, 1, 0],
+             [1, 2, 1], True, indices, rtol=r, atol=r)
+        same("avg_pool3d", tag, x, [2, 3, 2], [2, 1, 2], [1, 1, 0], False, True, None, rtol=r, atol=r)
+        grad = torch.randn_like(ops.avg_pool3d(x, [2, 3, 2], [2, 1, 2], [1, 1, 0], False, True, None))
+        same("avg_pool3d_backward", tag, grad, x, [2, 3, 2], [2, 1, 2], [1, 1, 0], False, True, None, rtol=r, atol=r)
+        same("_adaptive_avg_pool3d", tag, x, [3, 4, 5], rtol=r, atol=r)
+        same("_adaptive_avg_pool3d_backward", tag, randn(2, 3, 3, 4, 5, dtype=dtype), x, rtol=r, atol=r)
+        same("adaptive_max_pool3d", tag, x, [3, 4, 5])
+        out, indices = ops.adaptive_max_pool3d(x, [3, 4, 5])
+        same("adaptive_max_pool3d_backward", tag, torch.randn_like(out), x, indices, rtol=r, atol=r)
+        image = randn(4, 12, 12, dtype=dtype)
+        out, indices = ops.max_pool2d_with_indices(image, [2, 2], [2, 2], [0, 0], [1, 1], False)
+        same("max_pool2d_with_indices", tag + " one image", image, [2, 2], [2, 2], [0, 0], [1, 1], False)
+        same("max_unpool2d", tag, out, indices, [12, 12])
+
+
+def convolution_gradient_cases():
+    for dtype in FLOATS:
+        r = {torch.float64: 1e-9, torch.float32: 5e-3}.get(dtype, 5e-2)
+        for shape, weight, stride, padding, dilation, transposed, groups in [
+                ((2, 8, 17, 19), (12, 8, 3, 3), 1, 1, 1, False, 1), ((2, 8, 17, 19), (16, 4, 3, 3), 2, 1, 1, False, 2),
+                ((2, 8, 16, 16), (8, 1, 5, 5), 1, 2, 1, False, 8), ((2, 6, 9, 9), (6, 4, 3, 3), 2, 1, 1, True, 1),
+                ((1, 3, 32), (5, 3, 4), 1, 1, 2, False, 1), ((1, 4, 6, 7, 8), (6, 4, 3, 3, 3), 1, 1, 1, False, 1)]:
+            x, w = randn(*shape, dtype=dtype), randn(*weight, dtype=dtype)
+            n = len(shape) - 2
+            for last in (False, True):
+                if last and n != 2:
+                    continue
+                xx = x.to(memory_format=torch.channels_last) if last else x
+                out = torch.convolution(xx, w, None, [stride] * n, [padding] * n, [dilation] * n, transposed, [0] * n,
+                                        groups)
+                grad = torch.randn_like(out)
+                channels = out.shape[1]
+                arguments = (grad, xx, w, [channels], [stride] * n, [padding] * n, [dilation] * n, transposed, [0] * n,
+                             groups, [True, True, True])
+                size = float(max(g.abs().max() for g in ops.convolution_backward(*arguments)))
+                same("convolution_backward", f"{name_of(dtype)} {shape} {weight} {transposed} {last}", *arguments,
+                     rtol=r, atol=r * size)
+
+
+def run():
+    for cases in (scan_cases, pooling_cases, convolution_gradient_cases):
+        torch.manual_seed(0)
+        cases()
