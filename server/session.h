@@ -121,6 +121,7 @@ class Session {
   int pending_ = 0;          // operations under way that refer to this object
   bool reading_ = false;     // one of them is a read
   bool ahead_ = false;       // into in_, before the request under way is answered
+  error_code ended_;         // what a read ahead ended with: nothing comes any more
   bool running_ = false;     // the model has not let go of inference_
   bool keep_alive_ = false;  // after the answer
   bool body_left_ = false;   // the request's body was not read to its end

@@ -168,6 +168,10 @@ Session::Next Session::dispatch() {
 void Session::read(char* at, size_t room) {
   ++pending_;
   reading_ = true;
+  if (ended_) {
+    asio::post(worker_.context(), [this] { on_read(ended_, 0); });
+    return;
+  }
   if (!transport_.encrypted()) {
     transport_.socket().async_read_some(asio::buffer(at, room),
                                         [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
@@ -198,12 +202,13 @@ void Session::on_read(error_code ec, size_t bytes) noexcept {
   ConnectionCounters::add(worker_.counters().received, bytes);
   if (ahead && state_ != State::kLingering && state_ != State::kClosed) {
     end_ += bytes;
+    ended_ = ec;  // for the next read: the socket may say it but once
     if (state_ == State::kRunning) {
       if (ec) return client_left(ec != asio::error::eof);
       return watch_client();
     }
     if (state_ != State::kHeader && state_ != State::kFixedBody && state_ != State::kChunkedBody) return;
-    return proceed();  // of an error the next read tells again
+    return proceed();
   }
   switch (state_) {
     case State::kHeader:

@@ -312,6 +312,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   const float first = sizes[0] > 0 ? in[0] : 0;
   const int64_t sleep = first == kFakeSleepInput ? 50'000 : knobs().sleep_us.load();
   if (sleep > 0) std::this_thread::sleep_for(std::chrono::microseconds(sleep));
+  wait_while_held();
   const bool told = due(knobs().fail_in_runs);
   if (first == kFakeFailInput) throw std::runtime_error("fake model: told to fail by its input");
   if (told && !fail(x.get(), "run")) return;

@@ -19,6 +19,7 @@
 namespace fake {
 
 FakeKnobs& knobs();
+void wait_while_held();
 void check_device(const std::string& device);  // throws std::runtime_error
 
 // Owns one tensor handle, and counts it.

@@ -1,8 +1,12 @@
 // The functions that the fake model exports: AOTInductorModelContainer* as torch 2.15 has them, and its knobs.
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <unordered_map>
 
 #include "fake_abi.h"
@@ -79,6 +83,11 @@ struct InitialKnobs : FakeKnobs {
 }  // namespace
 
 FakeKnobs& fake::knobs() { return the_knobs; }
+
+void fake::wait_while_held() {
+  static const char* const hold = std::getenv("FAKE_MODEL_HOLD");
+  while (hold && access(hold, F_OK) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 #define API extern "C" [[gnu::visibility("default")]]
 #define API_CALL(...)                     \

@@ -1,5 +1,6 @@
 // How tests steer and watch a fake model: fake_model_knobs() of the loaded library gives the address of its own knobs.
 // Each can also be set before the library is loaded, by an environment variable: FAKE_MODEL_FAIL_IN_RUNS=3.
+// FAKE_MODEL_HOLD=FILE has runs wait while FILE is there.
 #pragma once
 
 #include <atomic>

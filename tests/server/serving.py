@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -148,6 +149,26 @@ class Server:
         self.process.stderr.close()
         reports = [line for line in self.log if "Sanitizer" in line or "runtime error" in line]
         assert failure or not reports, "".join(self.log[self.log.index(reports[0]):][:60])
+
+
+class HeldServer(Server):
+    """Its fake models' runs wait from hold() to release(): what happens meanwhile takes the time it takes."""
+
+    def __init__(self, *serve, flags=()):
+        self.folder = tempfile.TemporaryDirectory()
+        self.held = pathlib.Path(self.folder.name) / "held"
+        # No run on the threads that read requests.
+        super().__init__(*serve, flags=["--inline-below", "0", *flags], environment={"FAKE_MODEL_HOLD": str(self.held)})
+
+    def hold(self):
+        self.held.touch()
+
+    def release(self):
+        self.held.unlink(missing_ok=True)
+
+    def stop(self, *arguments, **others):
+        self.release()
+        return super().stop(*arguments, **others)
 
 
 def until(condition, seconds=30):

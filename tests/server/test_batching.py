@@ -9,11 +9,10 @@ import time
 
 import pytest
 from admin_server import AdminServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, fake_expected, read_answer, until
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, HeldServer, Server, fake_expected, read_all, read_answer, until
 from weights_files import fake_weights
 
 BATCHED = FAKE_MODELS / "fake_batched.pt2"
-SLEEP = {"FAKE_MODEL_SLEEP_US": "30000"}  # in every run
 
 
 def rows_of(*rows):
@@ -51,7 +50,8 @@ def pending(server):
 
 
 def occupy(server):
-    """A connection whose request has the model's only replica. It runs for as long as FAKE_MODEL_SLEEP_US says."""
+    """A connection whose request has the model's only replica, until the server releases it."""
+    server.hold()
     connection = server.connect()
     connection.sendall(request(one_row(0)))
     replicas = "/v2/admin/models/m/replicas"
@@ -61,33 +61,43 @@ def occupy(server):
 
 
 @pytest.fixture(scope="module")
-def slow():
-    """Every run takes 30 ms, however many rows it has."""
-    with Server(f"m={BATCHED}", environment=SLEEP) as running:
+def batched():
+    with HeldServer(f"m={BATCHED}") as running:
         yield running
 
 
-def test_the_signature_alone_is_enough(slow):
-    config = slow.get("/v2/models/m/config").json
+def at_once(server, one, count):
+    """one(i) for all i, as requests that come while the replica is busy; the sum of what it returns."""
+    with occupy(server) as first, concurrent.futures.ThreadPoolExecutor(count) as pool:
+        try:
+            results = [pool.submit(one, i) for i in range(count)]
+            until(lambda: pending(server) == count)
+        finally:
+            server.release()
+        assert read_answer(first)[0] == 200
+        return sum(result.result() or 0 for result in results)
+
+
+def test_the_signature_alone_is_enough(batched):
+    config = batched.get("/v2/models/m/config").json
     assert config["dynamic_batching"]["default_queue_policy"]["max_queue_size"] == 1000
     assert config["max_batch_size"] == 2**31 - 1 and config["input"][0]["dims"] == [4]
-    assert any("requests share runs of up to 64 rows" in line for line in slow.log)
-    before = stats(slow)
+    assert any("requests share runs of up to 64 rows" in line for line in batched.log)
+    before = stats(batched)
     count = 40
 
     def one(number):
         rows = [row(number * 10 + i) for i in range(1 + number % 3)]
-        check(slow.infer("m", rows_of(*rows)), *rows)
+        check(batched.infer("m", rows_of(*rows)), *rows)
         return len(rows)
 
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        rows = sum(pool.map(one, range(count)))
-    after = stats(slow)
+    rows = 1 + at_once(batched, one, count)
+    after = stats(batched)
     runs = after["execution_count"] - before["execution_count"]
-    assert runs < count / 2
+    assert runs == 3  # the first, and 79 rows in runs of 64 at most
     assert after["inference_count"] - before["inference_count"] == rows
     for key in ("success", "queue", "compute_infer"):
-        assert after["inference_stats"][key]["count"] - before["inference_stats"][key]["count"] == count
+        assert after["inference_stats"][key]["count"] - before["inference_stats"][key]["count"] == count + 1
 
     def of(state):
         return {b["batch_size"]: b["compute_infer"]["count"] for b in state["batch_stats"]}
@@ -96,7 +106,7 @@ def test_the_signature_alone_is_enough(slow):
     assert sum(grown.values()) == runs and sum(size * n for size, n in grown.items()) == rows
     for batch in after["batch_stats"]:
         assert batch["compute_input"]["count"] == batch["compute_output"]["count"] == batch["compute_infer"]["count"]
-    metrics = slow.metrics()
+    metrics = batched.metrics()
     label = '{model="m",version="1"}'
     assert metrics["nv_inference_exec_count" + label] == after["execution_count"]
     assert metrics["nv_inference_count" + label] == after["inference_count"]
@@ -105,36 +115,36 @@ def test_the_signature_alone_is_enough(slow):
     assert metrics["nv_inference_pending_request_count" + label] == 0
 
 
-def test_binary_answers_are_rows_of_one_tensor(slow):
+def test_binary_answers_are_rows_of_one_tensor(batched):
     def one(number):
         body = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
                                        "parameters": {"binary_data_size": 16}}],
                            "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}).encode()
-        answer = slow.post("/v2/models/m/infer", body + struct.pack("<4f", *row(number)),
+        answer = batched.post("/v2/models/m/infer", body + struct.pack("<4f", *row(number)),
                            headers={"Inference-Header-Content-Length": str(len(body))})
         assert answer.status == 200, answer.body
         assert list(struct.unpack("<4f", answer.body[-16:])) == fake_expected(row(number))
 
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(one, range(16)))
+    before = stats(batched)["execution_count"]
+    at_once(batched, one, 16)
+    assert stats(batched)["execution_count"] - before == 2
 
 
-def test_calls_and_inferences_share_runs(slow):
-    before = stats(slow)["execution_count"]
+def test_calls_and_inferences_share_runs(batched):
+    before = stats(batched)["execution_count"]
 
     def one(number):
         if number % 2:
-            return check(slow.infer("m", rows_of(row(number))), row(number))
-        answer = slow.post("/v1/models/m:call", {"args": [[row(number)]]})
+            return check(batched.infer("m", rows_of(row(number))), row(number))
+        answer = batched.post("/v1/models/m:call", {"args": [[row(number)]]})
         assert answer.status == 200 and answer.json == [fake_expected(row(number))], answer.body
 
-    with concurrent.futures.ThreadPoolExecutor(24) as pool:
-        list(pool.map(one, range(24)))
-    assert stats(slow)["execution_count"] - before < 12
+    at_once(batched, one, 24)
+    assert stats(batched)["execution_count"] - before == 2
 
 
 def test_one_bad_request_fails_by_itself():
-    with Server(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "200000"}) as server:
+    with HeldServer(f"m={BATCHED}") as server:
         connections = [occupy(server), *[server.connect() for _ in range(4)]]
         first, bad, *good = connections
         bad.sendall(request({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
@@ -143,6 +153,7 @@ def test_one_bad_request_fails_by_itself():
         for i, connection in enumerate(good):
             connection.sendall(request(one_row(i)))
         until(lambda: pending(server) == 4)
+        server.release()
         # The four share a run, which fails, and then run one by one.
         code, _, body, _ = read_answer(bad)
         assert code == 500 and b"told to fail by its input" in body
@@ -166,12 +177,11 @@ def test_more_rows_than_the_package_or_a_setting_allows():
 
 
 def test_off():
-    with Server(f"m={BATCHED}", flags=["--set", "m.batching=off"], environment=SLEEP) as server:
+    with HeldServer(f"m={BATCHED}", flags=["--set", "m.batching=off"]) as server:
         assert "dynamic_batching" not in server.get("/v2/models/m/config").json
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda n: check(server.infer("m", rows_of(row(n))), row(n)), range(8)))
+        at_once(server, lambda n: check(server.infer("m", rows_of(row(n))), row(n)), 8)
         state = stats(server)
-        assert state["execution_count"] == state["inference_count"] == 8
+        assert state["execution_count"] == state["inference_count"] == 9
 
 
 def test_models_whose_signature_does_not_allow_it():
@@ -215,8 +225,7 @@ def test_a_delay_and_preferred_sizes():
 
 
 def test_a_full_queue_is_refused_at_once():
-    with Server(f"m={BATCHED}", flags=["--set", "m.queue=4", "--set", "m.max_batch_size=1"],
-                environment={"FAKE_MODEL_SLEEP_US": "300000"}) as server:
+    with HeldServer(f"m={BATCHED}", flags=["--set", "m.queue=4", "--set", "m.max_batch_size=1"]) as server:
         waiting = [occupy(server), *[server.connect() for _ in range(4)]]
         for i, connection in enumerate(waiting[1:]):
             connection.sendall(request(one_row(i)))
@@ -224,7 +233,7 @@ def test_a_full_queue_is_refused_at_once():
         refused = server.infer("m", rows_of(row(9)))
         assert refused.status == 429 and refused.headers["Retry-After"] == "1"
         assert refused.json["error"] == "Exceeds maximum queue size: model 'm' has 4 requests waiting"
-        assert pending(server) > 0  # it was told before any of the others
+        server.release()
         for connection in waiting:
             assert read_answer(connection)[0] == 200
             connection.close()
@@ -232,10 +241,11 @@ def test_a_full_queue_is_refused_at_once():
 
 
 def test_a_timeout_of_waiting():
-    with Server(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "300000"}) as server:
+    with HeldServer(f"m={BATCHED}") as server:
         first = occupy(server)
         late = server.infer("m", rows_of(row(1)), parameters={"timeout": 1000})  # microseconds
         assert late.status == 504 and late.json["error"].startswith("Request timeout expired: waited ")
+        server.release()
         assert read_answer(first)[0] == 200
         check(server.infer("m", rows_of(row(2)), parameters={"timeout": 10**9}), row(2))
         assert stats(server)["execution_count"] == 2  # the late one did not run
@@ -243,8 +253,7 @@ def test_a_timeout_of_waiting():
 
 
 def test_a_timeout_of_the_whole_request():
-    with Server(f"m={BATCHED}", flags=["--set", "m.request_timeout=300ms"],
-                environment={"FAKE_MODEL_SLEEP_US": "600000"}) as server:
+    with HeldServer(f"m={BATCHED}", flags=["--set", "m.request_timeout=300ms"]) as server:
         with occupy(server) as running, server.connect() as waiting:
             waiting.sendall(request(one_row(1)))
             for connection, head_has in ((running, True), (waiting, False)):
@@ -252,37 +261,37 @@ def test_a_timeout_of_the_whole_request():
                 assert code == 504 and b"not answered in time" in body
                 # What a run works with is not free for another request.
                 assert (b"Connection: close" in head) == head_has
+            server.release()
             until(lambda: stats(server)["execution_count"] == 1)
             waiting.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
             assert read_answer(waiting)[0] == 200
 
 
 def test_priorities():
-    flags = ["--set", "m.priority_levels=2", "--set", "m.default_priority=2", "--set", "m.max_batch_size=1"]
-    with Server(f"m={BATCHED}", flags=flags, environment={"FAKE_MODEL_SLEEP_US": "250000"}) as server:
-        first, order, connections, lock = occupy(server), [], [], threading.Lock()
+    # One io thread: it answers, and logs, in the order of the runs.
+    flags = ["--set", "m.priority_levels=2", "--set", "m.default_priority=2", "--set", "m.max_batch_size=1",
+             "--io-threads", "1", "--access-log", "true"]
+    with HeldServer(f"m={BATCHED}", flags=flags) as server:
+        connections = [occupy(server)]
         for i in range(4):
-            connection = server.connect()
-            connection.sendall(request(one_row(i, priority=1 if i >= 2 else 0)))
+            connections.append(server.connect())
+            connections[-1].sendall(request(one_row(i, priority=1 if i >= 2 else 0), extra=b"X-Request-Id: nr-%d\r\n" % i))
             until(lambda: pending(server) == i + 1)
-            connections.append(connection)
-
-        def answer(i):
-            assert read_answer(connections[i])[0] == 200
-            with lock:
-                order.append(i)
-
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            list(pool.map(answer, range(4)))
-        for connection in [first, *connections]:
+        server.release()
+        for connection in connections:
+            assert read_answer(connection)[0] == 200
             connection.close()
-        assert order == [2, 3, 0, 1]
+
+        def order():
+            return re.findall(r"id=nr-(\d)", "".join(server.log))
+
+        until(lambda: len(order()) == 4)
+        assert order() == ["2", "3", "0", "1"]
 
 
 @pytest.mark.parametrize("reset", [False, True])
 def test_queued_work_of_clients_that_leave_is_dropped(reset):
-    with Server(f"m={BATCHED}", flags=["--set", "m.max_batch_size=1"],
-                environment={"FAKE_MODEL_SLEEP_US": "200000"}) as server:
+    with HeldServer(f"m={BATCHED}", flags=["--set", "m.max_batch_size=1"]) as server:
         first = occupy(server)
         gone = [server.connect() for _ in range(10)]
         stays = server.connect()
@@ -293,7 +302,8 @@ def test_queued_work_of_clients_that_leave_is_dropped(reset):
             if reset:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
-        until(lambda: pending(server) <= 1)
+        until(lambda: pending(server) == 1)
+        server.release()
         assert read_answer(stays)[0] == 200 and read_answer(first)[0] == 200
         assert stats(server)["execution_count"] == 2
         failures = server.metrics()
@@ -302,25 +312,34 @@ def test_queued_work_of_clients_that_leave_is_dropped(reset):
         first.close()
 
 
-def test_pipelined_requests_behind_one_that_waits(slow):
-    with slow.connect() as connection:
-        requests = [request(one_row(i)) for i in range(6)]
-        connection.sendall(requests[0])
-        time.sleep(0.01)
+def test_a_client_that_has_said_all_is_answered_and_the_connection_closed(batched):
+    with occupy(batched) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(0.2)  # noticed while it runs; if later, nothing differs
+        batched.release()
+        answer = read_all(connection)  # ends long before the idle timeout, or not at all
+    assert answer.count(b"HTTP/1.1 200 OK") == 1
+
+
+def test_pipelined_requests_behind_one_that_waits(batched):
+    with occupy(batched) as connection:
         # While it runs, the next ones come in pieces.
-        rest = b"".join(requests[1:])
+        rest = b"".join(request(one_row(i)) for i in range(1, 6))
         for at in range(0, len(rest), 37):
             connection.sendall(rest[at:at + 37])
+        batched.release()
         data = b""
         for i in range(6):
             code, _, body, data = read_answer(connection, data)
             assert code == 200 and json.loads(body)["outputs"][0]["data"] == fake_expected(row(i))
         assert data == b""
-        # And one whose body comes while the one before it runs.
-        large = request({"inputs": [{"name": "INPUT__0", "shape": [9000, 4], "datatype": "FP32", "data": [1.5] * 36000}]})
-        connection.sendall(requests[0] + large[:1000])
+    # And one whose body comes while the one before it runs.
+    large = request({"inputs": [{"name": "INPUT__0", "shape": [9000, 4], "datatype": "FP32", "data": [1.5] * 36000}]})
+    with occupy(batched) as connection:
+        connection.sendall(large[:1000])
         time.sleep(0.01)
         connection.sendall(large[1000:])
+        batched.release()
         code, _, _, data = read_answer(connection)
         assert code == 200
         code, _, body, data = read_answer(connection, data)
