@@ -140,6 +140,19 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
 std::span<const Route> routes() noexcept { return kRoutes; }
 
 CanonicalTarget canonical_target(std::string_view target) {
+  // Triton's C++ client names regions of shared memory after tensors and sends their brackets as they are.
+  std::string encoded_brackets;
+  const std::string_view path = target.substr(0, target.find('?'));
+  if (target.starts_with('/') && path.find_first_of("[]") != std::string_view::npos) [[unlikely]] {
+    for (const char c : path) {
+      if (c == '[' || c == ']') {
+        encoded_brackets += c == '[' ? "%5B" : "%5D";
+      } else {
+        encoded_brackets += c;
+      }
+    }
+    target = encoded_brackets += target.substr(path.size());
+  }
   const boost::core::string_view text(target.data(), target.size());
   const auto parsed =
       target.starts_with('/') ? boost::urls::parse_origin_form(text) : boost::urls::parse_absolute_uri(text);

@@ -23,7 +23,7 @@ constexpr size_t kLongestKey = 255;
 bool is_key(std::string_view key) noexcept {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
+           c == '.' || c == '[' || c == ']';
   };
   return key.size() > 1 && key.size() <= kLongestKey && key[0] == '/' && key[1] != '.' &&
          std::all_of(key.begin() + 1, key.end(), plain);
@@ -101,8 +101,7 @@ void SharedMemory::add(std::string_view name, std::string_view body) {
     }
   });
   json.finish();
-  SCONCE_CHECK(is_key(key), kInvalidArgument, "'key' must be '/' and a name of letters, digits, '_', '-' and '.': '",
-               key, "'");
+  SCONCE_CHECK(is_key(key), kInvalidArgument, "'key' must be '/' and a name of letters, digits, '_-.[]': '", key, "'");
   SCONCE_CHECK(has_size && bytes > 0, kInvalidArgument, "'byte_size' must be given and not 0");
   const auto check = [&] {
     SCONCE_CHECK(regions_.find(name) == regions_.end(), kInvalidArgument, "shared memory region '", name,

@@ -31,6 +31,8 @@ TEST_CASE("router: canonical targets") {
   CHECK(path_of("http://host") == "/");
   CHECK(path_of("/v2/") == "/v2/");
   CHECK(path_of("/a%25b") == "/a%b");  // decoded once
+  CHECK(canonical_target("/a/ARGS[0]_1/b?c").path == "/a/ARGS[0]_1/b");
+  CHECK(canonical_target("/a/ARGS[0]_1/b?c").query == "c");
   CHECK(canonical_target("/v1/models/m:call?tensors=base64&x=%2f").query == "tensors=base64&x=%2f");
 }
 

@@ -187,6 +187,7 @@ def send(connection, method, path, extra=b"", body=b""):
     return answer
 
 
+REGION = "ARGS[0]_0"  # as it is, with its brackets
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 
 
@@ -230,14 +231,14 @@ def test_perf_analyzer(exam, form):
             if form == "shared memory":
                 send(connection, "POST", "/v2/systemsharedmemory/unregister", FORM)
                 send(connection, "POST", "/v2/cudasharedmemory/unregister", FORM)
-                key = f"/perf-{uuid.uuid4().hex}"
+                key = f"/{REGION}-{uuid.uuid4().hex}"
                 region = shm.create_shared_memory_region("input", key, 2 * len(data))
                 shm.set_shared_memory_region(region, [IMAGE[:1]])
-                send(connection, "POST", "/v2/systemsharedmemory/region/input/register", FORM,
+                send(connection, "POST", f"/v2/systemsharedmemory/region/{REGION}/register", FORM,
                      json.dumps({"key": key, "offset": 0, "byte_size": 2 * len(data)}).encode())
-                tensor["parameters"] = {"shared_memory_region": "input", "shared_memory_byte_size": len(data)}
+                tensor["parameters"] = {"shared_memory_region": REGION, "shared_memory_byte_size": len(data)}
                 outputs = [{"name": "RESULT[1]", "parameters": {
-                    "shared_memory_region": "input", "shared_memory_byte_size": len(data),
+                    "shared_memory_region": REGION, "shared_memory_byte_size": len(data),
                     "shared_memory_offset": len(data)}}]
                 data = b""
             elif form == "binary":
@@ -253,7 +254,7 @@ def test_perf_analyzer(exam, form):
                 assert "id" not in body and len(tail) == (4 * (20 + 60) if form == "binary" else 0)
             after = json.loads(send(connection, "GET", f"/v2/models/{MODEL}/stats"))["model_stats"][0]
             if region is not None:
-                send(connection, "POST", "/v2/systemsharedmemory/region/input/unregister", FORM)
+                send(connection, "POST", f"/v2/systemsharedmemory/region/{REGION}/unregister", FORM)
         finally:
             if region is not None:
                 shm.destroy_shared_memory_region(region)

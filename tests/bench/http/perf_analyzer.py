@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Runs NVIDIA's perf_analyzer against `sconce serve` on the example model, in each form that its HTTP client has.
+
+The binary comes from PyPI, in the last wheel of tritonclient that had it, and CUDA's run time, which it is linked to, as
+well; libb64 (Debian, Ubuntu: libb64-0d) must be there. Prints what perf_analyzer says of each form; the status is 1 if it
+gave up on one.
+
+    ninja -C build/release sconce_program && tests/bench/http/perf_analyzer.py [--build DIR] [--requests N]
+"""
+import argparse
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+from run import ROOT, wait_for
+
+WHEELS = ["tritonclient==2.49.0", "nvidia-cuda-runtime-cu12==12.6.77"]
+FORMS = {
+    "binary": ["--concurrency-range", "4"],
+    "JSON": ["--concurrency-range", "4", "--input-tensor-format", "json", "--output-tensor-format", "json"],
+    "shared memory": ["--concurrency-range", "4", "-b", "4", "--shared-memory", "system", "--output-shared-memory-size",
+                      "4096"],
+    "asynchronous": ["--async", "--concurrency-range", "16", "-b", "2"],
+    "a given shape": ["--concurrency-range", "4", "--shape", "ARGS[0]:8,8", "--input-data", "random"],
+    "a request rate": ["--request-rate-range", "300"],
+    "metrics": ["--concurrency-range", "2", "--collect-metrics", "--metrics-url"],  # the address follows
+}
+
+
+def install(folder):
+    """The program and what its linker needs in its environment."""
+    if not (folder / "complete").exists():
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, *WHEELS], check=True)
+        (folder / "complete").touch()
+    program = folder / "bin/perf_analyzer"
+    program.chmod(0o755)
+    env = {**os.environ, "LD_LIBRARY_PATH": f"{folder / 'nvidia/cuda_runtime/lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    linked = subprocess.run(["ldd", program], env=env, capture_output=True, text=True, check=True).stdout
+    missing = [line.split()[0] for line in linked.splitlines() if "not found" in line]
+    if missing:
+        sys.exit(f"perf_analyzer needs {', '.join(missing)}, of the package libb64-0d")
+    return program, env
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--requests", type=int, default=500)
+    args = parser.parse_args()
+    program, env = install(args.build / "bench-peers/perf_analyzer")
+    port = 18900 + os.getpid() % 90
+    metrics = f"127.0.0.1:{port + 100}"
+    server = subprocess.Popen([args.build / "server/sconce", "serve", ROOT / "examples/digits/digits.pt2", "--http",
+                               f"127.0.0.1:{port}", "--metrics", metrics, "--admin", "off", "--drain-grace", "0",
+                               "--allow-shared-memory", "true"], stderr=subprocess.DEVNULL)
+    failed = 0
+    try:
+        wait_for(port, "/v2/health/ready")
+        for form, flags in FORMS.items():
+            # Windows of so many requests, and no waiting for two that agree: this is no measurement.
+            command = [program, "-m", "digits", "-u", f"127.0.0.1:{port}", "-i", "http", "--measurement-mode",
+                       "count_windows", "--measurement-request-count", str(args.requests), "-s", "999", *flags]
+            if form == "metrics":
+                command.append(f"{metrics}/metrics")
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            good = [line for line in lines if "throughput" in line]
+            failed += not good or done.returncode != 0
+            print(f"{form:22} {good[-1] if good else 'FAILED: ' + ' '.join(lines[-2:])}", flush=True)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+    print(f"{len(FORMS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
