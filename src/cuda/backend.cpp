@@ -1,7 +1,7 @@
 // The CUDA side of DeviceBackend, and the function by which libsconce finds it.
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -12,42 +12,11 @@
 #include "src/cuda/model_memory.h"
 #include "src/cuda/modules.h"
 #include "src/cuda/stream.h"
+#include "src/cuda/upload.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::cuda {
 namespace {
-
-constexpr size_t kUploadPiece = 16 << 20;
-
-// Two pinned buffers, so that one is filled while the other is on its way.
-class UploadBuffers {
- public:
-  void send(std::span<const std::byte> from, std::byte* to, cudaStream_t stream) {
-    const std::lock_guard lock(mutex_);
-    open();
-    for (size_t at = 0, turn = 0; at < from.size(); at += kUploadPiece, turn ^= 1) {
-      const size_t bytes = std::min(kUploadPiece, from.size() - at);
-      SCONCE_CUDA(cudaEventSynchronize(sent_[turn]));
-      std::memcpy(pinned_[turn], from.data() + at, bytes);
-      SCONCE_CUDA(cudaMemcpyAsync(to + at, pinned_[turn], bytes, cudaMemcpyHostToDevice, stream));
-      SCONCE_CUDA(cudaEventRecord(sent_[turn], stream));
-    }
-    // The buffers are free for the next caller, whatever its stream.
-    for (const cudaEvent_t event : sent_) SCONCE_CUDA(cudaEventSynchronize(event));
-  }
-
- private:
-  void open() {
-    if (pinned_[1]) return;
-    for (int i = 0; i < 2; ++i) {
-      if (!sent_[i]) SCONCE_CUDA(cudaEventCreateWithFlags(&sent_[i], cudaEventDisableTiming));
-      if (!pinned_[i]) SCONCE_CUDA(cudaHostAlloc(&pinned_[i], kUploadPiece, cudaHostAllocPortable));
-    }
-  }
-  std::mutex mutex_;
-  void* pinned_[2] = {};
-  cudaEvent_t sent_[2] = {};
-};
 
 // Pinned memory of the host, kept for reuse: taking it from the system costs a fraction of a millisecond.
 class PinnedMemory {
@@ -89,7 +58,9 @@ class PinnedMemory {
 
 class Backend final : public DeviceBackend {
  public:
-  explicit Backend(int count) : count_(count), uploads_(static_cast<size_t>(count)) {}
+  explicit Backend(int count) : count_(count) {
+    for (int i = 0; i < count; ++i) uploaders_.push_back(std::make_unique<Uploader>(i));
+  }
 
   int count() override { return count_; }
   void check(Device device) override {
@@ -144,9 +115,9 @@ class Backend final : public DeviceBackend {
   void copy(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, true); }
   void copy_async(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, false); }
   void fill(Tensor& self, const void* element) override { cuda::fill(self, element); }
-  void upload(std::span<const std::byte> from, void* to, Device device) override {
+  void upload(std::span<const Upload> uploads, Device device) override {
     const DeviceScope scope(device);
-    uploads_[static_cast<size_t>(device.index)].send(from, static_cast<std::byte*>(to), current_stream());
+    uploaders_[static_cast<size_t>(device.index)]->send(uploads, current_stream());
   }
 
   std::span<const Replacement> replacements() noexcept override {
@@ -165,7 +136,7 @@ class Backend final : public DeviceBackend {
 
  private:
   const int count_;
-  std::vector<UploadBuffers> uploads_;
+  std::vector<std::unique_ptr<Uploader>> uploaders_;
   PinnedMemory pinned_;
 };
 

@@ -24,6 +24,12 @@ class DeviceGraph {
   virtual void launch() = 0;
 };
 
+// Plain bytes from memory of the host that may be a file's mapping, to memory of a device.
+struct Upload {
+  std::span<const std::byte> from;
+  void* to;
+};
+
 // What a replica runs with: a stream, and the memory cached for it. Used by one thread at a time.
 class DeviceLane {
  public:
@@ -90,8 +96,8 @@ class DeviceBackend {
   virtual void copy_async(const Tensor& source, Tensor& destination) = 0;
   // Every element becomes the given one, of the tensor's dtype.
   virtual void fill(Tensor& self, const void* element) = 0;
-  // Streams constants to the device: plain bytes from memory that may be a file's mapping.
-  virtual void upload(std::span<const std::byte> from, void* to, Device device) = 0;
+  // Streams constants to the device; they are there when it returns.
+  virtual void upload(std::span<const Upload> uploads, Device device) = 0;
 
   // Functions that take the place of a model's imports.
   struct Replacement {

@@ -56,9 +56,11 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
   const std::unique_ptr<DeviceLane> lane = backend.make_lane(device);
   const DeviceLane::Scope scope(lane.get());
   const StoragePtr memory = backend.allocate(std::max<size_t>(total, 1), device);
+  std::vector<Upload> uploads;
   for (const Piece& piece : pieces)
-    backend.upload({static_cast<const std::byte*>(piece.from->data()), piece.from->bytes()},
-                   static_cast<std::byte*>(memory->data()) + piece.offset, device);
+    uploads.push_back({{static_cast<const std::byte*>(piece.from->data()), piece.from->bytes()},
+                       static_cast<std::byte*>(memory->data()) + piece.offset});
+  backend.upload(uploads, device);
   lane->synchronize();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (made->tensors[i].defined() || !wanted(i)) continue;
