@@ -11,6 +11,7 @@
 #include "src/cuda/error.h"
 #include "src/cuda/model_memory.h"
 #include "src/cuda/modules.h"
+#include "src/cuda/named_ops.h"
 #include "src/cuda/stream.h"
 #include "src/cuda/upload.h"
 #include "src/device/device_backend.h"
@@ -132,6 +133,7 @@ class Backend final : public DeviceBackend {
     };
     return all;
   }
+  NamedKernel kernel_named(std::string_view name) noexcept override { return cuda::kernel_named(name); }
   void forget(const DeviceFiles& files) noexcept override { forget_modules(files); }
 
  private:

@@ -1,58 +1,21 @@
 // Convolutions by cuDNN. Match aten::convolution and convolution_backward (torch 2.11, CUDA): one to three dimensions,
 // groups, dilation, transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half types with
 // sums in float32. Results are channels-last where ATen's are.
-#include <cudnn.h>
-
 #include <array>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "src/cuda/copy.h"
+#include "src/cuda/cudnn_library.h"
 #include "src/cuda/error.h"
-#include "src/cuda/handle.h"
 #include "src/cuda/ops.h"
+#include "src/cuda/plan_cache.h"
+#include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
-#include "src/device/lazy_library.h"
 #include "src/ops/convolution_shape.h"
 #include "src/ops/strided_loop.h"
 
-SCONCE_LAZY_LIBRARY(cudnn);
-
 namespace sconce::cuda {
 namespace {
-
-void check_dnn(cudnnStatus_t status, const char* expression) {
-  SCONCE_CHECK(status != CUDNN_STATUS_NOT_SUPPORTED, kUnsupported, expression, ": cuDNN does not support it");
-  SCONCE_CHECK(status == CUDNN_STATUS_SUCCESS, kDevice, expression, ": cuDNN error ", static_cast<int>(status));
-}
-#define SCONCE_DNN(expression) check_dnn((expression), #expression)
-
-using TensorHandle = Handle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
-
-// A handle works for one stream at a time: one per thread and device.
-cudnnHandle_t handle_of(int device) {
-  static thread_local std::array<Handle<cudnnHandle_t, cudnnDestroy>, 64> handles;
-  auto& handle = handles[static_cast<size_t>(device) % handles.size()].value;
-  if (!handle) SCONCE_DNN(cudnnCreate(&handle));
-  SCONCE_DNN(cudnnSetStream(handle, current_stream()));
-  return handle;
-}
-
-cudnnDataType_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return CUDNN_DATA_FLOAT;
-    case DType::kFloat64:
-      return CUDNN_DATA_DOUBLE;
-    case DType::kFloat16:
-      return CUDNN_DATA_HALF;
-    case DType::kBFloat16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      SCONCE_FAIL(kUnsupported, "convolution: not implemented for '", dtype_name(dtype), "' on CUDA");
-  }
-}
 
 // Row-major, or with channels last.
 Shape packed_strides(IntSpan sizes, bool channels_last) {
@@ -102,14 +65,15 @@ Extents extents_of(const Tensor& t) {
 void describe_tensor(TensorHandle& handle, const Tensor& t) {
   const Extents e = extents_of(t);
   SCONCE_DNN(cudnnCreateTensorDescriptor(&handle.value));
-  SCONCE_DNN(cudnnSetTensorNdDescriptor(handle.value, type_of(t.dtype()), e.rank, e.sizes.data(), e.strides.data()));
+  SCONCE_DNN(cudnnSetTensorNdDescriptor(handle.value, dnn_type_of("convolution", t.dtype()), e.rank, e.sizes.data(),
+                                        e.strides.data()));
 }
 
 // A value for each channel of a result.
 void describe_bias(TensorHandle& handle, const Tensor& out) {
   std::array<int, 5> sizes{1, static_cast<int>(out.size(1)), 1, 1, 1}, strides{sizes[1], 1, 1, 1, 1};
   SCONCE_DNN(cudnnCreateTensorDescriptor(&handle.value));
-  SCONCE_DNN(cudnnSetTensorNdDescriptor(handle.value, type_of(out.dtype()),
+  SCONCE_DNN(cudnnSetTensorNdDescriptor(handle.value, dnn_type_of("convolution", out.dtype()),
                                         static_cast<int>(std::max<int64_t>(out.dim(), 4)), sizes.data(),
                                         strides.data()));
 }
@@ -120,11 +84,6 @@ std::array<int, 3> settings(const Dims3& dims, int count) {
   for (int i = 0; i < count; ++i)
     result[static_cast<size_t>(i)] = static_cast<int>(dims[static_cast<size_t>(3 - count + i)]);
   return result;
-}
-
-Tensor workspace_of(size_t bytes, Device device) {
-  const auto count = static_cast<int64_t>(std::max<size_t>(bytes, 1));
-  return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
 }
 
 enum class Pass { kForward, kData, kFilter };
@@ -140,33 +99,14 @@ struct Plan {
   size_t workspace = 0;
 };
 
-// Everything that a plan depends on.
-struct PlanKey {
-  std::array<int64_t, 40> values{};
-  size_t count = 0;
-  void add(int64_t value) { values[count++] = value; }
-  void add(IntSpan list) {
-    for (const int64_t value : list) add(value);
-  }
-  friend bool operator==(const PlanKey&, const PlanKey&) = default;
-};
-struct PlanKeyHash {
-  size_t operator()(const PlanKey& key) const noexcept {
-    size_t h = 0;
-    for (size_t i = 0; i < key.count; ++i) h = (h ^ static_cast<size_t>(key.values[i])) * 0x9E3779B97F4A7C15u;
-    return h;
-  }
-};
-
-std::shared_ptr<const Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x,
-                                      const Tensor& w, const Tensor& out, bool channels_last, Pass pass,
-                                      int64_t groups) {
+std::shared_ptr<Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x, const Tensor& w,
+                                const Tensor& out, bool channels_last, Pass pass, int64_t groups) {
   auto plan = std::make_shared<Plan>();
   describe_tensor(plan->x, x);
   describe_tensor(plan->y, out);
   const Extents filter = extents_of(w);
   SCONCE_DNN(cudnnCreateFilterDescriptor(&plan->w.value));
-  SCONCE_DNN(cudnnSetFilterNdDescriptor(plan->w.value, type_of(w.dtype()),
+  SCONCE_DNN(cudnnSetFilterNdDescriptor(plan->w.value, dnn_type_of("convolution", w.dtype()),
                                         channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, filter.rank,
                                         filter.sizes.data()));
   SCONCE_DNN(cudnnCreateConvolutionDescriptor(&plan->convolution.value));
@@ -218,20 +158,17 @@ std::shared_ptr<const Plan> plan_for(cudnnHandle_t handle, const ConvolutionShap
   for (const IntSpan list : {x.sizes(), w.sizes(), out.sizes()}) key.add(list);
   for (const Dims3* dims : {&shape.padding, &shape.stride, &shape.dilation})
     for (const int64_t value : *dims) key.add(value);
-  static std::mutex mutex;
-  static std::unordered_map<PlanKey, std::shared_ptr<const Plan>, PlanKeyHash> plans;
   constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
-  const std::lock_guard lock(mutex);
-  if (const auto known = plans.find(key); known != plans.end()) return known->second;
-  if (plans.size() >= kMost) plans.clear();
-  return plans.emplace(key, make_plan(handle, shape, x, w, out, channels_last, pass, groups)).first->second;
+  // Never destroyed: cuDNN may go before us when the process ends.
+  static auto& plans = *new PlanCache<Plan>(kMost);
+  return plans.get(key, [&] { return make_plan(handle, shape, x, w, out, channels_last, pass, groups); });
 }
 
 }  // namespace
 
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, IntSpan stride, IntSpan padding,
                    IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups) {
-  require_library(sconce_lazy_cudnn);
+  require_dnn();
   const ConvolutionShape shape =
       convolution_shape({"convolution", stride, padding, dilation, output_padding, transposed, groups}, input.sizes(),
                         weight.sizes(), bias);
@@ -251,7 +188,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
   const float one32 = 1, zero32 = 0;
   const void* one = wide ? static_cast<const void*>(&one64) : &one32;
   const void* none = wide ? static_cast<const void*>(&zero64) : &zero32;
-  const cudnnHandle_t handle = handle_of(input.device().index);
+  const cudnnHandle_t handle = dnn_handle(input.device().index);
   TensorHandle bias_form, y_form;
   cudnnTensorDescriptor_t y = nullptr, row_form = nullptr;
   std::shared_ptr<const Plan> plan;
@@ -269,7 +206,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
     plan = plan_for(handle, shape, x, w, out, channels_last, transposed ? Pass::kData : Pass::kForward, groups);
     y = plan->y.value;
     row_form = plan->bias.value;
-    const Tensor workspace = workspace_of(plan->workspace, input.device());
+    const Tensor workspace = scratch(plan->workspace, input.device());
     if (transposed)
       SCONCE_DNN(cudnnConvolutionBackwardData(handle, one, plan->w.value, w.data(), plan->x.value, x.data(),
                                               plan->convolution.value, plan->data, workspace.data(), plan->workspace,
@@ -306,30 +243,30 @@ struct Factors {
 // A convolution takes x to y; both directions of its gradients. w: of the sizes of the filter.
 void filter_gradient(const ConvolutionShape& shape, const Tensor& x, const Tensor& y, Tensor& w, bool channels_last,
                      int64_t groups) {
-  const cudnnHandle_t handle = handle_of(x.device().index);
+  const cudnnHandle_t handle = dnn_handle(x.device().index);
   const Factors factors(x.dtype());
   const auto plan = plan_for(handle, shape, x, w, y, channels_last, Pass::kFilter, groups);
-  const Tensor workspace = workspace_of(plan->workspace, x.device());
+  const Tensor workspace = scratch(plan->workspace, x.device());
   SCONCE_DNN(cudnnConvolutionBackwardFilter(handle, factors.one(), plan->x.value, x.data(), plan->y.value, y.data(),
                                             plan->convolution.value, plan->filter, workspace.data(), plan->workspace,
                                             factors.none(), plan->w.value, w.data()));
 }
 void data_gradient(const ConvolutionShape& shape, const Tensor& w, const Tensor& y, Tensor& x, bool channels_last,
                    int64_t groups) {
-  const cudnnHandle_t handle = handle_of(x.device().index);
+  const cudnnHandle_t handle = dnn_handle(x.device().index);
   const Factors factors(x.dtype());
   const auto plan = plan_for(handle, shape, y, w, x, channels_last, Pass::kData, groups);
-  const Tensor workspace = workspace_of(plan->workspace, x.device());
+  const Tensor workspace = scratch(plan->workspace, x.device());
   SCONCE_DNN(cudnnConvolutionBackwardData(handle, factors.one(), plan->w.value, w.data(), plan->x.value, y.data(),
                                           plan->convolution.value, plan->data, workspace.data(), plan->workspace,
                                           factors.none(), plan->y.value, x.data()));
 }
 void forward_again(const ConvolutionShape& shape, const Tensor& x, const Tensor& w, Tensor& y, bool channels_last,
                    int64_t groups) {
-  const cudnnHandle_t handle = handle_of(x.device().index);
+  const cudnnHandle_t handle = dnn_handle(x.device().index);
   const Factors factors(x.dtype());
   const auto plan = plan_for(handle, shape, x, w, y, channels_last, Pass::kForward, groups);
-  const Tensor workspace = workspace_of(plan->workspace, x.device());
+  const Tensor workspace = scratch(plan->workspace, x.device());
   SCONCE_DNN(cudnnConvolutionForward(handle, factors.one(), plan->x.value, x.data(), plan->w.value, w.data(),
                                      plan->convolution.value, plan->forward, workspace.data(), plan->workspace,
                                      factors.none(), plan->y.value, y.data()));
@@ -388,7 +325,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
     describe_tensor(of_grad, grad);
     describe_bias(of_bias, grad);
     const Factors factors(dtype);
-    SCONCE_DNN(cudnnConvolutionBackwardBias(handle_of(input.device().index), factors.one(), of_grad.value, grad.data(),
+    SCONCE_DNN(cudnnConvolutionBackwardBias(dnn_handle(input.device().index), factors.one(), of_grad.value, grad.data(),
                                             factors.none(), of_bias.value, results[2].data()));
   }
   return results;

@@ -1,5 +1,6 @@
 #include "src/cuda/indexing_kernels.h"
 
+#include "src/cuda/element_sizes.cuh"
 #include "src/cuda/elements.cuh"
 #include "src/cuda/grid_loop.cuh"
 
@@ -33,20 +34,6 @@ __device__ void add_rest(const IndexWalk& w, int64_t rest, int64_t& self, int64_
     self += rest % w.rest_sizes[d] * w.rest_self[d];
     other += rest % w.rest_sizes[d] * w.rest_other[d];
     rest /= w.rest_sizes[d];
-  }
-}
-
-struct alignas(8) Bytes16 {
-  uint64_t low, high;
-};
-template <class F>
-void by_size(int itemsize, F&& f) {
-  switch (itemsize) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
-    default: return f(Bytes16{});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/random_kernels.h"
+#include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
 #include "src/device/philox.h"
 #include "src/ops/strided_loop.h"
@@ -164,11 +165,6 @@ Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum la
     format_strides(name, self.sizes(), format, strides.data());
   return Tensor::empty_strided(self.sizes(), strides, dtype.value_or(self.dtype()),
                                device ? chosen_device(device) : self.device());
-}
-
-Tensor scratch(size_t bytes, Device device) {
-  const auto count = static_cast<int64_t>(std::max<size_t>(bytes, 1));
-  return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
 }
 
 }  // namespace

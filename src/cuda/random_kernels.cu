@@ -1,10 +1,10 @@
 #include "src/cuda/random_kernels.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <curand_kernel.h>
 
 #include <cub/device/device_radix_sort.cuh>
+
+#include "src/cuda/device_types.cuh"
 
 namespace sconce::cuda {
 namespace {
@@ -73,31 +73,6 @@ struct Words2 {
   }
 };
 
-template <class T>
-__device__ T from_float(float v) {
-  return static_cast<T>(v);
-}
-template <>
-__device__ __half from_float<__half>(float v) {
-  return __float2half_rn(v);
-}
-template <>
-__device__ __nv_bfloat16 from_float<__nv_bfloat16>(float v) {
-  return __float2bfloat16_rn(v);
-}
-template <class T>
-__device__ float to_float(T v) {
-  return static_cast<float>(v);
-}
-template <>
-__device__ float to_float<__half>(__half v) {
-  return __half2float(v);
-}
-template <>
-__device__ float to_float<__nv_bfloat16>(__nv_bfloat16 v) {
-  return __bfloat162float(v);
-}
-
 // 0 or 1, as the dtype has it.
 __device__ void put_flag(char* at, int dtype, bool one) {
   switch (dtype) {
@@ -132,14 +107,14 @@ __device__ void put_integer(char* at, int dtype, int64_t v) {
 template <class T>
 void uniform(const RandomTarget& target, float from, float to, float range, const Draw& draw, cudaStream_t stream) {
   launch<4>(target, draw, stream, Uniform4{}, [=] __device__(char* at, float unit) {
-    const T value = from_float<T>(unit * range + from);
-    put<T>(at, to_float<T>(value) == to ? from_float<T>(from) : value);
+    const T value = narrowed<T>(unit * range + from);
+    put<T>(at, widened(value) == to ? narrowed<T>(from) : value);
   });
 }
 template <class T>
 void normal(const RandomTarget& target, float mean, float deviation, const Draw& draw, cudaStream_t stream) {
   launch<4>(target, draw, stream, Normal4{},
-            [=] __device__(char* at, float v) { put<T>(at, from_float<T>(v * deviation + mean)); });
+            [=] __device__(char* at, float v) { put<T>(at, narrowed<T>(v * deviation + mean)); });
 }
 template <class T>
 void exponential(const RandomTarget& target, float rate, const Draw& draw, cudaStream_t stream) {
@@ -147,7 +122,7 @@ void exponential(const RandomTarget& target, float rate, const Draw& draw, cudaS
     constexpr float kEpsilon = 0x1p-23f;
     // The stream reaches 1, whose logarithm is 0: exponential numbers are above it.
     const float log = unit >= 1.0f - kEpsilon / 2 ? -kEpsilon / 2 : __logf(unit);
-    put<T>(at, from_float<T>(-1.0f / rate * log));
+    put<T>(at, narrowed<T>(-1.0f / rate * log));
   });
 }
 
@@ -203,7 +178,7 @@ __global__ void dropout_vector_kernel(const T* in, T* out, bool* mask, int64_t c
         if (kVector < 4) second = !second;
       }
       const float kept = (&numbers.x)[i % 4] < keep;
-      out[at + i] = from_float<T>(to_float<T>(in[at + i]) * kept * scale);
+      out[at + i] = narrowed<T>(widened(in[at + i]) * kept * scale);
       mask[at + i] = kept != 0;
     }
   }
@@ -222,7 +197,7 @@ __global__ void dropout_kernel(const T* in, T* out, bool* mask, int64_t count, f
       const int64_t at = first + step * i;
       if (at >= count) break;
       const float kept = (&numbers.x)[i] < keep;
-      out[at] = from_float<T>(to_float<T>(in[at]) * kept * scale);
+      out[at] = narrowed<T>(widened(in[at]) * kept * scale);
       mask[at] = kept != 0;
     }
   }

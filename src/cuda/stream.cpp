@@ -16,7 +16,7 @@ Current& current() noexcept {
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
   if (!changed_) return;
   SCONCE_CUDA(cudaSetDevice(device.index));
-  current() = {device.index, nullptr, nullptr, false, nullptr};
+  current() = {.device = device.index};
 }
 DeviceScope::~DeviceScope() {
   if (!changed_) return;
@@ -47,7 +47,9 @@ int* pinned_word() {
 
 class Graph final : public DeviceGraph {
  public:
-  Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream) : memory_(memory), stream_(stream) {
+  Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream,
+        std::vector<std::shared_ptr<const void>> kept)
+      : memory_(memory), stream_(stream), kept_(std::move(kept)) {
     const cudaError_t error = cudaGraphInstantiate(&graph_, recorded, 0);
     cudaGraphDestroy(recorded);
     if (error != cudaSuccess) memory_->orphan();
@@ -63,6 +65,7 @@ class Graph final : public DeviceGraph {
   cudaGraphExec_t graph_ = nullptr;
   CachingAllocator* memory_;
   cudaStream_t stream_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace
@@ -99,7 +102,7 @@ Lane::~Lane() {
 void Lane::enter() {
   before_ = current();
   SCONCE_CUDA(cudaSetDevice(device_.index));
-  current() = {device_.index, stream_, memory_, false, noted_};
+  current() = {.device = device_.index, .stream = stream_, .memory = memory_, .noted = noted_};
 }
 
 void Lane::leave() noexcept {
@@ -116,8 +119,10 @@ void Lane::synchronize() {
 void Lane::begin_capture() {
   recorded_ = CachingAllocator::create_for_graph(device_.index);
   SCONCE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  kept_.clear();
   current().memory = recorded_;
   current().capturing = true;
+  current().kept = &kept_;
 }
 
 std::unique_ptr<DeviceGraph> Lane::end_capture() {
@@ -125,12 +130,15 @@ std::unique_ptr<DeviceGraph> Lane::end_capture() {
   SCONCE_CUDA(cudaStreamEndCapture(stream_, &graph));
   current().memory = memory_;
   current().capturing = false;
-  return std::make_unique<Graph>(graph, std::exchange(recorded_, nullptr), stream_);
+  current().kept = nullptr;
+  return std::make_unique<Graph>(graph, std::exchange(recorded_, nullptr), stream_, std::exchange(kept_, {}));
 }
 
 void Lane::drop_capture() noexcept {
   current().memory = memory_;
   current().capturing = false;
+  current().kept = nullptr;
+  kept_.clear();
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
     cudaGraph_t graph = nullptr;

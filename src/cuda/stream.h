@@ -3,6 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 
@@ -16,6 +20,8 @@ struct Current {
   CachingAllocator* memory = nullptr;  // null: memory is taken from the device each time
   bool capturing = false;              // work of the stream is recorded, not done
   int* noted = nullptr;                // where kernels note what is wrong; null: nobody will look
+  // What must live as long as the work that is recorded; null while none is.
+  std::vector<std::shared_ptr<const void>>* kept = nullptr;
 };
 // Of the calling thread.
 Current& current() noexcept;
@@ -25,6 +31,11 @@ inline cudaStream_t current_stream() noexcept { return current().stream; }
 // kUnsupported where work is recorded: what the host would decide or read now would be the same in every replay.
 inline void refuse_capture(const char* what) {
   SCONCE_CHECK(!current().capturing, kUnsupported, "a CUDA graph cannot hold ", what);
+}
+
+// For what recorded work uses besides memory of the thread's allocator.
+inline void keep_for_graph(std::shared_ptr<const void> object) {
+  if (current().kept) current().kept->push_back(std::move(object));
 }
 
 // What only kernels see, and note for the host to find when it has waited for the stream.
@@ -65,6 +76,7 @@ class Lane final : public DeviceLane {
   CachingAllocator* memory_;
   int* noted_ = nullptr;                  // pinned
   CachingAllocator* recorded_ = nullptr;  // while work is recorded: where its memory comes from
+  std::vector<std::shared_ptr<const void>> kept_;
   Current before_;
 };
 

@@ -1,5 +1,6 @@
 #include "src/cuda/strided_copy.h"
 
+#include "src/cuda/element_sizes.cuh"
 #include "src/cuda/elements.cuh"
 
 namespace sconce::cuda {
@@ -48,22 +49,6 @@ __global__ void fill_kernel(CopyShape shape, char* to, T value) {
     int64_t t, f;
     offsets(shape, i, t, f);
     *reinterpret_cast<T*>(to + t) = value;
-  }
-}
-
-struct alignas(8) Bytes16 {
-  uint64_t low, high;
-};
-
-// Calls f with a value of a type of that many bytes.
-template <class F>
-void by_size(int itemsize, F&& f) {
-  switch (itemsize) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
-    default: return f(Bytes16{});
   }
 }
 

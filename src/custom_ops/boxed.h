@@ -21,10 +21,15 @@ inline DType dtype_of_number(int64_t number) {
   return *dtype;
 }
 
-// Typed kernels read memory of the host: a package on another device may hand its own to the proxy executor.
-inline void check_host(const Tensor& tensor) {
-  SCONCE_CHECK(tensor.is_cpu(), kUnsupported, "the operator runs on the CPU and its tensor is on ",
-               to_string(tensor.device()));
+// The CPU's kernels read memory of the host: a package on another device may hand its own to the proxy executor.
+inline void check_host(Value& value) {
+  if (value.is_tensor()) {
+    const Tensor& tensor = value.tensor();
+    SCONCE_CHECK(!tensor.defined() || tensor.is_cpu(), kUnsupported,
+                 "the operator runs on the CPU and its tensor is on ", to_string(tensor.device()));
+  } else if (Value::List* items = value.get_if<Value::List>()) {
+    for (Value& item : *items) check_host(item);
+  }
 }
 
 // What a parameter of type T is made of; get() is valid as long as the object.
@@ -35,7 +40,6 @@ template <>
 struct Unboxed<const Tensor&> {
   explicit Unboxed(Value& value) : tensor(value.tensor()) {
     SCONCE_CHECK(tensor.defined(), kInvalidArgument, "a tensor is undefined");
-    check_host(tensor);
   }
   const Tensor& get() noexcept { return tensor; }
   const Tensor& tensor;
@@ -44,7 +48,6 @@ template <>
 struct Unboxed<Tensor&> {
   explicit Unboxed(Value& value) : tensor(value.tensor()) {
     SCONCE_CHECK(tensor.defined(), kInvalidArgument, "a tensor is undefined");
-    check_host(tensor);
   }
   Tensor& get() noexcept { return tensor; }
   Tensor& tensor;
@@ -53,7 +56,6 @@ template <>
 struct Unboxed<const Tensor*> {
   explicit Unboxed(Value& value) : tensor(value.is_none() ? nullptr : &value.tensor()) {
     if (tensor && !tensor->defined()) tensor = nullptr;
-    if (tensor) check_host(*tensor);
   }
   const Tensor* get() noexcept { return tensor; }
   const Tensor* tensor;
@@ -159,10 +161,7 @@ struct Unboxed<Generator*> {
 template <>
 struct Unboxed<TensorList> {
   explicit Unboxed(Value& value) {
-    for (Value& item : value.as<Value::List>()) {
-      tensors.push_back(&item.tensor());
-      check_host(*tensors.back());
-    }
+    for (Value& item : value.as<Value::List>()) tensors.push_back(&item.tensor());
   }
   TensorList get() noexcept { return {tensors.data(), tensors.size()}; }
   std::vector<const Tensor*> tensors;
@@ -174,7 +173,6 @@ struct Unboxed<OptTensorList> {
     tensors.reserve(items.size());
     for (Value& item : items) tensors.push_back(item.is_none() ? nullptr : &item.tensor());
     for (const Tensor*& tensor : tensors) {
-      if (tensor) check_host(*tensor);
       pointers.push_back(&tensor);
     }
   }
@@ -231,17 +229,25 @@ void call(Result (*)(Parameters...), std::span<Value> arguments, std::span<Value
 
 }  // namespace detail
 
+// For kernels of any device: whoever calls them knows which.
+template <auto kKernel>
+void boxed_anywhere(std::span<Value> arguments, std::span<Value> results) {
+  detail::call<kKernel, 0>(kKernel, arguments, results);
+}
 template <auto kKernel>
 void boxed(std::span<Value> arguments, std::span<Value> results) {
+  for (Value& argument : arguments) check_host(argument);
   detail::call<kKernel, 0>(kKernel, arguments, results);
 }
 template <auto kKernel>
 void boxed_in_place(std::span<Value> arguments, std::span<Value> results) {
+  for (Value& argument : arguments) check_host(argument);
   detail::call<kKernel, 0>(kKernel, arguments, results);
   results[0] = Value::borrow(arguments[0].tensor());
 }
 template <auto kKernel, size_t kOuts = 1>
 void boxed_out(std::span<Value> arguments, std::span<Value> results) {
+  for (Value& argument : arguments) check_host(argument);
   constexpr size_t kCount = detail::parameter_count(kKernel);
   detail::call<kKernel, kCount - kOuts>(kKernel, arguments, results);
   for (size_t i = 0; i < kOuts; ++i) results[i] = Value::borrow(arguments[arguments.size() - kOuts + i].tensor());

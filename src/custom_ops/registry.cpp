@@ -8,6 +8,7 @@
 #include "sconce/check.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/device_calls.h"
+#include "src/device/device_backend.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -17,16 +18,25 @@ class AtenOperator final : public Operator {
   AtenOperator(Schema schema, BoxedKernel kernel, bool random)
       : Operator(std::move(schema)), kernel_(kernel), random_(random) {}
   void call(std::span<Value> arguments, std::span<Value> results) const override {
-    if (device_of(arguments).type == DeviceType::kCpu) [[likely]]
+    const Device device = device_of(arguments);
+    if (device.type == DeviceType::kCpu) [[likely]]
       return kernel_(arguments, results);
-    SCONCE_CHECK(!random_, kUnsupported, "it draws random numbers and has no kernel for ",
-                 to_string(device_of(arguments)));
+    SCONCE_CHECK(!random_, kUnsupported, "it draws random numbers and has no kernel for ", to_string(device));
+    if (const auto kernel = device_kernel(device)) return kernel(arguments, results);
     call_on_host(schema(), kernel_, arguments, results);
   }
 
  private:
+  DeviceBackend::NamedKernel device_kernel(Device device) const {
+    std::call_once(looked_up_, [&] { device_kernel_ = device_backend(device).kernel_named(schema().qualified()); });
+    return device_kernel_;
+  }
+
   BoxedKernel kernel_;
   bool random_;  // the host's streams are not the device's
+  // There is one kind of device besides the CPU.
+  mutable std::once_flag looked_up_;
+  mutable DeviceBackend::NamedKernel device_kernel_ = nullptr;
 };
 
 // "aten::add.Tensor(..." -> "aten::add.Tensor"

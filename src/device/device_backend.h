@@ -13,6 +13,10 @@
 
 #include "sconce/tensor.h"
 
+namespace sconce::custom_ops {
+class Value;
+}
+
 namespace sconce {
 
 // Work of a stream that was recorded once and is done again with one call, on the same memory, part of which is its
@@ -105,6 +109,9 @@ class DeviceBackend {
     void* function;
   };
   virtual std::span<const Replacement> replacements() noexcept = 0;
+  // The device's kernel of an operator called by name ("aten::linalg_qr"); null where it has none.
+  using NamedKernel = void (*)(std::span<custom_ops::Value> arguments, std::span<custom_ops::Value> results);
+  virtual NamedKernel kernel_named(std::string_view name) noexcept = 0;
   // The model's files are gone: modules loaded from them may go.
   virtual void forget(const class DeviceFiles& files) noexcept = 0;
 };

@@ -12,28 +12,6 @@
 #include "src/ops/matrix_batch.h"
 
 namespace sconce::cpu {
-namespace {
-
-void check_rank(const char* name, const char* which, const Tensor& tensor) {
-  SCONCE_CHECK(tensor.dim() >= 2, kInvalidArgument, name, ": ", which, " should have at least 2 dimensions, but has ",
-               tensor.dim(), " dimensions instead");
-}
-
-// ATen's linearSolveCheckInputs.
-void check_solvable(const char* name, const Tensor& b, const Tensor& A) {
-  check_rank(name, "b", b);
-  check_rank(name, "A", A);
-  SCONCE_CHECK(b.dtype() == A.dtype(), kInvalidArgument, name,
-               ": expected b and A to have the same dtype, but found b of ", dtype_name(b.dtype()), " and A of ",
-               dtype_name(A.dtype()), " instead");
-  check_square(name, A);
-  const int64_t n = A.size(A.dim() - 1);
-  SCONCE_CHECK(b.size(b.dim() - 2) == n, kInvalidArgument, name, ": Incompatible matrix sizes: each A matrix is ", n,
-               " by ", n, " but each b matrix is ", b.size(b.dim() - 2), " by ", b.size(b.dim() - 1));
-}
-
-}  // namespace
-
 Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const char* const name = "cholesky_solve";
   check_solvable(name, self, input2);
@@ -99,23 +77,8 @@ std::array<Tensor, 2> geqrf(const Tensor& self) {
 Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool transpose) {
   const char* const name = "torch.ormqr";
   const Tensor &tau = input2, &other = input3;
-  SCONCE_CHECK(self.dim() >= 2, kInvalidArgument, name, ": input must have at least 2 dimensions.");
-  SCONCE_CHECK(other.dim() >= 2, kInvalidArgument, name, ": other must have at least 2 dimensions.");
-  check_matrices(name, self);
-  const int64_t order = other.size(other.dim() - (left ? 2 : 1));
-  SCONCE_CHECK(self.dim() == tau.dim() + 1 && tau.dtype() == self.dtype(), kInvalidArgument, name, ": tau ",
-               describe(tau), " does not go with input ", describe(self));
-  const int64_t reflectors = tau.size(tau.dim() - 1);
-  SCONCE_CHECK(order == self.size(self.dim() - 2), kInvalidArgument, name, ": other.shape[", left ? -2 : -1,
-               "] must be equal to input.shape[-2]");
-  SCONCE_CHECK(reflectors == std::min(order, self.size(self.dim() - 1)), kInvalidArgument, name,
-               ": tau.shape[-1] must be equal to min(other.shape[", left ? -2 : -1, "], input.shape[-1])");
-  SCONCE_CHECK(other.dim() == self.dim() && other.dtype() == self.dtype(), kInvalidArgument, name, ": other ",
-               describe(other), " does not go with input ", describe(self));
-  for (int64_t d = 0; d + 2 < self.dim(); ++d)
-    SCONCE_CHECK(tau.size(d) == self.size(d) && other.size(d) == self.size(d), kInvalidArgument, name,
-                 ": batch dimensions of tau ", describe(tau), " and other ", describe(other),
-                 " should be equal to those of input ", describe(self));
+  check_reflectors(name, self, tau, other, left);
+  const int64_t order = other.size(other.dim() - (left ? 2 : 1)), reflectors = tau.size(tau.dim() - 1);
   Tensor out = column_major_copy(other);
   if (out.numel() == 0 || reflectors == 0) return out;
   const Tensor a = column_major_copy(self), packed = contiguous(tau);
@@ -139,8 +102,7 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
 
 std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data, bool unpack_pivots) {
   const char* const name = "torch.lu_unpack";
-  check_rank(name, "LU_data", LU_data);
-  check_matrices(name, LU_data);
+  check_factored(name, LU_data, unpack_pivots ? &LU_pivots : nullptr);
   const int64_t m = LU_data.size(LU_data.dim() - 2), n = LU_data.size(LU_data.dim() - 1), k = std::min(m, n);
   const Shape batch = batch_shape(LU_data);
   const int64_t count = count_of(batch);
@@ -163,11 +125,6 @@ std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, 
         });
   }
   if (unpack_pivots) {
-    SCONCE_CHECK(LU_pivots.dtype() == DType::kInt32, kInvalidArgument, name,
-                 ": LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function is "
-                 "intended to be used with the output produced by torch.linalg.lu_factor");
-    SCONCE_CHECK(LU_pivots.dim() == LU_data.dim() - 1 && count_of(LU_pivots.sizes()) == count * k, kInvalidArgument,
-                 name, ": LU_pivots ", describe(LU_pivots), " do not go with LU_data ", describe(LU_data));
     const Tensor pivots = contiguous(LU_pivots);
     P = Tensor::empty(with_matrix(batch, m, m), dtype);
     zero(P);

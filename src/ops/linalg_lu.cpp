@@ -18,13 +18,6 @@ namespace {
 bool takes_transpose(const Tensor& A) { return A.is_contiguous() && !is_complex(A.dtype()); }
 Tensor transposed(const Tensor& A) { return transpose(A, -2, -1); }
 
-// B is a vector, or a batch of them, rather than a matrix.
-bool is_vector(const Tensor& A, const Tensor& B) {
-  if (B.dim() == 1) return true;
-  const IntSpan expected = A.sizes().first(static_cast<size_t>(A.dim() - 1));
-  return A.dim() - 1 == B.dim() && std::equal(expected.begin(), expected.end(), B.sizes().begin());
-}
-
 // The diagonal's product with the sign of the permutation.
 template <class T>
 int permutation_sign(const int32_t* pivots, int64_t n) {
@@ -32,21 +25,6 @@ int permutation_sign(const int32_t* pivots, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     if (pivots[i] != i + 1) sign = -sign;
   return sign;
-}
-
-void check_same(const char* name, const Tensor& A, const Tensor& B) {
-  SCONCE_CHECK(A.dtype() == B.dtype(), kInvalidArgument, name,
-               ": Expected A and B to have the same dtype, but found A of type ", dtype_name(A.dtype()),
-               " and B of type ", dtype_name(B.dtype()), " instead");
-}
-
-void check_equation(const char* name, const Tensor& A, const Tensor& B, bool left) {
-  check_same(name, A, B);
-  SCONCE_CHECK(B.dim() >= 2, kInvalidArgument, name, ": The input tensor B must have at least 2 dimensions.");
-  const int64_t n = A.size(A.dim() - 1), rows = B.size(B.dim() - 2), columns = B.size(B.dim() - 1);
-  SCONCE_CHECK(left ? n == rows : n == columns, kInvalidArgument, name,
-               ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
-               A.size(A.dim() - 2), "x", n, " and ", rows, "x", columns, ")");
 }
 
 }  // namespace
@@ -116,8 +94,8 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
 
 std::array<Tensor, 4> _linalg_solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors) {
   check_square("linalg.solve", A);
-  check_same("linalg.solve", A, B);
-  const bool vector = is_vector(A, B);
+  check_same_dtype("linalg.solve", A, B);
+  const bool vector = is_vector_for(A, B);
   const Tensor b = vector ? unsqueeze(B, -1) : B;
   SCONCE_CHECK(left || !vector, kInvalidArgument,
                "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False");

@@ -11,10 +11,10 @@ namespace sconce {
 
 // [..., m, n] uninitialised; its matrices one after the other, column-major or row-major. The strides are ATen's
 // (batched_matrix_contiguous_strides), which with fewer than two dimensions are plain ones.
-Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major = true);
+Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major = true, Device device = {});
 // [0]: a result that was not asked for.
-Tensor no_matrix(DType dtype);
-// A column-major copy.
+Tensor no_matrix(DType dtype, Device device = {});
+// A column-major copy, on the device of self.
 Tensor column_major_copy(const Tensor& self);
 // Sizes without the last `count` dimensions, followed by what is given.
 Shape batch_shape(const Tensor& self, int count = 2);
@@ -27,6 +27,19 @@ Tensor broadcast_matrices(const char* name, const Tensor& self, const Shape& bat
 // kInvalidArgument "NAME: ...": fewer than two dimensions; an integer or low-precision dtype; not square.
 void check_matrices(std::string_view name, const Tensor& self);
 void check_square(std::string_view name, const Tensor& self);
+// "NAME: WHICH should have at least 2 dimensions, ...".
+void check_matrix_rank(const char* name, const char* which, const Tensor& tensor);
+// The arguments of lu_unpack, pivots where they are asked for.
+void check_factored(const char* name, const Tensor& LU_data, const Tensor* LU_pivots);
+// ATen's linearSolveCheckInputs: A [..., n, n], b [..., n, k] of one dtype.
+void check_solvable(const char* name, const Tensor& b, const Tensor& A);
+void check_same_dtype(const char* name, const Tensor& A, const Tensor& B);
+// A X = B, or X A = B where not left.
+void check_equation(const char* name, const Tensor& A, const Tensor& B, bool left);
+// B is a vector for A [..., n, n], or a batch of them, rather than a matrix.
+bool is_vector_for(const Tensor& A, const Tensor& B);
+// The arguments of ormqr.
+void check_reflectors(const char* name, const Tensor& self, const Tensor& tau, const Tensor& other, bool left);
 int int_size(std::string_view name, int64_t size);  // LAPACK's integers; kUnsupported above 2^31
 
 template <class T>

@@ -25,11 +25,10 @@ DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.
 NUMBER = {t: i for i, t in enumerate(DTYPES)} | {torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24,
                                                  torch.uint16: 27, torch.uint32: 28, torch.uint64: 29}
 TYPE = {n: t for t, n in NUMBER.items()}
-try:
-    error_text = host._ZN6sconce4shim10error_textEv
-    error_text.restype = ctypes.c_char_p
-except AttributeError:
-    error_text = None
+error_text = host._ZN6sconce4shim10error_textEv
+error_text.restype = ctypes.c_char_p
+take_error = host._ZN6sconce4shim10take_errorEv  # writes a std::optional of it, whose text is lost here
+taken = ctypes.create_string_buffer(256)
 
 
 class Failed(Exception):
@@ -42,7 +41,9 @@ class Missing(Exception):
 
 def check(rc, name):
     if rc:
-        raise Failed(f"{name}: {error_text().decode() if error_text else rc}")
+        text = error_text().decode(errors="replace")
+        take_error(taken)
+        raise Failed(f"{name}: {text}")
 
 
 def ints(values):
@@ -177,6 +178,47 @@ def call(name, *arguments):
     return tensors
 
 
+def name_of(dtype):
+    return str(dtype).split(".")[1]
+
+
+def call_named(name, overload, *arguments, **options):
+    """An operator called by name; the rest of its arguments are the schema's defaults. Results in a list."""
+    packet = getattr(torch.ops.aten, name)
+    schema = getattr(packet, overload or "default")._schema
+    values = []
+    for i, argument in enumerate(schema.arguments):
+        kind = str(argument.type)
+        value = (arguments[i] if i < len(arguments) else options.pop(argument.name) if argument.name in options
+                 else argument.default_value)
+        if value is None:
+            values.append(0)
+        elif isinstance(value, torch.Tensor):
+            values.append(handle(value).value)  # the call takes it
+        elif isinstance(value, str):
+            text = ctypes.c_void_p()
+            data = value.encode()
+            check(host.torch_new_string_handle(data, ctypes.c_size_t(len(data)), ctypes.byref(text)), "string")
+            values.append(text.value)
+        elif isinstance(value, (list, tuple)):
+            made = ctypes.c_void_p()
+            check(host.torch_new_list_reserve_size(ctypes.c_size_t(len(value)), ctypes.byref(made)), "list")
+            for item in value:
+                check(host.torch_list_push_back(made, ctypes.c_uint64(item & (1 << 64) - 1)), "push")
+            values.append(made.value)
+        elif "float" in kind.lower():
+            values.append(ctypes.c_uint64.from_buffer_copy(ctypes.c_double(value)).value)
+        else:
+            values.append(int(value) & (1 << 64) - 1)
+    if options:
+        raise Failed(f"{name}: no arguments {list(options)}")
+    count = max(len(values), len(schema.returns), 1)
+    stack = (ctypes.c_uint64 * count)(*values)
+    check(host.aoti_torch_call_dispatcher(f"aten::{name}".encode(), overload.encode(), stack), name)
+    torch.cuda.synchronize()
+    return [tensor(ctypes.c_void_p(stack[i])) for i in range(len(schema.returns))]
+
+
 def seed(n):
     torch.manual_seed(n)
     host._ZN6sconce11manual_seedEm(ctypes.c_uint64(n))
@@ -196,7 +238,7 @@ def differ(got, expected, rtol, atol, strides=True):
         return None
     a, b = got.to(expected.device), expected
     if a.is_complex():
-        a, b = torch.view_as_real(a.to(torch.complex64)), torch.view_as_real(b.to(torch.complex64))
+        a, b = (torch.view_as_real(x.to(torch.complex128).resolve_conj()) for x in (a, b))
     if not a.is_floating_point():
         wrong = (a != b)
         return f"{int(wrong.sum())} of {wrong.numel()} differ" if bool(wrong.any()) else None
@@ -219,7 +261,9 @@ def case(label, run, expect, rtol=0.0, atol=0.0, strides=True):
     try:
         expected = expect()
         expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
-        got = run()
+        got = list(run())
+        if len(got) < len(expected):
+            raise Failed(f"{len(got)} results for {len(expected)}")
         for i, (g, e) in enumerate(zip(got, expected)):
             if text := differ(g, e, rtol, atol, strides):
                 raise Failed(f"result {i}: {text}")
@@ -229,17 +273,19 @@ def case(label, run, expect, rtol=0.0, atol=0.0, strides=True):
         print("none", label, flush=True)
     except Exception as error:  # noqa: BLE001  (the next case must run)
         failed.append(label)
-        print("FAIL", label, "-", type(error).__name__ + ":", str(error).split("\n")[0][:300], flush=True)
+        print("FAIL", label, "-", type(error).__name__ + ":", str(error).replace("\n", " ")[:400], flush=True)
 
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, FOLDER)
 sys.modules["against_torch"] = sys.modules[__name__]
+import library_cases  # noqa: E402
 import torch_cases  # noqa: E402
 
 started = time.time()
 print("torch", torch.__version__, torch.cuda.get_device_name(), flush=True)
 torch_cases.run()
+library_cases.run()
 print(f"{len(passed)} passed, {len(failed)} failed, {time.time() - started:.0f} s")
 for label in failed:
     print("  failed:", label)

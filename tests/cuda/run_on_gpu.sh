@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
-# bench_cuda_call), lib/ (libsconce.so.0, libsconcecu.so.0 and what they need), conf/*.tar.xz (suites), pk/*.pt2
-# (packages to time), against_torch.py, torch_cases.py, operator_cases.py, compare.py. Never stops at a failure; a summary comes last.
+# bench_cuda_call, test_cuda), lib/ (libsconce.so.0, libsconcecu.so.0 and what they need), conf/*.tar.xz (suites), pk/*.pt2
+# (packages to time), the scripts beside this one and compare.py. Never stops at a failure; a summary comes last.
 folder=$(cd "$1" && pwd); results=${2:-$folder/results}; mkdir -p "$results"
 export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # The NVIDIA libraries that the Python packages bring, where the system has none.
@@ -17,8 +17,13 @@ for suite in "$folder"/conf/*.tar.xz; do
   grep -aE '^(FAIL|fail|not ok|  *FAIL)' "$results/suite-$name.log" | head -20
 done
 timeout 300 python3 "$folder/against_torch.py" "$folder/lib" > "$results/against_torch.log" 2>&1
-echo "against_torch: exit $?"; grep -a '^FAIL\|passed' "$results/against_torch.log" | head -60
-[ -x "$folder/bin/test_cuda" ] && { timeout 120 test_cuda > "$results/test_cuda.log" 2>&1; echo "test_cuda: exit $?; $(tail -3 "$results/test_cuda.log")"; }
+echo "against_torch: exit $?"; grep -a '^FAIL\|passed\|^time' "$results/against_torch.log" | head -90
+if [ -x "$folder/bin/test_cuda" ]; then
+  timeout 120 test_cuda > "$results/test_cuda.log" 2>&1
+  echo "test_cuda: exit $?"; grep -av '^$' "$results/test_cuda.log" | tail -80
+else
+  echo "test_cuda: not here"
+fi
 # Runs as CUDA graphs against runs without, for every package of the suites.
 mkdir -p "$results/packages"
 for suite in "$folder"/conf/*.tar.xz; do tar -xJf "$suite" -C "$results/packages" 2>/dev/null; done

@@ -2,13 +2,9 @@
 import torch
 
 import against_torch as t
-from against_torch import call, case, seed
+from against_torch import call, case, name_of, seed
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
-
-
-def name_of(dtype):
-    return str(dtype).split(".")[1]
 
 
 def randn(*shape, dtype=torch.float32, scale=1.0):
@@ -309,10 +305,6 @@ def other_cases():
                  lambda: torch.ops.aten._embedding_bag(table, indices, offsets, False, mode)[:1], tolerance, tolerance)
         case(f"_fused_rms_norm {tag}", lambda: call("_fused_rms_norm", table, [6], table[0], 1e-5)[:1],
              lambda: torch.ops.aten._fused_rms_norm(table, [6], table[0], 1e-5)[:1], tolerance, tolerance)
-    z = torch.randn(4, 30, dtype=torch.complex64, device="cuda")
-    case("_fft_c2c", lambda: call("_fft_c2c", z, [1], 0, 1), lambda: torch.ops.aten._fft_c2c(z, [1], 0, True), 1e-4, 1e-4)
-    r = randn(4, 30)
-    case("_fft_r2c", lambda: call("_fft_r2c", r, [1], 0, 1), lambda: torch.ops.aten._fft_r2c(r, [1], 0, True), 1e-4, 1e-4)
 
 
 def run():

@@ -1,0 +1,71 @@
+// Plans of CUDA's libraries, kept by problem: asking a library for one takes longer than most problems.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "sconce/check.h"
+#include "sconce/tensor.h"
+
+namespace sconce::cuda {
+
+// Everything that a plan depends on.
+struct PlanKey {
+  std::array<int64_t, 48> values{};
+  size_t count = 0;
+  void add(int64_t value) {
+    SCONCE_CHECK(count < values.size(), kUnsupported, "a problem of more than ", values.size(), " numbers on CUDA");
+    values[count++] = value;
+  }
+  void add(IntSpan list) {
+    for (const int64_t value : list) add(value);
+  }
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+struct PlanKeyHash {
+  size_t operator()(const PlanKey& key) const noexcept {
+    size_t h = 0;
+    for (size_t i = 0; i < key.count; ++i) h = (h ^ static_cast<size_t>(key.values[i])) * 0x9E3779B97F4A7C15u;
+    return h;
+  }
+};
+
+// The plans used last, `most` of them. Thread-safe; a plan that is dropped lives as long as who uses it.
+template <class Plan>
+class PlanCache {
+ public:
+  explicit PlanCache(size_t most) : most_(most) {}
+
+  // make() gives a shared_ptr<Plan>; others wait while it does.
+  template <class Make>
+  std::shared_ptr<Plan> get(const PlanKey& key, const Make& make) {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = places_.find(key); known != places_.end()) {
+      plans_.splice(plans_.begin(), plans_, known->second);
+      return known->second->second;
+    }
+    std::shared_ptr<Plan> made = make();
+    plans_.emplace_front(key, made);
+    places_.emplace(key, plans_.begin());
+    if (plans_.size() > most_) {
+      places_.erase(plans_.back().first);
+      plans_.pop_back();
+    }
+    return made;
+  }
+
+ private:
+  using Plans = std::list<std::pair<PlanKey, std::shared_ptr<Plan>>>;
+  const size_t most_;
+  std::mutex mutex_;
+  Plans plans_;
+  std::unordered_map<PlanKey, typename Plans::iterator, PlanKeyHash> places_;
+};
+
+}  // namespace sconce::cuda
