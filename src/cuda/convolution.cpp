@@ -278,7 +278,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
                                            std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation,
                                            bool transposed, IntSpan output_padding, int64_t groups,
                                            std::span<const int32_t> output_mask) {
-  require_library(sconce_lazy_cudnn);
+  require_dnn();
   const char* const name = "convolution_backward";
   const ConvolutionShape shape = convolution_shape(
       {name, stride, padding, dilation, output_padding, transposed, groups}, input.sizes(), weight.sizes(), nullptr);
