@@ -28,7 +28,22 @@ struct Sample {
   std::string labels;  // model="m",version="1"
   const ServedModel* model;
   Totals totals;
+  // Of its replicas on CUDA devices.
+  int64_t devices = 0, graphs = 0, graph_fallbacks = 0;
+  uint64_t graph_replays = 0;
 };
+
+Sample sample_of(std::string labels, const ServedModel& model) {
+  Sample sample{std::move(labels), &model, model.statistics().totals()};
+  for (const ReplicaInfo& replica : model.model().replicas()) {
+    if (replica.device.type != DeviceType::kCuda) continue;
+    ++sample.devices;
+    sample.graphs += replica.graphs;
+    sample.graph_replays += replica.graph_runs;
+    sample.graph_fallbacks += !replica.no_graphs.empty();
+  }
+  return sample;
+}
 
 class Text {
  public:
@@ -141,8 +156,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
       if (version.state == Catalog::State::kUnloaded) continue;
       std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version());
       text.value(kModelReady, labels, version.state == Catalog::State::kReady ? 1 : 0);
-      if (version.model)
-        samples.push_back({std::move(labels), version.model.get(), version.model->statistics().totals()});
+      if (version.model) samples.push_back(sample_of(std::move(labels), *version.model));
     }
   }
   const auto each = [&](MetricId id, auto&& number) {
@@ -172,6 +186,14 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
        [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
   each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
   each(kModelGeneration, [](const Sample& s) { return s.model->model().generation(); });
+  const auto each_on_devices = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Sample& sample : samples)
+      if (sample.devices > 0) text.value(id, sample.labels, number(sample));
+  };
+  each_on_devices(kGraphs, [](const Sample& s) { return s.graphs; });
+  each_on_devices(kGraphReplays, [](const Sample& s) { return s.graph_replays; });
+  each_on_devices(kGraphFallbacks, [](const Sample& s) { return s.graph_fallbacks; });
   each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
   text.head(kUpdates);
   text.value(kUpdates, "state=\"done\"", updates.done.load());

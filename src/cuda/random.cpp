@@ -149,11 +149,6 @@ Device chosen_device(OptDevice device) {
   return device->index < 0 ? here : *device;
 }
 
-Tensor make(const char* name, IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
-  check_maker(name, layout, pin_memory);
-  return Tensor::empty(size, dtype.value_or(kDefaultDType), chosen_device(device));
-}
-
 Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum layout, OptDevice device,
                  OptEnum pin_memory, OptEnum memory_format) {
   check_maker(name, layout, pin_memory);
@@ -167,65 +162,76 @@ Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum la
                                device ? chosen_device(device) : self.device());
 }
 
+void fill_unit(Tensor& out) { fill_uniform(out, 0.0, 1.0); }
+void fill_standard(Tensor& out) { fill_normal(out, 0.0, 1.0); }
+// fill(tensor) for integers of a range.
+auto integers(int64_t low, int64_t high) {
+  return [=](Tensor& out) { fill_integers(out, low, high); };
+}
+
+// A tensor of these sizes, filled.
+template <class Fill>
+Tensor drawn(const char* name, const Fill& fill, const Generator* generator, IntSpan size, OptType dtype,
+             OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  check_generator(name, generator);
+  check_maker(name, layout, pin_memory);
+  Tensor out = Tensor::empty(size, dtype.value_or(kDefaultDType), chosen_device(device));
+  fill(out);
+  return out;
+}
+// The same of the form of another.
+template <class Fill>
+Tensor drawn_like(const char* name, const Fill& fill, const Generator* generator, const Tensor& self,
+                  OptType dtype = {}, OptEnum layout = {}, OptDevice device = {}, OptEnum pin_memory = {},
+                  OptEnum memory_format = {}) {
+  check_generator(name, generator);
+  Tensor out = make_like(name, self, dtype, layout, device, pin_memory, memory_format);
+  fill(out);
+  return out;
+}
+
 }  // namespace
 
 Tensor rand_generator(IntSpan size, Generator* generator, OptType dtype, OptEnum layout, OptDevice device,
                       OptEnum pin_memory) {
-  check_generator("rand", generator);
-  Tensor out = make("rand", size, dtype, layout, device, pin_memory);
-  fill_uniform(out, 0.0, 1.0);
-  return out;
+  return drawn("rand", fill_unit, generator, size, dtype, layout, device, pin_memory);
 }
 Tensor rand(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
-  return rand_generator(size, nullptr, dtype, layout, device, pin_memory);
+  return drawn("rand", fill_unit, nullptr, size, dtype, layout, device, pin_memory);
 }
 Tensor rand_like_generator(const Tensor& self, Generator* generator, OptType dtype, OptEnum layout, OptDevice device,
                            OptEnum pin_memory, OptEnum memory_format) {
-  check_generator("rand_like", generator);
-  Tensor out = make_like("rand_like", self, dtype, layout, device, pin_memory, memory_format);
-  fill_uniform(out, 0.0, 1.0);
-  return out;
+  return drawn_like("rand_like", fill_unit, generator, self, dtype, layout, device, pin_memory, memory_format);
 }
 Tensor rand_like(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
                  OptEnum memory_format) {
-  return rand_like_generator(self, nullptr, dtype, layout, device, pin_memory, memory_format);
+  return drawn_like("rand_like", fill_unit, nullptr, self, dtype, layout, device, pin_memory, memory_format);
 }
-
 Tensor randn_generator(IntSpan size, Generator* generator, OptType dtype, OptEnum layout, OptDevice device,
                        OptEnum pin_memory) {
-  check_generator("randn", generator);
-  Tensor out = make("randn", size, dtype, layout, device, pin_memory);
-  fill_normal(out, 0.0, 1.0);
-  return out;
+  return drawn("randn", fill_standard, generator, size, dtype, layout, device, pin_memory);
 }
 Tensor randn(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
-  return randn_generator(size, nullptr, dtype, layout, device, pin_memory);
+  return drawn("randn", fill_standard, nullptr, size, dtype, layout, device, pin_memory);
 }
 Tensor randn_like_generator(const Tensor& self, Generator* generator, OptType dtype, OptEnum layout, OptDevice device,
                             OptEnum pin_memory, OptEnum memory_format) {
-  check_generator("randn_like", generator);
-  Tensor out = make_like("randn_like", self, dtype, layout, device, pin_memory, memory_format);
-  fill_normal(out, 0.0, 1.0);
-  return out;
+  return drawn_like("randn_like", fill_standard, generator, self, dtype, layout, device, pin_memory, memory_format);
 }
 Tensor randn_like(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
                   OptEnum memory_format) {
-  return randn_like_generator(self, nullptr, dtype, layout, device, pin_memory, memory_format);
+  return drawn_like("randn_like", fill_standard, nullptr, self, dtype, layout, device, pin_memory, memory_format);
 }
-
 Tensor randint_low(int64_t low, int64_t high, IntSpan size, OptType dtype, OptEnum layout, OptDevice device,
                    OptEnum pin_memory) {
-  Tensor out = make("randint", size, dtype, layout, device, pin_memory);
-  fill_integers(out, low, high);
-  return out;
+  return drawn("randint", integers(low, high), nullptr, size, dtype, layout, device, pin_memory);
 }
 Tensor randint(int64_t high, IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
-  return randint_low(0, high, size, dtype, layout, device, pin_memory);
+  return drawn("randint", integers(0, high), nullptr, size, dtype, layout, device, pin_memory);
 }
 Tensor randint_generator(int64_t high, IntSpan size, Generator* generator, OptType dtype, OptEnum layout,
                          OptDevice device, OptEnum pin_memory) {
-  check_generator("randint", generator);
-  return randint_low(0, high, size, dtype, layout, device, pin_memory);
+  return drawn("randint", integers(0, high), generator, size, dtype, layout, device, pin_memory);
 }
 void randint_low_out(Tensor& out, int64_t low, int64_t high, IntSpan size) {
   SCONCE_CHECK(std::equal(size.begin(), size.end(), out.sizes().begin(), out.sizes().end()), kUnsupported,
@@ -234,13 +240,12 @@ void randint_low_out(Tensor& out, int64_t low, int64_t high, IntSpan size) {
 }
 Tensor randint_like_low_dtype(const Tensor& self, int64_t low, int64_t high, OptType dtype, OptEnum layout,
                               OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
-  Tensor out = make_like("randint_like", self, dtype, layout, device, pin_memory, memory_format);
-  fill_integers(out, low, high);
-  return out;
+  return drawn_like("randint_like", integers(low, high), nullptr, self, dtype, layout, device, pin_memory,
+                    memory_format);
 }
 Tensor randint_like(const Tensor& self, int64_t high, OptType dtype, OptEnum layout, OptDevice device,
                     OptEnum pin_memory, OptEnum memory_format) {
-  return randint_like_low_dtype(self, 0, high, dtype, layout, device, pin_memory, memory_format);
+  return drawn_like("randint_like", integers(0, high), nullptr, self, dtype, layout, device, pin_memory, memory_format);
 }
 
 // Random keys are sorted, with as many bits as make equal ones rare; positions under equal keys are shuffled.
@@ -319,23 +324,17 @@ void bernoulli__Tensor(Tensor& self, const Tensor& p, Generator* generator) {
 }
 
 Tensor uniform(const Tensor& self, double from, double to, Generator* generator) {
-  check_generator("uniform", generator);
-  Tensor out = make_like("uniform", self, {}, {}, {}, {}, {});
-  fill_uniform(out, from, to);
-  return out;
+  return drawn_like(
+      "uniform", [&](Tensor& out) { fill_uniform(out, from, to); }, generator, self);
 }
 Tensor normal_functional(const Tensor& self, double mean, double std, Generator* generator) {
-  check_generator("normal", generator);
-  Tensor out = make_like("normal", self, {}, {}, {}, {}, {});
-  fill_normal(out, mean, std);
-  return out;
+  return drawn_like(
+      "normal", [&](Tensor& out) { fill_normal(out, mean, std); }, generator, self);
 }
 Tensor exponential(const Tensor& self, double lambda, Generator* generator) {
-  check_generator("exponential", generator);
   SCONCE_CHECK(lambda > 0.0, kInvalidArgument, "exponential: lambda ", lambda, " is not positive");
-  Tensor out = make_like("exponential", self, {}, {}, {}, {}, {});
-  fill_random("exponential", Distribution::kExponential, out, lambda, 0);
-  return out;
+  const auto fill = [&](Tensor& out) { fill_random("exponential", Distribution::kExponential, out, lambda, 0); };
+  return drawn_like("exponential", fill, generator, self);
 }
 
 std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optional<bool> train) {

@@ -105,6 +105,43 @@ TEST_CASE("build lists: the image has every library that is opened when needed")
   CHECK(libraries >= 4);
 }
 
+TEST_CASE("build lists: what the images copy is in the tree and not ignored") {
+  static const std::regex copy(R"(\nCOPY (?!--from)([^\n]+))");
+  static const std::regex word(R"(\S+)");
+  const std::string kept = read_text(".dockerignore");
+  for (const char* const dockerfile : {"docker/Dockerfile.cpu", "docker/Dockerfile.cuda"}) {
+    const std::string text = read_text(dockerfile);
+    int copies = 0;
+    for (std::sregex_iterator it(text.begin(), text.end(), copy), end; it != end; ++it) {
+      const std::string line = (*it)[1];
+      std::vector<std::string> words;
+      for (std::sregex_iterator at(line.begin(), line.end(), word), last; at != last; ++at) words.push_back(at->str());
+      words.pop_back();  // where to
+      for (const std::string& path : words) {
+        if (path == ".") continue;
+        ++copies;
+        CHECK_MESSAGE(exists(path), dockerfile << " copies " << path);
+        const std::regex line_of_it("\n!" + path + "\n");
+        CHECK_MESSAGE(std::regex_search(kept, line_of_it), ".dockerignore leaves out " << path);
+      }
+    }
+    CHECK(copies >= 3);
+  }
+}
+
+// The image for CUDA copies libraries by name: those of src/cuda/CMakeLists.txt.
+TEST_CASE("build lists: the CUDA image has every library of NVIDIA's that is opened when needed") {
+  static const std::regex lazy(R"(sconce_lazy_library\(sconce_cuda NAME (\w+) SONAME lib(\w+)\.so)");
+  const std::string dockerfile = read_text("docker/Dockerfile.cuda"), list = read_text("src/cuda/CMakeLists.txt");
+  int libraries = 0;
+  for (std::sregex_iterator it(list.begin(), list.end(), lazy), end; it != end; ++it, ++libraries) {
+    const std::string name = (*it)[2];
+    CHECK_MESSAGE(dockerfile.find(name == "cudnn" ? "libcudnn$part.so" : name + ".so.") != std::string::npos,
+                  "docker/Dockerfile.cuda has no " << name);
+  }
+  CHECK(libraries >= 5);
+}
+
 TEST_CASE("build lists: each distribution has a line of packages for each command that others have") {
   static const std::regex line("(?:^|\n)([a-z]+:[0-9.]+) ([a-z]+):");
   std::map<std::string, std::set<std::string>> commands;
