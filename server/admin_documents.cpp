@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "server/constant_type.h"
 #include "server/json_cursor.h"
 
 namespace sconce {
@@ -17,22 +18,6 @@ std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::er
 
 Json of_model(const std::string& name, int64_t version) {
   return {{"model", name}, {"version", std::to_string(version)}};
-}
-
-const char* type_name(ConstantType type) noexcept {
-  switch (type) {
-    case ConstantType::kParameter:
-      return "parameter";
-    case ConstantType::kBuffer:
-      return "buffer";
-    case ConstantType::kTensorConstant:
-      return "tensor_constant";
-    case ConstantType::kFolded:
-      return "folded";
-    case ConstantType::kUnknown:
-      break;
-  }
-  return "unknown";
 }
 
 const char* state_name(WeightState state) noexcept {
@@ -163,7 +148,7 @@ std::string constants_document(const ModelInterface& model, std::span<const Cons
     one["shape"] = c.shape;
     one["strides"] = c.strides;
     one["bytes"] = c.data_size;
-    one["type"] = type_name(c.type);
+    one["type"] = constant_type_name(c.type);
     one["device"] = c.device ? Json(to_string(*c.device)) : Json(nullptr);
     one["folded"] = c.folded;
     one["mutated"] = c.mutated;

@@ -1,7 +1,8 @@
 // Session: one connection. Reads requests one after the other, answers each before the next is looked at.
 //
 // A step that cannot go on waits for its operation: reading, the run on a lane, or writing; deadlines are looked at by
-// the worker's tick. Confined to the worker's thread, but for the notice of a lane.
+// the worker's tick, which comes in time for those of runs. Confined to the worker's thread, but for the notice of a
+// lane.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -38,6 +39,10 @@ class Session {
 
   void start(Worker::Sessions::iterator self);
   void check_deadline(Clock::time_point now);
+  // By when the model's answer must be there; max() if none is waited for.
+  Clock::time_point run_deadline() const noexcept {
+    return state_ == State::kRunning ? deadline_ : Clock::time_point::max();
+  }
   // For the end of serving: closes the connection if no request is under way or about to come.
   void close_if_idle(Clock::time_point now);
   // For the end of the worker: closes the connection. True: the model still works on its request.

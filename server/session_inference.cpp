@@ -50,6 +50,7 @@ bool Session::run_model() {
     running_ = true;
     ++pending_;
     deadline_ = inference_.deadline();
+    worker_.wake_by(deadline_);
     watch_client();
   }
   return true;

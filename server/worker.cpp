@@ -1,5 +1,6 @@
 #include "server/worker.h"
 
+#include <algorithm>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
 #include <cstdio>
@@ -15,8 +16,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How often deadlines are looked at.
-constexpr std::chrono::milliseconds kTick{100};
+// How often deadlines are looked at; those of models' requests are kept to the smaller one.
+constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
 // Hands out the worker's own bytes for the handler that passes notices on: that must not fail, and is one at a time.
 template <class T>
@@ -141,9 +142,24 @@ void Worker::tick() {
   update_date();
   catalog();  // an idle worker keeps no old models
   const Clock::time_point now = Clock::now();
-  for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->check_deadline(now);
+  Clock::time_point next = now + kTick;
+  wakes_at_ = now;  // until all deadlines are known
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    Session& session = **it++;
+    session.check_deadline(now);
+    next = std::min(next, session.run_deadline());
+  }
   if (std::exchange(freed_much_, false)) give_back_free_memory();
-  timer_.expires_after(kTick);
+  sleep_until(std::max(next, now + kPrecision));
+}
+
+void Worker::wake_by(Clock::time_point time) {
+  if (time < wakes_at_) sleep_until(time);
+}
+
+void Worker::sleep_until(Clock::time_point time) {
+  wakes_at_ = time;
+  timer_.expires_at(time);
   timer_.async_wait([this](const boost::system::error_code& ec) {
     if (!ec) tick();
   });

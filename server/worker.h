@@ -50,6 +50,8 @@ class Worker {
   std::string_view date() const noexcept { return {date_, 29}; }
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
+  // Deadlines are looked at by then, rather than at the next tick.
+  void wake_by(Clock::time_point time);
   // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
   void freed_much() noexcept { freed_much_ = true; }
 
@@ -60,6 +62,7 @@ class Worker {
  private:
   void pass_on_notices() noexcept;
   void tick();
+  void sleep_until(Clock::time_point time);
   void update_date();
 
   Service& service_;
@@ -69,6 +72,7 @@ class Worker {
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;
+  Clock::time_point wakes_at_;
   bool freed_much_ = false;
   Sessions sessions_, retired_;
   std::shared_ptr<const Catalog> catalog_;

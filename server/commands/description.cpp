@@ -10,6 +10,7 @@
 
 #include "sconce/model.h"
 #include "server/commands/terminal.h"
+#include "server/constant_type.h"
 #include "server/names.h"
 
 namespace sconce::commands {
@@ -107,7 +108,7 @@ void add_constants(std::string& out, const ModelSpec& model, bool all) {
       break;
     }
     const ConstantSpec& c = model.constants[i];
-    std::string marks = name_of(c.type);
+    std::string marks = constant_type_name(c.type);
     if (c.folded) marks += ", computed at load";
     if (c.mutated) marks += ", written by the model";
     if (c.opaque) marks += ", packed";
@@ -184,7 +185,7 @@ Json to_json(const ConstantSpec& c) {
           {"strides", c.strides},
           {"offset", c.offset},
           {"bytes", c.data_size},
-          {"type", name_of(c.type)},
+          {"type", constant_type_name(c.type)},
           {"folded", c.folded},
           {"mutated", c.mutated},
           {"opaque", c.opaque},
@@ -267,22 +268,6 @@ std::string describe(const TensorSpec& spec) {
   if (!spec.strides.empty()) text += fmt::format(" strides {}", describe_list(spec.strides));
   if (spec.device) text += fmt::format(" {}", sconce::to_string(*spec.device));
   return text;
-}
-
-const char* name_of(ConstantType type) {
-  switch (type) {
-    case ConstantType::kParameter:
-      return "parameter";
-    case ConstantType::kBuffer:
-      return "buffer";
-    case ConstantType::kTensorConstant:
-      return "tensor constant";
-    case ConstantType::kFolded:
-      return "folded";
-    case ConstantType::kUnknown:
-      break;
-  }
-  return "unknown";
 }
 
 const char* name_of(WeightsForm form) {
