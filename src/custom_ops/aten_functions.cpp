@@ -2,14 +2,24 @@
 #include "sconce/check.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
+#include "src/ops/activations.h"
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
 #include "src/ops/bitwise.h"
+#include "src/ops/comparisons.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
+#include "src/ops/distribution_gradients.h"
 #include "src/ops/elementwise_ops.h"
+#include "src/ops/extrema.h"
 #include "src/ops/functions.h"
+#include "src/ops/keyed_random.h"
 #include "src/ops/moments.h"
+#include "src/ops/norms.h"
+#include "src/ops/products.h"
+#include "src/ops/real_functions.h"
+#include "src/ops/scan.h"
+#include "src/ops/sets.h"
 #include "src/ops/special.h"
 #include "src/ops/type_promotion.h"
 
@@ -73,12 +83,38 @@ Tensor ldexp(const Tensor& self, const Tensor& other) {
   return cpu::multiply(self, cpu::number_power(Scalar(2.0), other));
 }
 
+std::array<Tensor, 2> aminmax_all(const Tensor& self) { return cpu::aminmax(self, std::nullopt, false); }
+std::array<Tensor, 2> aminmax_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return cpu::aminmax(self, dim, keepdim);
+}
+std::array<Tensor, 2> unique(const Tensor& self, bool sorted, bool return_inverse) {
+  const std::array<Tensor, 3> found = cpu::_unique2(self, sorted, return_inverse, false);
+  return {found[0], found[1]};
+}
+// Of what is not quantised.
+Tensor dequantize(const Tensor& self) { return to_dtype(self, DType::kFloat32); }
+
 // clang-format off
 constexpr AtenRow kRows[] = {
+    {"aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", boxed<cpu::_add_relu_number>},
+    {"aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", boxed<cpu::_add_relu>},
+    {"aten::_aminmax(Tensor self) -> (Tensor, Tensor)", boxed<aminmax_all>},
+    {"aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", boxed<aminmax_dim>},
     {"aten::_assert_async(Tensor self) -> ()", boxed<assert_async>},
+    {"aten::_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor", boxed<cpu::_compute_linear_combination>},
     {"aten::_conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
+    {"aten::_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", boxed<cpu::_dirichlet_grad>},
     {"aten::_is_all_true(Tensor self) -> Tensor", boxed<is_all_true>},
     {"aten::_is_any_true(Tensor self) -> Tensor", boxed<is_any_true>},
+    {"aten::_logcumsumexp(Tensor self, int dim) -> Tensor", boxed<cpu::logcumsumexp>},
+    {"aten::_philox_key_fold_in(Tensor key, int data) -> Tensor", boxed<cpu::_philox_key_fold_in>},
+    {"aten::_philox_key_fold_in.Tensor(Tensor key, Tensor data) -> Tensor", boxed<cpu::_philox_key_fold_in_tensor>},
+    {"aten::_philox_key_split(Tensor key, int num_splits) -> Tensor", boxed<cpu::_philox_key_split>},
+    {"aten::_philox_normal(Tensor self, Tensor key, float mean=0., float std=1.) -> Tensor", boxed<cpu::_philox_normal>},
+    {"aten::_philox_randint(Tensor self, Tensor key, int? low=None, int? high=None) -> Tensor", boxed<cpu::_philox_randint>},
+    {"aten::_philox_uniform(Tensor self, Tensor key, float low=0., float high=1.) -> Tensor", boxed<cpu::_philox_uniform>},
+    {"aten::_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", boxed<cpu::_standard_gamma_grad>},
+    {"aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", boxed<unique>},
     {"aten::acos(Tensor self) -> Tensor", boxed<cpu::acos>},
     {"aten::acosh(Tensor self) -> Tensor", boxed<cpu::acosh>},
     {"aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", boxed<cpu::addcdiv>},
@@ -94,6 +130,7 @@ constexpr AtenRow kRows[] = {
     {"aten::conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
     {"aten::cos(Tensor self) -> Tensor", boxed<cpu::cos>},
     {"aten::cosh(Tensor self) -> Tensor", boxed<cpu::cosh>},
+    {"aten::dequantize.self(Tensor self) -> Tensor", boxed<dequantize>},
     {"aten::digamma(Tensor self) -> Tensor", boxed<cpu::digamma>},
     {"aten::div.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::divide_number>},
     {"aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", boxed<divide_number_by_mode>},
@@ -101,9 +138,12 @@ constexpr AtenRow kRows[] = {
     {"aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", boxed<divide_by_mode>},
     {"aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::eq_number>},
     {"aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::eq>},
+    {"aten::erfinv(Tensor self) -> Tensor", boxed<cpu::erfinv>},
     {"aten::exp(Tensor self) -> Tensor", boxed<cpu::exp>},
     {"aten::exp2(Tensor self) -> Tensor", boxed<cpu::exp2>},
     {"aten::expm1(Tensor self) -> Tensor", boxed<cpu::expm1>},
+    {"aten::hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", boxed<cpu::hash_tensor>},
+    {"aten::i0(Tensor self) -> Tensor", boxed<cpu::i0>},
     {"aten::igamma(Tensor self, Tensor other) -> Tensor", boxed<cpu::igamma>},
     {"aten::igammac(Tensor self, Tensor other) -> Tensor", boxed<cpu::igammac>},
     {"aten::isinf(Tensor self) -> Tensor", boxed<cpu::isinf>},
@@ -111,6 +151,7 @@ constexpr AtenRow kRows[] = {
     {"aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", boxed<ldexp>},
     {"aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", boxed<cpu::lerp_number>},
     {"aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", boxed<cpu::lerp>},
+    {"aten::linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::linalg__powsum>},
     {"aten::log(Tensor self) -> Tensor", boxed<cpu::log>},
     {"aten::log10(Tensor self) -> Tensor", boxed<cpu::log10>},
     {"aten::log1p(Tensor self) -> Tensor", boxed<cpu::log1p>},
@@ -123,6 +164,7 @@ constexpr AtenRow kRows[] = {
     {"aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", boxed<cpu::masked_fill>},
     {"aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", boxed<mean_all>},
     {"aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::mean>},
+    {"aten::mvlgamma(Tensor self, int p) -> Tensor", boxed<cpu::mvlgamma>},
     {"aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", boxed<cpu::ne_number>},
     {"aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::ne>},
     {"aten::neg(Tensor self) -> Tensor", boxed<cpu::neg>},
@@ -152,6 +194,7 @@ constexpr AtenRow kRows[] = {
     {"aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_chebyshev_polynomial_w>},
     {"aten::special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_chebyshev_polynomial_w>>},
     {"aten::special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_chebyshev_polynomial_w>>},
+    {"aten::special_erfcx(Tensor self) -> Tensor", boxed<cpu::special_erfcx>},
     {"aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_hermite_polynomial_h>},
     {"aten::special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_hermite_polynomial_h>>},
     {"aten::special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_hermite_polynomial_h>>},
@@ -159,6 +202,7 @@ constexpr AtenRow kRows[] = {
     {"aten::special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_hermite_polynomial_he>>},
     {"aten::special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_hermite_polynomial_he>>},
     {"aten::special_i0e(Tensor self) -> Tensor", boxed<cpu::special_i0e>},
+    {"aten::special_i1(Tensor self) -> Tensor", boxed<cpu::special_i1>},
     {"aten::special_i1e(Tensor self) -> Tensor", boxed<cpu::special_i1e>},
     {"aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_laguerre_polynomial_l>},
     {"aten::special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_laguerre_polynomial_l>>},
@@ -166,6 +210,7 @@ constexpr AtenRow kRows[] = {
     {"aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor", boxed<cpu::special_legendre_polynomial_p>},
     {"aten::special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_legendre_polynomial_p>>},
     {"aten::special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_legendre_polynomial_p>>},
+    {"aten::special_log_ndtr(Tensor self) -> Tensor", boxed<cpu::special_log_ndtr>},
     {"aten::special_modified_bessel_k0(Tensor self) -> Tensor", boxed<cpu::special_modified_bessel_k0>},
     {"aten::special_modified_bessel_k1(Tensor self) -> Tensor", boxed<cpu::special_modified_bessel_k1>},
     {"aten::special_ndtri(Tensor self) -> Tensor", boxed<cpu::special_ndtri>},
@@ -184,6 +229,8 @@ constexpr AtenRow kRows[] = {
     {"aten::special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor", boxed<of_degree<cpu::special_shifted_chebyshev_polynomial_w>>},
     {"aten::special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor", boxed<of_number<cpu::special_shifted_chebyshev_polynomial_w>>},
     {"aten::special_spherical_bessel_j0(Tensor x) -> Tensor", boxed<cpu::special_spherical_bessel_j0>},
+    {"aten::special_xlog1py(Tensor self, Tensor other) -> Tensor", boxed<cpu::special_xlog1py>},
+    {"aten::special_zeta(Tensor self, Tensor other) -> Tensor", boxed<cpu::special_zeta>},
     {"aten::sqrt(Tensor self) -> Tensor", boxed<cpu::sqrt>},
     {"aten::tan(Tensor self) -> Tensor", boxed<cpu::tan>},
     {"aten::tanh(Tensor self) -> Tensor", boxed<cpu::tanh>},

@@ -4,12 +4,14 @@
 #include "src/ops/fft.h"
 #include "src/ops/linalg.h"
 #include "src/ops/linalg_errors.h"
+#include "src/ops/linalg_factored.h"
 
 namespace sconce::custom_ops {
 namespace {
 
 // clang-format off
 constexpr AtenRow kRows[] = {
+    {"aten::_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", boxed<cpu::cholesky_solve>},
     {"aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", boxed<cpu::_fft_c2c>},
     {"aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", boxed<cpu::_fft_c2r>},
     {"aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", boxed<cpu::_fft_r2c>},
@@ -30,7 +32,9 @@ constexpr AtenRow kRows[] = {
     {"aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", boxed<cpu::linalg_lu_factor_ex>},
     {"aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", boxed<cpu::linalg_lu_solve>},
     {"aten::linalg_matrix_exp(Tensor self) -> Tensor", boxed<cpu::linalg_matrix_exp>},
+    {"aten::linalg_matrix_sqrth(Tensor self) -> Tensor", boxed<cpu::linalg_matrix_sqrth>},
     {"aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", boxed<cpu::linalg_pinv>},
+    {"aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)", boxed<cpu::linalg_polar>},
     {"aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", boxed<cpu::linalg_qr>},
     {"aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", boxed<cpu::linalg_solve_triangular>},
 };

@@ -1,13 +1,19 @@
 // Operators on lists of tensors, each tensor for itself.
 #include "sconce/check.h"
+#include "sconce/float_types.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
+#include "src/ops/comparisons.h"
 #include "src/ops/copy.h"
+#include "src/ops/dimensions.h"
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/fill.h"
 #include "src/ops/functions.h"
+#include "src/ops/movement.h"
+#include "src/ops/norms.h"
+#include "src/ops/products.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -80,6 +86,37 @@ Tensors lerp(TensorList self, TensorList ends, TensorList weights) {
   check_lengths(self.size(), weights.size());
   return mapped(self, [&](const Tensor& tensor, size_t i) { return cpu::lerp(tensor, ends[i], weights[i]); });
 }
+// The numbers in a tensor of one dimension, one for each of the list.
+template <Ternary kFunction>
+Tensors ternary_tensor(TensorList self, TensorList first, TensorList second, const Tensor& numbers) {
+  SCONCE_CHECK(numbers.dim() == 1 && static_cast<size_t>(numbers.size(0)) == self.size(), kInvalidArgument,
+               "Expected packed scalar Tensor to be of one dimension and length ", self.size(), ", got ",
+               describe(numbers));
+  std::vector<Scalar> each;
+  if (is_complex(numbers.dtype())) {
+    const Tensor wide = contiguous(to_dtype(numbers, DType::kComplex128));
+    for (int64_t i = 0; i < wide.numel(); ++i)
+      each.emplace_back(std::complex<double>(wide.data_as<ComplexDouble>()[i]));
+  } else if (is_integral(numbers.dtype(), true)) {
+    const Tensor wide = contiguous(to_dtype(numbers, DType::kInt64));
+    for (int64_t i = 0; i < wide.numel(); ++i) each.emplace_back(wide.data_as<int64_t>()[i]);
+  } else {
+    const Tensor wide = contiguous(to_dtype(numbers, DType::kFloat64));
+    for (int64_t i = 0; i < wide.numel(); ++i) each.emplace_back(wide.data_as<double>()[i]);
+  }
+  return ternary_each<kFunction>(self, first, second, each);
+}
+using Norm = Tensor (*)(const Tensor&, Scalar, std::optional<IntSpan>, bool, std::optional<DType>);
+template <Norm kFunction>
+Tensors norms(TensorList self, Scalar order, std::optional<DType> dtype) {
+  return mapped(self,
+                [&](const Tensor& tensor, size_t) { return kFunction(tensor, order, std::nullopt, false, dtype); });
+}
+Tensor largest(const Tensor& self) { return cpu::amax(self, {}, false); }
+Tensors clones(TensorList self, std::optional<int32_t> memory_format) {
+  return mapped(self, [&](const Tensor& tensor, size_t) { return cpu::clone_in_format(tensor, memory_format); });
+}
+Tensors copies(TensorList self, TensorList src, bool) { return with_list<cpu::copied>(self, src); }
 Tensors number_powers(Scalar self, TensorList exponents) {
   return mapped(exponents, [&](const Tensor& exponent, size_t) { return cpu::number_power(self, exponent); });
 }
@@ -93,11 +130,21 @@ constexpr AtenRow kRows[] = {
     {"aten::_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<add_number>>},
     {"aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]", boxed<ternary<cpu::addcdiv>>},
     {"aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]", boxed<ternary_each<cpu::addcdiv>>},
+    {"aten::_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]", boxed<ternary_tensor<cpu::addcdiv>>},
     {"aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]", boxed<ternary<cpu::addcmul>>},
     {"aten::_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]", boxed<ternary_each<cpu::addcmul>>},
+    {"aten::_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]", boxed<ternary_tensor<cpu::addcmul>>},
     {"aten::_foreach_asin(Tensor[] self) -> Tensor[]", boxed<each<cpu::asin>>},
     {"aten::_foreach_atan(Tensor[] self) -> Tensor[]", boxed<each<cpu::atan>>},
     {"aten::_foreach_ceil(Tensor[] self) -> Tensor[]", boxed<each<cpu::ceil>>},
+    {"aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::clamp_max_tensor>>},
+    {"aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::clamp_max>>},
+    {"aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::clamp_max>>},
+    {"aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::clamp_min_tensor>>},
+    {"aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::clamp_min>>},
+    {"aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::clamp_min>>},
+    {"aten::_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", boxed<clones>},
+    {"aten::_foreach_copy(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[] self_out", boxed<copies>},
     {"aten::_foreach_cos(Tensor[] self) -> Tensor[]", boxed<each<cpu::cos>>},
     {"aten::_foreach_cosh(Tensor[] self) -> Tensor[]", boxed<each<cpu::cosh>>},
     {"aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::divide>>},
@@ -115,18 +162,29 @@ constexpr AtenRow kRows[] = {
     {"aten::_foreach_log10(Tensor[] self) -> Tensor[]", boxed<each<cpu::log10>>},
     {"aten::_foreach_log1p(Tensor[] self) -> Tensor[]", boxed<each<cpu::log1p>>},
     {"aten::_foreach_log2(Tensor[] self) -> Tensor[]", boxed<each<cpu::log2>>},
+    {"aten::_foreach_max(Tensor[] self) -> Tensor[]", boxed<each<largest>>},
+    {"aten::_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::maximum>>},
+    {"aten::_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::clamp_min>>},
+    {"aten::_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::clamp_min>>},
+    {"aten::_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::minimum>>},
+    {"aten::_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::clamp_max>>},
+    {"aten::_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::clamp_max>>},
+    {"aten::_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]", boxed<with_list<cpu::mm>>},
     {"aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", boxed<with_list<cpu::multiply>>},
     {"aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", boxed<with_number<cpu::multiply_number>>},
     {"aten::_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", boxed<with_numbers<cpu::multiply_number>>},
     {"aten::_foreach_neg(Tensor[] self) -> Tensor[]", boxed<each<cpu::neg>>},
+    {"aten::_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", boxed<norms<cpu::linalg_vector_norm>>},
     {"aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", boxed<with_list<cpu::pow_Tensor_Tensor>>},
     {"aten::_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", boxed<with_number<cpu::power_number>>},
     {"aten::_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", boxed<number_powers>},
     {"aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]", boxed<with_numbers<cpu::power_number>>},
+    {"aten::_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", boxed<norms<cpu::linalg__powsum>>},
     {"aten::_foreach_reciprocal(Tensor[] self) -> Tensor[]", boxed<each<cpu::reciprocal>>},
     {"aten::_foreach_round(Tensor[] self) -> Tensor[]", boxed<each<cpu::round>>},
     {"aten::_foreach_rsqrt(Tensor[] self) -> Tensor[]", boxed<each<cpu::rsqrt>>},
     {"aten::_foreach_sigmoid(Tensor[] self) -> Tensor[]", boxed<each<cpu::sigmoid>>},
+    {"aten::_foreach_sign(Tensor[] self) -> Tensor[]", boxed<each<cpu::sign>>},
     {"aten::_foreach_sin(Tensor[] self) -> Tensor[]", boxed<each<cpu::sin>>},
     {"aten::_foreach_sinh(Tensor[] self) -> Tensor[]", boxed<each<cpu::sinh>>},
     {"aten::_foreach_sqrt(Tensor[] self) -> Tensor[]", boxed<each<cpu::sqrt>>},

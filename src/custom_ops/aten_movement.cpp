@@ -61,6 +61,9 @@ void index_put_in_place(Tensor& self, OptTensorList indices, const Tensor& value
   for (size_t d = 0; d < indices.size(); ++d) given.push_back(indices[d]);
   cpu::index_put_out(self, self, given, values, accumulate);
 }
+Tensor index_put_impl(const Tensor& self, OptTensorList indices, const Tensor& values, bool accumulate, bool) {
+  return cpu::index_put(self, indices, values, accumulate);
+}
 Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
                       bool include_self) {
   Tensor out = Tensor::empty(self.sizes(), self.dtype());
@@ -88,6 +91,7 @@ std::vector<Tensor> split_copy(const Tensor& self, int64_t split_size, int64_t d
 // clang-format off
 constexpr AtenRow kRows[] = {
     {"aten::_conj_copy(Tensor self) -> Tensor", boxed<conj_copy>},
+    {"aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor", boxed<index_put_impl>},
     {"aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", boxed<reshape_copy>},
     {"aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", boxed<cpu::stack>},
     {"aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", boxed<cpu::index_Tensor>},

@@ -18,6 +18,8 @@ constexpr std::string_view kUntraced =
 constexpr std::string_view kThirdParty = "an operator for third-party backends, which PyTorch itself has for no CPU";
 constexpr std::string_view kFile = "reading files, which a served model has no business with";
 
+constexpr std::string_view kNoCpu = "an operator that PyTorch itself has for no CPU";
+
 // The first prefix that fits decides.
 constexpr Refusal kRefusals[] = {
     {"aten::_amp_", kTraining},
@@ -31,13 +33,19 @@ constexpr Refusal kRefusals[] = {
     {"aten::_fused_adagrad", kTraining},
     {"aten::_fused_adam", kTraining},
     {"aten::_fused_sgd", kTraining},
+    {"aten::_fused_sdp_choice", kUntraced},
     {"aten::_fw_primal", kForward},
+    {"aten::_has_same_storage_numel", kUntraced},
     {"aten::_indices_copy", kSparse},
     {"aten::_local_scalar_dense", kUntraced},
     {"aten::_make_dual", kForward},
     {"aten::_make_per_", kQuantised},
     {"aten::_nested_", kNested},
+    {"aten::_nnpack_spatial_convolution", kNoCpu},
     {"aten::_pack_padded_sequence", kUntraced},
+    {"aten::_resize_output", kNoCpu},
+    {"aten::_scaled_addmm", kNoCpu},
+    {"aten::_scaled_grouped_mm_v2", kNoCpu},
     {"aten::_sparse_", kSparse},
     {"aten::_spdiags", kSparse},
     {"aten::_test_", kTests},
@@ -61,10 +69,12 @@ constexpr Refusal kRefusals[] = {
     {"aten::is_same_size", kUntraced},
     {"aten::is_set_to", kUntraced},
     {"aten::linalg_lstsq", kUntraced},
+    {"aten::mkldnn_rnn_layer_backward", "gradients by the weights of a recurrent layer, which belong to training"},
     {"aten::quantize_per_", kQuantised},
     {"aten::quantized_", kQuantised},
     {"aten::resize_as_sparse", kSparse},
     {"aten::row_indices", kSparse},
+    {"aten::set.source_Storage", "an operator on storages, which no package can hold"},
     {"aten::sparse_", kSparse},
     {"aten::to_mkldnn", "tensors in oneDNN's layout outside of packed weights, which compiled code does not have"},
     {"aten::to_sparse", kSparse},

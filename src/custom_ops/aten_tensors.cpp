@@ -1,9 +1,17 @@
 // Makers, views and copies.
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include "sconce/check.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
 #include "src/ops/fill.h"
+#include "src/ops/functions.h"
+#include "src/ops/ranges.h"
+#include "src/ops/strided_loop.h"
 #include "src/ops/windows.h"
 #include "src/shim/ops.h"
 
@@ -92,9 +100,100 @@ Tensor rfftfreq(int64_t n, double d, OptType dtype, OptEnum layout, OptDevice de
 
 Tensor view_copy(const Tensor& self, IntSpan size) { return clone_contiguous(cpu::view(self, size)); }
 
+// Stand for a constraint that was met.
+Tensor dep_token(OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum) {
+  return zeros({}, dtype, layout, device, pin_memory);
+}
+Tensor assert_number(Scalar self, std::string_view message, const Tensor& token) {
+  SCONCE_CHECK(self.to_complex() != 0.0, kInvalidArgument, message);
+  return clone(token);
+}
+Tensor check_range(Scalar size, std::optional<int64_t> min, std::optional<int64_t> max, const Tensor& token) {
+  const int64_t value = size.to_int();
+  const int64_t low = min.value_or(std::numeric_limits<int64_t>::min()),
+                high = max.value_or(std::numeric_limits<int64_t>::max());
+  SCONCE_CHECK(value >= low && value <= high, kInvalidArgument, "Invalid value range for ", value, " between [", low,
+               ", ", high, "].");
+  return clone(token);
+}
+void assert_tensor_metadata(const Tensor& a, std::optional<IntSpan> size, std::optional<IntSpan> stride, OptType dtype,
+                            OptDevice device, OptEnum layout) {
+  const auto equal = [](IntSpan x, IntSpan y) { return std::equal(x.begin(), x.end(), y.begin(), y.end()); };
+  SCONCE_CHECK(!size || equal(*size, a.sizes()), kInvalidArgument,
+               "Tensor sizes mismatch! Expected: ", size ? to_string(*size) : "", ", Got: ", to_string(a.sizes()));
+  SCONCE_CHECK(!stride || equal(*stride, a.strides()), kInvalidArgument,
+               "Tensor strides mismatch! Expected: ", stride ? to_string(*stride) : "",
+               ", Got: ", to_string(a.strides()));
+  SCONCE_CHECK(!dtype || *dtype == a.dtype(), kInvalidArgument,
+               "Tensor dtype mismatch! Expected: ", dtype ? dtype_name(*dtype) : "", ", Got: ", dtype_name(a.dtype()));
+  SCONCE_CHECK(!device || device->type == a.device().type, kInvalidArgument,
+               "Tensor device mismatch! Expected: ", device ? to_string(*device) : "",
+               ", Got: ", to_string(a.device()));
+  check_factory("Tensor layout mismatch!", layout, {}, {});
+}
+// ATen marks a view instead of negating.
+Tensor negated(const Tensor& self) { return cpu::neg(self); }
+Tensor negated_copy(const Tensor& self) { return contiguous(cpu::neg(self)); }
+// [*batch of self, *other]
+Tensor zeros_with_feature(const Tensor& self, const Tensor& other, int64_t batch_dims) {
+  SCONCE_CHECK(batch_dims >= 0 && batch_dims <= self.dim(), kInvalidArgument,
+               "_new_zeros_with_same_feature_meta: self_num_batch_dims ", batch_dims, " of a tensor of ", self.dim(),
+               " dimensions");
+  Shape sizes(self.sizes().first(static_cast<size_t>(batch_dims)));
+  for (const int64_t size : other.sizes()) sizes.push_back(size);
+  return zeros(sizes, other.dtype(), {}, {}, {});
+}
+// Memory of the host is as good as any: what is copied from it to a device is staged there.
+Tensor pinned(const Tensor& self, OptDevice) { return clone_preserve_strides(self); }
+void print(std::string_view text) { std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data()); }
+Tensor reshape_alias_copy(const Tensor& self, IntSpan size, IntSpan stride) {
+  return clone_contiguous(cpu::as_strided(self, size, stride, self.storage_offset()));
+}
+Tensor range(Scalar start, Scalar end, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  return cpu::range(start, end, Scalar(int64_t{1}), dtype, layout, device, pin_memory);
+}
+// A copy, changed in what resize_ and set_ change.
+Tensor resized(const Tensor& self, IntSpan size, OptEnum memory_format) {
+  Tensor out = clone(self);
+  const int64_t before = out.numel();
+  cpu::resize_(out, size, memory_format);
+  if (out.numel() > before) {  // whose values ATen leaves open
+    const int64_t rest[] = {out.numel() - before}, one[] = {1};
+    Tensor added = out.as_strided(rest, one, before);
+    zero(added);
+  }
+  return out;
+}
+Tensor emptied(const Tensor& self) {
+  const int64_t none[] = {0};
+  return Tensor::empty(none, self.dtype());
+}
+Tensor set_to(const Tensor& self, const Tensor& source) {
+  Tensor out = self;
+  cpu::set__source_Tensor(out, source);
+  return out;
+}
+// The tensor that src is a slice of: src's storage, looked at as self does.
+Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>, std::optional<int64_t>,
+                     int64_t) {
+  return self.as_strided(src.sizes(), src.strides(), src.storage_offset());
+}
+
 // clang-format off
 constexpr AtenRow kRows[] = {
+    {"aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()", boxed<assert_tensor_metadata>},
     {"aten::_conj(Tensor(a) self) -> Tensor(a)", boxed<cpu::conj>},
+    {"aten::_functional_assert_scalar(Scalar self, str assert_msg, Tensor dep_token) -> Tensor", boxed<assert_number>},
+    {"aten::_functional_sym_constrain_range(Scalar size, int? min, int? max, Tensor dep_token) -> Tensor", boxed<check_range>},
+    {"aten::_functional_sym_constrain_range_for_size(Scalar size, int? min, int? max, Tensor dep_token) -> Tensor", boxed<check_range>},
+    {"aten::_lazy_clone(Tensor self) -> Tensor", boxed<clone_preserve_strides>},
+    {"aten::_make_dep_token(*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<dep_token>},
+    {"aten::_neg_view(Tensor(a) self) -> Tensor(a)", boxed<negated>},
+    {"aten::_neg_view_copy(Tensor self) -> Tensor", boxed<negated_copy>},
+    {"aten::_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, int self_num_batch_dims=0) -> Tensor", boxed<zeros_with_feature>},
+    {"aten::_pin_memory(Tensor self, Device? device=None) -> Tensor", boxed<pinned>},
+    {"aten::_print(str s) -> ()", boxed<print>},
+    {"aten::_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor", boxed<reshape_alias_copy>},
     {"aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", boxed<to_copy>},
     {"aten::alias(Tensor(a) self) -> Tensor(a)", boxed<itself>},
     {"aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", boxed<cpu::as_strided>},
@@ -135,13 +234,19 @@ constexpr AtenRow kRows[] = {
     {"aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", boxed<constant_like<1>>},
     {"aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", boxed<pad>},
     {"aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", boxed<cpu::permute>},
+    {"aten::range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<range>},
+    {"aten::range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::range>},
     {"aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", boxed<cpu::reshape>},
+    {"aten::resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor", boxed<resized>},
     {"aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", boxed_in_place<cpu::resize_>},
     {"aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)", boxed_in_place<cpu::resize_as_>},
     {"aten::resolve_conj(Tensor(a) self) -> Tensor(a)", boxed<itself>},
     {"aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", boxed<cpu::select>},
+    {"aten::set(Tensor self) -> Tensor", boxed<emptied>},
+    {"aten::set.source_Tensor(Tensor self, Tensor source) -> Tensor", boxed<set_to>},
     {"aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", boxed_in_place<cpu::set__source_Tensor>},
     {"aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", boxed<cpu::slice_Tensor>},
+    {"aten::slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", boxed<slice_inverse>},
     {"aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", boxed<cpu::split>},
     {"aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", boxed<cpu::split_with_sizes>},
     {"aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", boxed<cpu::split_with_sizes_copy>},

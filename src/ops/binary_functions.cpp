@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/ops/computed.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/elementwise_ops.h"
@@ -14,38 +15,6 @@
 
 namespace sconce::cpu {
 namespace {
-
-// Computed in float for the small floats and in ComplexFloat for complex halves.
-template <class F>
-void dispatch_inexact(DType dtype, const char* name, F&& f) {
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
-  if (dtype == DType::kComplex32) return f.template operator()<ComplexFloat>();
-  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(dtype, name, f);
-}
-template <class F>
-void dispatch_any(DType dtype, const char* name, F&& f) {
-  if (is_floating(dtype) || is_complex(dtype)) return dispatch_inexact(dtype, name, f);
-  detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8, DType::kUInt8, DType::kBool>(
-      dtype, name, f);
-}
-
-DType floating_result(DType dtype) { return is_integral(dtype, true) ? DType::kFloat32 : dtype; }
-
-// Operands are rounded to a small dtype before they meet, as ATen converts them.
-Tensor met(const Tensor& operand, DType dtype) {
-  const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32;
-  return small && operand.dtype() != dtype && operand.dim() > 0 ? to_dtype(operand, dtype) : operand;
-}
-
-template <class T>
-T number_as(const Scalar& number) {
-  if constexpr (kIsComplex<T>)
-    return T(number.to_complex());
-  else if constexpr (std::is_floating_point_v<T>)
-    return static_cast<T>(number.to_double());
-  else
-    return static_cast<T>(number.to_int());
-}
 
 Tensor divide(const Tensor& self, const Tensor& other, DType dtype) {
   dtype = floating_result(dtype);

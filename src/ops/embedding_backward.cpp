@@ -21,7 +21,58 @@ void check_below(const char* what, int64_t value, int64_t size) {
                " is out of range of ", size);
 }
 
+// The bag of each of n indices, from where the bags start.
+Tensor bags_of(const Tensor& offsets, int64_t n) {
+  const Tensor starts = numbers(offsets);
+  Tensor bags = Tensor::empty(IntSpan(&n, 1), DType::kInt64);
+  for (int64_t i = 0, bag = 0; i < n; ++i) {
+    while (bag + 1 < starts.numel() && starts.data_as<int64_t>()[bag + 1] <= i) ++bag;
+    bags.data_as<int64_t>()[i] = bag;
+  }
+  return bags;
+}
+
 }  // namespace
+
+Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                               const Tensor& offset2bag, const Tensor& bag_size, const Tensor& maximum_indices,
+                               int64_t num_weights, bool scale_grad_by_freq, int64_t mode, bool sparse,
+                               const Tensor* per_sample_weights, int64_t padding_idx) {
+  SCONCE_CHECK(!sparse, kUnsupported, "_embedding_bag_backward: sparse gradients");
+  const Tensor bags = offset2bag.numel() > 0 ? offset2bag : bags_of(offsets, indices.numel());
+  return _embedding_bag_dense_backward(grad, indices, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
+                                       mode, per_sample_weights, padding_idx);
+}
+
+Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights,
+                                int64_t padding_idx, bool scale_grad_by_freq) {
+  constexpr const char* kName = "embedding_dense_backward";
+  if (!is_floating(grad_output.dtype())) fail_dispatch(grad_output.dtype(), kName);
+  const int64_t n = indices.numel(), columns = grad_output.dim() ? grad_output.size(grad_output.dim() - 1) : 1;
+  SCONCE_CHECK(grad_output.numel() == n * columns && num_weights >= 0, kInvalidArgument, kName, ": grad_output ",
+               describe(grad_output), " does not go with ", n, " indices");
+  const int64_t sizes[] = {num_weights, columns};
+  const DType dtype = summed(grad_output.dtype());
+  Tensor sums = Tensor::empty(sizes, dtype);
+  zero(sums);
+  const Tensor grads = packed(grad_output, dtype), index = numbers(indices);
+  dispatch_float_double(dtype, kName, [&]<class T>() {
+    std::vector<int64_t> occurs(scale_grad_by_freq ? static_cast<size_t>(num_weights) : 0);
+    const auto* const rows = index.data_as<int64_t>();
+    for (int64_t i = 0; i < n; ++i) {
+      if (rows[i] == padding_idx) continue;
+      check_below("index", rows[i], num_weights);
+      if (scale_grad_by_freq) ++occurs[static_cast<size_t>(rows[i])];
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (rows[i] == padding_idx) continue;
+      const T scale = scale_grad_by_freq ? T(1) / static_cast<T>(occurs[static_cast<size_t>(rows[i])]) : T(1);
+      for (int64_t c = 0; c < columns; ++c)
+        sums.data_as<T>()[rows[i] * columns + c] += grads.data_as<T>()[i * columns + c] * scale;
+    }
+  });
+  return to_dtype(sums, grad_output.dtype());
+}
 
 Tensor _embedding_bag_dense_backward(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
                                      const Tensor& bag_size, const Tensor& maximum_indices, int64_t num_weights,
@@ -94,23 +145,14 @@ Tensor _embedding_bag_per_sample_weights_backward(const Tensor& grad, const Tens
   const int64_t n = indices.numel(), columns = grad.size(1);
   const DType dtype = summed(grad.dtype());
   Tensor out = Tensor::empty(IntSpan(&n, 1), dtype);
-  const Tensor grads = packed(grad, dtype), index = numbers(indices), starts = numbers(offsets),
-               given = numbers(offset2bag);
-  std::vector<int64_t> bag_of(static_cast<size_t>(n));
-  if (given.numel() > 0 || n == 0) {
-    SCONCE_CHECK(given.numel() == n, kInvalidArgument, "embedding_bag_backward: offset2bag has ", given.numel(),
-                 " elements, indices ", n);
-    std::copy_n(given.data_as<int64_t>(), n, bag_of.begin());
-  } else {
-    for (int64_t i = 0, bag = 0; i < n; ++i) {
-      while (bag + 1 < starts.numel() && starts.data_as<int64_t>()[bag + 1] <= i) ++bag;
-      bag_of[static_cast<size_t>(i)] = bag;
-    }
-  }
+  const Tensor grads = packed(grad, dtype), index = numbers(indices);
+  const Tensor bags = offset2bag.numel() > 0 || n == 0 ? numbers(offset2bag) : bags_of(offsets, n);
+  SCONCE_CHECK(bags.numel() == n, kInvalidArgument, "embedding_bag_backward: offset2bag has ", bags.numel(),
+               " elements, indices ", n);
   dispatch_float_double(dtype, "embedding_bag_backward", [&]<class T>() {
     const Tensor rows = packed(weight, dtype);
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t row = index.data_as<int64_t>()[i], bag = bag_of[static_cast<size_t>(i)];
+      const int64_t row = index.data_as<int64_t>()[i], bag = bags.data_as<int64_t>()[i];
       check_below("index", row, weight.size(0));
       check_below("bag", bag, grad.size(0));
       T sum = 0;

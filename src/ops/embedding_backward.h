@@ -12,6 +12,13 @@ Tensor _embedding_bag_dense_backward(const Tensor& grad, const Tensor& indices, 
                                      const Tensor& bag_size, const Tensor& maximum_indices, int64_t num_weights,
                                      bool scale_grad_by_freq, int64_t mode, const Tensor* per_sample_weights,
                                      int64_t padding_idx);
+Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                               const Tensor& offset2bag, const Tensor& bag_size, const Tensor& maximum_indices,
+                               int64_t num_weights, bool scale_grad_by_freq, int64_t mode, bool sparse,
+                               const Tensor* per_sample_weights, int64_t padding_idx);  // offset2bag may be empty
+// grad_output [*indices, columns], of single rows.
+Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights,
+                                int64_t padding_idx, bool scale_grad_by_freq);
 // By per_sample_weights, [n]; mode 0 only. An empty offset2bag is made from offsets.
 Tensor _embedding_bag_per_sample_weights_backward(const Tensor& grad, const Tensor& weight, const Tensor& indices,
                                                   const Tensor& offsets, const Tensor& offset2bag, int64_t mode,

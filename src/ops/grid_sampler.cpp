@@ -276,15 +276,13 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
   return {by_input.defined() ? to_dtype(by_input, input.dtype()) : Tensor(), to_dtype(by_grid, grid.dtype())};
 }
 
-}  // namespace
-
-Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
-                       bool align_corners) {
-  const Geometry g = check("grid_sampler_3d", input, grid, interpolation_mode, padding_mode, align_corners, 3);
+Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation, int64_t padding,
+               bool align_corners, int dims) {
+  const Geometry g = check(name, input, grid, interpolation, padding, align_corners, dims);
   const DType dtype = summed_dtype(input.dtype());
   const Tensor in = contiguous(to_dtype(input, dtype)), places = contiguous(to_dtype(grid, dtype));
   Tensor out = Tensor::empty(sampled_sizes(input, grid), dtype);
-  dispatch_float_double(dtype, "grid_sampler_3d", [&]<class T>() {
+  dispatch_float_double(dtype, name, [&]<class T>() {
     for_planes(g.batch * g.out_plane, g.channels * 8, [&](int64_t place) noexcept {
       Tap<T> taps[16];
       const int count = taps_of(g, places.data_as<T>() + place * g.dims, taps);
@@ -299,6 +297,17 @@ Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpol
     });
   });
   return to_dtype(out, input.dtype());
+}
+
+}  // namespace
+
+Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners) {
+  return sampled("grid_sampler_2d", input, grid, interpolation_mode, padding_mode, align_corners, 2);
+}
+Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners) {
+  return sampled("grid_sampler_3d", input, grid, interpolation_mode, padding_mode, align_corners, 3);
 }
 std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,

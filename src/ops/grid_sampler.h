@@ -1,5 +1,5 @@
-// Sampling at given places, and its gradients. Match aten::grid_sampler_3d, grid_sampler_2d_backward and
-// grid_sampler_3d_backward (torch 2.15, CPU).
+// Sampling at given places, and its gradients. Match aten::grid_sampler_2d, grid_sampler_3d, grid_sampler_2d_backward
+// and grid_sampler_3d_backward (torch 2.15, CPU).
 //
 // input [N, C, (D,) H, W], grid [N, ..., 2 or 3] of the same floating dtype, coordinates from -1 to 1, x first.
 // interpolation_mode: 0 linear, 1 nearest, 2 cubic (two dimensions only); padding_mode: 0 zeros, 1 border, 2
@@ -14,6 +14,8 @@
 
 namespace sconce::cpu {
 
+Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners);
 Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners);
 // Gradients by input (undefined where output_mask[0] is 0) and by grid.

@@ -37,5 +37,9 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
 std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& self, bool hermitian, bool check_errors);
 Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian);
 Tensor linalg_matrix_exp(const Tensor& self);
+// Of Hermitian matrices, of which the lower triangle is read; negative eigenvalues count as 0.
+Tensor linalg_matrix_sqrth(const Tensor& self);
+// {U, H}: self = U H with orthonormal columns of U and Hermitian H; no fewer rows than columns.
+std::array<Tensor, 2> linalg_polar(const Tensor& A);
 
 }  // namespace sconce::cpu

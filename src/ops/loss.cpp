@@ -1,12 +1,18 @@
 #include "src/ops/loss.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "sconce/check.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/computed.h"
 #include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/moments.h"
 #include "src/ops/strided_loop.h"
+#include "src/ops/sum.h"
 
 namespace sconce::cpu {
 
@@ -38,6 +44,119 @@ Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, 
     });
   });
   return to_dtype(out, self.dtype());
+}
+
+namespace {
+
+// The mean, the sum, or all of them.
+Tensor reduced(const Tensor& losses, int64_t reduction) {
+  if (reduction == 1) return mean(losses, std::nullopt, false, std::nullopt);
+  return reduction == 2 ? sum(losses, std::nullopt, false, std::nullopt) : losses;
+}
+
+// f(T, T) -> T of floats, reduced.
+template <class F>
+Tensor loss_of(const char* name, const Tensor& self, const Tensor& target, int64_t reduction, F f) {
+  const DType dtype = promoted(self, target);
+  if (!is_floating(dtype)) fail_dispatch(dtype, name);
+  return reduced(map_floats(name, self, target, dtype, f), reduction);
+}
+// f(self, target) -> T, times the gradient, and over how many there are for the mean.
+template <class F>
+Tensor slope_of(const char* name, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                int64_t reduction, F f) {
+  const DType dtype = promoted(self, target);
+  if (!is_floating(dtype)) fail_dispatch(dtype, name);
+  Tensor out = make_result(name, {&self, &target}, dtype, dtype);
+  const Tensor a = met(self, dtype), b = met(target, dtype), grad = to_dtype(grad_output, dtype);
+  dispatch_computed_float(dtype, name, [&]<class T>() -> void {
+    const T norm = reduction == 1 ? static_cast<T>(1.0 / static_cast<double>(self.numel())) : T(1);
+    map_elements<T, T, T, T>(name, out, [=](T x, T y, T g) { return norm * f(x, y) * g; }, {&a, &b, &grad});
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return loss_of("soft_margin_loss", self, target, reduction,
+                 []<class T>(T x, T y) -> T { return std::log1p(std::exp(-y * x)); });
+}
+Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return loss_of("mse_loss", self, target, reduction, []<class T>(T x, T y) -> T { return (x - y) * (x - y); });
+}
+Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
+  return slope_of("mse_loss_backward", grad_output, self, target, reduction,
+                  []<class T>(T x, T y) -> T { return T(2) * (x - y); });
+}
+Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+  SCONCE_CHECK(beta >= 0, kInvalidArgument, "smooth_l1_loss: does not support negative values for beta.");
+  return loss_of("smooth_l1_loss", self, target, reduction, [beta]<class T>(T x, T y) -> T {
+    const T z = std::fabs(x - y), b = static_cast<T>(beta);
+    return z < b ? T(0.5) * z * z / b : z - T(0.5) * b;
+  });
+}
+Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                               double beta) {
+  return slope_of("smooth_l1_loss_backward", grad_output, self, target, reduction, [beta]<class T>(T x, T y) -> T {
+    const T z = x - y, b = static_cast<T>(beta);
+    return z <= -b ? T(-1) : z >= b ? T(1) : z / b;
+  });
+}
+Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+  SCONCE_CHECK(delta > 0, kInvalidArgument, "huber_loss: does not support non-positive values for delta.");
+  return loss_of("huber_loss", self, target, reduction, [delta]<class T>(T x, T y) -> T {
+    const T z = std::fabs(x - y), d = static_cast<T>(delta);
+    return z <= d ? T(0.5) * z * z : d * (z - T(0.5) * d);
+  });
+}
+Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                           double delta) {
+  return slope_of("huber_loss_backward", grad_output, self, target, reduction, [delta]<class T>(T x, T y) -> T {
+    const T z = x - y, d = static_cast<T>(delta);
+    return z <= -d ? -d : z >= d ? d : z;
+  });
+}
+
+Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor* weight, int64_t reduction) {
+  constexpr const char* kName = "binary_cross_entropy";
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
+  std::atomic<bool> outside = false;
+  Tensor losses = map_floats(kName, self, target, self.dtype(), [&outside]<class T>(T x, T y) -> T {
+    if (!(x >= T(0) && x <= T(1))) outside.store(true, std::memory_order_relaxed);
+    return (y - T(1)) * std::max(std::log1p(-x), T(-100)) - y * std::max(std::log(x), T(-100));
+  });
+  SCONCE_CHECK(!outside.load(), kInvalidArgument, kName, ": all elements of input should be between 0 and 1");
+  if (weight) losses = multiply(losses, *weight);
+  return reduced(losses, reduction);
+}
+Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                                     const Tensor* weight, int64_t reduction) {
+  const Tensor slopes =
+      slope_of("binary_cross_entropy_backward", grad_output, self, target, reduction,
+               []<class T>(T x, T y) -> T { return (x - y) / std::max((T(1) - x) * x, static_cast<T>(1e-12)); });
+  return weight ? multiply(slopes, *weight) : slopes;
+}
+Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const Tensor* weight,
+                                        const Tensor* pos_weight, int64_t reduction) {
+  constexpr const char* kName = "binary_cross_entropy_with_logits";
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
+  const auto log_sigmoid = []<class T>(T x) -> T { return std::min(x, T(0)) - std::log1p(std::exp(-std::fabs(x))); };
+  Tensor losses;
+  if (pos_weight) {
+    const DType dtype = ResultType().add(self).add(target).add(*pos_weight).get();
+    losses = make_result(kName, {&self, &target, pos_weight}, dtype, dtype);
+    dispatch_computed_float(dtype, kName, [&]<class T>() -> void {
+      map_elements<T, T, T, T>(kName, losses,
+                               [=](T x, T y, T w) { return (T(1) - y) * x - ((w - T(1)) * y + T(1)) * log_sigmoid(x); },
+                               {&self, &target, pos_weight});
+    });
+  } else {
+    losses = map_floats(kName, self, target, promoted(self, target),
+                        [=]<class T>(T x, T y) -> T { return (T(1) - y) * x - log_sigmoid(x); });
+  }
+  if (weight) losses = multiply(losses, *weight);
+  return reduced(losses, reduction);
 }
 
 }  // namespace sconce::cpu

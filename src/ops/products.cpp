@@ -135,4 +135,14 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   return reshape(bmm(as_batch(self, a_rank, true), as_batch(other, b_rank, false)), sizes);
 }
 
+Tensor _compute_linear_combination(const Tensor& input, const Tensor& coefficients) {
+  SCONCE_CHECK(input.dim() > 0 && input.numel() > 0 && coefficients.dim() == 2 && coefficients.size(1) == input.size(0),
+               kInvalidArgument, "_compute_linear_combination: input ", describe(input),
+               " does not go with coefficients ", describe(coefficients));
+  const int64_t rows[] = {input.size(0), -1};
+  Shape sizes(input.sizes());
+  sizes[0] = coefficients.size(0);
+  return reshape(mm(to_dtype(coefficients, input.dtype()), reshape(input, rows)), sizes);
+}
+
 }  // namespace sconce::cpu

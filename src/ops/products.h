@@ -18,4 +18,7 @@ void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Te
 // Vectors, matrices and batches that broadcast, by their ranks.
 Tensor matmul(const Tensor& self, const Tensor& other);
 
+// [m, *input's] where entry k is the sum of coefficients[k, i] * input[i]; coefficients [m, n].
+Tensor _compute_linear_combination(const Tensor& input, const Tensor& coefficients);
+
 }  // namespace sconce::cpu

@@ -140,18 +140,27 @@ void randint_low_out(Tensor& out, int64_t low, int64_t high, IntSpan size) {
   resize(out, size);
   fill_random_integers(out, low, high, nullptr);
 }
+Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, OptType dtype,
+                             OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  return integers(low, high, size, generator, dtype, layout, device, pin_memory);
+}
+Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Generator* generator, OptType dtype,
+                                  OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
+  Tensor out = make_like("randint_like", self, dtype, layout, device, pin_memory, memory_format);
+  fill_random_integers(out, low, high, generator);
+  return out;
+}
 Tensor randint_like_low_dtype(const Tensor& self, int64_t low, int64_t high, OptType dtype, OptEnum layout,
                               OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
-  Tensor out = make_like("randint_like", self, dtype, layout, device, pin_memory, memory_format);
-  fill_random_integers(out, low, high, nullptr);
-  return out;
+  return randint_like_low_generator(self, low, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 Tensor randint_like(const Tensor& self, int64_t high, OptType dtype, OptEnum layout, OptDevice device,
                     OptEnum pin_memory, OptEnum memory_format) {
   return randint_like_low_dtype(self, 0, high, dtype, layout, device, pin_memory, memory_format);
 }
 
-Tensor randperm(int64_t n, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
+Tensor randperm_generator(int64_t n, Generator* generator, OptType dtype, OptEnum layout, OptDevice device,
+                          OptEnum pin_memory) {
   SCONCE_CHECK(n >= 0, kInvalidArgument, "randperm: n must be non-negative, got ", n);
   const DType type = dtype.value_or(DType::kInt64);
   check_factory("randperm", layout, device, pin_memory);
@@ -159,11 +168,14 @@ Tensor randperm(int64_t n, OptType dtype, OptEnum layout, OptDevice device, OptE
                dtype_name(type));
   Tensor out = Tensor::empty(IntSpan(&n, 1), type);
   dispatch_real(type, "randperm", [&]<class T>() -> void {
-    Generator& generator = default_generator();
-    std::lock_guard lock(generator.mutex());
-    permute_range(out.data_as<T>(), n, generator);
+    Generator& source = generator ? *generator : default_generator();
+    std::lock_guard lock(source.mutex());
+    permute_range(out.data_as<T>(), n, source);
   });
   return out;
+}
+Tensor randperm(int64_t n, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  return randperm_generator(n, nullptr, dtype, layout, device, pin_memory);
 }
 
 void bernoulli__float(Tensor& self, double p, Generator* generator) { fill_bernoulli(self, p, generator); }

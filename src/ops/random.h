@@ -67,6 +67,8 @@ void fill_exponential(Tensor& out, double lambda, Generator* generator);
 void fill_bernoulli(Tensor& out, double p, Generator* generator);
 void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator);
 void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator);  // [from, to)
+void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator);         // to the dtype's last one
+void fill_random_integers(Tensor& out, Generator* generator);                            // 0 to the dtype's last one
 
 struct IntegerRange {
   uint64_t range;

@@ -296,14 +296,22 @@ IntegerRange cpu::integer_range(DType dtype, int64_t from, int64_t to) {
   return {static_cast<uint64_t>(to) - static_cast<uint64_t>(from), from};
 }
 
-void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator) {
-  const auto [range, base] = cpu::integer_range(out.dtype(), from, to);
+namespace {
+
+// A range of 0 stands for all 64 bits.
+void fill_from_range(Tensor& out, IntegerRange drawn, Generator* generator) {
   if (out.numel() == 0) return;
   check_no_internal_overlap("random", out);
   const auto fill = [&]<class T>() -> void {
     Generator& source = chosen(generator);
     std::lock_guard lock(source.mutex());
-    fill_in_order<T>(out, [&](T* values, int64_t count) { integers(source, values, count, range, base); });
+    fill_in_order<T>(out, [&](T* values, int64_t count) {
+      if (drawn.range)
+        integers(source, values, count, drawn.range, drawn.base);
+      else
+        from_pairs(source, values, count,
+                   [](uint64_t pair) { return T(static_cast<ComputeType<T>>(static_cast<int64_t>(pair))); });
+    });
   };
   if (is_floating(out.dtype()))
     dispatch_floating(out.dtype(), "random", fill);
@@ -311,6 +319,60 @@ void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* gene
     fill.template operator()<bool>();
   else
     dispatch_integral_wide(out.dtype(), "random", fill);
+}
+
+// The largest integer that counts as the dtype's: up to which floats hold every one.
+int64_t last_integer(DType dtype) {
+  if (dtype == DType::kBool) return 1;
+  if (dtype == DType::kUInt64) return std::numeric_limits<int64_t>::max();
+  if (is_floating(dtype))
+    return dispatch_floating(dtype, "random", []<class T>() -> int64_t { return int64_t{1} << kDigits<T>; });
+  return dispatch_integral_wide(
+      dtype, "random", []<class T>() -> int64_t { return static_cast<int64_t>(std::numeric_limits<T>::max()); });
+}
+
+}  // namespace
+
+void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator) {
+  fill_from_range(out, cpu::integer_range(out.dtype(), from, to), generator);
+}
+
+void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator) {
+  if (from == std::numeric_limits<int64_t>::min()) {
+    SCONCE_CHECK(out.dtype() == DType::kInt64 || out.dtype() == DType::kFloat64 || out.dtype() == DType::kFloat32 ||
+                     out.dtype() == DType::kBFloat16,
+                 kUnsupported, "random: all 64 bits cannot be drawn as ", dtype_name(out.dtype()));
+    return fill_from_range(out, {0, 0}, generator);
+  }
+  const int64_t last = last_integer(out.dtype());
+  if (is_floating(out.dtype()))
+    dispatch_floating(out.dtype(), "random", [&]<class T>() -> void { from = round_from<T>(from); });
+  SCONCE_CHECK(from <= last, kInvalidArgument, "random: 'from' ", from, " is greater than the last ", last, " of ",
+               dtype_name(out.dtype()));
+  check_integer_bounds(out.dtype(), from, last);
+  fill_from_range(out, {static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1, from}, generator);
+}
+
+void fill_random_integers(Tensor& out, Generator* generator) {
+  if (out.dtype() == DType::kBool) return fill_from_range(out, {2, 0}, generator);
+  if (out.numel() == 0) return;
+  check_no_internal_overlap("random", out);
+  const uint64_t range = static_cast<uint64_t>(last_integer(out.dtype())) + 1;
+  const auto fill = [&]<class T>() -> void {
+    Generator& source = chosen(generator);
+    std::lock_guard lock(source.mutex());
+    const auto place = [range](uint64_t bits) { return T(static_cast<ComputeType<T>>(bits % range)); };
+    fill_in_order<T>(out, [&](T* values, int64_t count) {
+      if constexpr (sizeof(T) == 8)
+        from_pairs(source, values, count, place);
+      else
+        from_words(source, values, count, place);
+    });
+  };
+  if (is_floating(out.dtype()))
+    dispatch_floating(out.dtype(), "random", fill);
+  else
+    dispatch_integral(out.dtype(), "random", fill);
 }
 
 }  // namespace sconce

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "sconce/check.h"
-#include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
-#include "src/ops/factory.h"
-#include "src/ops/strided_loop.h"
+#include "src/ops/plane_scatter.h"
+#include "src/ops/resample_lines.h"
 
 namespace sconce::cpu {
 namespace {
@@ -38,19 +36,9 @@ constexpr Filter kBilinear{"_upsample_bilinear2d_aa", 2, triangle};
 constexpr Filter kBicubic{"_upsample_bicubic2d_aa", 4, cubic};
 constexpr Filter kLanczos{"_upsample_lanczos2d_aa", 6, lanczos};
 
-// Which elements of a line make each element of the resampled one.
-struct Axis {
-  struct Window {
-    int64_t first, count;
-  };
-  std::vector<Window> windows;  // one per element of the result
-  std::vector<double> weights;  // width of them per window
-  int64_t width = 0;
-};
-
 // Positions in the element type, as ATen computes them.
 template <class Real>
-Axis make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, std::optional<double> scale) {
+LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, std::optional<double> scale) {
   Real ratio;
   if (align_corners)
     ratio = to > 1 ? static_cast<Real>(from - 1) / static_cast<Real>(to - 1) : Real(0);
@@ -58,7 +46,7 @@ Axis make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corner
     ratio = scale && *scale > 0 ? static_cast<Real>(1.0 / *scale) : static_cast<Real>(from) / static_cast<Real>(to);
   const Real half = static_cast<Real>(filter.width) * Real(0.5);
   const Real support = ratio >= Real(1) ? half * ratio : half, inverse = ratio >= Real(1) ? Real(1) / ratio : Real(1);
-  Axis axis;
+  LineWindows axis;
   axis.width = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
   axis.weights.assign(static_cast<size_t>(to * axis.width), 0.0);
   for (int64_t i = 0; i < to; ++i) {
@@ -81,69 +69,10 @@ Axis make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corner
   return axis;
 }
 
-// [outer, from, inner] to [outer, to, inner]
-template <class T, class Weight>
-void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const Axis& axis,
-              const std::vector<Weight>& weights, int shift) {
-  const auto to = static_cast<int64_t>(axis.windows.size());
-  parallel_for(0, outer * to, std::max<int64_t>(1, 16384 / std::max<int64_t>(inner * axis.width, 1)),
-               [&](int64_t begin, int64_t end) noexcept {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const int64_t o = row / to, i = row % to;
-                   const auto [first, count] = axis.windows[static_cast<size_t>(i)];
-                   const Weight* const w = weights.data() + i * axis.width;
-                   const T* const source = in + (o * from + first) * inner;
-                   T* const target = out + row * inner;
-                   for (int64_t x = 0; x < inner; ++x) {
-                     if constexpr (std::is_same_v<T, uint8_t>) {
-                       int32_t sum = 1 << (shift - 1);
-                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
-                       target[x] = static_cast<uint8_t>(std::clamp(sum >> shift, 0, 255));
-                     } else {
-                       T sum = 0;
-                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
-                       target[x] = sum;
-                     }
-                   }
-                 }
-               });
-}
-
-// The transposed of resample.
-template <class T>
-void spread(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const Axis& axis) {
-  const auto to = static_cast<int64_t>(axis.windows.size());
-  std::fill_n(out, outer * from * inner, T(0));
-  parallel_for(0, outer, 1, [&](int64_t begin, int64_t end) noexcept {
-    for (int64_t o = begin; o < end; ++o)
-      for (int64_t i = 0; i < to; ++i) {
-        const auto [first, count] = axis.windows[static_cast<size_t>(i)];
-        const double* const w = axis.weights.data() + i * axis.width;
-        const T* const source = in + (o * to + i) * inner;
-        for (int64_t j = 0; j < count; ++j) {
-          T* const target = out + (o * from + first + j) * inner;
-          for (int64_t x = 0; x < inner; ++x) target[x] += source[x] * static_cast<T>(w[j]);
-        }
-      }
-  });
-}
-
-// Weights of 16 bits, and by how many of them they are scaled: as many as the largest weight leaves room for.
-std::pair<std::vector<int16_t>, int> fixed_point(const Axis& axis) {
-  double largest = 0;
-  for (const double weight : axis.weights) largest = std::max(largest, weight);
-  int shift = 0;
-  while (shift < 22 && static_cast<int>(0.5 + largest * (1 << (shift + 1))) < (1 << 15)) ++shift;
-  std::vector<int16_t> weights;
-  for (const double weight : axis.weights)
-    weights.push_back(static_cast<int16_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << shift)));
-  return {std::move(weights), shift};
-}
-
-struct Planes {
+struct Images {
   int64_t count, h, w;
 };
-Planes check_planes(const Filter& filter, const Tensor& tensor, IntSpan size) {
+Images check_planes(const Filter& filter, const Tensor& tensor, IntSpan size) {
   SCONCE_CHECK(size.size() == 2, kInvalidArgument, filter.name,
                ": It is expected output_size equals to 2, but got size ", size.size());
   SCONCE_CHECK(tensor.dim() == 4, kInvalidArgument, filter.name,
@@ -154,19 +83,9 @@ Planes check_planes(const Filter& filter, const Tensor& tensor, IntSpan size) {
   return {tensor.size(0) * tensor.size(1), tensor.size(2), tensor.size(3)};
 }
 
-Tensor in_format_of(const Tensor& self, const Tensor& result) {
-  if (!is_channels_last(self) || suggested_format(self) != MemoryFormat::kChannelsLast) return result;
-  Shape strides;
-  strides.resize(4);
-  format_strides("upsample", result.sizes(), MemoryFormat::kChannelsLast, strides.data());
-  Tensor out = Tensor::empty_strided(result.sizes(), strides, result.dtype());
-  copy(result, out);
-  return out;
-}
-
 Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool align_corners,
                 std::optional<double> scales_h, std::optional<double> scales_w) {
-  const Planes planes = check_planes(filter, self, size);
+  const Images planes = check_planes(filter, self, size);
   const DType dtype = self.dtype();
   const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   const Tensor in = contiguous(small ? to_dtype(self, DType::kFloat32) : self);
@@ -174,8 +93,8 @@ Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool ali
                 after[] = {self.size(0), self.size(1), size[0], size[1]};
   Tensor narrowed = Tensor::empty(between, in.dtype()), out = Tensor::empty(after, in.dtype());
   if (dtype == DType::kUInt8) {
-    const Axis across = make_axis<double>(filter, planes.w, size[1], align_corners, scales_w),
-               down = make_axis<double>(filter, planes.h, size[0], align_corners, scales_h);
+    const LineWindows across = make_axis<double>(filter, planes.w, size[1], align_corners, scales_w),
+                      down = make_axis<double>(filter, planes.h, size[0], align_corners, scales_h);
     const auto [w, w_shift] = fixed_point(across);
     const auto [h, h_shift] = fixed_point(down);
     resample(in.data_as<uint8_t>(), narrowed.data_as<uint8_t>(), planes.count * planes.h, planes.w, 1, across, w,
@@ -183,19 +102,19 @@ Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool ali
     resample(narrowed.data_as<uint8_t>(), out.data_as<uint8_t>(), planes.count, planes.h, size[1], down, h, h_shift);
   } else {
     dispatch_float_double(in.dtype(), filter.name, [&]<class T>() -> void {
-      const Axis across = make_axis<T>(filter, planes.w, size[1], align_corners, scales_w),
-                 down = make_axis<T>(filter, planes.h, size[0], align_corners, scales_h);
+      const LineWindows across = make_axis<T>(filter, planes.w, size[1], align_corners, scales_w),
+                        down = make_axis<T>(filter, planes.h, size[0], align_corners, scales_h);
       const std::vector<T> w(across.weights.begin(), across.weights.end()), h(down.weights.begin(), down.weights.end());
       resample(in.data_as<T>(), narrowed.data_as<T>(), planes.count * planes.h, planes.w, 1, across, w, 0);
       resample(narrowed.data_as<T>(), out.data_as<T>(), planes.count, planes.h, size[1], down, h, 0);
     });
   }
-  return in_format_of(self, small ? to_dtype(out, dtype) : out);
+  return in_format(filter.name, out, dtype, suggested_format(self));
 }
 
 Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
                          std::optional<double> scales_h, std::optional<double> scales_w) {
-  const Planes planes = check_planes(filter, grad, size);
+  const Images planes = check_planes(filter, grad, size);
   SCONCE_CHECK(input_size.size() == 4, kInvalidArgument, filter.name,
                "_backward: It is expected input_size equals to 4, but got size ", input_size.size());
   SCONCE_CHECK(
@@ -212,7 +131,7 @@ Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size,
     spread(widened.data_as<T>(), out.data_as<T>(), planes.count * h, w, 1,
            make_axis<T>(filter, w, size[1], align_corners, scales_w));
   });
-  return in_format_of(grad, out);
+  return in_format(filter.name, out, grad.dtype(), suggested_format(grad));
 }
 
 }  // namespace
@@ -238,6 +157,11 @@ Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output
                                        bool align_corners, std::optional<double> scales_h,
                                        std::optional<double> scales_w) {
   return upsample_backward(kBicubic, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w) {
+  return upsample_backward(kLanczos, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
 }
 
 }  // namespace sconce::cpu

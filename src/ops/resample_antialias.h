@@ -23,5 +23,8 @@ Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan outpu
 Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                        bool align_corners, std::optional<double> scales_h,
                                        std::optional<double> scales_w);
+Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w);
 
 }  // namespace sconce::cpu

@@ -1,62 +1,17 @@
 #include "src/ops/resample_backward.h"
 
 #include <array>
-#include <cmath>
 #include <memory>
 
 #include "src/ops/plane_scatter.h"
+#include "src/ops/resample_taps.h"
 
 namespace sconce::cpu {
 namespace {
 
-// How one output coordinate draws on input coordinates: up to four of them with their weights.
-template <class T>
-struct Taps {
-  std::array<int64_t, 4> at{};
-  std::array<T, 4> weight{};
-};
-
-struct Axis {
-  int64_t input = 1, output = 1;
-  std::optional<double> scale;
-};
-
-template <class T>
-T step(const Axis& axis, bool align_corners) noexcept {
-  if (align_corners) return axis.output > 1 ? static_cast<T>(axis.input - 1) / static_cast<T>(axis.output - 1) : T(0);
-  if (axis.scale && *axis.scale > 0) return static_cast<T>(1.0 / *axis.scale);
-  return static_cast<T>(axis.input) / static_cast<T>(axis.output);
-}
-
-template <class T>
-Taps<T> linear_taps(const Axis& axis, bool align_corners, int64_t o) noexcept {
-  if (axis.input == axis.output) return {{o, o, o, o}, {1, 0, 0, 0}};
-  const T scale = step<T>(axis, align_corners);
-  T real = align_corners ? scale * static_cast<T>(o) : scale * (static_cast<T>(o) + T(0.5)) - T(0.5);
-  if (real < 0) real = 0;
-  const int64_t first = std::min(static_cast<int64_t>(real), axis.input - 1);
-  const T second_weight = std::clamp(real - static_cast<T>(first), T(0), T(1));
-  return {{first, std::min(first + 1, axis.input - 1), first, first}, {1 - second_weight, second_weight, 0, 0}};
-}
-
-template <class T>
-Taps<T> cubic_taps(const Axis& axis, bool align_corners, int64_t o) noexcept {
-  constexpr T kA = T(-0.75);
-  const T scale = step<T>(axis, align_corners);
-  const T real = align_corners ? scale * static_cast<T>(o) : scale * (static_cast<T>(o) + T(0.5)) - T(0.5);
-  const auto first = static_cast<int64_t>(std::floor(real));
-  const T t = real - static_cast<T>(first);
-  const auto near = [](T x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; };
-  const auto far = [](T x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
-  Taps<T> taps{{}, {far(t + 1), near(t), near(1 - t), far(2 - t)}};
-  for (size_t i = 0; i < 4; ++i)
-    taps.at[i] = std::clamp<int64_t>(first - 1 + static_cast<int64_t>(i), 0, axis.input - 1);
-  return taps;
-}
-
 // Gradients of a separable resize: `axes` depth, height, width; `taps_used` per pooled axis.
 template <class T>
-void resize_plane(const std::array<Axis, 3>& axes, const std::array<const Taps<T>*, 3>& taps, size_t used,
+void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<const Taps<T>*, 3>& taps, size_t used,
                   const T* grad, T* sums) noexcept {
   const size_t used_d = axes[0].output == 1 && axes[0].input == 1 ? 1 : used;
   const size_t used_h = axes[1].output == 1 && axes[1].input == 1 ? 1 : used;
@@ -73,14 +28,15 @@ void resize_plane(const std::array<Axis, 3>& axes, const std::array<const Taps<T
 }
 
 Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                       bool align_corners, std::array<std::optional<double>, 3> scales, int dims, bool cubic) {
+                       bool align_corners, std::array<std::optional<double>, 3> scales, int dims, ResampleMode mode) {
+  const bool cubic = mode == ResampleMode::kCubic;
   const auto n = static_cast<size_t>(dims);
   SCONCE_CHECK(output_size.size() == n && input_size.size() == n + 2, kInvalidArgument, name, ": It is expected ", dims,
                " output sizes and ", dims + 2, " input sizes, got ", to_string(output_size), " and ",
                to_string(input_size));
-  std::array<Axis, 3> axes;
+  std::array<ResampledAxis, 3> axes;
   for (size_t d = 0; d < n; ++d) axes[3 - n + d] = {input_size[d + 2], output_size[d], scales[3 - n + d]};
-  for (const Axis& axis : axes)
+  for (const ResampledAxis& axis : axes)
     SCONCE_CHECK(axis.input > 0 && axis.output > 0, kInvalidArgument, name,
                  ": Input and output sizes should be greater than 0, but got input ", to_string(input_size),
                  ", output ", to_string(output_size));
@@ -110,11 +66,11 @@ Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan
       for (size_t a = 0; a < 3; ++a) {
         taps[a] = next;
         for (int64_t o = 0; o < axes[a].output; ++o)
-          *next++ = cubic && !same && a >= 3 - n ? cubic_taps<T>(axes[a], align_corners, o)
-                                                 : linear_taps<T>(axes[a], align_corners, o);
+          *next++ =
+              make_taps<T>(cubic && (same || a < 3 - n) ? ResampleMode::kLinear : mode, axes[a], align_corners, o);
       }
       for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
-        resize_plane<T>(axes, taps, cubic ? 4 : 2, grads.data_as<T>() + plane * from.size,
+        resize_plane<T>(axes, taps, taps_of(mode), grads.data_as<T>() + plane * from.size,
                         sums.data_as<T>() + plane * to.size);
       });
     });
@@ -127,9 +83,9 @@ Tensor replication_backward(std::string_view name, const Tensor& grad_output, co
                ": padding size is expected to be ", 2 * dims, ", got ", padding.size());
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected ", dims + 1,
                "D or ", dims + 2, "D input, got ", to_string(self.sizes()));
-  std::array<int64_t, 2> in{1, 1}, out{1, 1}, before{0, 0};  // height, width
+  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, before{0, 0, 0};  // depth, height, width
   for (int d = 0; d < dims; ++d) {
-    const auto to = static_cast<size_t>(2 - dims + d), pair = 2 * static_cast<size_t>(dims - 1 - d);
+    const auto to = static_cast<size_t>(3 - dims + d), pair = 2 * static_cast<size_t>(dims - 1 - d);
     in[to] = self.size(self.dim() - dims + d);
     before[to] = padding[pair];
     SCONCE_CHECK(!__builtin_add_overflow(in[to], padding[pair], &out[to]) &&
@@ -139,7 +95,7 @@ Tensor replication_backward(std::string_view name, const Tensor& grad_output, co
   bool fits = grad_output.dim() == self.dim() && grad_output.dtype() == self.dtype();
   for (int64_t d = 0; fits && d < self.dim(); ++d) {
     const int64_t axis = d - (self.dim() - dims);
-    fits = grad_output.size(d) == (axis < 0 ? self.size(d) : out[static_cast<size_t>(2 - dims + axis)]);
+    fits = grad_output.size(d) == (axis < 0 ? self.size(d) : out[static_cast<size_t>(3 - dims + axis)]);
   }
   SCONCE_CHECK(fits, kInvalidArgument, name, ": gradOutput ", describe(grad_output), " unexpected for an input ",
                describe(self), " and padding ", to_string(padding));
@@ -155,10 +111,14 @@ Tensor replication_backward(std::string_view name, const Tensor& grad_output, co
           for_planes(from.count, from.size, [&](int64_t plane) noexcept {
             const T* grad = grads.data_as<T>() + plane * from.size;
             T* target = sums.data_as<T>() + plane * to.size;
-            for (int64_t h = 0; h < out[0]; ++h) {
-              T* row = target + std::clamp<int64_t>(h - before[0], 0, in[0] - 1) * in[1];
-              for (int64_t w = 0; w < out[1]; ++w) row[std::clamp<int64_t>(w - before[1], 0, in[1] - 1)] += *grad++;
-            }
+            const auto from_axis = [&](size_t axis, int64_t at) {
+              return std::clamp<int64_t>(at - before[axis], 0, in[axis] - 1);
+            };
+            for (int64_t d = 0; d < out[0]; ++d)
+              for (int64_t h = 0; h < out[1]; ++h) {
+                T* row = target + (from_axis(0, d) * in[1] + from_axis(1, h)) * in[2];
+                for (int64_t w = 0; w < out[2]; ++w) row[from_axis(2, w)] += *grad++;
+              }
           });
         });
   return in_format(name, sums, self.dtype(), dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
@@ -169,24 +129,65 @@ Tensor replication_backward(std::string_view name, const Tensor& grad_output, co
 Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                   bool align_corners, std::optional<double> scales) {
   return resize_backward("upsample_linear1d_backward", grad_output, output_size, input_size, align_corners,
-                         {std::nullopt, std::nullopt, scales}, 1, false);
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kLinear);
 }
 Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                    bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
   return resize_backward("upsample_bicubic2d_backward", grad_output, output_size, input_size, align_corners,
-                         {std::nullopt, scales_h, scales_w}, 2, true);
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kCubic);
 }
 Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                      bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
                                      std::optional<double> scales_w) {
   return resize_backward("upsample_trilinear3d_backward", grad_output, output_size, input_size, align_corners,
-                         {scales_d, scales_h, scales_w}, 3, false);
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kLinear);
+}
+Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                    bool align_corners, std::optional<double> scales_h,
+                                    std::optional<double> scales_w) {
+  return resize_backward("upsample_bilinear2d_backward", grad_output, output_size, input_size, align_corners,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kLinear);
+}
+Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales) {
+  return resize_backward("upsample_nearest1d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kNearest);
+}
+Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales_h, std::optional<double> scales_w) {
+  return resize_backward("upsample_nearest2d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kNearest);
+}
+Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales_d, std::optional<double> scales_h,
+                                   std::optional<double> scales_w) {
+  return resize_backward("upsample_nearest3d_backward", grad_output, output_size, input_size, false,
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearest);
+}
+Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales) {
+  return resize_backward("_upsample_nearest_exact1d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kNearestExact);
+}
+Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales_h, std::optional<double> scales_w) {
+  return resize_backward("_upsample_nearest_exact2d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kNearestExact);
+}
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales_d, std::optional<double> scales_h,
+                                          std::optional<double> scales_w) {
+  return resize_backward("_upsample_nearest_exact3d_backward", grad_output, output_size, input_size, false,
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearestExact);
 }
 Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
   return replication_backward("replication_pad1d_backward", grad_output, self, padding, 1);
 }
 Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
   return replication_backward("replication_pad2d_backward", grad_output, self, padding, 2);
+}
+Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return replication_backward("replication_pad3d_backward", grad_output, self, padding, 3);
 }
 
 }  // namespace sconce::cpu

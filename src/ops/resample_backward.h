@@ -18,9 +18,26 @@ Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_siz
 Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                      bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
                                      std::optional<double> scales_w);
+Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                    bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales);
+Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales_d, std::optional<double> scales_h,
+                                   std::optional<double> scales_w);
+Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales);
+Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales_d, std::optional<double> scales_h,
+                                          std::optional<double> scales_w);
 
 // padding: (before, after) from the last dimension on; negative ones crop.
 Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
+Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 
 }  // namespace sconce::cpu

@@ -122,6 +122,49 @@ double draw_gamma(double shape, Generator& generator) {
   }
 }
 
+// What Stirling's formula of log(k!) leaves.
+double stirling_rest(double k) {
+  constexpr double kFirst[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                               0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
+                               0.00925546218271273, 0.00833056343336287};
+  if (k < 10) return kFirst[static_cast<size_t>(k)];
+  const double square = (k + 1) * (k + 1);
+  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+// For p up to a half: sums of geometric draws where few are expected, else Hoermann's transformed rejection.
+double draw_binomial_half(double count, double p, Generator& generator) {
+  if (count * p < 10) {
+    const double log_rest = std::log1p(-p);
+    double sum = 0, drawn = 0;
+    for (;; ++drawn) {
+      sum += std::ceil(std::log(uniform(generator)) / log_rest);
+      if (sum > count) return drawn;
+    }
+  }
+  const double deviation = std::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * deviation;
+  const double a = -0.0873 + 0.0248 * b + 0.01 * p, c = count * p + 0.5, v_r = 0.92 - 4.2 / b, r = p / (1 - p);
+  const double alpha = (2.83 + 5.1 / b) * deviation, m = std::floor((count + 1) * p);
+  for (;;) {
+    const double u = uniform(generator) - 0.5, v = uniform(generator), us = 0.5 - std::fabs(u);
+    const double k = std::floor((2 * a / us + b) * u + c);
+    if (k < 0 || k > count) continue;
+    if (us >= 0.07 && v <= v_r) return k;
+    const double bound = (m + 0.5) * std::log((m + 1) / (r * (count - m + 1))) +
+                         (count + 1) * std::log((count - m + 1) / (count - k + 1)) +
+                         (k + 0.5) * std::log(r * (count - k + 1) / (k + 1)) + stirling_rest(m) +
+                         stirling_rest(count - m) - stirling_rest(k) - stirling_rest(count - k);
+    if (std::log(v * alpha / (a / (us * us) + b)) <= bound) return k;
+  }
+}
+double draw_binomial(double count, double p, Generator& generator) {
+  if (count <= 0 || p <= 0) return 0;
+  if (p >= 1) return count;
+  if (p <= 0.5) return draw_binomial_half(count, p, generator);
+  if (p > 0.5) return count - draw_binomial_half(count, 1 - p, generator);
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
 // Row-major, each element drawn for that of self.
 template <class Draw>
 Tensor drawn(const Tensor& self, Generator* generator, const Draw& draw) {
@@ -285,6 +328,18 @@ std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tens
 Tensor poisson(const Tensor& self, Generator* generator) {
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "poisson");
   return to_dtype(drawn(self, generator, draw_poisson), self.dtype());
+}
+
+Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator) {
+  if (!is_floating(count.dtype())) fail_dispatch(count.dtype(), "binomial");
+  SCONCE_CHECK(count.dtype() == prob.dtype(), kInvalidArgument, "binomial: Found dtype ", dtype_name(prob.dtype()),
+               " but expected ", dtype_name(count.dtype()));
+  const Shape shape = broadcast_shapes("binomial", count.sizes(), prob.sizes());
+  const Tensor p = contiguous(to_dtype(expand("binomial", prob, shape), DType::kFloat64));
+  const auto* next = p.data_as<double>();
+  return to_dtype(drawn(expand("binomial", count, shape), generator,
+                        [&next](double n, Generator& source) { return draw_binomial(n, *next++, source); }),
+                  count.dtype());
 }
 
 Tensor _standard_gamma(const Tensor& self, Generator* generator) {

@@ -11,18 +11,10 @@
 
 #include "sconce/check.h"
 #include "src/ops/elementwise.h"
+#include "src/ops/quiet_math.h"
 
 namespace sconce::cpu {
 namespace {
-
-// Poles and arguments outside of the domain give infinities and NaNs, not exceptions.
-namespace policies = boost::math::policies;
-using Quiet =
-    policies::policy<policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
-                     policies::overflow_error<policies::ignore_error>,
-                     policies::evaluation_error<policies::ignore_error>,
-                     policies::rounding_error<policies::ignore_error>,
-                     policies::indeterminate_result_error<policies::ignore_error>, policies::promote_double<false>>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -117,6 +109,51 @@ double spherical_j0(double x) {
   return std::fabs(x) < 1e-4 ? 1 - x * x / 6 : std::sin(x) / x;
 }
 
+// Hurwitz' zeta function by the formula of Euler and Maclaurin, from the tenth term on.
+double hurwitz_zeta(double x, double q) {
+  if (std::isnan(x) || std::isnan(q)) return kNaN;
+  if (x == 1) return kInfinity;
+  if (x < 1) return kNaN;
+  if (q <= 0) {
+    if (q == std::floor(q)) return kInfinity;
+    if (x != std::floor(x)) return kNaN;
+  }
+  double sum = 0, a = q;
+  for (int k = 0; k < 10 || a <= 10; ++k, a += 1) {
+    const double term = std::pow(a, -x);
+    sum += term;
+    if (std::fabs(term) < 1e-17 * std::fabs(sum)) return sum;
+  }
+  // Bernoulli numbers over factorials: B(2j) / (2j)!
+  constexpr double kTerms[] = {1.0 / 12,
+                               -1.0 / 720,
+                               1.0 / 30240,
+                               -1.0 / 1209600,
+                               1.0 / 47900160,
+                               -691.0 / 1307674368000.0,
+                               1.0 / 74724249600.0,
+                               -3617.0 / 10670622842880000.0};
+  const double power = std::pow(a, -x);
+  sum += power * a / (x - 1) + power / 2;
+  double rising = x, scale = power / a;
+  for (int j = 0; j < 8; ++j) {
+    sum += kTerms[j] * rising * scale;
+    rising *= (x + 2 * j + 1) * (x + 2 * j + 2);
+    scale /= a * a;
+  }
+  return sum;
+}
+// exp(x^2) erfc(x)
+double scaled_erfc(double x) {
+  if (x < 25) return std::exp(x * x) * std::erfc(x);
+  const double r = 1 / (2 * x * x);
+  return (1 - r * (1 - 3 * r * (1 - 5 * r))) / (x * std::sqrt(M_PI));
+}
+double log_normal_cdf(double x) {
+  const double t = x * M_SQRT1_2;
+  return x < -1 ? std::log(scaled_erfc(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
+}
+
 // By recurrence from the first two: next(k, x, p[k], p[k - 1]).
 template <class First, class Next>
 double polynomial(double x, double degree, First first, Next next) {
@@ -159,6 +196,24 @@ Tensor special_i0e(const Tensor& self) {
 }
 Tensor special_i1e(const Tensor& self) {
   return mapped("special_i1e", self, [](double x) { return scaled_i(1, x); });
+}
+Tensor i0(const Tensor& self) {
+  return mapped("i0", self, [](double x) { return boost::math::cyl_bessel_i(0, std::fabs(x), Quiet()); });
+}
+Tensor special_i1(const Tensor& self) {
+  return mapped("special_i1", self,
+                [](double x) { return std::copysign(boost::math::cyl_bessel_i(1, std::fabs(x), Quiet()), x); });
+}
+Tensor erfinv(const Tensor& self) {
+  return mapped("erfinv", self, [](double x) {
+    if (!(x >= -1 && x <= 1)) return kNaN;
+    return std::fabs(x) == 1 ? std::copysign(kInfinity, x) : boost::math::erf_inv(x, Quiet());
+  });
+}
+Tensor special_erfcx(const Tensor& self) { return mapped("special_erfcx", self, scaled_erfc); }
+Tensor special_log_ndtr(const Tensor& self) { return mapped("special_log_ndtr", self, log_normal_cdf); }
+Tensor special_zeta(const Tensor& self, const Tensor& other) {
+  return mapped("special_zeta", self, other, hurwitz_zeta);
 }
 Tensor special_ndtri(const Tensor& self) { return mapped("special_ndtri", self, normal_quantile); }
 Tensor special_airy_ai(const Tensor& self) { return mapped("special_airy_ai", self, airy); }

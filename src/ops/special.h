@@ -13,6 +13,12 @@ Tensor igamma(const Tensor& self, const Tensor& other);   // the lower incomplet
 Tensor igammac(const Tensor& self, const Tensor& other);  // the upper one
 Tensor special_i0e(const Tensor& self);
 Tensor special_i1e(const Tensor& self);
+Tensor i0(const Tensor& self);
+Tensor special_i1(const Tensor& self);
+Tensor erfinv(const Tensor& self);
+Tensor special_erfcx(const Tensor& self);
+Tensor special_log_ndtr(const Tensor& self);
+Tensor special_zeta(const Tensor& self, const Tensor& other);
 Tensor special_ndtri(const Tensor& self);
 Tensor special_airy_ai(const Tensor& self);
 Tensor special_modified_bessel_k0(const Tensor& x);

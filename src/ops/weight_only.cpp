@@ -242,5 +242,31 @@ Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Te
   return out;
 }
 
+Tensor _convert_weight_to_int4pack_for_cpu(const Tensor& self, int64_t) {
+  constexpr const char* kName = "_convert_weight_to_int4pack_for_cpu";
+  SCONCE_CHECK(self.dim() == 2 && self.dtype() == DType::kInt32, kInvalidArgument, kName,
+               " : expect weight to be a matrix of int32, got ", describe(self));
+  const int64_t n = self.size(0), k = self.size(1);
+  SCONCE_CHECK(n % 16 == 0 && k % 2 == 0, kInvalidArgument, kName, " : N must be a multiple of 16 and K even, got ",
+               describe(self));
+  const Tensor weight = contiguous(self);
+  const auto* const from = weight.data_as<int32_t>();
+  const int64_t sizes[2] = {n, k / 2};
+  Tensor out = Tensor::empty(sizes, DType::kUInt8);
+  const Int4Packing packing = Int4PackingScope::current();
+  const int64_t columns = width(packing);
+  for (int64_t first = 0; first < n; first += columns) {
+    const int64_t count = std::min(columns, n - first), half = count / 2;
+    const bool pairs = packing == Int4Packing::kPairs || count != columns;
+    uint8_t* const to = out.data_as<uint8_t>() + first * k / 2;
+    const auto nibble = [&](int64_t column, int64_t p) { return from[(first + column) * k + p] & 15; };
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t i = 0; i < half; ++i)
+        to[p * half + i] = static_cast<uint8_t>(pairs ? nibble(2 * i, p) | nibble(2 * i + 1, p) << 4
+                                                      : nibble(i, p) | nibble(i + half, p) << 4);
+  }
+  return out;
+}
+
 }  // namespace cpu
 }  // namespace sconce

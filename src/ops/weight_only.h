@@ -1,5 +1,6 @@
 // Products with weights of 8 or 4 bits that are widened on the way. Matches aten::_weight_int8pack_mm and
-// aten::_weight_int4pack_mm_for_cpu, torch 2.15. Sums are float32.
+// aten::_weight_int4pack_mm_for_cpu and
+// _convert_weight_to_int4pack_for_cpu, torch 2.15. Sums are float32.
 #pragma once
 
 #include "sconce/tensor.h"
@@ -37,6 +38,9 @@ Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor&
 // that divides K; qScaleAndZeros [K / qGroupSize, N, 2] of X's dtype. An element is (nibble - 8) * scale + zero.
 Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Tensor& qGroupSize,
                                       const Tensor& qScaleAndZeros);
+
+// int32 [N, K] of 0 to 15 to that packed uint8 [N, K / 2], in the packing of the package; N a multiple of 16, K even.
+Tensor _convert_weight_to_int4pack_for_cpu(const Tensor& self, int64_t innerKTiles);
 
 }  // namespace cpu
 }  // namespace sconce

@@ -53,12 +53,18 @@ class Atens:
             for r in result if isinstance(result, (list, tuple)) else [result]:
                 if r is None:
                     continue
-                flat.append((r if isinstance(r, torch.Tensor) else torch.tensor(r)).resolve_conj())
+                flat.append((r if isinstance(r, torch.Tensor) else torch.tensor(r)).resolve_conj().resolve_neg())
             return tuple(flat)
 
         qualified = f"{ns}::{name.removeprefix('prims::')}"
         self.covered.add(qualified)
-        self.out.add(qualified, call, *args, **options)
+        results = self.out.add(qualified, call, *args, **options)
+        return results[0] if results is not None and len(results) == 1 else results
+
+    def define(self, name, function, *args):
+        """A case whose results are those of a function that stands for the operator."""
+        self.covered.add("aten::" + name)
+        self.out.add("aten::" + name, function, *args)
 
 
 def check_covered(*tables):

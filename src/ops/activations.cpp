@@ -1,0 +1,333 @@
+#include "src/ops/activations.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sconce/check.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
+#include "src/ops/cat.h"
+#include "src/ops/comparisons.h"
+#include "src/ops/computed.h"
+#include "src/ops/functions.h"
+#include "src/ops/view.h"
+
+namespace sconce::cpu {
+namespace {
+
+void check_floats(const char* name, const Tensor& self) {
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+}
+// f(T) -> T of floats, and only of floats.
+template <class F>
+Tensor activated(const char* name, const Tensor& self, F f) {
+  check_floats(name, self);
+  return map_floats(name, self, f);
+}
+// f(grad, x) -> T
+template <class F>
+Tensor slope(const char* name, const Tensor& grad, const Tensor& self, F f) {
+  const DType dtype = promoted(grad, self);
+  if (!is_floating(dtype)) fail_dispatch(dtype, name);
+  return map_floats(name, grad, self, dtype, f);
+}
+// f(T) -> T of whatever is ordered but bool.
+template <class F>
+Tensor cut(const char* name, const Tensor& self, F f) {
+  if (self.dtype() == DType::kBool) fail_dispatch(self.dtype(), name);
+  Tensor out = make_result(name, {&self}, self.dtype(), self.dtype());
+  dispatch_ordered(self.dtype(), name, [&]<class T>() -> void { map_elements<T, T>(name, out, f, {&self}); });
+  return out;
+}
+
+bool is_tanh(const char* name, std::string_view approximate) {
+  SCONCE_CHECK(approximate == "none" || approximate == "tanh", kInvalidArgument, name,
+               ": approximate argument must be either none or tanh, got ", approximate);
+  return approximate == "tanh";
+}
+
+template <class T>
+T sigmoid_of(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
+
+}  // namespace
+
+Tensor relu(const Tensor& self) {
+  SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument, "relu: Boolean inputs not supported for relu");
+  return clamp_min(self, Scalar(int64_t{0}));
+}
+Tensor elu(const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale) {
+  return activated("elu", self,
+                   [a = alpha.to_double() * scale.to_double(), s = scale.to_double(),
+                    n = input_scale.to_double()]<class T>(T x) -> T {
+                     return x < T(0) ? std::expm1(x * static_cast<T>(n)) * static_cast<T>(a) : x * static_cast<T>(s);
+                   });
+}
+Tensor elu_backward(const Tensor& grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result,
+                    const Tensor& self_or_result) {
+  SCONCE_CHECK(!is_result || alpha.to_double() >= 0, kInvalidArgument,
+               "elu_backward: In-place elu backward calculation is triggered with a negative slope which is not "
+               "supported.");
+  return slope("elu_backward", grad_output, self_or_result,
+               [a = alpha.to_double() * scale.to_double(), s = scale.to_double(), n = input_scale.to_double(),
+                is_result]<class T>(T grad, T x) -> T {
+                 if (x > T(0)) return grad * static_cast<T>(s);
+                 const T inner =
+                     is_result ? x + static_cast<T>(a) : static_cast<T>(a) * std::exp(x * static_cast<T>(n));
+                 return grad * static_cast<T>(n) * inner;
+               });
+}
+Tensor celu(const Tensor& self, Scalar alpha) {
+  SCONCE_CHECK(alpha.to_double() != 0, kInvalidArgument, "celu: ZeroDivisionError: alpha cannot be 0 for CELU");
+  return elu(self, alpha, Scalar(1.0), Scalar(1 / alpha.to_double()));
+}
+
+Tensor gelu(const Tensor& self, std::string_view approximate) {
+  if (is_tanh("gelu", approximate))
+    return activated("gelu", self, []<class T>(T x) -> T {
+      const T inner = static_cast<T>(M_SQRT2 * M_2_SQRTPI * 0.5) * (x + static_cast<T>(0.044715) * x * x * x);
+      return T(0.5) * x * (T(1) + std::tanh(inner));
+    });
+  return activated("gelu", self,
+                   []<class T>(T x) -> T { return x * T(0.5) * (T(1) + std::erf(x * static_cast<T>(M_SQRT1_2))); });
+}
+Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_view approximate) {
+  if (is_tanh("gelu_backward", approximate))
+    return slope("gelu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+      constexpr T kBeta = static_cast<T>(M_SQRT2 * M_2_SQRTPI * 0.5), kKappa = static_cast<T>(0.044715);
+      const T tanh = std::tanh(kBeta * (x + kKappa * x * x * x));
+      const T left = T(0.5) * x, right = T(1) + tanh;
+      return grad * (T(0.5) * right + left * (T(1) - tanh * tanh) * kBeta * (T(1) + T(3) * kKappa * x * x));
+    });
+  return slope("gelu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+    const T cdf = T(0.5) * (T(1) + std::erf(x * static_cast<T>(M_SQRT1_2)));
+    const T pdf = std::exp(T(-0.5) * x * x) * static_cast<T>(M_2_SQRTPI * M_SQRT1_2 * 0.5);
+    return grad * (cdf + x * pdf);
+  });
+}
+
+namespace {
+
+std::array<Tensor, 2> halves(const char* name, const Tensor& self, int64_t dim) {
+  SCONCE_CHECK(self.dim() > 0, kInvalidArgument, name, ": glu does not support 0-dimensional tensors");
+  const int64_t d = wrap_dim(name, dim, self.dim()), size = self.size(d);
+  SCONCE_CHECK(size % 2 == 0, kInvalidArgument, name, ": Halving dimension must be even, but dimension ", d,
+               " is size ", size);
+  return {narrow(self, d, 0, size / 2), narrow(self, d, size / 2, size / 2)};
+}
+
+}  // namespace
+
+Tensor glu(const Tensor& self, int64_t dim) {
+  check_floats("glu", self);
+  const auto [first, second] = halves("glu", self, dim);
+  return map_floats("glu", first, second, []<class T>(T a, T b) -> T { return a * sigmoid_of(b); });
+}
+Tensor glu_backward(const Tensor& grad_output, const Tensor& self, int64_t dim) {
+  check_floats("glu_backward", self);
+  const auto [first, second] = halves("glu_backward", self, dim);
+  const Tensor gate = sigmoid(second), a = multiply(grad_output, gate);
+  Tensor b = Tensor::empty(gate.sizes(), self.dtype());
+  dispatch_computed_float(self.dtype(), "glu_backward", [&]<class T>() -> void {
+    map_elements<T, T, T, T>("glu_backward", b, [](T g, T s, T x) { return (T(1) - s) * s * g * x; },
+                             {&grad_output, &gate, &first});
+  });
+  const Tensor* const parts[] = {&a, &b};
+  return cat(TensorList(parts, 2), dim);
+}
+
+Tensor hardsigmoid(const Tensor& self) {
+  return activated("hardsigmoid", self,
+                   []<class T>(T x) -> T { return std::min(std::max(x + T(3), T(0)), T(6)) / T(6); });
+}
+Tensor hardsigmoid_backward(const Tensor& grad_output, const Tensor& self) {
+  return slope("hardsigmoid_backward", grad_output, self,
+               []<class T>(T grad, T x) -> T { return x > T(-3) && x < T(3) ? grad / T(6) : T(0); });
+}
+Tensor hardswish(const Tensor& self) {
+  return activated("hardswish", self,
+                   []<class T>(T x) -> T { return x * std::min(std::max(x + T(3), T(0)), T(6)) / T(6); });
+}
+Tensor hardswish_backward(const Tensor& grad_output, const Tensor& self) {
+  return slope("hardswish_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+    if (x <= T(-3)) return T(0);
+    return x < T(3) ? grad * (x / T(3) + T(0.5)) : grad;
+  });
+}
+Tensor hardtanh(const Tensor& self, Scalar min_val, Scalar max_val) {
+  SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument, "hardtanh: Bool inputs not supported for hardtanh");
+  Tensor low = Tensor::empty({}, self.dtype()), high = Tensor::empty({}, self.dtype());
+  fill(low, min_val);
+  fill(high, max_val);
+  return clamp_tensor(self, &low, &high);
+}
+Tensor hardtanh_backward(const Tensor& grad_output, const Tensor& self, Scalar min_val, Scalar max_val) {
+  return slope("hardtanh_backward", grad_output, self,
+               [low = min_val.to_double(), high = max_val.to_double()]<class T>(T grad, T x) -> T {
+                 return x <= static_cast<T>(low) || x >= static_cast<T>(high) ? T(0) : grad;
+               });
+}
+Tensor hardshrink(const Tensor& self, Scalar lambd) {
+  return activated("hardshrink", self, [l = lambd.to_double()]<class T>(T x) -> T {
+    return x >= static_cast<T>(-l) && x <= static_cast<T>(l) ? T(0) : x;
+  });
+}
+Tensor softshrink(const Tensor& self, Scalar lambd) {
+  SCONCE_CHECK(lambd.to_double() >= 0, kInvalidArgument,
+               "softshrink: lambda must be greater or equal to 0, but found to be ", lambd.to_double());
+  return activated("softshrink", self, [l = lambd.to_double()]<class T>(T x) -> T {
+    const T bound = static_cast<T>(l);
+    return x > bound ? x - bound : x < -bound ? x + bound : x * T(0);
+  });
+}
+Tensor leaky_relu(const Tensor& self, Scalar negative_slope) {
+  return activated("leaky_relu", self, [s = negative_slope.to_double()]<class T>(T x) -> T {
+    return x > T(0) ? x : x * static_cast<T>(s);
+  });
+}
+Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, Scalar negative_slope, bool) {
+  return slope("leaky_relu_backward", grad_output, self, [s = negative_slope.to_double()]<class T>(T grad, T x) -> T {
+    return x > T(0) ? grad : grad * static_cast<T>(s);
+  });
+}
+std::array<Tensor, 2> log_sigmoid_forward(const Tensor& self) {
+  return {activated("log_sigmoid", self,
+                    []<class T>(T x) -> T { return std::min(T(0), x) - std::log1p(std::exp(-std::fabs(x))); }),
+          activated("log_sigmoid", self, []<class T>(T x) -> T { return std::exp(-std::fabs(x)); })};
+}
+Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self, const Tensor&) {
+  return slope("log_sigmoid_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+    const bool negative = x < T(0);
+    const T z = std::exp(-std::fabs(x));
+    return ((negative ? T(1) : T(0)) - (negative ? T(1) : T(-1)) * (z / (T(1) + z))) * grad;
+  });
+}
+Tensor mish(const Tensor& self) {
+  return activated("mish", self, []<class T>(T x) -> T { return x * std::tanh(std::log1p(std::exp(x))); });
+}
+Tensor mish_backward(const Tensor& grad_output, const Tensor& self) {
+  return slope("mish_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+    const T s = sigmoid_of(x), tanh = std::tanh(std::log1p(std::exp(x)));
+    return grad * (tanh + x * s * (T(1) - tanh * tanh));
+  });
+}
+Tensor _prelu_kernel(const Tensor& self, const Tensor& weight) {
+  return slope("prelu", self, weight, []<class T>(T x, T w) -> T { return x > T(0) ? x : w * x; });
+}
+std::array<Tensor, 2> _prelu_kernel_backward(const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
+  const DType dtype = self.dtype();
+  check_floats("prelu_backward", self);
+  std::array<Tensor, 2> out{make_result("prelu_backward", {&self, &weight, &grad_output}, dtype, dtype),
+                            make_result("prelu_backward", {&self, &weight, &grad_output}, dtype, dtype)};
+  dispatch_computed_float(dtype, "prelu_backward", [&]<class T>() -> void {
+    map_elements<T, T, T, T>("prelu_backward", out[0], [](T x, T w, T g) { return x > T(0) ? g : w * g; },
+                             {&self, &weight, &grad_output});
+    map_elements<T, T, T>("prelu_backward", out[1], [](T x, T g) { return x > T(0) ? T(0) : x * g; },
+                          {&self, &grad_output});
+  });
+  return out;
+}
+Tensor silu_backward(const Tensor& grad_output, const Tensor& self) {
+  const DType dtype = promoted(grad_output, self);
+  Tensor out = make_result("silu_backward", {&grad_output, &self}, dtype, dtype);
+  dispatch_inexact(dtype, "silu_backward", [&]<class T>() -> void {
+    map_elements<T, T, T>("silu_backward", out,
+                          [](T grad, T x) -> T {
+                            const T s = T(1) / (T(1) + std::exp(-x));
+                            T factor = s * (T(1) + x * (T(1) - s));
+                            if constexpr (kIsComplex<T>) factor = std::conj(factor);
+                            return grad * factor;
+                          },
+                          {&grad_output, &self});
+  });
+  return out;
+}
+Tensor softplus(const Tensor& self, Scalar beta, Scalar threshold) {
+  return activated("softplus", self, [b = beta.to_double(), t = threshold.to_double()]<class T>(T x) -> T {
+    const T z = x * static_cast<T>(b);
+    return z > static_cast<T>(t) ? x : std::log1p(std::exp(z)) / static_cast<T>(b);
+  });
+}
+Tensor softplus_backward(const Tensor& grad_output, const Tensor& self, Scalar beta, Scalar threshold) {
+  return slope("softplus_backward", grad_output, self,
+               [b = beta.to_double(), t = threshold.to_double()]<class T>(T grad, T x) -> T {
+                 const T z = std::exp(x * static_cast<T>(b));
+                 return x * static_cast<T>(b) > static_cast<T>(t) ? grad : grad * z / (z + T(1));
+               });
+}
+Tensor threshold(const Tensor& self, Scalar threshold, Scalar value) {
+  Tensor bound = Tensor::empty({}, self.dtype()), other = Tensor::empty({}, self.dtype());
+  fill(bound, threshold);
+  fill(other, value);
+  if (self.dtype() == DType::kBool) fail_dispatch(self.dtype(), "threshold");
+  Tensor out = make_result("threshold", {&self}, self.dtype(), self.dtype());
+  dispatch_ordered(self.dtype(), "threshold", [&]<class T>() -> void {
+    map_elements<T, T, T, T>("threshold", out, [](T x, T b, T v) { return x <= b ? v : x; }, {&self, &bound, &other});
+  });
+  return out;
+}
+Tensor threshold_backward(const Tensor& grad_output, const Tensor& self, Scalar threshold) {
+  const DType dtype = promoted(grad_output, self);
+  Tensor bound = Tensor::empty({}, dtype);
+  fill(bound, threshold);
+  Tensor out = make_result("threshold_backward", {&self, &grad_output}, dtype, dtype);
+  dispatch_ordered(dtype, "threshold_backward", [&]<class T>() -> void {
+    map_elements<T, T, T, T>("threshold_backward", out, [](T x, T g, T b) { return x <= b ? T(0) : g; },
+                             {&self, &grad_output, &bound});
+  });
+  return out;
+}
+
+namespace {
+
+// grad * conj(f(output))
+template <class F>
+Tensor output_slope(const char* name, const Tensor& grad, const Tensor& output, F f) {
+  const DType dtype = promoted(grad, output);
+  Tensor out = make_result(name, {&grad, &output}, dtype, dtype);
+  dispatch_inexact(dtype, name, [&]<class T>() -> void {
+    map_elements<T, T, T>(name, out,
+                          [f](T g, T y) -> T {
+                            T factor = f(y);
+                            if constexpr (kIsComplex<T>) factor = std::conj(factor);
+                            return g * factor;
+                          },
+                          {&grad, &output});
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor sigmoid_backward(const Tensor& grad_output, const Tensor& output) {
+  return output_slope("sigmoid_backward", grad_output, output, []<class T>(T y) -> T { return (T(1) - y) * y; });
+}
+Tensor tanh_backward(const Tensor& grad_output, const Tensor& output) {
+  return output_slope("tanh_backward", grad_output, output, []<class T>(T y) -> T { return T(1) - y * y; });
+}
+Tensor logit_backward(const Tensor& grad_output, const Tensor& self, std::optional<double> eps) {
+  return slope("logit_backward", grad_output, self, [eps]<class T>(T grad, T x) -> T {
+    if (!eps || *eps < 0)
+      return x < T(0) || x > T(1)     ? std::numeric_limits<T>::quiet_NaN()
+             : x == T(0) || x == T(1) ? grad * std::numeric_limits<T>::infinity()
+                                      : grad / (x * (T(1) - x));
+    const T low = static_cast<T>(*eps);
+    return x < low || x > T(1) - low ? T(0) : grad / (x * (T(1) - x));
+  });
+}
+Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, double scale) {
+  return multiply(grad_output, multiply_number(to_dtype(mask, grad_output.dtype()), Scalar(scale)));
+}
+
+Tensor _add_relu(const Tensor& self, const Tensor& other, Scalar alpha) {
+  const Tensor sum = add(self, other, alpha);
+  // NaN gives 0, unlike in relu.
+  return cut("_add_relu", sum, []<class T>(T x) -> T { return x > T(0) ? x : T(0); });
+}
+Tensor _add_relu_number(const Tensor& self, Scalar other, Scalar alpha) {
+  return _add_relu(self, to_dtype(number_tensor(other), promoted(self, other)), alpha);
+}
+
+}  // namespace sconce::cpu

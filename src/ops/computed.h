@@ -1,0 +1,92 @@
+// In which type a function of elements computes: what operators of one, two or three tensors have in common.
+#pragma once
+
+#include <type_traits>
+
+#include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/elementwise.h"
+#include "src/ops/scalar.h"
+
+namespace sconce {
+
+// Computed in float for the small floats and in ComplexFloat for complex halves.
+template <class F>
+void dispatch_inexact(DType dtype, const char* name, F&& f) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
+  if (dtype == DType::kComplex32) return f.template operator()<ComplexFloat>();
+  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(dtype, name, f);
+}
+template <class F>
+void dispatch_any(DType dtype, const char* name, F&& f) {
+  if (is_floating(dtype) || is_complex(dtype)) return dispatch_inexact(dtype, name, f);
+  detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8, DType::kUInt8, DType::kBool>(
+      dtype, name, f);
+}
+
+inline DType floating_result(DType dtype) { return is_integral(dtype, true) ? DType::kFloat32 : dtype; }
+
+// Operands are rounded to a small dtype before they meet, as ATen converts them.
+inline Tensor met(const Tensor& operand, DType dtype) {
+  const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32;
+  return small && operand.dtype() != dtype && operand.dim() > 0 ? to_dtype(operand, dtype) : operand;
+}
+
+template <class T>
+T number_as(const Scalar& number) {
+  if constexpr (kIsComplex<T>)
+    return T(number.to_complex());
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(number.to_double());
+  else
+    return static_cast<T>(number.to_int());
+}
+
+// Floats of every width: halves in float.
+template <class F>
+void dispatch_computed_float(DType dtype, const char* name, F&& f) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
+  dispatch_float_double(dtype, name, f);
+}
+// Whatever is ordered; bool too.
+template <class F>
+void dispatch_ordered(DType dtype, const char* name, F&& f) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
+  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
+                        DType::kUInt8, DType::kBool>(dtype, name, f);
+}
+
+inline DType promoted(const Tensor& a, const Tensor& b) { return ResultType().add(a).add(b).get(); }
+inline DType promoted(const Tensor& a, const Scalar& b) { return ResultType().add(a).add_number(b).get(); }
+
+// f(T) -> T of floats; integers and bool give float32.
+template <class F>
+Tensor map_floats(const char* name, const Tensor& self, F f) {
+  const DType dtype = floating_result(self.dtype());
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  dispatch_computed_float(dtype, name, [&]<class T>() -> void { map_elements<T, T>(name, out, f, {&self}); });
+  return out;
+}
+// f(T, T) -> T of floats of that dtype.
+template <class F>
+Tensor map_floats(const char* name, const Tensor& self, const Tensor& other, DType dtype, F f) {
+  dtype = floating_result(dtype);
+  Tensor out = make_result(name, {&self, &other}, dtype, dtype);
+  const Tensor a = met(self, dtype), b = met(other, dtype);
+  dispatch_computed_float(dtype, name, [&]<class T>() -> void { map_elements<T, T, T>(name, out, f, {&a, &b}); });
+  return out;
+}
+template <class F>
+Tensor map_floats(const char* name, const Tensor& self, const Tensor& other, F f) {
+  return map_floats(name, self, other, promoted(self, other), f);
+}
+// f(T, T) -> T of whatever is ordered.
+template <class F>
+Tensor map_ordered(const char* name, const Tensor& self, const Tensor& other, DType dtype, F f) {
+  Tensor out = make_result(name, {&self, &other}, dtype, dtype);
+  const Tensor a = met(self, dtype), b = met(other, dtype);
+  dispatch_ordered(dtype, name, [&]<class T>() -> void { map_elements<T, T, T>(name, out, f, {&a, &b}); });
+  return out;
+}
+
+}  // namespace sconce

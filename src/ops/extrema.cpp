@@ -1,0 +1,206 @@
+// Extrema over dimensions.
+#include "src/ops/extrema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "sconce/check.h"
+#include "src/ops/copy.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/elementwise_ops.h"
+#include "src/ops/fill.h"
+#include "src/ops/plane_scatter.h"
+#include "src/ops/pooling_lanes.h"
+#include "src/ops/reduced_rows.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cpu {
+namespace {
+
+template <bool kLargest, class T>
+bool beats(T a, T b) {
+  return kLargest ? a > b : a < b;
+}
+template <bool kLargest, class T>
+T better(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return beats<kLargest>(b, a) ? b : a;
+  else
+    return beats<kLargest>(b, a) || std::isnan(b) ? b : a;  // once a is NaN, nothing beats it
+}
+
+// Of a packed row.
+template <bool kLargest, class T>
+T best_of(const T* values, int64_t count) {
+  T best = values[0];
+  int64_t i = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    using L = PoolLanes<T>;
+    constexpr int kVectors = 4;
+    if (count >= kVectors * L::kLanes) {
+      typename L::Values lanes[kVectors];
+      for (int v = 0; v < kVectors; ++v) lanes[v] = L::load(values + v * L::kLanes);
+      for (i = kVectors * L::kLanes; i + kVectors * L::kLanes <= count; i += kVectors * L::kLanes)
+        for (int v = 0; v < kVectors; ++v) {
+          const auto x = L::load(values + i + v * L::kLanes);
+          lanes[v] = (kLargest ? x > lanes[v] : x < lanes[v]) | (x != x) ? x : lanes[v];
+        }
+      for (const auto& vector : lanes)
+        for (int lane = 0; lane < L::kLanes; ++lane) best = better<kLargest>(best, vector[lane]);
+    }
+  }
+  for (; i < count; ++i) best = better<kLargest>(best, values[i]);
+  return best;
+}
+
+template <bool kLargest, class T>
+void reduce(const Tensor& self, Tensor& out, IntSpan out_strides) {
+  const StridedLoop<2> loop(self.sizes(), {self.strides(), out_strides}, {sizeof(T), sizeof(T)});
+  loop.run({static_cast<char*>(self.data()), static_cast<char*>(out.data())},
+           [](char* const* pointers, const int64_t* strides, int64_t count) {
+             const char* from = pointers[0];
+             char* to = pointers[1];
+             if (strides[1] == 0) {
+               T best = *reinterpret_cast<T*>(to);
+               if (strides[0] == sizeof(T)) {
+                 best = better<kLargest>(best, best_of<kLargest>(reinterpret_cast<const T*>(from), count));
+               } else {
+                 for (; count; --count, from += strides[0])
+                   best = better<kLargest>(best, *reinterpret_cast<const T*>(from));
+               }
+               *reinterpret_cast<T*>(to) = best;
+             } else if (strides[0] == sizeof(T) && strides[1] == sizeof(T)) {
+               auto* x = reinterpret_cast<const T*>(from);
+               auto* y = reinterpret_cast<T*>(to);
+               for (int64_t i = 0; i < count; ++i) y[i] = better<kLargest>(y[i], x[i]);
+             } else {
+               for (; count; --count, from += strides[0], to += strides[1]) {
+                 T& y = *reinterpret_cast<T*>(to);
+                 y = better<kLargest>(y, *reinterpret_cast<const T*>(from));
+               }
+             }
+           });
+}
+
+template <bool kLargest>
+Tensor extremum(const std::string& name, const Tensor& self, IntSpan dims, bool keepdim) {
+  bool reduced[Tensor::kMaxRank] = {};
+  const int rank = static_cast<int>(self.dim());
+  if (dims.empty()) {
+    SCONCE_CHECK(self.numel() > 0, kInvalidArgument, name,
+                 ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+                 "the 'dim' argument.");
+    std::fill_n(reduced, rank, true);
+  }
+  bool seen[Tensor::kMaxRank] = {};
+  for (const int64_t dim : dims) {
+    const int64_t d = wrap_dim(name, dim, rank);
+    SCONCE_CHECK(!seen[d], kInvalidArgument, name, ": dim ", d, " appears multiple times in the list of dims");
+    seen[d] = true;
+    if (rank == 0) continue;
+    SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name, ": Expected reduction dim ", d, " to have non-zero size.");
+    reduced[d] = true;
+  }
+  // Compared as float, which holds every half exactly.
+  if (self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16)
+    return to_dtype(extremum<kLargest>(name, to_dtype(self, DType::kFloat32), dims, keepdim), self.dtype());
+  Shape sizes, full;
+  for (int d = 0; d < rank; ++d) {
+    full.push_back(reduced[d] ? 1 : self.size(d));
+    if (!reduced[d] || keepdim) sizes.push_back(full[full.rank() - 1]);
+  }
+  Tensor out = Tensor::empty(sizes, self.dtype());
+  Shape strides;
+  strides.resize(rank);
+  contiguous_strides(full, strides.data());
+  for (int d = 0; d < rank; ++d)
+    if (reduced[d]) strides[d] = 0;
+  const auto run = [&]<class T>() -> void {
+    if (out.numel() == 0) return;
+    using Limits = std::numeric_limits<T>;
+    const T infinite = kLargest ? -Limits::infinity() : Limits::infinity();
+    const T worst = std::is_integral_v<T> ? (kLargest ? Limits::lowest() : Limits::max()) : infinite;
+    std::fill_n(out.data_as<T>(), out.numel(), worst);
+    reduce<kLargest, T>(self, out, strides);
+  };
+  if (is_integral(self.dtype(), true))
+    dispatch_integral_bool(self.dtype(), name, run);
+  else
+    dispatch_float_double(self.dtype(), name, run);
+  return out;
+}
+
+// Positions of the best elements of rows, and the elements: of equal ones the first, NaN before all.
+template <bool kLargest>
+std::array<Tensor, 2> best_at(const char* name, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  const bool small = self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16;
+  IntSpan dims;
+  if (dim) dims = {&*dim, 1};
+  const int64_t width =
+      dim ? (self.dim() ? self.size(wrap_dim(name, *dim, self.dim())) : (wrap_dim(name, *dim, 0), 1)) : self.numel();
+  SCONCE_CHECK(width > 0, kInvalidArgument, name, ": Expected reduction dim ", dim.value_or(0),
+               dim ? " to have non-zero size." : " to be specified for input.numel() == 0.");
+  const ReducedRows reduced = reduced_rows(name, self, dims, keepdim, small ? DType::kFloat32 : self.dtype());
+  Tensor values = Tensor::empty(reduced.sizes, reduced.rows.dtype()),
+         positions = Tensor::empty(reduced.sizes, DType::kInt64);
+  const auto run = [&]<class T>() -> void {
+    const T* const in = reduced.rows.data_as<T>();
+    T* const to = values.data_as<T>();
+    auto* const at = positions.data_as<int64_t>();
+    for_planes(values.numel(), width, [=](int64_t i) noexcept {
+      const T* const row = in + i * width;
+      int64_t best = 0;
+      for (int64_t j = 1; j < width; ++j) {
+        if constexpr (!std::is_integral_v<T>) {
+          if (std::isnan(row[best])) break;
+          if (std::isnan(row[j])) {
+            best = j;
+            break;
+          }
+        }
+        if (beats<kLargest>(row[j], row[best])) best = j;
+      }
+      to[i] = row[best];
+      at[i] = best;
+    });
+  };
+  if (is_integral(values.dtype(), true))
+    dispatch_integral_bool(values.dtype(), name, run);
+  else
+    dispatch_float_double(values.dtype(), name, run);
+  return {to_dtype(values, self.dtype()), positions};
+}
+
+Tensor one_position(const char* name, const Tensor& self, const std::array<Tensor, 2>& found) {
+  if (self.dtype() == DType::kBool) fail_dispatch(self.dtype(), name);
+  return found[1];
+}
+
+}  // namespace
+
+Tensor amax(const Tensor& self, IntSpan dims, bool keepdim) { return extremum<true>("amax", self, dims, keepdim); }
+Tensor amin(const Tensor& self, IntSpan dims, bool keepdim) { return extremum<false>("amin", self, dims, keepdim); }
+std::array<Tensor, 2> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  IntSpan dims;
+  if (dim) dims = {&*dim, 1};
+  SCONCE_CHECK(dim || self.numel() > 0, kInvalidArgument,
+               "aminmax: cannot compute aminmax over an empty dimension as the operation has no identity.");
+  return {extremum<false>("aminmax", self, dims, keepdim), extremum<true>("aminmax", self, dims, keepdim)};
+}
+std::array<Tensor, 2> max_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return best_at<true>("max", self, dim, keepdim);
+}
+std::array<Tensor, 2> min_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return best_at<false>("min", self, dim, keepdim);
+}
+Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  return one_position("argmax", self, best_at<true>("argmax", self, dim, keepdim));
+}
+Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  return one_position("argmin", self, best_at<false>("argmin", self, dim, keepdim));
+}
+
+}  // namespace sconce::cpu

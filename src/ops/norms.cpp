@@ -1,0 +1,195 @@
+#include "src/ops/norms.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "sconce/check.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
+#include "src/ops/convert.h"
+#include "src/ops/factory.h"
+#include "src/ops/functions.h"
+#include "src/ops/moments.h"
+#include "src/ops/plane_scatter.h"
+#include "src/ops/reduced_rows.h"
+#include "src/ops/strided_loop.h"
+#include "src/ops/sum.h"
+
+namespace sconce::cpu {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// f(row, width) -> double of rows of self's elements, computed in `type`.
+template <class F>
+Tensor rows_to_reals(const char* name, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType type,
+                     const F& f) {
+  const ReducedRows reduced = reduced_rows(name, self, dim, keepdim, type);
+  Tensor out = Tensor::empty(reduced.sizes, value_dtype(type));
+  const auto run = [&]<class T, class Real>() -> void {
+    const T* const in = reduced.rows.data_as<T>();
+    Real* const to = out.data_as<Real>();
+    const int64_t width = reduced.width;
+    for_planes(out.numel(), width, [&](int64_t i) noexcept { to[i] = convert_value<Real>(f(in + i * width, width)); });
+  };
+  if (type == DType::kComplex64)
+    run.template operator()<ComplexFloat, float>();
+  else if (type == DType::kComplex128)
+    run.template operator()<ComplexDouble, double>();
+  else
+    dispatch_floating(type, name, [&]<class T>() -> void { run.template operator()<T, T>(); });
+  return out;
+}
+
+template <class T>
+double size_of(T x) {
+  if constexpr (kIsComplex<T>)
+    return std::abs(std::complex<double>(x));
+  else
+    return std::fabs(static_cast<double>(static_cast<ComputeType<T>>(x)));
+}
+
+DType norm_dtype(const char* name, const Tensor& self, std::optional<DType> dtype) {
+  SCONCE_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), kInvalidArgument, name,
+               ": Expected a floating point or complex tensor as input. Got ", dtype_name(self.dtype()));
+  if (!dtype) return self.dtype();
+  SCONCE_CHECK(is_floating(*dtype) || is_complex(*dtype), kInvalidArgument, name,
+               ": dtype should be floating point or complex, but got ", dtype_name(*dtype));
+  SCONCE_CHECK(is_complex(*dtype) == is_complex(self.dtype()), kInvalidArgument, name, ": dtype should be ",
+               is_complex(self.dtype()) ? "complex" : "real", " for ", is_complex(self.dtype()) ? "complex" : "real",
+               " inputs, but got ", dtype_name(*dtype));
+  return *dtype;
+}
+
+template <class T>
+double powers_of(const T* row, int64_t width, double order) {
+  double total = 0;
+  for (int64_t j = 0; j < width; ++j) total += std::pow(size_of(row[j]), order);
+  return total;
+}
+
+}  // namespace
+
+Tensor linalg_vector_norm(const Tensor& self, Scalar ord, std::optional<IntSpan> dim, bool keepdim,
+                          std::optional<DType> dtype) {
+  constexpr const char* kName = "linalg.vector_norm";
+  const double order = ord.to_double();
+  const DType type = norm_dtype(kName, self, dtype);
+  const bool least = order < 0, greatest = order == kInfinity;
+  if ((least || greatest) && self.numel() == 0) {
+    bool named = dim && !dim->empty();
+    for (size_t i = 0; named && i < dim->size(); ++i) named = self.size(wrap_dim(kName, (*dim)[i], self.dim())) != 0;
+    SCONCE_CHECK(named, kInvalidArgument, kName, " cannot compute the ", order,
+                 " norm on an empty tensor or dimension because the operation does not have an identity");
+  }
+  return rows_to_reals(kName, self, dim, keepdim, type, [=](const auto* row, int64_t width) -> double {
+    if (greatest || order == -kInfinity) {
+      double best = greatest ? 0 : kInfinity;
+      for (int64_t j = 0; j < width; ++j) {
+        const double size = size_of(row[j]);
+        if (std::isnan(size)) return size;
+        best = greatest ? std::max(best, size) : std::min(best, size);
+      }
+      return best;
+    }
+    double total = 0;
+    if (order == 0) {
+      for (int64_t j = 0; j < width; ++j) total += size_of(row[j]) != 0 ? 1 : 0;
+      return total;
+    }
+    if (order == 1) {
+      for (int64_t j = 0; j < width; ++j) total += size_of(row[j]);
+      return total;
+    }
+    if (order == 2) {
+      for (int64_t j = 0; j < width; ++j) {
+        const double size = size_of(row[j]);
+        total += size * size;
+      }
+      return std::sqrt(total);
+    }
+    return std::pow(powers_of(row, width, order), 1 / order);
+  });
+}
+
+Tensor linalg__powsum(const Tensor& self, Scalar ord, std::optional<IntSpan> dim, bool keepdim,
+                      std::optional<DType> dtype) {
+  constexpr const char* kName = "linalg._powsum";
+  const double order = ord.to_double();
+  return rows_to_reals(kName, self, dim, keepdim, norm_dtype(kName, self, dtype),
+                       [=](const auto* row, int64_t width) -> double { return powers_of(row, width, order); });
+}
+
+Tensor dist(const Tensor& self, const Tensor& other, Scalar p) {
+  return linalg_vector_norm(subtract(self, other, Scalar(int64_t{1})), p, std::nullopt, false, std::nullopt);
+}
+
+Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
+  constexpr const char* kName = "logsumexp";
+  SCONCE_CHECK(!is_complex(self.dtype()), kUnsupported, kName, ": complex numbers are not supported");
+  const DType type = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
+  return rows_to_reals(kName, self, dim, keepdim, type, []<class T>(const T* row, int64_t width) -> double {
+    if constexpr (kIsComplex<T>) {
+      return 0;  // refused above
+    } else {
+      const auto at = [row](int64_t j) { return static_cast<double>(static_cast<ComputeType<T>>(row[j])); };
+      double most = -kInfinity;
+      for (int64_t j = 0; j < width; ++j) {
+        if (std::isnan(at(j))) return at(j);
+        most = std::max(most, at(j));
+      }
+      const double base = std::isinf(most) ? 0 : most;
+      double total = 0;
+      for (int64_t j = 0; j < width; ++j) total += std::exp(at(j) - base);
+      return std::log(total) + base;
+    }
+  });
+}
+
+Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  SCONCE_CHECK(!is_complex(self.dtype()), kInvalidArgument, "nansum: nansum on CPU does not support complex inputs");
+  if (is_integral(self.dtype(), true)) return sum(self, dim, keepdim, dtype);
+  return sum(masked_fill_number(self, isnan(self), Scalar(0.0)), dim, keepdim, dtype);
+}
+Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {
+  return sum(to_dtype(self, DType::kBool), dim, false, std::nullopt);
+}
+Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
+  const Tensor result = logical_not(any(logical_not(self), dim, keepdim));
+  return self.dtype() == DType::kUInt8 ? to_dtype(result, DType::kUInt8) : result;
+}
+std::array<Tensor, 2> std_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
+                               bool keepdim) {
+  std::array<Tensor, 2> found = var_mean(self, dim, correction, keepdim);
+  found[0] = sqrt(found[0]);
+  return found;
+}
+
+Tensor hash_tensor(const Tensor& self, IntSpan dim, bool keepdim, int64_t mode) {
+  constexpr const char* kName = "hash_tensor";
+  SCONCE_CHECK(mode == 0, kInvalidArgument, kName, ": Unknown mode ", mode);
+  if (is_complex(self.dtype())) fail_dispatch(self.dtype(), kName);
+  if (dim.empty())
+    SCONCE_CHECK(self.numel() > 0, kInvalidArgument, kName,
+                 ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                 "'dim' argument.");
+  for (const int64_t d : dim)
+    SCONCE_CHECK(self.dim() == 0 || self.size(wrap_dim(kName, d, self.dim())) > 0, kInvalidArgument, kName,
+                 ": Expected reduction dim ", d, " to have non-zero size.");
+  const bool real = is_floating(self.dtype());
+  const ReducedRows reduced = reduced_rows(kName, self, dim, keepdim, real ? DType::kFloat64 : DType::kInt64);
+  Tensor out = Tensor::empty(reduced.sizes, DType::kUInt64);
+  const auto* const in = static_cast<const uint64_t*>(reduced.rows.data());
+  auto* const to = static_cast<uint64_t*>(out.data());
+  for_planes(out.numel(), reduced.width, [&](int64_t i) noexcept {
+    uint64_t bits = 0;
+    for (int64_t j = 0; j < reduced.width; ++j) bits ^= in[i * reduced.width + j];
+    to[i] = bits;
+  });
+  return out;
+}
+
+}  // namespace sconce::cpu

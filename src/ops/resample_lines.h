@@ -1,0 +1,83 @@
+// Resampling along lines of [outer, from, inner]: every element of the result is a weighted sum of neighbours.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "src/device/threads.h"
+
+namespace sconce {
+
+// Which elements of a line make each element of the resampled one.
+struct LineWindows {
+  struct Window {
+    int64_t first, count;
+  };
+  std::vector<Window> windows;  // one per element of the result
+  std::vector<double> weights;  // width of them per window
+  int64_t width = 0;
+};
+
+// [outer, from, inner] to [outer, to, inner]
+template <class T, class Weight>
+void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const LineWindows& axis,
+              const std::vector<Weight>& weights, int shift) {
+  const auto to = static_cast<int64_t>(axis.windows.size());
+  parallel_for(0, outer * to, std::max<int64_t>(1, 16384 / std::max<int64_t>(inner * axis.width, 1)),
+               [&](int64_t begin, int64_t end) noexcept {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const int64_t o = row / to, i = row % to;
+                   const auto [first, count] = axis.windows[static_cast<size_t>(i)];
+                   const Weight* const w = weights.data() + i * axis.width;
+                   const T* const source = in + (o * from + first) * inner;
+                   T* const target = out + row * inner;
+                   for (int64_t x = 0; x < inner; ++x) {
+                     if constexpr (std::is_same_v<T, uint8_t>) {
+                       int32_t sum = 1 << (shift - 1);
+                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
+                       target[x] = static_cast<uint8_t>(std::clamp(sum >> shift, 0, 255));
+                     } else {
+                       T sum = 0;
+                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
+                       target[x] = sum;
+                     }
+                   }
+                 }
+               });
+}
+
+// The transposed of resample.
+template <class T>
+void spread(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const LineWindows& axis) {
+  const auto to = static_cast<int64_t>(axis.windows.size());
+  std::fill_n(out, outer * from * inner, T(0));
+  parallel_for(0, outer, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t o = begin; o < end; ++o)
+      for (int64_t i = 0; i < to; ++i) {
+        const auto [first, count] = axis.windows[static_cast<size_t>(i)];
+        const double* const w = axis.weights.data() + i * axis.width;
+        const T* const source = in + (o * to + i) * inner;
+        for (int64_t j = 0; j < count; ++j) {
+          T* const target = out + (o * from + first + j) * inner;
+          for (int64_t x = 0; x < inner; ++x) target[x] += source[x] * static_cast<T>(w[j]);
+        }
+      }
+  });
+}
+
+// Weights of 16 bits, and by how many of them they are scaled: as many as the largest weight leaves room for.
+inline std::pair<std::vector<int16_t>, int> fixed_point(const LineWindows& axis) {
+  double largest = 0;
+  for (const double weight : axis.weights) largest = std::max(largest, weight);
+  int shift = 0;
+  while (shift < 22 && static_cast<int>(0.5 + largest * (1 << (shift + 1))) < (1 << 15)) ++shift;
+  std::vector<int16_t> weights;
+  for (const double weight : axis.weights)
+    weights.push_back(static_cast<int16_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << shift)));
+  return {std::move(weights), shift};
+}
+
+}  // namespace sconce
