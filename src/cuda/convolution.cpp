@@ -90,13 +90,14 @@ enum class Pass { kForward, kData, kFilter };
 
 // Descriptions and the algorithm of a convolution: asking cuDNN for them takes longer than a small convolution.
 struct Plan {
-  TensorHandle x, y, bias;
+  TensorHandle x, y;
   Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor> w;
   Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor> convolution;
   cudnnConvolutionFwdAlgo_t forward{};
   cudnnConvolutionBwdDataAlgo_t data{};
   cudnnConvolutionBwdFilterAlgo_t filter{};
   size_t workspace = 0;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;  // of finding an algorithm
 };
 
 std::shared_ptr<Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x, const Tensor& w,
@@ -122,8 +123,7 @@ std::shared_ptr<Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& sh
   SCONCE_DNN(cudnnSetConvolutionMathType(convolution, half ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH));
   int found = 0;
   const auto take = [&](const auto& best, auto& algorithm) {
-    SCONCE_CHECK(found > 0 && best.status == CUDNN_STATUS_SUCCESS, kUnsupported,
-                 "convolution: cuDNN has no algorithm for ", describe(x), " and ", describe(w));
+    plan->status = found > 0 ? best.status : CUDNN_STATUS_NOT_SUPPORTED;
     algorithm = best.algo;
     plan->workspace = best.memory;
   };
@@ -143,7 +143,6 @@ std::shared_ptr<Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& sh
                                                       1, &found, &best));
     take(best, plan->forward);
   }
-  describe_bias(plan->bias, out);
   return plan;
 }
 
@@ -162,6 +161,65 @@ std::shared_ptr<const Plan> plan_for(cudnnHandle_t handle, const ConvolutionShap
   // Never destroyed: cuDNN may go before us when the process ends.
   static auto& plans = *new PlanCache<Plan>(kMost);
   return plans.get(key, [&] { return make_plan(handle, shape, x, w, out, channels_last, pass, groups); });
+}
+
+// The factors 1 and 0 of a dtype, as cuDNN takes them.
+struct Factors {
+  double one64 = 1, none64 = 0;
+  float one32 = 1, none32 = 0;
+  bool wide;
+  explicit Factors(DType dtype) : wide(dtype == DType::kFloat64) {}
+  const void* one() const { return wide ? static_cast<const void*>(&one64) : &one32; }
+  const void* none() const { return wide ? static_cast<const void*>(&none64) : &none32; }
+};
+
+// kForward and kData make `out` of `in` and w; kFilter makes w, where a convolution takes `in` to `out`.
+cudnnStatus_t apply(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
+                    bool channels_last, int64_t groups) {
+  const cudnnHandle_t handle = dnn_handle(in.device().index);
+  const Factors factors(in.dtype());
+  const auto plan = plan_for(handle, shape, in, w, out, channels_last, pass, groups);
+  if (plan->status != CUDNN_STATUS_SUCCESS) return plan->status;
+  const Tensor workspace = scratch(plan->workspace, in.device());
+  const cudnnConvolutionDescriptor_t form = plan->convolution.value;
+  switch (pass) {
+    case Pass::kForward:
+      return cudnnConvolutionForward(handle, factors.one(), plan->x.value, in.data(), plan->w.value, w.data(), form,
+                                     plan->forward, workspace.data(), plan->workspace, factors.none(), plan->y.value,
+                                     out.data());
+    case Pass::kData:
+      return cudnnConvolutionBackwardData(handle, factors.one(), plan->w.value, w.data(), plan->x.value, in.data(),
+                                          form, plan->data, workspace.data(), plan->workspace, factors.none(),
+                                          plan->y.value, out.data());
+    case Pass::kFilter:
+      break;
+  }
+  return cudnnConvolutionBackwardFilter(handle, factors.one(), plan->x.value, in.data(), plan->y.value, out.data(),
+                                        form, plan->filter, workspace.data(), plan->workspace, factors.none(),
+                                        plan->w.value, w.data());
+}
+
+// Row-major, in float32.
+Tensor widened(const Tensor& t) {
+  Tensor wide = Tensor::empty(t.sizes(), DType::kFloat32, t.device());
+  copy(t, wide, false);
+  return wide;
+}
+
+bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// The same whatever cuDNN lacks for half types and channels-last (gradients of depthwise convolutions): in float32
+// then.
+void run(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
+         bool channels_last, int64_t groups) {
+  const cudnnStatus_t status = apply(pass, shape, in, w, out, channels_last, groups);
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  if (!is_unsupported(status) || !(channels_last || is_half(in.dtype())))
+    check_dnn(status, pass == Pass::kForward ? "convolution" : "gradient of a convolution");
+  const Tensor wide[] = {widened(in), widened(w), widened(out)};
+  SCONCE_DNN(apply(pass, shape, wide[0], wide[1], wide[2], false, groups));
+  Tensor result = pass == Pass::kFilter ? w : out;
+  copy(wide[pass == Pass::kFilter ? 1 : 2], result, false);
 }
 
 }  // namespace
@@ -184,37 +242,13 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
   for (int i = 0; i < shape.spatial; ++i) sizes.push_back(shape.output[static_cast<size_t>(3 - shape.spatial + i)]);
   Tensor out = Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), input.dtype(), input.device());
   if (out.numel() == 0) return out;
-  const double one64 = 1, zero64 = 0;
-  const float one32 = 1, zero32 = 0;
-  const void* one = wide ? static_cast<const void*>(&one64) : &one32;
-  const void* none = wide ? static_cast<const void*>(&zero64) : &zero32;
-  const cudnnHandle_t handle = dnn_handle(input.device().index);
-  TensorHandle bias_form, y_form;
-  cudnnTensorDescriptor_t y = nullptr, row_form = nullptr;
-  std::shared_ptr<const Plan> plan;
+  const Factors factors(input.dtype());
   if (input.numel() == 0) {
     const unsigned char zero[16] = {};
     fill(out, zero);
-    if (bias) {
-      describe_bias(bias_form, out);
-      describe_tensor(y_form, out);
-      y = y_form.value;
-      row_form = bias_form.value;
-    }
   } else {
-    const Tensor x = packed(input, channels_last), w = packed(weight, channels_last);
-    plan = plan_for(handle, shape, x, w, out, channels_last, transposed ? Pass::kData : Pass::kForward, groups);
-    y = plan->y.value;
-    row_form = plan->bias.value;
-    const Tensor workspace = scratch(plan->workspace, input.device());
-    if (transposed)
-      SCONCE_DNN(cudnnConvolutionBackwardData(handle, one, plan->w.value, w.data(), plan->x.value, x.data(),
-                                              plan->convolution.value, plan->data, workspace.data(), plan->workspace,
-                                              none, y, out.data()));
-    else
-      SCONCE_DNN(cudnnConvolutionForward(handle, one, plan->x.value, x.data(), plan->w.value, w.data(),
-                                         plan->convolution.value, plan->forward, workspace.data(), plan->workspace,
-                                         none, y, out.data()));
+    run(transposed ? Pass::kData : Pass::kForward, shape, packed(input, channels_last), packed(weight, channels_last),
+        out, channels_last, groups);
   }
   if (bias) {
     Tensor row = *bias;
@@ -223,56 +257,14 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
       copy(*bias, row, false);
     }
     row = contiguous(row);
-    SCONCE_DNN(cudnnAddTensor(handle, one, row_form, row.data(), one, y, out.data()));
+    TensorHandle row_form, form;
+    describe_bias(row_form, out);
+    describe_tensor(form, out);
+    SCONCE_DNN(cudnnAddTensor(dnn_handle(input.device().index), factors.one(), row_form.value, row.data(),
+                              factors.one(), form.value, out.data()));
   }
   return out;
 }
-
-namespace {
-
-// The factors 1 and 0 of a dtype, as cuDNN takes them.
-struct Factors {
-  double one64 = 1, none64 = 0;
-  float one32 = 1, none32 = 0;
-  bool wide;
-  explicit Factors(DType dtype) : wide(dtype == DType::kFloat64) {}
-  const void* one() const { return wide ? static_cast<const void*>(&one64) : &one32; }
-  const void* none() const { return wide ? static_cast<const void*>(&none64) : &none32; }
-};
-
-// A convolution takes x to y; both directions of its gradients. w: of the sizes of the filter.
-void filter_gradient(const ConvolutionShape& shape, const Tensor& x, const Tensor& y, Tensor& w, bool channels_last,
-                     int64_t groups) {
-  const cudnnHandle_t handle = dnn_handle(x.device().index);
-  const Factors factors(x.dtype());
-  const auto plan = plan_for(handle, shape, x, w, y, channels_last, Pass::kFilter, groups);
-  const Tensor workspace = scratch(plan->workspace, x.device());
-  SCONCE_DNN(cudnnConvolutionBackwardFilter(handle, factors.one(), plan->x.value, x.data(), plan->y.value, y.data(),
-                                            plan->convolution.value, plan->filter, workspace.data(), plan->workspace,
-                                            factors.none(), plan->w.value, w.data()));
-}
-void data_gradient(const ConvolutionShape& shape, const Tensor& w, const Tensor& y, Tensor& x, bool channels_last,
-                   int64_t groups) {
-  const cudnnHandle_t handle = dnn_handle(x.device().index);
-  const Factors factors(x.dtype());
-  const auto plan = plan_for(handle, shape, y, w, x, channels_last, Pass::kData, groups);
-  const Tensor workspace = scratch(plan->workspace, x.device());
-  SCONCE_DNN(cudnnConvolutionBackwardData(handle, factors.one(), plan->w.value, w.data(), plan->x.value, y.data(),
-                                          plan->convolution.value, plan->data, workspace.data(), plan->workspace,
-                                          factors.none(), plan->y.value, x.data()));
-}
-void forward_again(const ConvolutionShape& shape, const Tensor& x, const Tensor& w, Tensor& y, bool channels_last,
-                   int64_t groups) {
-  const cudnnHandle_t handle = dnn_handle(x.device().index);
-  const Factors factors(x.dtype());
-  const auto plan = plan_for(handle, shape, x, w, y, channels_last, Pass::kForward, groups);
-  const Tensor workspace = scratch(plan->workspace, x.device());
-  SCONCE_DNN(cudnnConvolutionForward(handle, factors.one(), plan->x.value, x.data(), plan->w.value, w.data(),
-                                     plan->convolution.value, plan->forward, workspace.data(), plan->workspace,
-                                     factors.none(), plan->y.value, y.data()));
-}
-
-}  // namespace
 
 std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
                                            std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation,
@@ -312,21 +304,20 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   const Tensor grad = packed(grad_output, channels_last), w = packed(weight, channels_last),
                x = packed(input, channels_last);
   // A transposed convolution is the gradient of a plain one from its output to its input.
-  if (output_mask[0]) {
-    if (transposed)
-      forward_again(shape, grad, w, results[0], channels_last, groups);
-    else
-      data_gradient(shape, w, grad, results[0], channels_last, groups);
-  }
+  if (output_mask[0]) run(transposed ? Pass::kForward : Pass::kData, shape, grad, w, results[0], channels_last, groups);
   if (output_mask[1])
-    filter_gradient(shape, transposed ? grad : x, transposed ? x : grad, results[1], channels_last, groups);
+    run(Pass::kFilter, shape, transposed ? grad : x, results[1], transposed ? x : grad, channels_last, groups);
   if (output_mask[2]) {
+    // cuDNN has no sum of bfloat16.
+    const bool widen = dtype == DType::kBFloat16;
+    const Tensor from = widen ? widened(grad) : grad, to = widen ? widened(results[2]) : results[2];
     TensorHandle of_grad, of_bias;
-    describe_tensor(of_grad, grad);
-    describe_bias(of_bias, grad);
+    describe_tensor(of_grad, from);
+    describe_bias(of_bias, from);
     const Factors factors(dtype);
-    SCONCE_DNN(cudnnConvolutionBackwardBias(dnn_handle(input.device().index), factors.one(), of_grad.value, grad.data(),
-                                            factors.none(), of_bias.value, results[2].data()));
+    SCONCE_DNN(cudnnConvolutionBackwardBias(dnn_handle(input.device().index), factors.one(), of_grad.value, from.data(),
+                                            factors.none(), of_bias.value, to.data()));
+    if (widen) copy(to, results[2], false);
   }
   return results;
 }

@@ -12,7 +12,7 @@ namespace sconce::cuda {
 void require_dnn() { require_library(sconce_lazy_cudnn); }
 
 void check_dnn(cudnnStatus_t status, const char* expression) {
-  SCONCE_CHECK(status != CUDNN_STATUS_NOT_SUPPORTED, kUnsupported, expression, ": cuDNN does not support it");
+  SCONCE_CHECK(!is_unsupported(status), kUnsupported, expression, ": cuDNN does not support it");
   SCONCE_CHECK(status == CUDNN_STATUS_SUCCESS, kDevice, expression, ": cuDNN error ", static_cast<int>(status));
 }
 

@@ -21,14 +21,19 @@ def randint(high, *shape, dtype=torch.int64):
 
 def same(name, tag, *arguments, like=None, rtol=0.0, atol=0.0, first=None):
     """`name` of the C ABI against torch.ops.aten.`like`; of the results the first ones."""
-    function = ops
-    for part in (like or name).split("."):
-        function = getattr(function, part)
+    operator, _, overload = (like or name).partition(".")
+    function = getattr(getattr(ops, operator), overload or "default")
+    places = [a.name for a in function._schema.arguments if not a.kwarg_only]
+    names = [a.name for a in function._schema.arguments if a.kwarg_only]
 
-    def expected():
-        result = function(*arguments)
+    def results(values):
+        result = function(*values[:len(places)], **dict(zip(names, values[len(places):])))
         result = list(result) if isinstance(result, (tuple, list)) else [result]
         return result[:first]
+
+    def expected():
+        return results(arguments)
+
     case(f"{name} {tag}", lambda: call(name, *arguments)[:first], expected, rtol, atol)
 
 
@@ -93,13 +98,13 @@ def pooling_cases():
                 same("_adaptive_avg_pool2d_backward", f"{tag} {size}", randn(2, 5, *size, dtype=dtype), x, rtol=r, atol=r)
                 same("adaptive_max_pool2d", f"{tag} {size}", x, size)
                 out, indices = ops.adaptive_max_pool2d(x, size)
-                same("adaptive_max_pool2d_backward", f"{tag} {size}", torch.randn_like(out), x, indices, rtol=r, atol=r)
+                same("adaptive_max_pool2d_backward", f"{tag} {size}", torch.randn_like(out), x, indices, rtol=4 * r, atol=4 * r)
         x = randn(2, 3, 7, 8, 9, dtype=dtype)
         tag = name_of(dtype)
         same("max_pool3d_with_indices", tag, x, [2, 3, 2], [2, 1, 2], [1, 1, 0], [1, 2, 1], True)
         out, indices = ops.max_pool3d_with_indices(x, [2, 3, 2], [2, 1, 2], [1, 1, 0], [1, 2, 1], True)
         same("max_pool3d_with_indices_backward", tag, torch.randn_like(out), x, [2, 3, 2], [2, 1, 2], [1, 1, 0],
-             [1, 2, 1], True, indices, rtol=r, atol=r)
+             [1, 2, 1], True, indices, rtol=4 * r, atol=4 * r)
         same("avg_pool3d", tag, x, [2, 3, 2], [2, 1, 2], [1, 1, 0], False, True, None, rtol=r, atol=r)
         grad = torch.randn_like(ops.avg_pool3d(x, [2, 3, 2], [2, 1, 2], [1, 1, 0], False, True, None))
         same("avg_pool3d_backward", tag, grad, x, [2, 3, 2], [2, 1, 2], [1, 1, 0], False, True, None, rtol=r, atol=r)
@@ -107,7 +112,7 @@ def pooling_cases():
         same("_adaptive_avg_pool3d_backward", tag, randn(2, 3, 3, 4, 5, dtype=dtype), x, rtol=r, atol=r)
         same("adaptive_max_pool3d", tag, x, [3, 4, 5])
         out, indices = ops.adaptive_max_pool3d(x, [3, 4, 5])
-        same("adaptive_max_pool3d_backward", tag, torch.randn_like(out), x, indices, rtol=r, atol=r)
+        same("adaptive_max_pool3d_backward", tag, torch.randn_like(out), x, indices, rtol=4 * r, atol=4 * r)
         image = randn(4, 12, 12, dtype=dtype)
         out, indices = ops.max_pool2d_with_indices(image, [2, 2], [2, 2], [0, 0], [1, 1], False)
         same("max_pool2d_with_indices", tag + " one image", image, [2, 2], [2, 2], [0, 0], [1, 1], False)

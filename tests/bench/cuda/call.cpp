@@ -183,13 +183,18 @@ int main(int argc, char** argv) {
   std::vector<Tensor> outputs(model->info().spec.outputs.size());
   model->run(inputs, outputs);
   const double first = microseconds(Clock::now() - start);
-  for (int i = 0; i < 200; ++i) model->run(inputs, outputs);
   std::vector<double> times;
-  for (int i = 0; i < 2000; ++i) {
-    const auto before = Clock::now();
-    model->run(inputs, outputs);
-    times.push_back(microseconds(Clock::now() - before));
-  }
+  const auto repeat = [&](int most, double seconds) {
+    times.clear();
+    for (const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+         static_cast<int>(times.size()) < most && (times.size() < 5 || Clock::now() < end);) {
+      const auto before = Clock::now();
+      model->run(inputs, outputs);
+      times.push_back(microseconds(Clock::now() - before));
+    }
+  };
+  repeat(200, 0.3);
+  repeat(2000, 1.5);
   std::sort(times.begin(), times.end());
   std::string shapes;  // what PyTorch's loader is to be given, as JSON
   for (const Tensor& input : inputs) {

@@ -2,8 +2,9 @@
 
 CALL and UPDATE are bench_cuda_call and bench_cuda_update of build/release/tests. Needs torch with CUDA and a C++
 compiler (CXX). Batch 1 is bound by launches, the others by arithmetic. Per model: microseconds of a call, inputs and
-outputs on the device, done when the device has done it; milliseconds from nothing loaded to the first output (PyTorch's
-without its import); resident memory of the process. Then GB/s of new weights.
+outputs on the device, done when the device has done it; milliseconds from nothing loaded to the first output (ours in a
+new process, PyTorch's without its import and what else a process needs once); our resident memory. Then GB/s of new
+weights.
 """
 import json
 import subprocess
@@ -81,38 +82,58 @@ def median(run, seconds=0.7):
         before = time.perf_counter(); run(); torch.cuda.synchronize(); times.append(time.perf_counter() - before)
     return sorted(times)[len(times) // 2] * 1e6
 
-torch.zeros(1, device="cuda")
-what, name, path = sys.argv[1:]
-result = {}
-with torch.no_grad():
+def resident():
+    return next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmRSS")) / 1024
+
+def measure(what, name, path):
     if what == "package":
         model, inputs = make(name)
         torch._inductor.aoti_compile_and_package(torch.export.export(model, tuple(inputs)), package_path=path)
-    elif what == "compile":
+        return {}
+    if what == "compile":
         model, inputs = make(name)
         compiled = torch.compile(model, mode="reduce-overhead")
-        result["compile_us"] = median(lambda: compiled(*inputs))
-    else:
-        inputs = make(name)[1]
+        return {"compile_us": median(lambda: compiled(*inputs))}
+    inputs, result = make(name)[1], {}
+    for _ in range(2):  # the second load has nothing of Python left to import
         torch.cuda.empty_cache()
         start = time.perf_counter()
         model = torch._inductor.aoti_load_package(path, run_single_threaded=True)
         run = lambda: model.loader.boxed_run(list(inputs))
         run(); torch.cuda.synchronize()
         result["first_ms"] = (time.perf_counter() - start) * 1e3
-        result["call_us"] = median(run)
-        result["resident_mb"] = next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmRSS")) / 1024
-print("RESULT " + json.dumps(result))
+    result["call_us"] = median(run)
+    return result
+
+torch.zeros(1, device="cuda")
+for line in sys.stdin:
+    what, name, path = json.loads(line)
+    try:
+        with torch.no_grad():
+            result = measure(what, name, path)
+    except Exception as error:
+        result = {"error": str(error).split("\n")[0][:150]}
+    torch._dynamo.reset()
+    torch.cuda.synchronize(); torch.cuda.empty_cache()
+    print("RESULT " + json.dumps(result), flush=True)
 """
-NAMES = ["mlp-1", "decoder-1", "conv-1", "dense-4096", "decoder-8x2048", "conv-64"]
+NAMES = ["conv-1", "dense-4096", "decoder-8x2048", "conv-64", "mlp-1", "decoder-1"]
 
 
-def child(what, name, path):
-    done = subprocess.run([sys.executable, "-c", CHILD, what, name, path], capture_output=True, text=True)
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            return json.loads(line[7:])
-    return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:150]}
+class Torch:
+    """PyTorch in one process: its imports can take longer than all that is measured."""
+
+    def __init__(self):
+        self.process = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+
+    def ask(self, *what):
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if line.startswith("RESULT "):
+                return json.loads(line[7:])
+        return {"error": "PyTorch's process ended"}
 
 
 def ours_of(*command):
@@ -128,24 +149,25 @@ def column(value):
 
 def main(call, update, names):
     print(f"{'model':16s} {'graphs':>9s} {'plain':>9s} {'loader':>9s} {'compile':>9s}  {'graphs/l':>8s} {'plain/l':>8s} "
-          f"{'graphs/c':>8s}  {'first ms':>9s} {'loader':>9s}  {'MB':>7s} {'loader':>7s}", flush=True)
+          f"{'graphs/c':>8s}  {'first ms':>9s} {'loader':>9s}  {'MB':>7s}", flush=True)
+    torch = Torch()
     with tempfile.TemporaryDirectory() as folder:
         for name in names or NAMES:
             begin = time.time()
             path = f"{folder}/{name}.pt2"
-            made = child("package", name, path)
+            made = torch.ask("package", name, path)
             if "error" in made:
                 print(f"{name}: {made['error']}", flush=True)
                 continue
             graphs, plain = ours_of(call, path), ours_of(call, "--no-graphs", path)
-            theirs, compiled = child("loader", name, path), child("compile", name, path)
+            theirs, compiled = torch.ask("loader", name, path), torch.ask("compile", name, path)
 
             def ratio(a, b):
                 return f"{a / b:8.2f}" if a and b else f"{'-':>8}"
             g, p, l, c = graphs.get("call_us_p50"), plain.get("call_us_p50"), theirs.get("call_us"), compiled.get("compile_us")
             print(f"{name:16s} {column(g)} {column(p)} {column(l)} {column(c)}  {ratio(g, l)} {ratio(p, l)} {ratio(g, c)}  "
-                  f"{column(plain.get('first_output_ms'))} {column(theirs.get('first_ms'))}  {plain.get('resident_mb', 0):7.0f} "
-                  f"{theirs.get('resident_mb', 0):7.0f}  {graphs.get('graphs', '')} "
+                  f"{column(plain.get('first_output_ms'))} {column(theirs.get('first_ms'))}  {plain.get('resident_mb', 0):7.0f}  "
+                  f"{graphs.get('graphs', '')} "
                   + " ".join(r["error"] for r in (graphs, plain, theirs, compiled) if "error" in r)
                   + f" ({time.time() - begin:.0f} s)", flush=True)
             if name == "dense-4096":
