@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "server/gpu_metrics.h"
+
 namespace sconce {
 namespace {
 
@@ -76,6 +78,20 @@ class Text {
     for (const auto& [size, batch] : batches) rows += static_cast<uint64_t>(size) * batch.count;
     put("{}_bucket{{{},le=\"+Inf\"}} {}\n{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", kRows[id].name, labels, count,
         kRows[id].name, labels, rows, kRows[id].name, labels, count);
+  }
+  void gpus(const std::vector<GpuState>& states) {
+    const auto each = [&](MetricId id, auto member) {
+      head(id);
+      for (const GpuState& state : states) {
+        if (state.*member) value(id, fmt::format("gpu_uuid=\"{}\"", state.uuid), *(state.*member));
+      }
+    };
+    each(kGpuUse, &GpuState::utilization);
+    each(kGpuMemory, &GpuState::memory_total);
+    each(kGpuMemoryUsed, &GpuState::memory_used);
+    each(kGpuPower, &GpuState::power_watts);
+    each(kGpuPowerLimit, &GpuState::power_limit_watts);
+    each(kGpuEnergy, &GpuState::energy_joules);
   }
   std::string take() { return fmt::to_string(buffer_); }
 
@@ -236,6 +252,10 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kCpuUse, processor_use());
   single(kCpuMemory, total_memory);
   single(kCpuMemoryUsed, used_memory);
+  // The driver's library is opened for those who use its devices.
+  static GpuReader reader;
+  const bool on_gpus = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.devices > 0; });
+  text.gpus(on_gpus ? reader.look() : std::vector<GpuState>{});
   single(kReceived, sum(&ConnectionCounters::received));
   single(kSent, sum(&ConnectionCounters::sent));
   single(kResident, resident_bytes());

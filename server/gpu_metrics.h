@@ -1,0 +1,43 @@
+// What the GPUs of this host do, as the driver's management library (NVML) says it. The library comes with the driver
+// and is opened by the first look. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sconce {
+
+// What a device or its driver does not tell is absent.
+struct GpuState {
+  std::string uuid;                   // "GPU-..."
+  std::optional<double> utilization;  // 0 to 1
+  std::optional<uint64_t> memory_total, memory_used;
+  std::optional<double> power_watts, power_limit_watts;
+  std::optional<double> energy_joules;  // since the first look
+};
+
+class GpuReader {
+ public:
+  explicit GpuReader(const char* library = "libnvidia-ml.so.1") : library_(library) {}
+  GpuReader(const GpuReader&) = delete;
+  GpuReader& operator=(const GpuReader&) = delete;
+  ~GpuReader();
+
+  // In the driver's order; empty where there is no driver.
+  std::vector<GpuState> look();
+
+ private:
+  bool open();
+
+  const std::string library_;
+  std::mutex mutex_;
+  bool tried_ = false, usable_ = false;
+  void* handle_ = nullptr;
+  std::map<std::string, uint64_t> first_energy_;  // millijoules
+};
+
+}  // namespace sconce
