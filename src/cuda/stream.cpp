@@ -5,6 +5,8 @@
 
 #include "src/cuda/caching_allocator.h"
 #include "src/cuda/error.h"
+#include "src/cuda/graph.h"
+#include "src/cuda/graph_copies.h"
 
 namespace sconce::cuda {
 
@@ -44,29 +46,6 @@ int* pinned_word() {
   SCONCE_CUDA(cudaHostAlloc(&memory, sizeof(int), cudaHostAllocPortable));
   return new (memory) int(0);
 }
-
-class Graph final : public DeviceGraph {
- public:
-  Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream,
-        std::vector<std::shared_ptr<const void>> kept)
-      : memory_(memory), stream_(stream), kept_(std::move(kept)) {
-    const cudaError_t error = cudaGraphInstantiate(&graph_, recorded, 0);
-    cudaGraphDestroy(recorded);
-    if (error != cudaSuccess) memory_->orphan();
-    check(error, "cudaGraphInstantiate");
-  }
-  ~Graph() override {
-    cudaGraphExecDestroy(graph_);
-    memory_->orphan();
-  }
-  void launch() override { SCONCE_CUDA(cudaGraphLaunch(graph_, stream_)); }
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-  CachingAllocator* memory_;
-  cudaStream_t stream_;
-  std::vector<std::shared_ptr<const void>> kept_;
-};
 
 }  // namespace
 
@@ -116,22 +95,26 @@ void Lane::synchronize() {
     throw_noted(*noted_);
 }
 
-void Lane::begin_capture() {
+void Lane::begin_capture(size_t reserved_before) {
+  launch_copies(CopyPieces{}, 1, stream_);  // loads the kernel, which cannot be done while work is recorded
   recorded_ = CachingAllocator::create_for_graph(device_.index);
   SCONCE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   kept_.clear();
+  copies_before_ = record_copies(reserved_before, stream_);
   current().memory = recorded_;
   current().capturing = true;
   current().kept = &kept_;
 }
 
-std::unique_ptr<DeviceGraph> Lane::end_capture() {
+std::unique_ptr<DeviceGraph> Lane::end_capture(size_t reserved_after) {
+  std::vector<cudaGraphNode_t> copies_after = record_copies(reserved_after, stream_);
   cudaGraph_t graph = nullptr;
   SCONCE_CUDA(cudaStreamEndCapture(stream_, &graph));
   current().memory = memory_;
   current().capturing = false;
   current().kept = nullptr;
-  return std::make_unique<Graph>(graph, std::exchange(recorded_, nullptr), stream_, std::exchange(kept_, {}));
+  return std::make_unique<Graph>(graph, std::exchange(recorded_, nullptr), stream_, std::exchange(kept_, {}),
+                                 std::move(copies_before_), std::move(copies_after));
 }
 
 void Lane::drop_capture() noexcept {

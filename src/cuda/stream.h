@@ -66,8 +66,8 @@ class Lane final : public DeviceLane {
   void leave() noexcept override;
   void* stream() const noexcept override { return stream_; }
   void synchronize() override;
-  void begin_capture() override;
-  std::unique_ptr<DeviceGraph> end_capture() override;
+  void begin_capture(size_t reserved_before) override;
+  std::unique_ptr<DeviceGraph> end_capture(size_t reserved_after) override;
   void drop_capture() noexcept override;
 
  private:
@@ -77,6 +77,7 @@ class Lane final : public DeviceLane {
   int* noted_ = nullptr;                  // pinned
   CachingAllocator* recorded_ = nullptr;  // while work is recorded: where its memory comes from
   std::vector<std::shared_ptr<const void>> kept_;
+  std::vector<cudaGraphNode_t> copies_before_;
   Current before_;
 };
 

@@ -19,13 +19,22 @@ class Value;
 
 namespace sconce {
 
+// A piece of memory to be copied: of the device, or pinned on the host. 0 bytes: nothing.
+struct DeviceCopy {
+  const void* from = nullptr;
+  void* to = nullptr;
+  size_t bytes = 0;
+  friend bool operator==(const DeviceCopy&, const DeviceCopy&) = default;
+};
+
 // Work of a stream that was recorded once and is done again with one call, on the same memory, part of which is its
 // own.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // On the stream it was recorded on.
-  virtual void launch() = 0;
+  // On the stream it was recorded on, with what is copied before and after it in the same call: as many pieces as were
+  // reserved, at most.
+  virtual void launch(std::span<const DeviceCopy> before, std::span<const DeviceCopy> after) = 0;
 };
 
 // Plain bytes from memory of the host that may be a file's mapping, to memory of a device.
@@ -48,8 +57,9 @@ class DeviceLane {
 
   // Between these, on the thread that entered, work of the stream is recorded instead of done, with memory of its own.
   // What cannot be recorded throws, kUnsupported where a value would be read or drawn only once; drop_capture() then.
-  virtual void begin_capture() = 0;
-  virtual std::unique_ptr<DeviceGraph> end_capture() = 0;
+  // Reserved: how many pieces a launch may copy before and after.
+  virtual void begin_capture(size_t reserved_before) = 0;
+  virtual std::unique_ptr<DeviceGraph> end_capture(size_t reserved_after) = 0;
   virtual void drop_capture() noexcept = 0;
 
   class Scope {

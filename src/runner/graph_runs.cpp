@@ -75,6 +75,7 @@ void GraphRuns::drop(Shape& shape) noexcept {
   shape.graph.reset();
   shape.inputs.clear();
   shape.outputs.clear();
+  shape.staged.clear();
 }
 
 void GraphRuns::make_room(const Shape& shape) {

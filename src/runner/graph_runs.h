@@ -1,5 +1,5 @@
 // Runs of a container as graphs of the device: recorded once a shape of inputs has been run a few times, and done with
-// one call from then on. Inputs are copied to where the graph reads them, outputs from where it leaves them.
+// one call from then on, which also copies inputs to where the graph reads them and outputs from where it leaves them.
 //
 // A graph is of one container, so new weights have graphs of their own. Used by the thread that holds the replica.
 #pragma once
@@ -41,6 +41,8 @@ class GraphRuns {
     uint64_t used = 0;
     int runs = 0;
     std::vector<Tensor> inputs, outputs;  // the graph's own; empty without one
+    std::vector<StoragePtr> staged;       // by input: pinned memory of the host, for small ones from there
+    std::vector<DeviceCopy> before, after;
     std::unique_ptr<DeviceGraph> graph;
   };
 

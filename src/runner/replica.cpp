@@ -1,6 +1,8 @@
 #include "src/runner/replica.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <utility>
 
 #include "src/device/threads.h"
@@ -9,6 +11,9 @@
 
 namespace sconce {
 namespace {
+
+// Up to this size a graph reads and writes memory of the host itself; the device's copy engine is later to start.
+constexpr size_t kStagedBytes = 64 << 10;
 
 // Answers a container with the tensors of a set.
 class FromSet final : public loader::ConstantSource {
@@ -127,11 +132,12 @@ bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<c
   shape.inputs.clear();
   for (const Tensor& input : inputs)
     shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
+  shape.staged.assign(inputs.size(), StoragePtr());
   shape.outputs.assign(bound.container->num_outputs(), Tensor());
   const bool recorded = shim::guard("recording a CUDA graph", [&] {
-                          lane_->begin_capture();
+                          lane_->begin_capture(shape.inputs.size());
                           bound.container->run(shape.inputs, shape.outputs, lane_->stream());
-                          bound.graphs->keep(shape, lane_->end_capture());
+                          bound.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
                         }) == 0;
   if (recorded) return true;
   lane_->drop_capture();
@@ -149,48 +155,80 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
       if (i != j && !inputs[i].is_cpu() && inputs[i].storage() == inputs[j].storage()) return false;
   GraphRuns::Shape* shape = bound.graphs->find(inputs);
   if (!shape || (!shape->graph && !(bound.graphs->wants_graph(*shape) && record(bound, *shape, inputs)))) return false;
-  DeviceBackend& backend = device_backend(device_);
-  for (size_t i = 0; i < inputs.size(); ++i) backend.copy_async(inputs[i], shape->inputs[i]);
-  shape->graph->launch();
+  copy_in(*shape, inputs);
+  // Their memory can be what the outputs get.
+  if (std::less<>()(outputs.data() + outputs.size(), inputs.data()) ||
+      std::less<>()(inputs.data() + inputs.size(), outputs.data()))
+    for (Tensor& output : outputs) output = Tensor();
+  copy_out(*shape, inputs, outputs);
+  shape->graph->launch(shape->before, shape->after);
   bound.graphs->ran();
+  DeviceBackend& backend = device_backend(device_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_cpu() || !may_write(i)) continue;
     Tensor theirs = inputs[i];
     backend.copy_async(shape->inputs[i], theirs);
   }
-  // What the next launch overwrites is copied, each storage once: outputs may be views of one another.
-  std::vector<std::pair<const Storage*, StoragePtr>> copies;
+  if (settings_.host_outputs)
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (shape->outputs[i].defined() && !outputs[i].defined()) outputs[i] = fetched(shape->outputs[i]);
+  lane_->synchronize();
+  return true;
+}
+
+void Replica::copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
+  DeviceBackend& backend = device_backend(device_);
+  shape.before.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
+    const void* from = input.data();
+    if (!input.is_dense() || (input.is_cpu() && input.bytes() > kStagedBytes)) {
+      backend.copy_async(input, shape.inputs[i]);
+      continue;
+    }
+    if (input.bytes() == 0) continue;
+    if (input.is_cpu()) {
+      if (!shape.staged[i]) shape.staged[i] = backend.allocate_host(input.bytes());
+      from = std::memcpy(shape.staged[i]->data(), from, input.bytes());
+    }
+    shape.before.push_back({from, shape.inputs[i].data(), input.bytes()});
+  }
+}
+
+void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+  DeviceBackend& backend = device_backend(device_);
+  shape.after.clear();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor& own = shape->outputs[i];
+    const Tensor& own = shape.outputs[i];
     if (!own.defined()) {
       outputs[i] = own;
     } else if (own.is_cpu()) {
       outputs[i] = clone_preserve_strides(own);
     } else if (settings_.host_outputs) {
-      outputs[i] = fetched(own);
+      outputs[i] = Tensor();
+      if (!own.is_dense() || own.bytes() > kStagedBytes) continue;  // fetched when the graph is on its way
+      outputs[i] =
+          Tensor(backend.allocate_host(std::max<size_t>(own.bytes(), 1)), own.dtype(), own.sizes(), own.strides());
+      if (own.bytes() > 0) shape.after.push_back({own.data(), outputs[i].data(), own.bytes()});
     } else if (own.storage()->immutable()) {
       outputs[i] = own;
     } else {
+      // What the next launch overwrites is copied, each storage once: outputs may be views of one another.
       StoragePtr target;
-      for (const auto& [from, to] : copies)
-        if (from == own.storage().get()) target = to;
+      for (size_t j = 0; !target && j < i; ++j)
+        if (shape.outputs[j].storage() == own.storage()) target = outputs[j].storage();
       for (size_t input = 0; !target && input < inputs.size(); ++input)
-        if (shape->inputs[input].storage() == own.storage() && !inputs[input].is_cpu() &&
+        if (shape.inputs[input].storage() == own.storage() && !inputs[input].is_cpu() &&
             inputs[input].storage_offset() == 0 && inputs[input].storage()->bytes() >= own.storage()->bytes())
           target = inputs[input].storage();
       if (!target) {
-        const auto bytes = static_cast<int64_t>(own.storage()->bytes()), one = int64_t{1};
-        const Tensor from(own.storage(), DType::kUInt8, IntSpan(&bytes, 1), IntSpan(&one, 1));
-        Tensor to = Tensor::empty(IntSpan(&bytes, 1), DType::kUInt8, device_);
-        backend.copy_async(from, to);
-        target = to.storage();
-        copies.emplace_back(own.storage().get(), target);
+        const size_t bytes = own.storage()->bytes();
+        target = backend.allocate(bytes, device_);
+        if (bytes > 0) shape.after.push_back({own.storage()->data(), target->data(), bytes});
       }
       outputs[i] = Tensor(target, own.dtype(), own.sizes(), own.strides(), own.storage_offset(), own.layout());
     }
   }
-  lane_->synchronize();
-  return true;
 }
 
 }  // namespace sconce

@@ -59,6 +59,10 @@ class Replica {
   void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
   // False where the run has to be done without a graph.
   bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  // What a launch copies: inputs to where the graph reads them, outputs, made here, from where it leaves them. Large
+  // ones of the host are left out: inputs are on their way then, outputs undefined.
+  void copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs);
+  void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
   bool record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   bool reads_on_host(size_t input) const noexcept {
     return input < settings_.input_devices.size() && settings_.input_devices[input].type == DeviceType::kCpu;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""CUDA operators through the C ABI against PyTorch's own on the same tensors: against_torch.py LIBRARY_FOLDER [NAME...]
+"""CUDA operators through the C ABI against PyTorch's own on the same tensors: against_torch.py LIBRARY_FOLDER [--times] [NAME...]
 
-Needs a GPU and torch with CUDA. Every case runs, whatever fails; one line each, a summary, and 1 where one failed.
+Needs a GPU and torch with CUDA. --times: what they take instead (operator_times.py). Every case runs, whatever fails; one line each, a summary, and 1 where one failed.
 Functions are called as the header of the installed torch declares them.
 """
 import ctypes
@@ -13,7 +13,8 @@ import time
 import torch
 
 folder = os.path.abspath(sys.argv[1])
-chosen = sys.argv[2:]
+times = "--times" in sys.argv
+chosen = [a for a in sys.argv[2:] if a != "--times"]
 host = ctypes.CDLL(os.path.join(folder, "libsconce.so.0"), mode=os.RTLD_LOCAL | os.RTLD_NOW)
 cuda = ctypes.CDLL(os.path.join(folder, "libsconcecu.so.0"), mode=os.RTLD_LOCAL | os.RTLD_NOW)
 include = os.path.join(os.path.dirname(torch.__file__), "include/torch/csrc/inductor/aoti_torch")
@@ -93,8 +94,8 @@ def tensor(h):
     return result
 
 
-def call(name, *arguments):
-    """arguments as the schema has them; None for what is optional. Results in a list."""
+def call(name, *arguments, fetch=True):
+    """arguments as the schema has them; None for what is optional. Results in a list; without fetch none, nor a wait."""
     if name not in signatures:
         raise Missing(name)
     parameters = signatures[name]
@@ -171,8 +172,14 @@ def call(name, *arguments):
     if given:
         raise Failed(f"{name}: {len(given)} arguments too many")
     check(getattr(cuda, "aoti_torch_cuda_" + name)(*converted), name)
-    torch.cuda.synchronize()
-    tensors = [tensor(r) if isinstance(r, ctypes.c_void_p) else r.value for r in results]
+    if fetch:
+        torch.cuda.synchronize()
+        tensors = [tensor(r) if isinstance(r, ctypes.c_void_p) else r.value for r in results]
+    else:
+        tensors = []
+        for r in results:
+            if isinstance(r, ctypes.c_void_p) and r.value:
+                host.aoti_torch_delete_tensor_object(r)
     for h in owned:
         host.aoti_torch_delete_tensor_object(h)
     return tensors
@@ -279,11 +286,15 @@ def case(label, run, expect, rtol=0.0, atol=0.0, strides=True):
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, FOLDER)
 sys.modules["against_torch"] = sys.modules[__name__]
-import library_cases  # noqa: E402
-import torch_cases  # noqa: E402
 
 started = time.time()
 print("torch", torch.__version__, torch.cuda.get_device_name(), flush=True)
+if times:
+    import operator_times
+    operator_times.run()
+    sys.exit(0)
+import library_cases  # noqa: E402
+import torch_cases  # noqa: E402
 torch_cases.run()
 library_cases.run()
 print(f"{len(passed)} passed, {len(failed)} failed, {time.time() - started:.0f} s")

@@ -143,7 +143,41 @@ def convolution_gradient_cases():
                      rtol=r, atol=r * size)
 
 
+def attention_gradient_cases():
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    for dtype, r in [(torch.float16, 1e-2), (torch.bfloat16, 6e-2), (torch.float32, 1e-3)]:
+        for b, h, tq, tk, d, causal in [(1, 1, 16, 16, 32, False), (2, 4, 33, 33, 64, True), (2, 4, 40, 72, 64, False),
+                                        (3, 8, 128, 128, 128, True)]:
+            for by_token in (False, True):
+                q, k, v = (randn(b, n, h, d, dtype=dtype).transpose(1, 2) if by_token else randn(b, h, n, d, dtype=dtype)
+                           for n in (tq, tk, tk))
+                grad = torch.randn_like(q)
+                tag = f"{name_of(dtype)} {b}x{h}x{tq}x{tk}x{d} {causal} {by_token}"
+
+                def expected(backend, mask=None):
+                    leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+                    with sdpa_kernel(backend), torch.enable_grad():
+                        out = torch.nn.functional.scaled_dot_product_attention(*leaves, attn_mask=mask,
+                                                                               is_causal=causal and mask is None)
+                    return torch.autograd.grad(out, leaves, grad)
+                if dtype != torch.float32:
+                    name = "_scaled_dot_product_flash_attention"
+                    out, sums = getattr(ops, name)(q, k, v, 0.0, causal, False)[:2]
+                    case(f"{name}_backward {tag}",
+                         lambda: call(f"{name}_backward", grad, q, k, v, out, sums, None, None, tq, tk, 0.0, causal,
+                                      torch.empty(0, device="cuda"), torch.empty(0, device="cuda"), None),
+                         lambda: expected(SDPBackend.FLASH_ATTENTION), r, r, strides=False)
+                name = "_scaled_dot_product_efficient_attention"
+                mask = None if causal else randn(b, h, tq, (tk + 15) // 16 * 16, dtype=dtype)[..., :tk]
+                out, sums = getattr(ops, name)(q, k, v, mask, True, 0.0, causal)[:2]
+                empty = torch.empty(0, device="cuda")
+                case(f"{name}_backward {tag}",
+                     lambda: call(f"{name}_backward", grad, q, k, v, mask, out, sums, empty, empty, 0.0,
+                                  [True, True, True, mask is not None], causal, None)[:3],
+                     lambda: expected(SDPBackend.EFFICIENT_ATTENTION, mask), r, r, strides=False)
+
+
 def run():
-    for cases in (scan_cases, pooling_cases, convolution_gradient_cases):
+    for cases in (scan_cases, pooling_cases, convolution_gradient_cases, attention_gradient_cases):
         torch.manual_seed(0)
         cases()

@@ -24,6 +24,7 @@ if [ -x "$folder/bin/test_cuda" ]; then
 else
   echo "test_cuda: not here"
 fi
+timeout 200 python3 "$folder/against_torch.py" "$folder/lib" --times 2>&1 | tee "$results/operator_times.log"
 # Runs as CUDA graphs against runs without, for every package of the suites.
 mkdir -p "$results/packages"
 for suite in "$folder"/conf/*.tar.xz; do tar -xJf "$suite" -C "$results/packages" 2>/dev/null; done

@@ -9,7 +9,7 @@ namespace {
 struct CountedGraph final : DeviceGraph {
   explicit CountedGraph(int& alive) : alive_(alive) { ++alive_; }
   ~CountedGraph() override { --alive_; }
-  void launch() override {}
+  void launch(std::span<const DeviceCopy>, std::span<const DeviceCopy>) override {}
   int& alive_;
 };
 

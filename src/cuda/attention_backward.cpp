@@ -1,0 +1,235 @@
+// Gradients of attention as products of scores that are made again, of any layout and bias: half types on tensor cores
+// with float32 scores, all else in float32; as many heads at once as fit kScoreBytes. ABI: generated/c_shim_cuda.h;
+// match aten::_scaled_dot_product_flash_attention_backward, _efficient_attention_backward and
+// _cudnn_attention_backward (torch 2.15) without dropout.
+#include <cmath>
+#include <limits>
+
+#include "src/cuda/attention_gradient_kernels.h"
+#include "src/cuda/attention_heads.h"
+#include "src/cuda/copy.h"
+#include "src/cuda/error.h"
+#include "src/cuda/ops.h"
+#include "src/cuda/products.h"
+#include "src/cuda/stream.h"
+#include "src/ops/strided_loop.h"
+#include "src/shim/guard.h"
+#include "src/shim/op_args.h"
+#include "src/shim/results.h"
+
+namespace sconce::cuda {
+namespace {
+
+constexpr int64_t kScoreBytes = 256 << 20;
+
+struct GradientCall {
+  const char* name;
+  const Tensor& grad;
+  const Tensor& query;
+  const Tensor& key;
+  const Tensor& value;
+  const Tensor& logsumexp;  // [B, H, rows]
+  const Tensor* bias = nullptr;
+  double dropout_p = 0;
+  bool causal = false, from_end = false;
+  std::optional<double> scale = std::nullopt;
+  bool by_token = false;  // gradients are [B, T, H, D] in memory, not in the order of what they are of
+  bool of_bias = false;
+};
+
+struct Gradients {
+  Tensor query, key, value, bias;
+};
+
+Tensor result_like(const GradientCall& call, const Tensor& t) {
+  const int64_t by_token[] = {t.size(1) * t.size(2) * t.size(3), t.size(3), t.size(1) * t.size(3), 1};
+  return Tensor::empty_strided(t.sizes(),
+                               call.by_token ? Shape(IntSpan(by_token)) : dense_strides(t.sizes(), t.strides()),
+                               t.dtype(), t.device());
+}
+
+// Packed [B, heads, T, D], summed over the heads that share one of `out`'s.
+void deliver_heads(const Tensor& packed, Tensor& out) {
+  const int64_t shared = packed.size(1) / std::max<int64_t>(out.size(1), 1);
+  if (shared <= 1) return copy(packed, out, false);
+  Tensor summed = Tensor::empty(out.sizes(), packed.dtype(), packed.device());
+  launch_sum_groups(static_cast<int>(packed.dtype()), packed.data(), summed.data(), out.size(0) * out.size(1), shared,
+                    out.size(2) * out.size(3), current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+  copy(summed, out, false);
+}
+
+Gradients gradients(const GradientCall& call) {
+  const Tensor &query = call.query, &key = call.key, &value = call.value;
+  for (const Tensor* t : {&query, &key, &value, &call.grad})
+    SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
+                 kInvalidArgument, call.name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
+                 describe(*t));
+  SCONCE_CHECK(call.dropout_p == 0, kUnsupported, call.name, ": dropout");
+  const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), d = query.size(3), tk = key.size(2),
+                dv = value.size(3);
+  SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk &&
+                   call.grad.size(0) == b && call.grad.size(1) == h && call.grad.size(2) == tq &&
+                   call.grad.size(3) == dv,
+               kInvalidArgument, call.name, ": query ", describe(query), ", key ", describe(key), ", value ",
+               describe(value), " and grad_out ", describe(call.grad), " do not fit");
+  SCONCE_CHECK(call.logsumexp.dim() >= 3 && call.logsumexp.size(0) == b && call.logsumexp.size(1) == h &&
+                   call.logsumexp.size(2) >= tq && call.logsumexp.dtype() == DType::kFloat32,
+               kInvalidArgument, call.name, ": logsumexp ", describe(call.logsumexp), " does not fit query ",
+               describe(query));
+  const DeviceScope scope(query.device());
+  Gradients result{result_like(call, query), result_like(call, key), result_like(call, value), {}};
+  const unsigned char zero[16] = {};
+  Tensor of_bias;
+  if (call.of_bias && call.bias) {
+    const int64_t sizes[] = {b, h, tq, tk};
+    of_bias = Tensor::empty(sizes, DType::kFloat32, query.device());
+  }
+  if (b * h * tq * tk == 0) {
+    for (Tensor* t : {&result.query, &result.key, &result.value}) fill(*t, zero);
+    return result;
+  }
+  const DType dtype = query.dtype();
+  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  const DType factors = half ? dtype : DType::kFloat32;
+  const auto taken = [&](const Tensor& t) { return half ? by_head(t) : as_float(t, t.sizes()); };
+  const Tensor q = taken(query), grad = taken(call.grad), k = per_head(key, h, factors),
+               v = per_head(value, h, factors);
+  const Tensor logsumexp = contiguous(call.logsumexp);
+  const auto packed = [&](int64_t tokens, int64_t size) {
+    const int64_t sizes[] = {b, h, tokens, size};
+    return Tensor::empty(sizes, factors, query.device());
+  };
+  Tensor grad_q = packed(tq, d), grad_k = packed(tk, d), grad_v = packed(tk, dv), additive;
+  GradientRows rows{};
+  rows.columns = tk;
+  rows.queries = tq;
+  const double scale = call.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
+  rows.scale = static_cast<float>(scale);
+  rows.causal = call.causal;
+  rows.diagonal = call.from_end ? tk - tq : 0;
+  rows.heads = h;
+  rows.logsumexp = logsumexp.data_as<float>();
+  rows.logsumexp_rows = logsumexp.size(2);
+  rows.type = static_cast<int>(factors);
+  if (call.bias) {
+    const int64_t sizes[] = {b, h, tq, tk};
+    additive = expand(call.name, as_float(*call.bias, call.bias->sizes()), sizes);
+    rows.bias = additive.data_as<float>();
+    for (int64_t i = 0; i < 4; ++i) rows.bias_strides[i] = additive.stride(i);
+  }
+  const int64_t together = std::clamp<int64_t>(kScoreBytes / (tq * tk * 8), 1, b * h);
+  const int64_t score_sizes[] = {together, tq, tk};
+  const Tensor all_scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());
+  const Tensor all_changes = Tensor::empty(score_sizes, DType::kFloat32, query.device());
+  const Tensor half_scores = half ? Tensor::empty(score_sizes, dtype, query.device()) : all_scores;
+  const Tensor half_changes = half ? Tensor::empty(score_sizes, dtype, query.device()) : all_changes;
+  for (int64_t first = 0; first < b * h; first += together) {
+    const int64_t count = std::min(together, b * h - first);
+    const int64_t sizes[] = {count, tq, tk}, turned_sizes[] = {count, tk, tq}, turned_strides[] = {tq * tk, 1, tk};
+    const auto part = [&](const Tensor& t) { return t.as_strided(sizes, t.strides(), 0); };
+    const auto turned = [&](const Tensor& t) { return t.as_strided(turned_sizes, turned_strides, 0); };
+    const auto target = [&](Tensor& t) { return heads_of(t, first, count); };
+    Tensor scores = part(all_scores), changes = part(all_changes);
+    product(call.name, heads_of(q, first, count), heads_of(k, first, count, true), nullptr, 0, 1, scores);
+    product(call.name, heads_of(grad, first, count), heads_of(v, first, count, true), nullptr, 0, 1, changes);
+    rows.rows = count * tq;
+    rows.first_head = first;
+    launch_gradient_rows(rows, scores.data_as<float>(), changes.data_as<float>(), half_scores.data(),
+                         half_changes.data(), current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+    Tensor to_q = target(grad_q), to_k = target(grad_k), to_v = target(grad_v);
+    product(call.name, part(half_changes), heads_of(k, first, count), nullptr, 0, scale, to_q);
+    product(call.name, turned(half_changes), heads_of(q, first, count), nullptr, 0, scale, to_k);
+    product(call.name, turned(half_scores), heads_of(grad, first, count), nullptr, 0, 1, to_v);
+    if (of_bias.defined()) {
+      Tensor place = heads_of(of_bias, first, count);
+      copy(part(half_changes), place, false);
+    }
+  }
+  copy(grad_q, result.query, false);
+  deliver_heads(grad_k, result.key);
+  deliver_heads(grad_v, result.value);
+  if (of_bias.defined()) {
+    // Rows of 16 elements or a multiple, as the forward kernels of PyTorch want them.
+    Shape sizes(of_bias.sizes()), strides(of_bias.sizes());
+    sizes[3] = (tk + 15) / 16 * 16;
+    contiguous_strides(sizes, strides.data());
+    const Tensor room = Tensor::empty(sizes, call.bias->dtype(), query.device());
+    result.bias = room.as_strided(of_bias.sizes(), strides, 0);
+    copy(of_bias, result.bias, false);
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace sconce::cuda
+
+using namespace sconce;
+using shim::deliver;
+using shim::guard;
+using shim::in;
+using shim::optional_in;
+using shim::optional_value;
+
+extern "C" {
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention_backward(
+    AtenTensorHandle grad_out, AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle,
+    AtenTensorHandle logsumexp, AtenTensorHandle, AtenTensorHandle, int64_t, int64_t, double dropout_p,
+    int32_t is_causal, AtenTensorHandle, AtenTensorHandle, double* scale, AtenTensorHandle* ret0,
+    AtenTensorHandle* ret1, AtenTensorHandle* ret2) {
+  return guard("aoti_torch_cuda__scaled_dot_product_flash_attention_backward", [&] {
+    const Tensor& q = in(query, "query");
+    cuda::GradientCall call{"flash attention backward", in(grad_out, "grad_out"),  q, in(key, "key"),
+                            in(value, "value"),         in(logsumexp, "logsumexp")};
+    call.dropout_p = dropout_p;
+    call.causal = is_causal && q.dim() == 4 && q.size(2) > 1;
+    call.from_end = true;
+    call.scale = optional_value<double>(scale);
+    cuda::Gradients done = cuda::gradients(call);
+    deliver(std::array<Tensor, 3>{done.query, done.key, done.value}, ret0, ret1, ret2);
+  });
+}
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention_backward(
+    AtenTensorHandle grad_out, AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value,
+    AtenTensorHandle attn_bias, AtenTensorHandle, AtenTensorHandle logsumexp, AtenTensorHandle, AtenTensorHandle,
+    double dropout_p, const int32_t* grad_input_mask, int64_t grad_input_mask_len, int32_t is_causal, double* scale,
+    AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3) {
+  return guard("aoti_torch_cuda__scaled_dot_product_efficient_attention_backward", [&] {
+    cuda::GradientCall call{"efficient attention backward",
+                            in(grad_out, "grad_out"),
+                            in(query, "query"),
+                            in(key, "key"),
+                            in(value, "value"),
+                            in(logsumexp, "logsumexp")};
+    call.bias = optional_in(&attn_bias);
+    call.dropout_p = dropout_p;
+    call.causal = is_causal;
+    call.scale = optional_value<double>(scale);
+    call.by_token = true;
+    call.of_bias = grad_input_mask_len == 4 && grad_input_mask[3];
+    cuda::Gradients done = cuda::gradients(call);
+    deliver(std::array<Tensor, 4>{done.query, done.key, done.value, done.bias}, ret0, ret1, ret2, ret3);
+  });
+}
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention_backward(
+    AtenTensorHandle grad_out, AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle,
+    AtenTensorHandle logsumexp, AtenTensorHandle, AtenTensorHandle, AtenTensorHandle attn_bias, AtenTensorHandle,
+    AtenTensorHandle, int64_t, int64_t, double dropout_p, int32_t is_causal, double* scale, AtenTensorHandle* ret0,
+    AtenTensorHandle* ret1, AtenTensorHandle* ret2) {
+  return guard("aoti_torch_cuda__scaled_dot_product_cudnn_attention_backward", [&] {
+    cuda::GradientCall call{"cuDNN attention backward", in(grad_out, "grad_out"),  in(query, "query"), in(key, "key"),
+                            in(value, "value"),         in(logsumexp, "logsumexp")};
+    call.bias = optional_in(&attn_bias);
+    call.dropout_p = dropout_p;
+    call.causal = is_causal;
+    call.scale = optional_value<double>(scale);
+    cuda::Gradients done = cuda::gradients(call);
+    deliver(std::array<Tensor, 3>{done.query, done.key, done.value}, ret0, ret1, ret2);
+  });
+}
+
+}  // extern "C"

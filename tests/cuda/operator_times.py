@@ -1,0 +1,98 @@
+"""What operators take of the device, ours and PyTorch's on the same tensors: against_torch.py LIBRARY_FOLDER --times
+
+Microseconds of all kernels and copies of a call, as the profiler sees them; time on the host is left out.
+"""
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from against_torch import call
+
+ops = torch.ops.aten
+
+
+def device_us(run, count=20):
+    for _ in range(3):
+        run()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        for _ in range(count):
+            run()
+        torch.cuda.synchronize()
+    return sum(e.time_range.elapsed_us() for e in recorded.events()
+               if e.device_type == torch.autograd.DeviceType.CUDA) / count
+
+
+def row(label, name, arguments, expect, flops=0):
+    try:
+        ours, theirs = device_us(lambda: call(name, *arguments, fetch=False)), device_us(expect)
+        speed = f"{flops / ours / 1e6:7.1f} TFLOP/s, PyTorch {flops / theirs / 1e6:7.1f}" if flops else ""
+        print(f"{label:60s} {ours:10.1f} {theirs:10.1f} {ours / theirs:6.2f}x  {speed}", flush=True)
+    except Exception as error:  # noqa: BLE001  (the next one must run)
+        print(f"{label:60s} {type(error).__name__}: {str(error).splitlines()[0][:120]}", flush=True)
+
+
+def same(label, name, *arguments):
+    row(f"{name} {label}", name, arguments, lambda: getattr(ops, name)(*arguments))
+
+
+def randn(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+def attention():
+    for dtype in (torch.bfloat16, torch.float16):
+        for b, h, hk, tq, tk, d, causal in [(4, 16, 16, 2048, 2048, 64, False), (4, 16, 16, 2048, 2048, 64, True),
+                                            (4, 16, 16, 2048, 2048, 128, False), (4, 16, 16, 2048, 2048, 128, True),
+                                            (1, 32, 8, 4096, 4096, 128, True), (2, 8, 8, 2048, 2048, 256, False),
+                                            (8, 12, 12, 197, 197, 64, False), (1, 12, 12, 128, 128, 64, False),
+                                            (8, 32, 8, 1, 4096, 128, False), (1, 32, 32, 1, 8192, 128, False)]:
+            q, k, v = (randn(b, n, m, d, dtype=dtype).transpose(1, 2) for n, m in ((tq, h), (tk, hk), (tk, hk)))
+            flops = 4 * b * h * tq * tk * d * (0.5 if causal else 1)
+            tag = f"{str(dtype)[6:]} {b}x{h}/{hk}x{tq}x{tk}x{d} {'causal' if causal else ''}"
+            name = "_scaled_dot_product_flash_attention"
+            row(f"flash {tag}", name, (q, k, v, 0.0, causal, 0, None),
+                lambda: getattr(ops, name)(q, k, v, 0.0, causal, False), flops)
+            if dtype == torch.float16 and h == hk and tq > 1:
+                cudnn = "_scaled_dot_product_cudnn_attention"
+                row(f"cuDNN {tag}", cudnn, (q, k, v, None, 0, 0.0, causal, 0, None),
+                    lambda: getattr(ops, cudnn)(q, k, v, None, False, 0.0, causal, False), flops)
+    for dtype, b, h, t, d in [(torch.float32, 2, 8, 1024, 64), (torch.float32, 2, 8, 1024, 128),
+                              (torch.float16, 4, 16, 1024, 64)]:
+        q, k, v = (randn(b, t, h, d, dtype=dtype).transpose(1, 2) for _ in range(3))
+        name = "_scaled_dot_product_efficient_attention"
+        for bias in (None, randn(1, h, t, t, dtype=dtype).expand(b, h, t, t)):
+            row(f"efficient {str(dtype)[6:]} {b}x{h}x{t}x{d} {'bias' if bias is not None else ''}", name,
+                (q, k, v, bias, 0, 0.0, 0, None), lambda: getattr(ops, name)(q, k, v, bias, False, 0.0, False),
+                4 * b * h * t * t * d)
+
+
+def others():
+    for shape, dim in [((4096, 4096), 1), ((4096, 4096), 0), ((1, 1 << 24), 1), ((64, 65536), 1), ((100000, 40), 1)]:
+        x = randn(*shape)
+        same(f"{shape} {dim}", "cumsum", x, dim, None)
+        same(f"{shape} {dim}", "cummax", x, dim)
+    x = randn(32, 64, 112, 112, dtype=torch.float16)
+    for form in ("", "channels last"):
+        if form:
+            x = x.to(memory_format=torch.channels_last)
+        same(f"{list(x.shape)} {form}", "max_pool2d_with_indices", x, [3, 3], [2, 2], [1, 1], [1, 1], False)
+        same(f"{list(x.shape)} {form}", "avg_pool2d", x, [3, 3], [2, 2], [1, 1], False, True, None)
+        same(f"{list(x.shape)} {form}", "_adaptive_avg_pool2d", x, [7, 7])
+        out, indices = ops.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1], [1, 1], False)
+        same(f"{list(x.shape)} {form}", "max_pool2d_with_indices_backward", out, x, [3, 3], [2, 2], [1, 1], [1, 1], False,
+             indices)
+    y, w = randn(16, 64, 56, 56, dtype=torch.float16), randn(64, 64, 3, 3, dtype=torch.float16)
+    grad = torch.convolution(y, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    same("16x64x56x56", "convolution_backward", grad, y, w, [64], [1, 1], [1, 1], [1, 1], False, [0, 0], 1,
+         [True, True, True])
+    z = randn(64, 50000)
+    row("sort_stable 64x50000", "sort_stable", (z, True, -1, False), lambda: torch.sort(z, stable=True, dim=-1))
+    row("topk 64x50000", "topk", (z, 50, -1, True, True), lambda: torch.topk(z, 50))
+    row("nonzero 64x50000", "nonzero", (z > 1,), lambda: torch.nonzero(z > 1))
+
+
+def run():
+    print(f"{'microseconds of the device':60s} {'Sconce':>10s} {'PyTorch':>10s}")
+    torch.manual_seed(0)
+    attention()
+    others()
