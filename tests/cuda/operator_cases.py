@@ -177,7 +177,86 @@ def attention_gradient_cases():
                      lambda: expected(SDPBackend.EFFICIENT_ATTENTION, mask), r, r, strides=False)
 
 
+def search_cases():
+    for dtype in FLOATS + [torch.int64, torch.int32]:
+        x = randn(6, 40, dtype=dtype) if dtype.is_floating_point else randint(20, 6, 40, dtype=dtype)
+        tag = name_of(dtype)
+        rows, values = x.sort(-1)[0], x.flip(1)[:, :9].contiguous()
+        for right in (False, True):
+            same("searchsorted_Tensor", f"{tag} {right}", rows, values, not right, right, None, None,
+                 like="searchsorted.Tensor")
+            same("searchsorted_Tensor", f"{tag} one row {right}", rows[0], values, right, right, None, None,
+                 like="searchsorted.Tensor")
+            same("bucketize_Tensor", f"{tag} {right}", values, rows[1].contiguous(), right, right, like="bucketize.Tensor")
+        same("searchsorted_Tensor", f"{tag} sorter", x, values, False, False, "right", x.argsort(-1),
+             like="searchsorted.Tensor")
+        same("searchsorted_Scalar", tag, rows[2].contiguous(), 1.0, False, False, None, None, like="searchsorted.Scalar")
+        for dim in (0, 1):
+            same("kthvalue", f"{tag} {dim}", x, 3, dim, False, first=1)
+            same("kthvalue", f"{tag} {dim} kept", x, 1, dim, True, first=1)
+            same("mode", f"{tag} {dim}", x.round() if dtype.is_floating_point else x, dim, False, first=1)
+        same("median", tag, x)
+        same("nanmedian", tag, x)
+        index, source = randint(6, 9), (randn(9, 40, dtype=dtype) if dtype.is_floating_point
+                                        else randint(4, 9, 40, dtype=dtype))
+        for reduce in ("amax", "amin", "prod", "mean"):
+            if reduce == "mean" and not dtype.is_floating_point:
+                continue
+            for include in (False, True):
+                same("index_reduce", f"{tag} {reduce} {include}", x, 0, index, source, reduce, include,
+                     rtol=loose(dtype), atol=loose(dtype))
+        mask = torch.rand(6, 40, device="cuda") > 0.4
+        same("masked_scatter", tag, x, mask, x.flip(0).contiguous())
+        same("masked_scatter", f"{tag} one row", x, mask[0], x)
+        same("masked_scatter_backward", tag, x, mask, [6, 41])
+        same("nonzero_static", f"{tag} few", x, 5, -1)
+        same("nonzero_static", f"{tag} many", x, 500, 7)
+        if dtype in (torch.float32, torch.float64, torch.int64):
+            same("histc", tag, x, 10, 0, 0)
+            same("histc", f"{tag} range", x, 7, -1, 2)
+    x = randn(301)
+    x[17] = torch.nan
+    same("median", "with a NaN", x)
+    same("nanmedian", "with a NaN", x)
+    for dtype in (torch.int64, torch.int32):
+        repeats = randint(5, 100, dtype=dtype)
+        same("repeat_interleave_Tensor", name_of(dtype), repeats, None, like="repeat_interleave.Tensor")
+        same("repeat_interleave_Tensor", f"{name_of(dtype)} known", repeats, int(repeats.sum()),
+             like="repeat_interleave.Tensor")
+
+
+def embedding_cases():
+    for dtype in FLOATS:
+        table, r = randn(50, 24, dtype=dtype), loose(dtype)
+        indices = randint(50, 60)
+        offsets = torch.tensor([0, 4, 4, 9, 30, 30], device="cuda")
+        scales = randn(60, dtype=dtype)
+        for mode in (0, 1, 2):
+            for padding in (-1, 3):
+                for last in (False, True):
+                    for weights in (None, scales):
+                        if weights is not None and mode != 0:
+                            continue
+                        tag = f"{name_of(dtype)} mode {mode} padding {padding} last {last} {weights is not None}"
+                        arguments = (table, indices, offsets, False, mode, False, weights, last, padding)
+                        same("_embedding_bag", tag, *arguments, rtol=r, atol=r, first=2)
+                        same("_embedding_bag_forward_only", tag, *arguments, rtol=r, atol=r, first=1)
+                        if last:
+                            continue
+                        out, bags, sizes, most = ops._embedding_bag(*arguments)
+                        grad = torch.randn_like(out)
+                        for by_frequency in (False, True):
+                            if by_frequency and mode == 2:
+                                continue
+                            same("_embedding_bag_dense_backward", f"{tag} {by_frequency}", grad, indices, bags, sizes,
+                                 most, 50, by_frequency, mode, weights, padding, rtol=r, atol=r)
+        out, bags = ops._embedding_bag(table, indices, offsets, False, 0, False, scales, False, 3)[:2]
+        same("_embedding_bag_per_sample_weights_backward", name_of(dtype), torch.randn_like(out), table, indices, offsets,
+             bags, 0, 3, rtol=r, atol=r * 10)
+
+
 def run():
-    for cases in (scan_cases, pooling_cases, convolution_gradient_cases, attention_gradient_cases):
+    for cases in (scan_cases, pooling_cases, convolution_gradient_cases, attention_gradient_cases,
+                  search_cases, embedding_cases):
         torch.manual_seed(0)
         cases()

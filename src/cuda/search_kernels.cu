@@ -1,0 +1,288 @@
+#include "src/cuda/search_kernels.h"
+
+#include <cmath>
+
+#include "src/cuda/device_types.cuh"
+#include "src/cuda/grid_loop.cuh"
+
+namespace sconce::cuda {
+namespace {
+
+template <class T>
+void search(const SearchCall& c, cudaStream_t stream) {
+  const T* all = static_cast<const T*>(c.sequence);
+  const T* values = static_cast<const T*>(c.values);
+  grid_loop(c.count, stream, [=] __device__(int64_t i) {
+    const int64_t begin = c.one_row ? 0 : i / c.each * c.n;
+    const T value = values[i];
+    int64_t low = 0, high = c.n;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      int64_t at = middle;
+      if (c.sorter) {
+        at = c.sorter[begin + middle];
+        if (at < 0 || at >= c.n) {
+          *c.noted = c.note;
+          at = 0;
+        }
+      }
+      const T there = all[begin + at];
+      const bool behind = c.right ? !(there > value) : !(there >= value);
+      if (behind)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    if (c.narrow)
+      static_cast<int32_t*>(c.out)[i] = static_cast<int32_t>(low);
+    else
+      static_cast<int64_t*>(c.out)[i] = low;
+  });
+}
+
+template <class T>
+void repeat(const int64_t* sums, int64_t n, int64_t count, void* to, int* noted, int note, cudaStream_t stream) {
+  T* out = static_cast<T*>(to);
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    if (i == 0 && sums[n - 1] != count) *noted = note;
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (sums[middle] > i)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    out[i] = static_cast<T>(low);
+  });
+}
+
+template <class Word>
+void masked_scatter(const void* self, const uint8_t* mask, const int64_t* sums, const void* source, int64_t available,
+                    int64_t count, void* out, int* noted, int note, cudaStream_t stream) {
+  const Word* kept = static_cast<const Word*>(self);
+  const Word* from = static_cast<const Word*>(source);
+  Word* to = static_cast<Word*>(out);
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    Word element = kept[i];
+    if (mask[i]) {
+      if (sums[i] > available)
+        *noted = note;
+      else
+        element = from[sums[i] - 1];
+    }
+    to[i] = element;
+  });
+}
+
+template <class Word>
+void masked_gather(const void* source, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count, void* out,
+                   int* noted, int note, cudaStream_t stream) {
+  const Word* from = static_cast<const Word*>(source);
+  Word* to = static_cast<Word*>(out);
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    if (!mask[i]) return;
+    if (sums[i] > room)
+      *noted = note;
+    else
+      to[sums[i] - 1] = from[i];
+  });
+}
+
+struct Sizes {
+  int64_t of[16];
+};
+
+constexpr int kThreads = 512;
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) range_kernel(const T* in, int64_t count, double* range) {
+  __shared__ double low[kThreads], high[kThreads];
+  double least = INFINITY, most = -INFINITY;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
+    const auto v = static_cast<double>(widened(in[i]));
+    least = fmin(least, v);
+    most = fmax(most, v);
+  }
+  low[threadIdx.x] = least;
+  high[threadIdx.x] = most;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      low[threadIdx.x] = fmin(low[threadIdx.x], low[threadIdx.x + half]);
+      high[threadIdx.x] = fmax(high[threadIdx.x], high[threadIdx.x + half]);
+    }
+  }
+  if (threadIdx.x == 0) {
+    range[0] = low[0];
+    range[1] = high[0];
+  }
+}
+template <class T>
+cudaError_t find_range(const void* in, int64_t count, double* range, cudaStream_t stream) {
+  range_kernel<T><<<1, kThreads, 0, stream>>>(static_cast<const T*>(in), count, range);
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t count_bins(const void* source, int64_t count, int64_t bins, const double* range, unsigned long long* counts,
+                       cudaStream_t stream) {
+  using C = Compute<T>;
+  const T* in = static_cast<const T*>(source);
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    const bool one = range[0] == range[1];
+    const C low = static_cast<C>(range[0]) - static_cast<C>(one), high = static_cast<C>(range[1]) + static_cast<C>(one);
+    const C v = widened(in[i]);
+    if (!(v >= low && v <= high)) return;
+    auto bin = static_cast<int64_t>((v - low) * static_cast<C>(bins) / (high - low));
+    if (bin >= bins) bin = bins - 1;
+    atomicAdd(counts + bin, 1ULL);
+  });
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t middle(const void* source, int64_t rows, int64_t length, bool skip_nans, void* target, cudaStream_t stream) {
+  const T* sorted = static_cast<const T*>(source);
+  T* values = static_cast<T*>(target);
+  grid_loop(rows, stream, [=] __device__(int64_t row) {
+    const T* at = sorted + row * length;
+    int64_t numbers = length;
+    if (is_nan(widened(at[length - 1]))) {
+      int64_t low = 0, high = length - 1;  // the first NaN
+      while (low < high) {
+        const int64_t half = low + (high - low) / 2;
+        if (is_nan(widened(at[half])))
+          high = half;
+        else
+          low = half + 1;
+      }
+      numbers = low;
+    }
+    const bool nan = numbers == 0 || (numbers < length && !skip_nans);
+    values[row] = at[nan ? length - 1 : (numbers - 1) / 2];
+  });
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t most_frequent(const void* source, const int64_t* positions, int64_t rows, int64_t length, void* target,
+                          int64_t* places, cudaStream_t stream) {
+  const T* sorted = static_cast<const T*>(source);
+  T* values = static_cast<T*>(target);
+  grid_loop(rows, stream, [=] __device__(int64_t row) {
+    const T* at = sorted + row * length;
+    int64_t best = 0, best_end = 0, begin = 0;
+    for (int64_t i = 1; i <= length; ++i) {
+      if (i < length && widened(at[i]) == widened(at[begin])) continue;
+      if (i - begin > best) {
+        best = i - begin;
+        best_end = i - 1;
+      }
+      begin = i;
+    }
+    values[row] = at[best_end];
+    places[row] = positions[row * length + best_end];
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+void launch_search(const SearchCall& call, cudaStream_t stream) {
+  switch (call.dtype) {
+    case 3: return search<int32_t>(call, stream);
+    case 4: return search<int64_t>(call, stream);
+    case 6: return search<float>(call, stream);
+    default: return search<double>(call, stream);
+  }
+}
+
+void launch_repeat(const int64_t* sums, int64_t n, int64_t count, int itemsize, void* out, int* noted, int note,
+                   cudaStream_t stream) {
+  switch (itemsize) {
+    case 1: return repeat<uint8_t>(sums, n, count, out, noted, note, stream);
+    case 2: return repeat<uint16_t>(sums, n, count, out, noted, note, stream);
+    case 4: return repeat<uint32_t>(sums, n, count, out, noted, note, stream);
+    default: return repeat<uint64_t>(sums, n, count, out, noted, note, stream);
+  }
+}
+
+void launch_masked_scatter(const void* self, const uint8_t* mask, const int64_t* sums, const void* source,
+                           int64_t available, int64_t count, int itemsize, void* out, int* noted, int note,
+                           cudaStream_t stream) {
+  switch (itemsize) {
+    case 1: return masked_scatter<uint8_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 2: return masked_scatter<uint16_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 4: return masked_scatter<uint32_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 8: return masked_scatter<uint64_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    default: return masked_scatter<ulonglong2>(self, mask, sums, source, available, count, out, noted, note, stream);
+  }
+}
+
+void launch_masked_gather(const void* from, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count,
+                          int itemsize, void* out, int* noted, int note, cudaStream_t stream) {
+  switch (itemsize) {
+    case 1: return masked_gather<uint8_t>(from, mask, sums, room, count, out, noted, note, stream);
+    case 2: return masked_gather<uint16_t>(from, mask, sums, room, count, out, noted, note, stream);
+    case 4: return masked_gather<uint32_t>(from, mask, sums, room, count, out, noted, note, stream);
+    case 8: return masked_gather<uint64_t>(from, mask, sums, room, count, out, noted, note, stream);
+    default: return masked_gather<ulonglong2>(from, mask, sums, room, count, out, noted, note, stream);
+  }
+}
+
+void launch_coordinates_of(const uint8_t* flags, const int64_t* sums, int64_t count, int rank, const int64_t* sizes,
+                           int64_t room, int64_t* out, cudaStream_t stream) {
+  Sizes s{};
+  for (int d = 0; d < rank; ++d) s.of[d] = sizes[d];
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    if (!flags[i] || sums[i] > room) return;
+    int64_t rest = i;
+    for (int d = rank - 1; d >= 0; --d) {
+      out[(sums[i] - 1) * rank + d] = rest % s.of[d];
+      rest /= s.of[d];
+    }
+  });
+}
+
+cudaError_t launch_range(int dtype, const void* in, int64_t count, double* range, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(find_range, in, count, range, stream)
+    SCONCE_INTEGER_CASES(find_range, in, count, range, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_count_bins(int dtype, const void* in, int64_t count, int64_t bins, const double* range,
+                              unsigned long long* counts, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(count_bins, in, count, bins, range, counts, stream)
+    SCONCE_INTEGER_CASES(count_bins, in, count, bins, range, counts, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_middle(int dtype, const void* sorted, int64_t rows, int64_t length, bool skip_nans, void* values,
+                          cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(middle, sorted, rows, length, skip_nans, values, stream)
+    SCONCE_INTEGER_CASES(middle, sorted, rows, length, skip_nans, values, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_most_frequent(int dtype, const void* sorted, const int64_t* positions, int64_t rows, int64_t length,
+                                 void* values, int64_t* at, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(most_frequent, sorted, positions, rows, length, values, at, stream)
+    SCONCE_INTEGER_CASES(most_frequent, sorted, positions, rows, length, values, at, stream)
+    SCONCE_DTYPE_CASE(11, uint8_t, most_frequent, sorted, positions, rows, length, values, at, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+}  // namespace sconce::cuda
