@@ -6,6 +6,7 @@
 #include "src/ops/convert.h"
 #include "src/ops/convolution.h"
 #include "src/ops/convolution_shape.h"
+#include "src/ops/convolution_weight_gradient.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/fill.h"
@@ -22,13 +23,6 @@ Shape per_dim(IntSpan values, int64_t dims) {
   Shape all;
   for (int64_t d = 0; d < dims; ++d) all.push_back(values[values.size() == 1 ? 0 : static_cast<size_t>(d)]);
   return all;
-}
-
-Tensor swapped(const Tensor& t) {
-  Shape sizes(t.sizes()), strides(t.strides());
-  std::swap(sizes[0], sizes[1]);
-  std::swap(strides[0], strides[1]);
-  return t.as_strided(sizes, strides, t.storage_offset());
 }
 
 // What a transposed convolution of the gradient lacks of the input's size.
@@ -59,18 +53,58 @@ Tensor in_format(const Tensor& t, bool channels_last) {
 // Of a plain convolution that takes `input` to `output`: [O, C / groups, kernel...].
 Tensor weight_gradient(const Tensor& input, const Tensor& output, const Tensor& weight, const Shape& stride,
                        const Shape& padding, const Shape& dilation, int64_t groups) {
-  const Shape none = per_dim(IntSpan(kZero), stride.rank());
-  Tensor gradient = Tensor::empty(weight.sizes(), weight.dtype());
-  const int64_t in_each = input.size(1) / groups, out_each = output.size(1) / groups;
-  for (int64_t g = 0; g < groups; ++g) {
-    // Channels take the place of the batch, dilation that of the stride: [C, N, ...] * [O, N, ...] -> [C, O, ...].
-    Tensor part =
-        convolution(swapped(narrow(input, 1, g * in_each, in_each)), swapped(narrow(output, 1, g * out_each, out_each)),
-                    nullptr, dilation, padding, stride, false, none, 1);
-    Tensor to = narrow(gradient, 0, g * out_each, out_each);
-    copy(swapped(cut(part, weight.sizes())), to);
+  ConvolutionShape shape;
+  shape.spatial = stride.rank();
+  shape.batch = input.size(0);
+  shape.in_channels = input.size(1);
+  shape.out_channels = output.size(1);
+  shape.groups = groups;
+  for (int d = 0; d < stride.rank(); ++d) {
+    const auto at = static_cast<size_t>(3 - stride.rank() + d);
+    shape.input[at] = input.size(d + 2);
+    shape.output[at] = output.size(d + 2);
+    shape.kernel[at] = weight.size(d + 2);
+    shape.stride[at] = stride[d];
+    shape.padding[at] = padding[d];
+    shape.dilation[at] = dilation[d];
   }
-  return gradient;
+  return convolution_weight_gradient(shape, input, output, weight.sizes());
+}
+
+// The weights of the plain convolution that takes the gradient of the output to that of the input where the stride is
+// 1: mirrored, channels in and out of a group in each other's place.
+Tensor mirrored(const Tensor& weight, int64_t groups) {
+  const int64_t out_each = weight.size(0) / groups, in_each = weight.size(1);
+  Shape sizes(weight.sizes());
+  sizes[0] = groups * in_each;
+  sizes[1] = out_each;
+  Tensor result = Tensor::empty(sizes, weight.dtype());
+  const Tensor packed = contiguous(weight);
+  const int64_t taps = weight.numel() / (weight.size(0) * in_each);
+  dispatch_bytes(weight.itemsize(), [&]<class Bytes>() {
+    const auto* from = static_cast<const Bytes*>(packed.data());
+    auto* const to = static_cast<Bytes*>(result.data());
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t o = 0; o < out_each; ++o)
+        for (int64_t i = 0; i < in_each; ++i, from += taps)
+          std::reverse_copy(from, from + taps, to + ((g * in_each + i) * out_each + o) * taps);
+  });
+  return result;
+}
+
+// Of the input of a plain convolution.
+Tensor input_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Shape& stride,
+                      const Shape& padding, const Shape& dilation, int64_t groups) {
+  const Shape none = per_dim(IntSpan(kZero), stride.rank());
+  Shape around;
+  bool plain = weight.numel() > 0;
+  for (int d = 0; d < stride.rank(); ++d) {
+    around.push_back(dilation[d] * (weight.size(d + 2) - 1) - padding[d]);
+    plain = plain && stride[d] == 1 && around[d] >= 0;
+  }
+  if (plain) return convolution(grad, mirrored(weight, groups), nullptr, stride, around, dilation, false, none, groups);
+  return convolution(grad, weight, nullptr, stride, padding, dilation, true,
+                     missing_output(input, grad, weight, stride, padding, dilation), groups);
 }
 
 Tensor bias_gradient(const Tensor& grad) {
@@ -133,8 +167,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   if (output_mask[0])
     results[0] = transposed
                      ? cut(convolution(grad_output, weight, nullptr, s, p, d, false, none, groups), input.sizes())
-                     : convolution(grad_output, weight, nullptr, s, p, d, true,
-                                   missing_output(input, grad_output, weight, s, p, d), groups);
+                     : input_gradient(grad_output, input, weight, s, p, d, groups);
   // A transposed convolution is the gradient of a plain one from its output to its input.
   if (output_mask[1])
     results[1] = transposed ? weight_gradient(grad_output, input, weight, s, p, d, groups)

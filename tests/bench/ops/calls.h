@@ -89,6 +89,8 @@ T sorted(const Sizes& sizes, DType dtype = kF32);                              /
 T numbers(const std::vector<int64_t>& values, DType dtype = kI64);
 T spd(int64_t batch, int64_t n, DType dtype = kF32);  // symmetric positive definite
 void restart_numbers();
+// The same tensor as a package's weight, whose bytes never change: of the library that this program is linked with.
+T constant(T t);
 
 // Arguments that are more than a tensor or a number.
 struct Ints {

@@ -27,7 +27,7 @@ def build_torch_program(build, folder):
     base = pathlib.Path(torch.__file__).parent
     out = folder / "torch_ops"
     subprocess.run(["g++", "-O2", "-std=c++20", "-w", str(here / "torch_side.cpp"), "-o", str(out),
-                    f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib",
+                    f"-I{root}", f"-I{root}/include", f"-I{base}/include", f"-L{base}/lib",
                     str(build / "tests/bench/ops/libbench_ops_cases.a"), "-ltorch_cpu", "-lc10",
                     f"-Wl,-rpath,{base}/lib"], check=True)
     return out

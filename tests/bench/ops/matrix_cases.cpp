@@ -12,19 +12,21 @@ void add_mm(Cases& cases, DType dtype, int64_t m, int64_t k, int64_t n, bool wei
   cases.add(std::string("mm ") + name_of(dtype) + " " + std::to_string(m) + "x" + std::to_string(k) + "x" +
                 std::to_string(n) + (weight ? " W^T" : ""),
             [=] {
-              const T a = randn({m, k}, dtype), b = weight ? randn({n, k}, dtype).transposed() : randn({k, n}, dtype);
+              const T a = randn({m, k}, dtype),
+                      b = weight ? constant(randn({n, k}, dtype)).transposed() : randn({k, n}, dtype);
               const T out = empty({m, n}, dtype);
               return writing(out, call<0>(aoti_torch_cpu_mm_out, out, a, b));
             });
 }
 void add_addmm(Cases& cases, DType dtype, int64_t m, int64_t k, int64_t n) {
-  cases.add(std::string("addmm ") + name_of(dtype) + " " + std::to_string(m) + "x" + std::to_string(k) + "x" +
-                std::to_string(n) + " bias, W^T",
-            [=] {
-              const T bias = randn({n}, dtype), a = randn({m, k}, dtype), b = randn({n, k}, dtype).transposed();
-              const T out = empty({m, n}, dtype);
-              return writing(out, call<0>(aoti_torch_cpu_addmm_out, out, bias, a, b, 1.0, 1.0));
-            });
+  cases.add(
+      std::string("addmm ") + name_of(dtype) + " " + std::to_string(m) + "x" + std::to_string(k) + "x" +
+          std::to_string(n) + " bias, W^T",
+      [=] {
+        const T bias = randn({n}, dtype), a = randn({m, k}, dtype), b = constant(randn({n, k}, dtype)).transposed();
+        const T out = empty({m, n}, dtype);
+        return writing(out, call<0>(aoti_torch_cpu_addmm_out, out, bias, a, b, 1.0, 1.0));
+      });
 }
 void add_bmm(Cases& cases, DType dtype, int64_t batch, int64_t m, int64_t k, int64_t n, bool transposed = false) {
   cases.add(std::string("bmm ") + name_of(dtype) + " " + std::to_string(batch) + "x" + std::to_string(m) + "x" +
