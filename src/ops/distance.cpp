@@ -83,6 +83,42 @@ T distance(const T* a, const T* b, int64_t m, T p) noexcept {
   return Norm::finish(lanes[0], p);
 }
 
+// Rows of b side by side: element i of row j at [i * pitch + j], pitch a multiple of kWide. Zeros where there is no
+// row.
+constexpr int64_t kWide = 32;
+int64_t pitch_of(int64_t rows) noexcept { return (rows + kWide - 1) / kWide * kWide; }
+template <class T>
+Tensor side_by_side(const T* rows, int64_t batches, int64_t r, int64_t m) {
+  const int64_t pitch = pitch_of(r), sizes[] = {batches, m, pitch};
+  Tensor packed = Tensor::empty(sizes, kDType<T>);
+  T* const to = packed.data_as<T>();
+  for (int64_t n = 0; n < batches; ++n)
+    for (int64_t i = 0; i < m; ++i) {
+      T* const line = to + (n * m + i) * pitch;
+      for (int64_t j = 0; j < r; ++j) line[j] = rows[(n * r + j) * m + i];
+      std::fill(line + r, line + pitch, T(0));
+    }
+  return packed;
+}
+
+// From a to kWide rows that lie side by side; the first `count` are stored.
+template <class Norm, class T>
+void distances(const T* a, const T* lines, int64_t pitch, int64_t m, int64_t count, T* to, T p) noexcept {
+  constexpr int64_t kSteps = 128;  // sums of so many differences are added up, for precision
+  T totals[kWide] = {};
+  for (int64_t begin = 0; begin < m; begin += kSteps) {
+    T sums[kWide] = {};
+    const int64_t end = std::min(m, begin + kSteps);
+    for (int64_t i = begin; i < end; ++i) {
+      const T x = a[i], *const y = lines + i * pitch;
+      for (int64_t j = 0; j < kWide; ++j) sums[j] = Norm::join(sums[j], Norm::map(std::abs(x - y[j]), p));
+    }
+    for (int64_t j = 0; j < kWide; ++j) totals[j] = Norm::join(totals[j], sums[j]);
+  }
+  for (int64_t j = 0; j < kWide; ++j) totals[j] = Norm::finish(totals[j], p);
+  std::copy_n(totals, count, to);
+}
+
 // Calls f with the norm of p.
 template <class T, class F>
 void with_norm(double p, F&& f) {
@@ -205,6 +241,18 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optiona
     const T *a = pair.x1.data_as<T>(), *b = pair.x2.data_as<T>();
     T* to = out.data_as<T>();
     with_norm<T>(p, [&]<class Norm>(Norm) {
+      // Packing the rows of x2 pays where several rows of x1 meet them; powers take far longer than that.
+      if (pair.p >= 4 && pair.r >= 8 && !std::is_same_v<Norm, Power<T>>) {
+        const Tensor packed = side_by_side(b, pair.batches, pair.r, pair.m);
+        const int64_t pitch = pitch_of(pair.r);
+        return parallel_for(
+            0, pair.batches * pair.p, rows_per_thread(pair.r * pair.m), [&](int64_t begin, int64_t end) noexcept {
+              for (int64_t row = begin; row < end; ++row)
+                for (int64_t j = 0; j < pair.r; j += kWide)
+                  distances<Norm>(a + row * pair.m, packed.data_as<T>() + row / pair.p * pair.m * pitch + j, pitch,
+                                  pair.m, std::min(kWide, pair.r - j), to + row * pair.r + j, static_cast<T>(p));
+            });
+      }
       parallel_for(0, pair.batches * pair.p, rows_per_thread(pair.r * pair.m),
                    [&](int64_t begin, int64_t end) noexcept {
                      for (int64_t row = begin; row < end; ++row)
@@ -267,9 +315,25 @@ Tensor _pdist_forward(const Tensor& self, double p) {
   dispatch_float_double(self.dtype(), "pdist", [&]<class T>() {
     const T* in = rows.data_as<T>();
     T* to = out.data_as<T>();
+    const Tensor packed = side_by_side(in, 1, n, m);
+    const int64_t pitch = pitch_of(n);
     with_norm<T>(p, [&]<class Norm>(Norm) {
       parallel_for(0, pairs, rows_per_thread(m), [&](int64_t begin, int64_t end) noexcept {
         RowPair at = row_pair(begin, n);
+        if constexpr (!std::is_same_v<Norm, Power<T>>) {
+          // Row i meets the rows from a multiple of kWide on, whatever its own place.
+          for (int64_t k = begin; k < end;) {
+            const int64_t block = at.j / kWide * kWide, last = std::min({block + kWide, n, at.j + end - k});
+            T found[kWide];
+            distances<Norm>(in + at.i * m, packed.data_as<T>() + block, pitch, m, last - block, found,
+                            static_cast<T>(p));
+            std::copy(found + (at.j - block), found + (last - block), to + k);
+            k += last - at.j;
+            at.j = last;
+            if (at.j == n) at = {at.i + 1, at.i + 2};
+          }
+          return;
+        }
         for (int64_t k = begin; k < end; ++k) {
           to[k] = distance<Norm>(in + at.i * m, in + at.j * m, m, static_cast<T>(p));
           if (++at.j == n) at = {at.i + 1, at.i + 2};

@@ -10,6 +10,7 @@
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/factory.h"
+#include "src/ops/fft_lines.h"
 #include "src/ops/fft_plan.h"
 #include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
@@ -101,11 +102,6 @@ void for_groups(const FftPlan<R>& plan, int64_t lines, const Body& body) {
   });
 }
 
-template <class R, int W>
-R& lane(typename Lanes<R, W>::V& vector, int64_t i) noexcept {
-  return reinterpret_cast<R*>(&vector)[i];
-}
-
 // Which of the two forms of `run` to take.
 template <class R, class F>
 void by_width(const FftPlan<R>& plan, int64_t lines, const F& run) {
@@ -125,27 +121,17 @@ void complex_lines(const Tensor& in, Tensor& out, int64_t dim, bool forward, dou
   auto* const to = out.data_as<std::complex<R>>();
   const R factor = static_cast<R>(scale);
   by_width(*plan, lines.count, [&]<int W>() {
-    for_groups<R, W, 1>(
-        *plan, lines.count, [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-          int64_t from_at[W], to_at[W];
-          if (count < W) std::fill_n(data, n, Lanes<R, W>{});
-          for (int64_t w = 0; w < count; ++w) {
-            lines.locate(first + w, from_at[w], to_at[w]);
-            const std::complex<R>* line = from + from_at[w];
-            for (int64_t k = 0; k < n; ++k, line += lines.in_step) {
-              lane<R, W>(forward ? data[k].re : data[k].im, w) = line->real();
-              lane<R, W>(forward ? data[k].im : data[k].re, w) = line->imag();
-            }
-          }
-          Lanes<R, W>* const result = plan->template transform<W>(data, other);
-          for (int64_t w = 0; w < count; ++w) {
-            std::complex<R>* line = to + to_at[w];
-            for (int64_t k = 0; k < n; ++k, line += lines.out_step) {
-              const R re = lane<R, W>(result[k].re, w) * factor, im = lane<R, W>(result[k].im, w) * factor;
-              *line = forward ? std::complex<R>(re, im) : std::complex<R>(im, re);
-            }
-          }
-        });
+    for_groups<R, W, 1>(*plan, lines.count,
+                        [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+                          int64_t from_at[W] = {}, to_at[W] = {};
+                          for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+                          fft::read_complex(from, from_at, lines.in_step, n, count, !forward, data);
+                          const Lanes<R, W>* const result = plan->template transform<W>(data, other);
+                          fft::write_complex<R, W>(to, to_at, lines.out_step, n, count, [&](int64_t k) {
+                            const auto re = result[k].re * factor, im = result[k].im * factor;
+                            return forward ? Lanes<R, W>{re, im} : Lanes<R, W>{im, re};
+                          });
+                        });
   });
 }
 
@@ -159,28 +145,24 @@ void real_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
   auto* const to = out.data_as<std::complex<R>>();
   const R half = static_cast<R>(scale / 2);
   by_width(*plan, (lines.count + 1) / 2, [&]<int W>() {
-    for_groups<R, W, 2>(*plan, lines.count,
-                        [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-                          int64_t from_at[2 * W], to_at[2 * W];
-                          if (count < 2 * W) std::fill_n(data, n, Lanes<R, W>{});
-                          for (int64_t w = 0; w < count; ++w) {
-                            lines.locate(first + w, from_at[w], to_at[w]);
-                            const R* line = from + from_at[w];
-                            for (int64_t k = 0; k < n; ++k, line += lines.in_step)
-                              lane<R, W>(w % 2 ? data[k].im : data[k].re, w / 2) = *line;
-                          }
-                          Lanes<R, W>* const result = plan->template transform<W>(data, other);
-                          for (int64_t w = 0; w < count; ++w) {
-                            std::complex<R>* line = to + to_at[w];
-                            for (int64_t k = 0; k <= n / 2; ++k, line += lines.out_step) {
-                              Lanes<R, W>&a = result[k], &b = result[k == 0 ? 0 : n - k];
-                              const R re = lane<R, W>(a.re, w / 2), im = lane<R, W>(a.im, w / 2);
-                              const R mirrored_re = lane<R, W>(b.re, w / 2), mirrored_im = lane<R, W>(b.im, w / 2);
-                              *line = w % 2 ? std::complex<R>((im + mirrored_im) * half, (mirrored_re - re) * half)
-                                            : std::complex<R>((re + mirrored_re) * half, (im - mirrored_im) * half);
-                            }
-                          }
-                        });
+    for_groups<R, W, 2>(
+        *plan, lines.count, [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+          int64_t from_at[2 * W] = {}, to_at[2 * W] = {}, even_at[W] = {}, odd_at[W] = {};
+          for (int64_t w = 0; w < count; ++w) {
+            lines.locate(first + w, from_at[w], to_at[w]);
+            (w % 2 ? odd_at : even_at)[w / 2] = to_at[w];
+          }
+          fft::read_real(from, from_at, lines.in_step, n, count, data);
+          const Lanes<R, W>* const result = plan->template transform<W>(data, other);
+          fft::write_complex<R, W>(to, even_at, lines.out_step, n / 2 + 1, (count + 1) / 2, [&](int64_t k) {
+            const Lanes<R, W>&a = result[k], &b = result[k == 0 ? 0 : n - k];
+            return Lanes<R, W>{(a.re + b.re) * half, (a.im - b.im) * half};
+          });
+          fft::write_complex<R, W>(to, odd_at, lines.out_step, n / 2 + 1, count / 2, [&](int64_t k) {
+            const Lanes<R, W>&a = result[k], &b = result[k == 0 ? 0 : n - k];
+            return Lanes<R, W>{(a.im + b.im) * half, (b.re - a.re) * half};
+          });
+        });
   });
 }
 
@@ -196,29 +178,36 @@ void half_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
   by_width(*plan, (lines.count + 1) / 2, [&]<int W>() {
     for_groups<R, W, 2>(*plan, lines.count,
                         [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-                          int64_t from_at[2 * W], to_at[2 * W];
-                          std::fill_n(data, n, Lanes<R, W>{});
+                          int64_t to_at[2 * W] = {}, even_at[W] = {}, odd_at[W] = {}, at = 0;
                           for (int64_t w = 0; w < count; ++w) {
-                            lines.locate(first + w, from_at[w], to_at[w]);
-                            const std::complex<R>* line = from + from_at[w];
-                            for (int64_t k = 0; k <= n / 2; ++k, line += lines.in_step) {
+                            lines.locate(first + w, at, to_at[w]);
+                            (w % 2 ? odd_at : even_at)[w / 2] = at;
+                          }
+                          // The half spectra of the even lines, then of the odd ones, in the other buffer.
+                          const int64_t bins = n / 2 + 1;
+                          for (const bool odd : {false, true}) {
+                            if (odd && count == 1) break;
+                            fft::read_complex(from, odd ? odd_at : even_at, lines.in_step, bins,
+                                              odd ? count / 2 : (count + 1) / 2, false, other);
+                            for (int64_t k = 0; k < bins; ++k) {
                               const bool real = k == 0 || 2 * k == n;
-                              const R re = line->real(), im = real ? R(0) : line->imag();
+                              const auto re = other[k].re, im = real ? other[k].re * R(0) : other[k].im;
                               // Real and imaginary parts are exchanged, which makes the transform an inverse one.
-                              Lanes<R, W>&a = data[k], &b = data[k == 0 ? 0 : n - k];
-                              lane<R, W>(a.im, w / 2) += w % 2 ? -im : re;
-                              lane<R, W>(a.re, w / 2) += w % 2 ? re : im;
-                              if (real) continue;
-                              lane<R, W>(b.im, w / 2) += w % 2 ? im : re;
-                              lane<R, W>(b.re, w / 2) += w % 2 ? re : -im;
+                              Lanes<R, W>&a = data[k], &b = data[real ? k : n - k];
+                              if (!odd) {
+                                b = {-im, re};
+                                a = {im, re};
+                              } else {
+                                a.re += re;
+                                a.im -= im;
+                                if (real) continue;
+                                b.re += re;
+                                b.im += im;
+                              }
                             }
                           }
                           Lanes<R, W>* const result = plan->template transform<W>(data, other);
-                          for (int64_t w = 0; w < count; ++w) {
-                            R* line = to + to_at[w];
-                            for (int64_t k = 0; k < n; ++k, line += lines.out_step)
-                              *line = lane<R, W>(w % 2 ? result[k].re : result[k].im, w / 2) * factor;
-                          }
+                          fft::write_real(to, to_at, lines.out_step, n, count, factor, result);
                         });
   });
 }

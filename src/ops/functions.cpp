@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 
@@ -121,6 +122,17 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
   return out;
 }
 
+// With a loop of its own for float, which vectorises.
+template <class Single, class F>
+Tensor mapped_in_lanes(const char* name, const Tensor& self, Single single, F function) {
+  const DType dtype = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16)
+    return mapped(name, self, function);
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  map_elements<float, float>(name, out, single, {&self});
+  return out;
+}
+
 }  // namespace
 
 Tensor acos(const Tensor& self) {
@@ -148,7 +160,8 @@ Tensor cosh(const Tensor& self) {
   return mapped("cosh", self, [](auto x) { return std::cosh(x); });
 }
 Tensor exp(const Tensor& self) {
-  return mapped("exp", self, [](auto x) { return std::exp(x); });
+  return mapped_in_lanes(
+      "exp", self, [](float x) { return exponential(x); }, [](auto x) { return std::exp(x); });
 }
 Tensor log(const Tensor& self) {
   return mapped("log", self, [](auto x) { return std::log(x); });
@@ -163,13 +176,15 @@ Tensor sinh(const Tensor& self) {
   return mapped("sinh", self, [](auto x) { return std::sinh(x); });
 }
 Tensor sqrt(const Tensor& self) {
-  return mapped("sqrt", self, [](auto x) { return std::sqrt(x); });
+  return mapped_in_lanes(
+      "sqrt", self, [](float x) { return std::sqrt(x); }, [](auto x) { return std::sqrt(x); });
 }
 Tensor tan(const Tensor& self) {
   return mapped("tan", self, [](auto x) { return std::tan(x); });
 }
 Tensor tanh(const Tensor& self) {
-  return mapped("tanh", self, [](auto x) { return std::tanh(x); });
+  return mapped_in_lanes(
+      "tanh", self, [](float x) { return hyperbolic_tangent(x); }, [](auto x) { return std::tanh(x); });
 }
 
 Tensor exp2(const Tensor& self) {
@@ -211,7 +226,9 @@ Tensor rsqrt(const Tensor& self) {
   return mapped("rsqrt", self, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
 }
 Tensor sigmoid(const Tensor& self) {
-  return mapped("sigmoid", self, [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); });
+  return mapped_in_lanes(
+      "sigmoid", self, [](float x) { return sconce::sigmoid(x); },
+      [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); });
 }
 Tensor silu(const Tensor& self) {
   SCONCE_CHECK(!is_integral(self.dtype(), true), kUnsupported, "silu: not implemented for '", dtype_name(self.dtype()),

@@ -252,24 +252,42 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
     zero(by_input);
   }
   dispatch_float_double(dtype, name, [&]<class T>() {
-    // Threads take batches: two places of one image may draw on the same element.
+    // Threads take batches: two places of one image may draw on the same element. Some places at a time, a channel
+    // after the other, so that memory is walked through in order.
+    constexpr int64_t kBlock = 64;
     for_planes(g.batch, g.channels * g.out_plane * 8, [&](int64_t n) noexcept {
-      Tap<T> taps[16];
-      for (int64_t o = 0; o < g.out_plane; ++o) {
-        const int64_t place = n * g.out_plane + o;
-        const int count = taps_of(g, places.data_as<T>() + place * g.dims, taps);
-        T slope[3] = {};
-        for (int64_t c = 0; c < g.channels; ++c) {
-          const T grad = grads.data_as<T>()[(n * g.channels + c) * g.out_plane + o];
-          const int64_t plane = (n * g.channels + c) * g.in_plane;
-          for (int k = 0; k < count; ++k) {
-            if (taps[k].offset < 0) continue;
-            if (output_mask[0]) by_input.data_as<T>()[plane + taps[k].offset] += taps[k].weight * grad;
-            const T value = in.data_as<T>()[plane + taps[k].offset];
-            for (int d = 0; d < g.dims; ++d) slope[d] += value * taps[k].slope[d] * grad;
-          }
+      Tap<T> taps[kBlock * 16];
+      T products[kBlock * 16];
+      int ends[kBlock];  // of a place's taps within the input
+      for (int64_t first = 0; first < g.out_plane; first += kBlock) {
+        const int64_t block = std::min(kBlock, g.out_plane - first);
+        const T* const at = places.data_as<T>() + (n * g.out_plane + first) * g.dims;
+        int used = 0;
+        for (int64_t i = 0; i < block; ++i) {
+          Tap<T> all[16];
+          const int count = taps_of(g, at + i * g.dims, all);
+          for (int k = 0; k < count; ++k)
+            if (all[k].offset >= 0) taps[used++] = all[k];
+          ends[i] = used;
         }
-        std::copy_n(slope, g.dims, by_grid.data_as<T>() + place * g.dims);
+        std::fill_n(products, used, T(0));
+        for (int64_t c = 0; c < g.channels; ++c) {
+          const T* const own = grads.data_as<T>() + (n * g.channels + c) * g.out_plane + first;
+          const int64_t plane = (n * g.channels + c) * g.in_plane;
+          const T* const values = in.data_as<T>() + plane;
+          T* const sums = output_mask[0] ? by_input.data_as<T>() + plane : nullptr;
+          for (int64_t i = 0, k = 0; i < block; ++i)
+            for (; k < ends[i]; ++k) {
+              products[k] += values[taps[k].offset] * own[i];
+              if (sums) sums[taps[k].offset] += taps[k].weight * own[i];
+            }
+        }
+        for (int64_t i = 0, k = 0; i < block; ++i) {
+          T slope[3] = {};
+          for (; k < ends[i]; ++k)
+            for (int d = 0; d < g.dims; ++d) slope[d] += products[k] * taps[k].slope[d];
+          std::copy_n(slope, g.dims, by_grid.data_as<T>() + (n * g.out_plane + first + i) * g.dims);
+        }
       }
     });
   });

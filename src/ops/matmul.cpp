@@ -4,6 +4,8 @@
 
 #include "sconce/check.h"
 #include "sconce/float_types.h"
+#include "src/device/threads.h"
+#include "src/ops/convolution_activations.h"
 #include "src/ops/gemm.h"
 #include "src/ops/gemm_integer.h"
 
@@ -111,6 +113,13 @@ template <class T>
 void activate(Tensor& tensor, bool gelu) {
   using C = ComputeType<T>;
   T* values = tensor.data_as<T>();
+  if constexpr (std::is_same_v<T, float>) {
+    if (gelu)
+      return parallel_for(0, tensor.numel(), 32768, [values](int64_t begin, int64_t end) noexcept {
+        for (int64_t i = begin; i < end; ++i)
+          values[i] = values[i] * 0.5f * (1.0f + error_function(values[i] * static_cast<float>(M_SQRT1_2)));
+      });
+  }
   for (int64_t i = 0; i < tensor.numel(); ++i) {
     const C v = static_cast<C>(values[i]);
     if constexpr (std::is_floating_point_v<C>) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/device/threads.h"
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
 #include "src/ops/bitwise.h"
@@ -140,13 +141,22 @@ Tensor flip(const Tensor& self, IntSpan dims) {
   }
   const StridedLoop<2> loop(self.sizes(), {out.strides(), IntSpan(steps)}, {out.itemsize(), self.itemsize()});
   dispatch_bytes(self.itemsize(), [&]<class Bytes>() {
-    loop.run({static_cast<char*>(out.data()), const_cast<char*>(from)},
-             [](char* const* pointers, const int64_t* strides, int64_t count) {
-               char* to = pointers[0];
-               const char* source = pointers[1];
-               for (; count; --count, to += strides[0], source += strides[1])
-                 *reinterpret_cast<Bytes*>(to) = *reinterpret_cast<const Bytes*>(source);
-             });
+    const std::array<char*, 2> bases{static_cast<char*>(out.data()), const_cast<char*>(from)};
+    parallel_for(0, loop.numel, 32768, [&](int64_t begin, int64_t end) noexcept {
+      loop.run(bases, begin, end, [](char* const* pointers, const int64_t* strides, int64_t count) {
+        char* to = pointers[0];
+        const char* source = pointers[1];
+        constexpr auto kItem = static_cast<int64_t>(sizeof(Bytes));
+        if (strides[0] == kItem && strides[1] == -kItem) {
+          auto* const forwards = reinterpret_cast<Bytes*>(to);
+          const auto* const backwards = reinterpret_cast<const Bytes*>(source);
+          for (int64_t i = 0; i < count; ++i) forwards[i] = backwards[-i];
+          return;
+        }
+        for (; count; --count, to += strides[0], source += strides[1])
+          *reinterpret_cast<Bytes*>(to) = *reinterpret_cast<const Bytes*>(source);
+      });
+    });
   });
   return out;
 }
@@ -228,9 +238,13 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t length = self.dim() == 0 ? 1 : self.size(dim), step = self.dim() == 0 ? 0 : self.stride(dim);
   const Tensor places = contiguous(to_dtype(index, DType::kInt64));
   const auto* at = places.data_as<int64_t>();
-  for (int64_t i = 0; i < places.numel(); ++i)
-    SCONCE_CHECK(at[i] >= 0 && at[i] < length, kInvalidArgument, "gather: index ", at[i],
-                 " is out of bounds for dimension ", dim, " with size ", length);
+  int64_t least = 0, most = -1;
+  for (int64_t i = 0; i < places.numel(); ++i) {
+    least = at[i] < least ? at[i] : least;
+    most = at[i] > most ? at[i] : most;
+  }
+  SCONCE_CHECK(least >= 0 && most < length, kInvalidArgument, "gather: index ", least < 0 ? least : most,
+               " is out of bounds for dimension ", dim, " with size ", length);
   // Along dim self is walked by index alone.
   Shape strides;
   for (int64_t d = 0; d < index.dim(); ++d) strides.push_back(d == dim || self.dim() == 0 ? 0 : self.stride(d));
@@ -238,14 +252,28 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index) {
                             {out.itemsize(), sizeof(int64_t), self.itemsize()});
   const int64_t bytes = step * static_cast<int64_t>(self.itemsize());
   dispatch_bytes(self.itemsize(), [&]<class Bytes>() {
-    loop.run({static_cast<char*>(out.data()), static_cast<char*>(places.data()), static_cast<char*>(self.data())},
-             [bytes](char* const* pointers, const int64_t* steps, int64_t count) {
-               char* to = pointers[0];
-               const char *place = pointers[1], *from = pointers[2];
-               for (; count; --count, to += steps[0], place += steps[1], from += steps[2])
-                 *reinterpret_cast<Bytes*>(to) =
-                     *reinterpret_cast<const Bytes*>(from + *reinterpret_cast<const int64_t*>(place) * bytes);
-             });
+    const std::array<char*, 3> bases{static_cast<char*>(out.data()), static_cast<char*>(places.data()),
+                                     static_cast<char*>(self.data())};
+    const auto row = [bytes](char* const* pointers, const int64_t* steps, int64_t count) {
+      char* to = pointers[0];
+      const char *place = pointers[1], *from = pointers[2];
+      constexpr auto kItem = static_cast<int64_t>(sizeof(Bytes));
+      if (steps[0] == kItem && steps[1] == 8 && steps[2] == 0) {
+        auto* const packed = reinterpret_cast<Bytes*>(to);
+        const auto* const index = reinterpret_cast<const int64_t*>(place);
+        if (bytes == kItem) {
+          const auto* const line = reinterpret_cast<const Bytes*>(from);
+          for (int64_t i = 0; i < count; ++i) packed[i] = line[index[i]];
+        } else {
+          for (int64_t i = 0; i < count; ++i) packed[i] = *reinterpret_cast<const Bytes*>(from + index[i] * bytes);
+        }
+        return;
+      }
+      for (; count; --count, to += steps[0], place += steps[1], from += steps[2])
+        *reinterpret_cast<Bytes*>(to) =
+            *reinterpret_cast<const Bytes*>(from + *reinterpret_cast<const int64_t*>(place) * bytes);
+    };
+    parallel_for(0, loop.numel, 16384, [&](int64_t begin, int64_t end) noexcept { loop.run(bases, begin, end, row); });
   });
   return out;
 }

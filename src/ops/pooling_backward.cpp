@@ -83,23 +83,36 @@ template <class T>
 void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool include_padding,
             int64_t divisor) noexcept {
   const auto& [depth, height, width] = axes;
-  for (int64_t od = 0; od < depth.output; ++od)
-    for (int64_t oh = 0; oh < height.output; ++oh)
-      for (int64_t ow = 0; ow < width.output; ++ow) {
-        const T value = *grad++;
-        const auto d = depth.window(od), h = height.window(oh), w = width.window(ow);
-        if (d.empty() || h.empty() || w.empty()) continue;
-        const int64_t inside = (d.end - d.begin) * (h.end - h.begin) * (w.end - w.begin);
-        const int64_t by = divisor           ? divisor
-                           : include_padding ? depth.padded_size(od) * height.padded_size(oh) * width.padded_size(ow)
-                                             : inside;
-        const T share = static_cast<T>(value / static_cast<T>(by));
+  constexpr int64_t kBlock = 64;  // results of a row at a time
+  PoolAxis::Window w[kBlock];
+  int64_t across[kBlock];
+  T share[kBlock];
+  for (int64_t first = 0; first < width.output; first += kBlock) {
+    const int64_t count = std::min(kBlock, width.output - first);
+    int64_t widest = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      w[i] = width.window(first + i);
+      across[i] = include_padding ? width.padded_size(first + i) : std::max<int64_t>(w[i].end - w[i].begin, 1);
+      widest = std::max(widest, w[i].end - w[i].begin);
+    }
+    for (int64_t od = 0; od < depth.output; ++od)
+      for (int64_t oh = 0; oh < height.output; ++oh) {
+        const T* const values = grad + (od * height.output + oh) * width.output + first;
+        const auto d = depth.window(od), h = height.window(oh);
+        if (d.empty() || h.empty()) continue;
+        const int64_t along =
+            include_padding ? depth.padded_size(od) * height.padded_size(oh) : (d.end - d.begin) * (h.end - h.begin);
+        for (int64_t i = 0; i < count; ++i)
+          share[i] = static_cast<T>(values[i] / static_cast<T>(divisor ? divisor : along * across[i]));
         for (int64_t id = d.begin; id < d.end; ++id)
           for (int64_t ih = h.begin; ih < h.end; ++ih) {
-            T* row = sums + (id * height.input + ih) * width.input;
-            for (int64_t iw = w.begin; iw < w.end; ++iw) row[iw] += share;
+            T* const row = sums + (id * height.input + ih) * width.input;
+            for (int64_t k = 0; k < widest; ++k)
+              for (int64_t i = 0; i < count; ++i)
+                if (w[i].begin + k < w[i].end) row[w[i].begin + k] += share[i];
           }
       }
+  }
 }
 
 Tensor average_backward(std::string_view name, const Tensor& grad_output, const Tensor& self,

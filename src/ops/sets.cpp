@@ -34,27 +34,36 @@ std::array<Tensor, 3> runs(const char* name, const Tensor& values, const int64_t
   const int64_t n = values.numel();
   Tensor inverse = return_inverse ? Tensor::empty(inverse_sizes, DType::kInt64) : int64s(0);
   int64_t* const inverse_of = inverse.data_as<int64_t>();
-  std::vector<int64_t> starts;
+  // One more than there can be: each place is written before it is known whether it starts a run.
+  Tensor all_starts = int64s(n + 1);
+  int64_t* const starts = all_starts.data_as<int64_t>();
+  int64_t count = 0;
   Tensor kept;
   const auto run = [&]<class T>() {
     const T* const in = values.data_as<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      if (i == 0 || !(comparable(in[i]) == comparable(in[i - 1]))) starts.push_back(i);
-      if (return_inverse) inverse_of[order ? order[i] : i] = static_cast<int64_t>(starts.size()) - 1;
-    }
-    const auto count = static_cast<int64_t>(starts.size());
+    const auto find = [&](const auto& take) {
+      for (int64_t i = 0; i < n; ++i) {
+        starts[count] = i;
+        count += i == 0 || !(comparable(in[i]) == comparable(in[i - 1]));
+        take(i, count - 1);
+      }
+    };
+    if (!return_inverse)
+      find([](int64_t, int64_t) {});
+    else if (order)
+      find([&](int64_t i, int64_t run) { inverse_of[order[i]] = run; });
+    else
+      find([&](int64_t i, int64_t run) { inverse_of[i] = run; });
     kept = Tensor::empty(IntSpan(&count, 1), values.dtype());
-    for (int64_t i = 0; i < count; ++i) kept.data_as<T>()[i] = in[starts[static_cast<size_t>(i)]];
+    for (int64_t i = 0; i < count; ++i) kept.data_as<T>()[i] = in[starts[i]];
   };
   detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32, DType::kFloat64, DType::kFloat16,
                         DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kBool, DType::kUInt16,
                         DType::kUInt32, DType::kUInt64>(values.dtype(), name,
                                                         [&]<class T>() -> void { run.template operator()<T>(); });
   Tensor counts = int64s(return_counts ? kept.numel() : 0);
-  for (int64_t i = 0; i < counts.numel(); ++i) {
-    const auto at = static_cast<size_t>(i);
-    counts.data_as<int64_t>()[i] = (at + 1 < starts.size() ? starts[at + 1] : n) - starts[at];
-  }
+  for (int64_t i = 0; i < counts.numel(); ++i)
+    counts.data_as<int64_t>()[i] = (i + 1 < count ? starts[i + 1] : n) - starts[i];
   return {kept, inverse, counts};
 }
 
@@ -156,10 +165,14 @@ Tensor bincount(const Tensor& self, const Tensor* weights, int64_t minlength) {
     const Tensor in = contiguous(self);
     const T* const values = in.data_as<T>();
     const int64_t n = in.numel();
-    const auto [least, most] = std::minmax_element(values, values + n);
-    SCONCE_CHECK(*least >= 0, kInvalidArgument, "bincount: only supports 1-d non-negative integral inputs, got ",
-                 static_cast<int64_t>(*least));
-    const int64_t bins = std::max(minlength, static_cast<int64_t>(*most) + 1);
+    T least = values[0], most = values[0];
+    for (int64_t i = 1; i < n; ++i) {
+      least = values[i] < least ? values[i] : least;
+      most = values[i] > most ? values[i] : most;
+    }
+    SCONCE_CHECK(least >= 0, kInvalidArgument, "bincount: only supports 1-d non-negative integral inputs, got ",
+                 static_cast<int64_t>(least));
+    const int64_t bins = std::max(minlength, static_cast<int64_t>(most) + 1);
     if (!weights) {
       result = int64s(bins);
       zero(result);

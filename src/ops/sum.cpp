@@ -1,5 +1,6 @@
 #include "src/ops/sum.h"
 
+#include <algorithm>
 #include <complex>
 
 #include "sconce/check.h"
@@ -17,6 +18,30 @@ template <class T>
 using Accumulator =
     std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
 
+// Of a packed row. Floats are added up in float for some steps of several lanes, which vectorises, then in double.
+template <class T>
+Accumulator<T> row_sum(const T* row, int64_t width) noexcept {
+  Accumulator<T> total = 0;
+  int64_t j = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int64_t kLanes = 32, kSteps = 16;
+    for (; j + kLanes <= width;) {
+      T lanes[kLanes];
+      std::copy_n(row + j, kLanes, lanes);
+      const int64_t steps = std::min(kSteps, (width - j) / kLanes);
+      for (int64_t step = 1; step < steps; ++step)
+        for (int64_t l = 0; l < kLanes; ++l) lanes[l] += row[j + step * kLanes + l];
+      double halves[4] = {};
+      for (int64_t l = 0; l < kLanes; l += 4)
+        for (int64_t h = 0; h < 4; ++h) halves[h] += static_cast<double>(lanes[l + h]);
+      total += halves[0] + halves[1] + (halves[2] + halves[3]);
+      j += steps * kLanes;
+    }
+  }
+  for (; j < width; ++j) total += static_cast<Accumulator<T>>(row[j]);
+  return total;
+}
+
 }  // namespace
 
 Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
@@ -31,11 +56,7 @@ Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::op
     T* const to = out.data_as<T>();
     parallel_for(0, out.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
                  [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) {
-                     Accumulator<T> total = 0;
-                     for (int64_t j = 0; j < width; ++j) total += static_cast<Accumulator<T>>(in[i * width + j]);
-                     to[i] = convert_value<T>(total);
-                   }
+                   for (int64_t i = begin; i < end; ++i) to[i] = convert_value<T>(row_sum(in + i * width, width));
                  });
   });
   return out;

@@ -1,14 +1,16 @@
 #include "src/ops/trilinear.h"
 
 #include <bitset>
+#include <utility>
+#include <vector>
 
 #include "sconce/check.h"
 #include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
-#include "src/ops/fill.h"
-#include "src/ops/multiply.h"
+#include "src/ops/products.h"
 #include "src/ops/strided_loop.h"
+#include "src/ops/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -37,6 +39,45 @@ Tensor unsqueezed(const Tensor& t, const Dims& places, int64_t rank) {
   return t.as_strided(sizes, strides, t.storage_offset());
 }
 
+// a * b summed over `gone`, as a batch of matrix products. Dimensions that are summed, or that neither has, are 1.
+Tensor contracted(const Tensor& a, const Tensor& b, const Dims& gone) {
+  const int64_t rank = a.dim();
+  const auto extent = [&](int64_t d) { return a.size(d) != 1 ? a.size(d) : b.size(d); };
+  std::vector<int64_t> batch, rows, columns, inner;
+  for (int64_t d = 0; d < rank; ++d) {
+    const bool in_a = a.size(d) != 1, in_b = b.size(d) != 1;
+    (gone[static_cast<size_t>(d)] ? inner : in_a && in_b ? batch : in_a ? rows : columns).push_back(d);
+  }
+  // As [batch, second, third], with what is summed stretched to what the other has. The rest is of size 1.
+  const auto arranged = [&](const Tensor& t, const std::vector<int64_t>& second, const std::vector<int64_t>& third,
+                            const std::vector<int64_t>& rest) {
+    Shape full(t.sizes());
+    for (const int64_t d : inner) full[static_cast<int>(d)] = extent(d);
+    const Tensor wide = expand("_trilinear", t, full);
+    std::vector<int64_t> order;
+    int64_t sizes[3] = {1, 1, 1};
+    int at = 0;
+    for (const std::vector<int64_t>* dims : {&std::as_const(batch), &second, &third}) {
+      for (const int64_t d : *dims) {
+        order.push_back(d);
+        sizes[at] *= wide.size(d);
+      }
+      ++at;
+    }
+    order.insert(order.end(), rest.begin(), rest.end());
+    return reshape(permute(wide, order), sizes);
+  };
+  const Tensor product = bmm(arranged(a, rows, inner, columns), arranged(b, inner, columns, rows));
+  std::vector<int64_t> sizes, order, back(static_cast<size_t>(rank));
+  for (const std::vector<int64_t>* dims : {&batch, &rows, &columns, &inner})
+    for (const int64_t d : *dims) {
+      back[static_cast<size_t>(d)] = static_cast<int64_t>(order.size());
+      order.push_back(d);
+      sizes.push_back(dims == &inner ? 1 : extent(d));
+    }
+  return permute(reshape(product, sizes), back);
+}
+
 }  // namespace
 
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
@@ -58,32 +99,22 @@ Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan 
   Shape sizes;
   for (int d = 0; d < rank; ++d)
     if (!summed[static_cast<size_t>(d)]) sizes.push_back(shape[d]);
-  return detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16, DType::kInt64,
-                               DType::kInt32, DType::kInt16, DType::kInt8, DType::kUInt8, DType::kComplex64,
-                               DType::kComplex128>(i1.dtype(), "_trilinear", [&]<class T>() {
-    using C = ComputeType<T>;
-    Tensor sums = Tensor::empty(sizes, kDType<C>);
-    zero(sums);
-    Shape out_strides;
-    for (int d = 0, own = 0; d < rank; ++d)
-      out_strides.push_back(summed[static_cast<size_t>(d)] ? 0 : sums.stride(own++));
-    const Shape a = broadcast_strides("_trilinear", operands[0], shape),
-                b = broadcast_strides("_trilinear", operands[1], shape),
-                c = broadcast_strides("_trilinear", operands[2], shape);
-    const StridedLoop<4> loop(shape, {out_strides, a, b, c}, {sizeof(C), sizeof(T), sizeof(T), sizeof(T)});
-    loop.run({static_cast<char*>(sums.data()), static_cast<char*>(operands[0].data()),
-              static_cast<char*>(operands[1].data()), static_cast<char*>(operands[2].data())},
-             [](char* const* p, const int64_t* stride, int64_t n) {
-               for (int64_t i = 0; i < n; ++i) {
-                 C& sum = *reinterpret_cast<C*>(p[0] + i * stride[0]);
-                 const C x(*reinterpret_cast<const T*>(p[1] + i * stride[1])),
-                     y(*reinterpret_cast<const T*>(p[2] + i * stride[2])),
-                     z(*reinterpret_cast<const T*>(p[3] + i * stride[3]));
-                 sum = static_cast<C>(sum + multiply(multiply(x, y), z));
-               }
-             });
-    return to_dtype(sums, i1.dtype());
-  });
+  if (!is_floating(i1.dtype()) && !is_integral(i1.dtype(), false) && i1.dtype() != DType::kComplex64 &&
+      i1.dtype() != DType::kComplex128)
+    fail_dispatch(i1.dtype(), "_trilinear");
+  // Sums of small floats are float.
+  const bool small = i1.dtype() == DType::kFloat16 || i1.dtype() == DType::kBFloat16;
+  const DType computed = small ? DType::kFloat32 : i1.dtype();
+  for (Tensor& operand : operands) operand = to_dtype(operand, computed);
+  // What the third operand does not have is summed as soon as the first two have met.
+  Dims early;
+  for (int d = 0; d < rank; ++d) {
+    const auto at = static_cast<size_t>(d);
+    if (summed[at] && operands[2].size(d) == 1) early.set(at);
+  }
+  const Tensor pair = contracted(operands[0], operands[1], early);
+  const Tensor all = contracted(pair, operands[2], summed & ~early);
+  return to_dtype(contiguous(reshape(all, sizes)), i1.dtype());
 }
 
 }  // namespace sconce::cpu
