@@ -97,14 +97,24 @@ class OutputRow {
 // The output may be one of the inputs.
 template <class Out, class F, class... In>
 void map_packed(F f, int64_t count, Out* out, const In*... in) noexcept {
+  if constexpr (requires { f.row(count, out, in...); }) {
+    f.row(count, out, in...);
+  } else {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+  }
+}
+template <class F, class... In>
+void map_bfloat16(F f, int64_t count, BFloat16* out, const In*... in) noexcept {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) out[i] = BFloat16(f(static_cast<float>(in[i])...));
 }
 
 }  // namespace detail
 
 // out = f(inputs...), where f takes In... and returns Out; out has the broadcast shape. Elements of out that are
-// inputs too must be the same elements.
+// inputs too must be the same elements. f.row(count, out, in...), where there is one, does packed elements in a row.
+// F::OnBFloat16 says that f is short: then bfloat16 is converted within its loop.
 template <class Out, class... In, class F, size_t N = sizeof...(In)>
 void map_elements(std::string_view name, Tensor& out, F f, const std::array<const Tensor*, N>& inputs,
                   int64_t grain = 32768) {
@@ -133,6 +143,11 @@ void map_elements(std::string_view name, Tensor& out, F f, const std::array<cons
           ((dtypes[I] == kDType<In> && steps[I + 1] == sizeof(In)) && ...))
         return detail::map_packed(f, count, reinterpret_cast<Out*>(pointers[0]),
                                   reinterpret_cast<const In*>(pointers[I + 1])...);
+      if constexpr (requires { typename F::OnBFloat16; } && std::is_same_v<Out, float>)
+        if (out_dtype == DType::kBFloat16 && steps[0] == 2 &&
+            ((dtypes[I] == DType::kBFloat16 && steps[I + 1] == 2) && ...))
+          return detail::map_bfloat16(f, count, reinterpret_cast<BFloat16*>(pointers[0]),
+                                      reinterpret_cast<const BFloat16*>(pointers[I + 1])...);
       detail::OutputRow<Out> to(out_dtype, pointers[0], steps[0]);
       std::tuple<detail::InputRow<In>...> from(detail::InputRow<In>(dtypes[I], pointers[I + 1], steps[I + 1])...);
       for (int64_t begin = 0; begin < count; begin += detail::kMapBlock) {

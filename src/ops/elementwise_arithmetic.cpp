@@ -15,6 +15,7 @@ namespace {
 
 // a * b as c10 computes it: no recovery of infinities in complex products, integers wrap.
 struct Product {
+  using OnBFloat16 = void;
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (kIsComplex<T>)
@@ -31,6 +32,7 @@ struct Product {
 // a + alpha * b. The product is fused for real types.
 template <class T>
 struct AddScaled {
+  using OnBFloat16 = void;
   T alpha;
   T operator()(T a, T b) const {
     if constexpr (kIsComplex<T>)

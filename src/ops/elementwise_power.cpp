@@ -1,9 +1,12 @@
 // Powers. Exponents that ATen computes otherwise than by pow are: 0, 1, 2, 3, -2, and for all types but half 0.5, -0.5
 // and -1.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <type_traits>
 
+#include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/elementwise_ops.h"
@@ -31,6 +34,43 @@ struct Power {
     else
       return std::pow(base, exponent);
   }
+  // The others one by one, a block at a time; out may be an input.
+  void row(int64_t count, float* out, const float* base, const float* exponent) const noexcept {
+    constexpr int64_t kBlock = 64;
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t n = std::min(kBlock, count - begin);
+      // Loops over one type each, which vectorise.
+      double x[kBlock], y[kBlock];
+      for (int64_t i = 0; i < n; ++i) x[i] = static_cast<double>(base[begin + i]);
+      for (int64_t i = 0; i < n; ++i) y[i] = static_cast<double>(exponent[begin + i]);
+      for (int64_t i = 0; i < n; ++i) x[i] = power_of_normal(x[i], y[i]);
+      float result[kBlock];
+      for (int64_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i]);
+      int32_t usual = 1;
+      for (int64_t i = 0; i < n; ++i) {
+        // The whole part of the base's logarithm is in its bits.
+        const auto bits = std::bit_cast<int32_t>(base[begin + i]);
+        const float size = std::fabs(static_cast<float>((bits >> 23) - 127)) + 1.0f;
+        usual &= static_cast<int32_t>(bits >= 0x00800000) & static_cast<int32_t>(bits < 0x7F800000) &
+                 static_cast<int32_t>(std::fabs(exponent[begin + i]) * size < 126.0f);
+      }
+      if (!usual)
+        for (int64_t i = 0; i < n; ++i) result[i] = std::pow(base[begin + i], exponent[begin + i]);
+      std::copy_n(result, n, out + begin);
+    }
+  }
+};
+// Of one exponent.
+struct PowerOf {
+  float exponent;
+  float operator()(float base) const { return std::pow(base, exponent); }
+  void row(int64_t count, float* out, const float* base) const noexcept {
+    constexpr int64_t kBlock = 64;
+    float all[kBlock];
+    std::fill_n(all, kBlock, exponent);
+    for (int64_t begin = 0; begin < count; begin += kBlock)
+      Power().row(std::min(kBlock, count - begin), out + begin, base + begin, all);
+  }
 };
 
 template <class T>
@@ -52,7 +92,10 @@ void power_of(const Tensor& self, Tensor& out, double exponent, bool roots, Roun
   if (exponent == 3.0) return run([round](T x) { return times(round(times(x, x)), x); });
   if (exponent == -2.0) return run([round](T x) { return T(1) / round(times(x, x)); });
   using Real = decltype(std::abs(T()));
-  run([e = T(static_cast<Real>(exponent))](T x) { return std::pow(x, e); });
+  if constexpr (std::is_same_v<T, float>)
+    run(PowerOf{static_cast<float>(exponent)});
+  else
+    run([e = T(static_cast<Real>(exponent))](T x) { return std::pow(x, e); });
 }
 
 constexpr auto kExact = [](auto x) { return x; };

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/elementwise_ops.h"
@@ -102,7 +103,8 @@ Tensor angle(const Tensor& self) {
   Tensor out = is_complex(dtype) ? Tensor::empty(self.sizes(), result) : make_result("angle", {&self}, result, result);
   const auto of_complex = [](auto z) { return std::atan2(z.imag(), z.real()); };
   if (dtype == DType::kComplex64)
-    map_elements<float, ComplexFloat>("angle", out, of_complex, {&self}, 2048);
+    map_elements<float, ComplexFloat>(
+        "angle", out, [](ComplexFloat z) { return angle_of(z.imag(), z.real()); }, {&self}, 2048);
   else if (dtype == DType::kComplex128)
     map_elements<double, ComplexDouble>("angle", out, of_complex, {&self}, 2048);
   else if (dtype == DType::kFloat64)

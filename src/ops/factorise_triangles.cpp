@@ -1,6 +1,7 @@
 // Triangular systems, Cholesky.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "src/ops/factorise.h"
 #include "src/ops/factorise_blocks.h"
@@ -15,31 +16,39 @@ constexpr int64_t kStripe = 16;  // columns of B at a time
 // A stripe of B with its columns side by side, so that a step of the substitution is one vector for all of them.
 template <class T>
 void solve_base(bool upper, bool unit, int64_t n, int64_t columns, View<const T> a, View<T> b) {
-  alignas(64) T packed[kBase * kBase], inverse[kBase];
+  alignas(64) T packed[kBase * kBase], diagonal[kBase];
   for (int64_t k = 0; k < n; ++k) {
-    inverse[k] = unit ? T(1) : a(k, k);
+    diagonal[k] = unit ? T(1) : a(k, k);
     for (int64_t i = upper ? 0 : k + 1; i < (upper ? k : n); ++i) packed[k * n + i] = a(i, k);
   }
-  alignas(64) T x[kBase][kStripe];
+  constexpr int64_t kLanes = 32 / sizeof(T), kVectors = kStripe / kLanes;
+  typedef T Vector __attribute__((vector_size(32)));
+  Vector x[kBase][kVectors];
   for (int64_t begin = 0; begin < columns; begin += kStripe) {
     const int64_t count = std::min(kStripe, columns - begin);
-    for (int64_t j = 0; j < kStripe; ++j)
-      for (int64_t i = 0; i < n; ++i) x[i][j] = j < count ? b(i, begin + j) : T(0);
+    T* const packed_x = reinterpret_cast<T*>(x);
+    if (count == kStripe && b.cs == 1) {
+      for (int64_t i = 0; i < n; ++i) std::memcpy(x[i], &b(i, begin), sizeof x[i]);
+    } else {
+      for (int64_t j = 0; j < kStripe; ++j)
+        for (int64_t i = 0; i < n; ++i) packed_x[i * kStripe + j] = j < count ? b(i, begin + j) : T(0);
+    }
     for (int64_t step = 0; step < n; ++step) {
       const int64_t k = upper ? n - 1 - step : step;
-      T* const row = x[k];
+      Vector row[kVectors];
+      for (int v = 0; v < kVectors; ++v) row[v] = x[k][v];
       if (!unit)
-        for (int64_t j = 0; j < kStripe; ++j) row[j] /= inverse[k];
+        for (int v = 0; v < kVectors; ++v) x[k][v] = row[v] = row[v] / diagonal[k];
       const T* const column = packed + k * n;
-      for (int64_t i = upper ? 0 : k + 1; i < (upper ? k : n); ++i) {
-        const T factor = column[i];
-        T* const to = x[i];
-#pragma GCC ivdep
-        for (int64_t j = 0; j < kStripe; ++j) to[j] -= factor * row[j];
-      }
+      for (int64_t i = upper ? 0 : k + 1; i < (upper ? k : n); ++i)
+        for (int v = 0; v < kVectors; ++v) x[i][v] -= column[i] * row[v];
     }
-    for (int64_t j = 0; j < count; ++j)
-      for (int64_t i = 0; i < n; ++i) b(i, begin + j) = x[i][j];
+    if (count == kStripe && b.cs == 1) {
+      for (int64_t i = 0; i < n; ++i) std::memcpy(&b(i, begin), x[i], sizeof x[i]);
+    } else {
+      for (int64_t j = 0; j < count; ++j)
+        for (int64_t i = 0; i < n; ++i) b(i, begin + j) = packed_x[i * kStripe + j];
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
+#include "src/ops/gemm_isa.h"
 
 namespace sconce::cpu {
 namespace {
@@ -122,14 +123,33 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
   return out;
 }
 
-// With a loop of its own for float, which vectorises.
+// f, which vectorises, with a row of the widest vectors of the CPU.
+template <class F>
+struct InLanes {
+  F f;
+  float operator()(float x) const { return f(x); }
+  void row(int64_t count, float* out, const float* in) const noexcept {
+    has_avx512() ? wide(count, out, in) : narrow(count, out, in);
+  }
+  void narrow(int64_t count, float* out, const float* in) const noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
+  }
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void wide(
+      int64_t count, float* out, const float* in) const noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
+  }
+};
+
+// With such a loop for float.
 template <class Single, class F>
 Tensor mapped_in_lanes(const char* name, const Tensor& self, Single single, F function) {
   const DType dtype = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
   if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16)
     return mapped(name, self, function);
   Tensor out = make_result(name, {&self}, dtype, dtype);
-  map_elements<float, float>(name, out, single, {&self});
+  map_elements<float, float>(name, out, InLanes<Single>{single}, {&self});
   return out;
 }
 

@@ -24,18 +24,16 @@ Accumulator<T> row_sum(const T* row, int64_t width) noexcept {
   Accumulator<T> total = 0;
   int64_t j = 0;
   if constexpr (std::is_floating_point_v<T>) {
-    constexpr int64_t kLanes = 32, kSteps = 16;
-    for (; j + kLanes <= width;) {
-      T lanes[kLanes];
-      std::copy_n(row + j, kLanes, lanes);
-      const int64_t steps = std::min(kSteps, (width - j) / kLanes);
-      for (int64_t step = 1; step < steps; ++step)
-        for (int64_t l = 0; l < kLanes; ++l) lanes[l] += row[j + step * kLanes + l];
-      double halves[4] = {};
-      for (int64_t l = 0; l < kLanes; l += 4)
-        for (int64_t h = 0; h < 4; ++h) halves[h] += static_cast<double>(lanes[l + h]);
-      total += halves[0] + halves[1] + (halves[2] + halves[3]);
-      j += steps * kLanes;
+    typedef T Vector __attribute__((vector_size(32), aligned(sizeof(T))));
+    constexpr int64_t kLanes = 32 / sizeof(T), kVectors = 4, kWide = kLanes * kVectors, kSteps = 16;
+    while (j + kWide <= width) {
+      Vector sums[kVectors] = {};
+      const T* const end = row + j + std::min(kSteps * kWide, (width - j) / kWide * kWide);
+      for (const T* at = row + j; at != end; at += kWide)
+        for (int v = 0; v < kVectors; ++v) sums[v] += *reinterpret_cast<const Vector*>(at + v * kLanes);
+      j = end - row;
+      const Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+      for (int lane = 0; lane < kLanes; ++lane) total += static_cast<double>(all[lane]);
     }
   }
   for (; j < width; ++j) total += static_cast<Accumulator<T>>(row[j]);
