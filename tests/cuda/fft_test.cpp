@@ -126,12 +126,12 @@ TEST_CASE("_fft_c2c: recorded as a graph, repeated with other numbers") {
   Tensor in = on_device(random_numbers(60, 1, true), sizes, DType::kComplex64);
   _fft_c2c(in, IntSpan(&dim, 1), 0, true);
   lane->synchronize();
-  lane->begin_capture();
+  lane->begin_capture(0);
   const Tensor out = _fft_c2c(in, IntSpan(&dim, 1), 0, true);
-  const auto graph = lane->end_capture();
+  const auto graph = lane->end_capture(0);
   const Numbers other = rounded(random_numbers(60, 2, true), DType::kComplex64);
   backend().copy(on_device(other, sizes, DType::kComplex64), in);
-  graph->launch();
+  graph->launch({}, {});
   lane->synchronize();
   CHECK(difference(out, sizes, transform(other, sizes, 1, true), 1e-4) == "");
 }
@@ -141,7 +141,7 @@ TEST_CASE("_fft_c2c: a size that was not seen before cannot be recorded") {
   const DeviceLane::Scope scope(lane.get());
   const Tensor in = on_device(random_numbers(977, 1, true), {977}, DType::kComplex64);
   lane->synchronize();
-  lane->begin_capture();
+  lane->begin_capture(0);
   const int64_t dim = 0;
   CHECK_THROWS_AS(_fft_c2c(in, IntSpan(&dim, 1), 0, true), Error);
   lane->drop_capture();
