@@ -19,22 +19,23 @@ def randint(high, *shape, dtype=torch.int64):
     return torch.randint(0, high, shape, device="cuda").to(dtype)
 
 
+def aten(name, *arguments):
+    """torch.ops.aten.NAME with arguments in the order of its schema, as a list of results."""
+    function = ops
+    for part in name.split("."):
+        function = getattr(function, part)
+    if "." not in name:
+        function = function.default
+    places = list(zip(function._schema.arguments, arguments))
+    result = function(*[value for place, value in places if not place.kwarg_only],
+                      **{place.name: value for place, value in places if place.kwarg_only})
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
 def same(name, tag, *arguments, like=None, rtol=0.0, atol=0.0, first=None):
     """`name` of the C ABI against torch.ops.aten.`like`; of the results the first ones."""
-    operator, _, overload = (like or name).partition(".")
-    function = getattr(getattr(ops, operator), overload or "default")
-    places = [a.name for a in function._schema.arguments if not a.kwarg_only]
-    names = [a.name for a in function._schema.arguments if a.kwarg_only]
-
-    def results(values):
-        result = function(*values[:len(places)], **dict(zip(names, values[len(places):])))
-        result = list(result) if isinstance(result, (tuple, list)) else [result]
-        return result[:first]
-
-    def expected():
-        return results(arguments)
-
-    case(f"{name} {tag}", lambda: call(name, *arguments)[:first], expected, rtol, atol)
+    case(f"{name} {tag}", lambda: call(name, *arguments)[:first], lambda: aten(like or name, *arguments)[:first], rtol,
+         atol)
 
 
 def loose(dtype, scale=1.0):
@@ -73,7 +74,7 @@ def scan_cases():
 
 def pooling_cases():
     for dtype in FLOATS:
-        r = loose(dtype, 0.1)
+        r = loose(dtype, 0.4)  # PyTorch sums gradients of maxima in half types
         for last in (False, True):
             form = "channels last" if last else ""
             x = randn(2, 5, 17, 19, dtype=dtype)
@@ -92,7 +93,11 @@ def pooling_cases():
                         same("avg_pool2d", f"{t} {include} {divisor}", x, kernel, stride, padding, ceil, include, divisor,
                              rtol=r, atol=r)
                 grad = torch.randn_like(ops.avg_pool2d(x, kernel, stride, padding, ceil, False, None))
-                same("avg_pool2d_backward", t, grad, x, kernel, stride, padding, ceil, False, None, rtol=r, atol=r)
+                # PyTorch's own kernel for channels last gives something else than its other kernels.
+                case(f"avg_pool2d_backward {t}",
+                     lambda: call("avg_pool2d_backward", grad, x, kernel, stride, padding, ceil, False, None),
+                     lambda: [torch.empty_like(x).copy_(aten("avg_pool2d_backward", grad.contiguous(), x.contiguous(),
+                                                             kernel, stride, padding, ceil, False, None)[0])], r, r)
             for size in ([5, 7], [1, 1], [17, 19], [30, 3]):
                 same("_adaptive_avg_pool2d", f"{tag} {size}", x, size, rtol=r, atol=r)
                 same("_adaptive_avg_pool2d_backward", f"{tag} {size}", randn(2, 5, *size, dtype=dtype), x, rtol=r, atol=r)

@@ -6,6 +6,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from against_torch import call
+from operator_cases import aten
 
 ops = torch.ops.aten
 
@@ -32,7 +33,7 @@ def row(label, name, arguments, expect, flops=0):
 
 
 def same(label, name, *arguments):
-    row(f"{name} {label}", name, arguments, lambda: getattr(ops, name)(*arguments))
+    row(f"{name} {label}", name, arguments, lambda: aten(name, *arguments))
 
 
 def randn(*shape, dtype=torch.float32):
