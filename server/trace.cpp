@@ -9,6 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
 
 #include "sconce/check.h"
 #include "server/json_cursor.h"
@@ -147,14 +148,16 @@ void Tracer::record(TraceRecord record) {
 
 std::string Tracer::settings(std::string_view model) const {
   Settings settings;
+  uint64_t records_each = 0;
   {
     const std::lock_guard lock(mutex_);
     settings = effective(model);
+    records_each = records_each_;
   }
   return dump({{"trace_level", Json::array({settings.on ? "TIMESTAMPS" : "OFF"})},
                {"trace_rate", std::to_string(settings.rate)},
                {"trace_count", std::to_string(settings.count)},
-               {"log_frequency", "0"},
+               {"log_frequency", std::to_string(records_each)},
                {"trace_file", path_},
                {"trace_mode", format_ == TraceFormat::kOtlp ? "opentelemetry" : "triton"}});
 }
@@ -165,6 +168,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
   Changes changes = known != models_.end() ? known->second : Changes{};
   // Of the server: null is the setting that it started with.
   Changes defaults;
+  uint64_t records_each = records_each_;
   if (model.empty()) {
     changes = {server_.on, server_.rate, server_.count};
     defaults = {defaults_.on, defaults_.rate, defaults_.count};
@@ -206,8 +210,9 @@ void Tracer::change(std::string_view model, std::string_view body) {
       changes.count = number_from_text<int64_t>(json, "'trace_count'");
       SCONCE_CHECK(*changes.count >= -1, kInvalidArgument, "'trace_count' must be -1 or more");
     } else if (key == "log_frequency") {
-      SCONCE_CHECK(json.consume_null() || number_from_text<uint64_t>(json, "'log_frequency'") == 0, kUnsupported,
-                   "'log_frequency': the trace file is one file");
+      records_each = json.consume_null() ? 0 : number_from_text<uint64_t>(json, "'log_frequency'");
+      SCONCE_CHECK(model.empty() || records_each == records_each_, kUnsupported,
+                   "'log_frequency' of a model: all models share the trace file");
     } else if (key == "trace_file" || key == "trace_mode" || key == "trace_config") {
       SCONCE_FAIL(kUnsupported, "'", key, "' can only be set where the server is started");
     } else {
@@ -215,6 +220,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
     }
   });
   json.finish();
+  records_each_ = records_each;
   if (model.empty()) {
     server_ = {*changes.on, *changes.rate, *changes.count};
   } else if (changes.on || changes.rate || changes.count) {
@@ -228,21 +234,45 @@ void Tracer::change(std::string_view model, std::string_view body) {
 void Tracer::run() noexcept {
   std::vector<TraceRecord> records;
   for (bool last = false; !last;) {
+    uint64_t records_each = 0;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
       last = stopping_;
+      records_each = records_each_;
       records.swap(waiting_);
     }
-    for (const TraceRecord& record : records) write(record);
+    for (const TraceRecord& record : records) {
+      if (choose_file(records_each)) {
+        write(record);
+        if (next_file_ != 0 && in_file_ == records_each) end_file();
+      } else {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
     records.clear();
-    std::fflush(file_.get());
+    if (file_) std::fflush(file_.get());
   }
-  if (format_ == TraceFormat::kChrome) std::fputs(first_ ? "[]\n" : "\n]\n", file_.get());
+  end_file();
+}
+
+bool Tracer::choose_file(uint64_t records_each) {
+  const bool numbered = next_file_ != 0;
+  if (file_ && (records_each == 0 || (numbered && in_file_ < records_each))) return true;
+  end_file();
+  file_.reset(std::fopen(fmt::format("{}.{}", path_, next_file_++).c_str(), "we"));
+  return file_ != nullptr;
+}
+
+void Tracer::end_file() {
+  if (file_ && format_ == TraceFormat::kChrome) std::fputs(in_file_ == 0 ? "[]\n" : "\n]\n", file_.get());
+  file_.reset();
+  in_file_ = 0;
 }
 
 void Tracer::write(const TraceRecord& record) {
   format_ == TraceFormat::kChrome ? write_chrome(record) : write_otlp(record);
+  ++in_file_;
   ++row_;
 }
 
@@ -271,6 +301,7 @@ std::vector<Span> spans(const TraceRecord& r) {
 }  // namespace
 
 void Tracer::write_chrome(const TraceRecord& record) {
+  bool first = in_file_ == 0;
   for (const Span& span : spans(record)) {
     const auto micros = [&](TraceRecord::Clock::time_point t) {
       return static_cast<double>((t.time_since_epoch() + epoch_).count()) / 1000;
@@ -293,9 +324,8 @@ void Tracer::write_chrome(const TraceRecord& record) {
         event["args"]["parent_span_id"] = std::string(record.parent->span_id.data(), 16);
       }
     }
-    std::fputs(first_ ? "[\n" : ",\n", file_.get());
+    std::fputs(std::exchange(first, false) ? "[\n" : ",\n", file_.get());
     std::fputs(dump(event).c_str(), file_.get());
-    first_ = false;
   }
 }
 

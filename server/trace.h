@@ -67,6 +67,7 @@ class Tracer {
     uint64_t rate = 1000;
     int64_t count = -1;  // how many more; -1: no end
   };
+  using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   struct Changes {  // of one model; what is absent is the server's
     std::optional<bool> on;
     std::optional<uint64_t> rate;
@@ -76,6 +77,9 @@ class Tracer {
   Settings effective(std::string_view model) const;
   void update_enabled();
   void run() noexcept;
+  // Where the next record goes. False: it cannot be written.
+  bool choose_file(uint64_t records_each);
+  void end_file();
   void write(const TraceRecord& record);
   void write_chrome(const TraceRecord& record);
   void write_otlp(const TraceRecord& record);
@@ -91,12 +95,13 @@ class Tracer {
   Settings server_;  // guarded by mutex_, as is what follows
   std::map<std::string, Changes, std::less<>> models_;
   uint64_t seen_ = 0;
+  uint64_t records_each_ = 0;  // of FILE.0, FILE.1 and so on; 0: one file
   std::vector<TraceRecord> waiting_;
   bool stopping_ = false;
   std::condition_variable wake_;
 
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;  // the writer's
-  bool first_ = true;
+  File file_;  // the writer's, as is what follows
+  uint64_t in_file_ = 0, next_file_ = 0;
   uint64_t row_ = 0;  // of the next record, Chrome's "tid"
   std::thread thread_;
 };

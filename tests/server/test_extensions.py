@@ -306,6 +306,20 @@ def test_traces_in_chrome_format(open_server):
     assert sum(e["dur"] for n, e in first.items() if n != "request") <= first["request"]["dur"] + 0.01
 
 
+def test_trace_files_of_so_many_records(tmp_path):
+    with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-level", "timestamps", "--trace-rate", "1",
+                             "--http-admin", "true"]) as server:
+        server.post("/v2/models/fake/infer", BODY)
+        assert server.post("/v2/models/fake/trace/setting", {"log_frequency": "2"}).status == 501
+        assert server.post("/v2/trace/setting", {"log_frequency": "2"}).json["log_frequency"] == "2"
+        for _ in range(5):
+            server.post("/v2/models/fake/infer", BODY)
+        assert server.stop() == 0
+    counts = {path.name: sum(e["name"] == "request" for e in json.loads(path.read_text())) for path in tmp_path.iterdir()}
+    first = counts.pop("t")  # the setting may come before the first was written
+    assert first in (0, 1) and counts == ({"t.0": 2, "t.1": 2, "t.2": 1} if first else {"t.0": 2, "t.1": 2, "t.2": 2})
+
+
 def test_traces_in_otlp_format(tmp_path):
     with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-format", "otlp", "--trace-level", "timestamps",
                              "--trace-rate", "1"]) as server:
