@@ -9,6 +9,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/factory.h"
 #include "src/ops/plane_scatter.h"
+#include "src/ops/row_sums.h"
 #include "src/ops/sum.h"
 #include "src/ops/view.h"
 
@@ -37,18 +38,18 @@ const T* values_of(const Tensor& tensor) {
 template <class T>
 void moments(const T* x, Layout layout, double* mean, double* spread) {
   for_planes(layout.groups, layout.count(), [=](int64_t g) noexcept {
-    const auto each = [=](auto&& f) {
-      for (int64_t o = 0; o < layout.outer; ++o) {
-        const T* const row = x + (o * layout.groups + g) * layout.inner;
-        for (int64_t i = 0; i < layout.inner; ++i) f(static_cast<double>(row[i]));
-      }
+    const auto sum_of = [=](auto&& of_row) {
+      double total = 0;
+      for (int64_t o = 0; o < layout.outer; ++o) total += of_row(x + (o * layout.groups + g) * layout.inner);
+      return total;
     };
-    double total = 0, squares = 0;
-    each([&](double v) { total += v; });
-    const double middle = total / static_cast<double>(layout.count());
-    each([&](double v) { squares += (v - middle) * (v - middle); });
-    mean[g] = middle;
-    spread[g] = squares;
+    const double n = static_cast<double>(layout.count());
+    mean[g] = sum_of([&](const T* row) { return row_sum(row, layout.inner); }) / n;
+    // From the mean in T, and then by as much less as that is beside the mean.
+    const T middle = static_cast<T>(mean[g]);
+    const double beside = static_cast<double>(middle) - mean[g];
+    spread[g] = sum_of([&](const T* row) { return row_spread(row, layout.inner, middle); }) - n * beside * beside;
+    if (spread[g] < 0) spread[g] = 0;
   });
 }
 
@@ -66,10 +67,11 @@ void to_reciprocal_deviation(Tensor& spread, int64_t count, double eps) {
   for (int64_t g = 0; g < spread.numel(); ++g) values[g] = 1 / std::sqrt(values[g] / static_cast<double>(count) + eps);
 }
 
-// (x - mean[g]) * rstd[g] * weight[channel] + bias[channel], where element i of group g of row o has channel_of(g, i).
+// (x - mean[g]) * rstd[g] * weight[channel] + bias[channel], where element i of group g of row o has channel_of(g, i):
+// the same for `run` elements after each other.
 template <class ChannelOf>
 Tensor normalised(const Tensor& in, Layout layout, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                  const Tensor& bias, const ChannelOf& channel_of) {
+                  const Tensor& bias, int64_t run, const ChannelOf& channel_of) {
   Tensor out = Tensor::empty(in.sizes(), in.dtype());
   dispatch_float_double(in.dtype(), "normalization", [&]<class T>() -> void {
     const T *const x = in.data_as<T>(), *const w = values_of<T>(weight), *const b = values_of<T>(bias);
@@ -80,10 +82,20 @@ Tensor normalised(const Tensor& in, Layout layout, const Tensor& mean, const Ten
       const T middle = static_cast<T>(m[g]), scale = static_cast<T>(r[g]);
       const T* const from = x + row * layout.inner;
       T* const to = y + row * layout.inner;
-      for (int64_t i = 0; i < layout.inner; ++i) {
-        const int64_t c = channel_of(g, i);
-        const T value = (from[i] - middle) * scale;
-        to[i] = (w ? value * w[c] : value) + (b ? b[c] : T(0));
+      if (run == 1) {
+        const int64_t c = layout.inner ? channel_of(g, 0) : 0;
+        const T *const factor = w ? w + c : nullptr, *const shift = b ? b + c : nullptr;
+        for (int64_t i = 0; i < layout.inner; ++i) {
+          const T value = (from[i] - middle) * scale;
+          to[i] = (factor ? value * factor[i] : value) + (shift ? shift[i] : T(0));
+        }
+        return;
+      }
+      for (int64_t begin = 0; begin < layout.inner; begin += run) {
+        const int64_t c = channel_of(g, begin);
+        const T factor = w ? w[c] : T(1), shift = b ? b[c] : T(0);
+        for (int64_t i = begin, end = std::min(begin + run, layout.inner); i < end; ++i)
+          to[i] = (from[i] - middle) * scale * factor + shift;
       }
     });
   });
@@ -179,7 +191,7 @@ std::array<Tensor, 3> native_layer_norm(const Tensor& input, IntSpan normalized_
   const Layout layout{1, sizes.rows, sizes.width};
   auto [mean, rstd] = statistics(in, layout);
   to_reciprocal_deviation(rstd, sizes.width, eps);
-  const Tensor out = normalised(in, layout, mean, rstd, computed(weight, dtype), computed(bias, dtype),
+  const Tensor out = normalised(in, layout, mean, rstd, computed(weight, dtype), computed(bias, dtype), 1,
                                 [](int64_t, int64_t i) noexcept { return i; });
   return {to_dtype(out, input.dtype()), reshape(to_dtype(mean, kept), sizes.kept),
           reshape(to_dtype(rstd, kept), sizes.kept)};
@@ -233,7 +245,7 @@ std::array<Tensor, 3> native_group_norm(const Tensor& input, const Tensor* weigh
   auto [mean, rstd] = statistics(in, layout);
   to_reciprocal_deviation(rstd, layout.inner, eps);
   const Tensor out =
-      normalised(in, layout, mean, rstd, computed(weight, dtype), computed(bias, dtype),
+      normalised(in, layout, mean, rstd, computed(weight, dtype), computed(bias, dtype), std::max<int64_t>(HxW, 1),
                  [=](int64_t g, int64_t i) noexcept { return g % group * each + i / std::max<int64_t>(HxW, 1); });
   const int64_t sizes[] = {N, group};
   return {in_format(kName, out, input.dtype(), suggested_format(input)), reshape(to_dtype(mean, kept), sizes),
@@ -317,7 +329,7 @@ std::array<Tensor, 3> native_batch_norm(const Tensor& input, const Tensor* weigh
     found = running_statistics(kName, running_mean, running_var, eps);
   }
   const Tensor out = normalised(in, layout, found[0], found[1], computed(weight, dtype), computed(bias, dtype),
-                                [](int64_t g, int64_t) noexcept { return g; });
+                                std::max<int64_t>(layout.inner, 2), [](int64_t g, int64_t) noexcept { return g; });
   const int64_t none[] = {0};
   const auto statistic = [&](const Tensor& values) {
     return training ? to_dtype(values, kept) : Tensor::empty(none, kept);

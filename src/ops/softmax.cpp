@@ -6,9 +6,13 @@
 
 #include "sconce/check.h"
 #include "src/ops/binary_functions.h"
+#include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
+#include "src/ops/gemm_isa.h"
 #include "src/ops/plane_scatter.h"
+#include "src/ops/pooling_lanes.h"
+#include "src/ops/row_sums.h"
 #include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
 
@@ -60,14 +64,55 @@ void check_softmax(const char* name, const Tensor& self, bool half_to_float) {
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
 }
 
+template <class T>
+[[gnu::always_inline]] inline T power_of_e(T x) noexcept {
+  if constexpr (std::is_same_v<T, float>)
+    return exponential(x);
+  else
+    return std::exp(x);
+}
+
+// The largest of a row, or a NaN in it.
+template <class T>
+T largest(const T* x, int64_t n) noexcept {
+  using L = PoolLanes<T>;
+  T most = x[0];
+  int64_t i = 0;
+  if (n >= L::kLanes) {
+    typename L::Values lanes = L::load(x);
+    for (i = L::kLanes; i + L::kLanes <= n; i += L::kLanes) {
+      const auto v = L::load(x + i);
+      lanes = (v > lanes) | (v != v) ? v : lanes;  // nothing is above a NaN
+    }
+    for (int lane = 0; lane < L::kLanes; ++lane)
+      most = lanes[lane] > most || lanes[lane] != lanes[lane] ? lanes[lane] : most;
+  }
+  for (; i < n; ++i) most = x[i] > most || x[i] != x[i] ? x[i] : most;
+  return most;
+}
+
+// to[i] = e^(x[i] - most); returns their sum.
+template <class T>
+[[gnu::always_inline]] inline double exponentials_any(const T* x, T most, T* to, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; ++i) to[i] = power_of_e(x[i] - most);
+  return row_sum(to, n);
+}
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) inline double exponentials_wide(
+    const float* x, float most, float* to, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; ++i) to[i] = exponential(x[i] - most);
+  return row_sum(to, n);
+}
+template <class T>
+double exponentials(const T* x, T most, T* to, int64_t n) noexcept {
+  if constexpr (std::is_same_v<T, float>)
+    if (has_avx512()) return exponentials_wide(x, most, to, n);
+  return exponentials_any(x, most, to, n);
+}
+
 struct Softmax {
   template <class T>
   void operator()(const T* x, const T*, T* to, int64_t n) const noexcept {
-    T most = x[0];
-    for (int64_t i = 1; i < n; ++i) most = x[i] > most || x[i] != x[i] ? x[i] : most;
-    T total = 0;
-    for (int64_t i = 0; i < n; ++i) total += to[i] = std::exp(x[i] - most);
-    const T scale = T(1) / total;
+    const T scale = static_cast<T>(1 / exponentials(x, largest(x, n), to, n));
     for (int64_t i = 0; i < n; ++i) to[i] *= scale;
   }
 };
@@ -93,11 +138,7 @@ Tensor _log_softmax(const Tensor& self, int64_t dim, bool half_to_float) {
   check_softmax("_log_softmax", self, half_to_float);
   return over_rows("_log_softmax", self, nullptr, dim, self.dtype(),
                    []<class T>(const T* x, const T*, T* to, int64_t n) noexcept {
-                     T most = x[0];
-                     for (int64_t i = 1; i < n; ++i) most = x[i] > most || x[i] != x[i] ? x[i] : most;
-                     T total = 0;
-                     for (int64_t i = 0; i < n; ++i) total += std::exp(x[i] - most);
-                     const T rest = std::log(total);
+                     const T most = largest(x, n), rest = static_cast<T>(std::log(exponentials(x, most, to, n)));
                      for (int64_t i = 0; i < n; ++i) to[i] = x[i] - most - rest;
                    });
 }

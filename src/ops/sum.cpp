@@ -9,6 +9,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/reduced_rows.h"
+#include "src/ops/row_sums.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
@@ -18,25 +19,11 @@ template <class T>
 using Accumulator =
     std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
 
-// Of a packed row. Floats are added up in float for some steps of several lanes, which vectorises, then in double.
 template <class T>
-Accumulator<T> row_sum(const T* row, int64_t width) noexcept {
+Accumulator<T> total_of(const T* row, int64_t width) noexcept {
+  if constexpr (std::is_floating_point_v<T>) return row_sum(row, width);
   Accumulator<T> total = 0;
-  int64_t j = 0;
-  if constexpr (std::is_floating_point_v<T>) {
-    typedef T Vector __attribute__((vector_size(32), aligned(sizeof(T))));
-    constexpr int64_t kLanes = 32 / sizeof(T), kVectors = 4, kWide = kLanes * kVectors, kSteps = 16;
-    while (j + kWide <= width) {
-      Vector sums[kVectors] = {};
-      const T* const end = row + j + std::min(kSteps * kWide, (width - j) / kWide * kWide);
-      for (const T* at = row + j; at != end; at += kWide)
-        for (int v = 0; v < kVectors; ++v) sums[v] += *reinterpret_cast<const Vector*>(at + v * kLanes);
-      j = end - row;
-      const Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-      for (int lane = 0; lane < kLanes; ++lane) total += static_cast<double>(all[lane]);
-    }
-  }
-  for (; j < width; ++j) total += static_cast<Accumulator<T>>(row[j]);
+  for (int64_t j = 0; j < width; ++j) total += static_cast<Accumulator<T>>(row[j]);
   return total;
 }
 
@@ -54,7 +41,7 @@ Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::op
     T* const to = out.data_as<T>();
     parallel_for(0, out.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
                  [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) to[i] = convert_value<T>(row_sum(in + i * width, width));
+                   for (int64_t i = begin; i < end; ++i) to[i] = convert_value<T>(total_of(in + i * width, width));
                  });
   });
   return out;

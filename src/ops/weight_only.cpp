@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
@@ -60,38 +61,56 @@ constexpr int64_t kRows = 4, kMostColumns = 64;
 template <Int4Packing Packing, int64_t Columns>
 [[gnu::always_inline]] inline void decode(const uint8_t* bytes, float* to) {
   constexpr int64_t kHalf = Columns / 2;
-  for (int64_t i = 0; i < kHalf; ++i) {
-    const auto low = static_cast<float>((bytes[i] & 15) - 8), high = static_cast<float>((bytes[i] >> 4) - 8);
-    if constexpr (Packing == Int4Packing::kPairs) {
-      to[2 * i] = low;
-      to[2 * i + 1] = high;
-    } else {
-      to[i] = low;
-      to[i + kHalf] = high;
+  // Bytes first, then floats: each loop in the widest form that the instruction set has for it.
+  int8_t low[kHalf], high[kHalf];
+  for (int64_t i = 0; i < kHalf; ++i) low[i] = static_cast<int8_t>((bytes[i] & 15) - 8);
+  for (int64_t i = 0; i < kHalf; ++i) high[i] = static_cast<int8_t>((bytes[i] >> 4) - 8);
+  if constexpr (Packing == Int4Packing::kPairs) {
+    for (int64_t i = 0; i < kHalf; ++i) {
+      to[2 * i] = static_cast<float>(low[i]);
+      to[2 * i + 1] = static_cast<float>(high[i]);
     }
+  } else {
+    for (int64_t i = 0; i < kHalf; ++i) to[i] = static_cast<float>(low[i]);
+    for (int64_t i = 0; i < kHalf; ++i) to[i + kHalf] = static_cast<float>(high[i]);
   }
 }
 
-template <Int4Packing Packing, int64_t Columns>
-[[gnu::always_inline]] inline void int4_rows(const Int4Block& b, int64_t rows, const float* a, float* out) {
-  float total[kRows][Columns] = {};
+template <Int4Packing Packing, int64_t Columns, int64_t rows>
+[[gnu::always_inline]] inline void int4_exactly(const Int4Block& b, const float* a, float* out) {
+  float total[rows][Columns] = {};
   for (int64_t g = 0; g < b.k / b.group; ++g) {
-    float sums[kRows][Columns] = {}, row_sums[kRows] = {};
+    float sums[rows][Columns] = {}, row_sums[rows] = {};
     for (int64_t p = g * b.group; p < (g + 1) * b.group; ++p) {
       float w[Columns];
       decode<Packing, Columns>(b.bytes + p * Columns / 2, w);
       for (int64_t r = 0; r < rows; ++r) {
         const float factor = a[r * b.k + p];
         row_sums[r] += factor;
-        for (int64_t j = 0; j < Columns; ++j) sums[r][j] += factor * w[j];
+        for (int64_t j = 0; j < Columns; ++j) sums[r][j] = std::fma(factor, w[j], sums[r][j]);
       }
     }
     const float *scale = b.scales + g * 2 * Columns, *zero = scale + Columns;
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < Columns; ++j) total[r][j] += sums[r][j] * scale[j] + row_sums[r] * zero[j];
+      for (int64_t j = 0; j < Columns; ++j) total[r][j] += std::fma(sums[r][j], scale[j], row_sums[r] * zero[j]);
   }
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < Columns; ++j) out[r * kMostColumns + j] = total[r][j];
+}
+
+// With the number of rows known, sums stay in registers.
+template <Int4Packing Packing, int64_t Columns>
+[[gnu::always_inline]] inline void int4_rows(const Int4Block& b, int64_t rows, const float* a, float* out) {
+  switch (rows) {
+    case 1:
+      return int4_exactly<Packing, Columns, 1>(b, a, out);
+    case 2:
+      return int4_exactly<Packing, Columns, 2>(b, a, out);
+    case 3:
+      return int4_exactly<Packing, Columns, 3>(b, a, out);
+    default:
+      return int4_exactly<Packing, Columns, 4>(b, a, out);
+  }
 }
 
 [[gnu::always_inline]] inline void int4_any(const Int4Block& b, int64_t rows, const float* a, float* out) {

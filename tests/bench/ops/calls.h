@@ -91,6 +91,12 @@ T spd(int64_t batch, int64_t n, DType dtype = kF32);  // symmetric positive defi
 void restart_numbers();
 // The same tensor as a package's weight, whose bytes never change: of the library that this program is linked with.
 T constant(T t);
+// A weight that PyTorch packed, from the file of pack_weights.py.
+void read_packed(const char* path);
+T packed(const std::string& name);
+// Packed by oneDNN, with a description: of the library that this program is linked with. The bytes stay.
+T opaque(void* data, size_t bytes, DType dtype, const Sizes& sizes, const Sizes& strides,
+         const std::vector<uint8_t>& description);
 
 // Arguments that are more than a tensor or a number.
 struct Ints {

@@ -15,6 +15,7 @@ import math
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
@@ -34,9 +35,9 @@ def build_torch_program(build, folder):
 
 
 class Program:
-    def __init__(self, path, threads):
+    def __init__(self, path, weights, threads):
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-        self.process = subprocess.Popen([str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self.process = subprocess.Popen([str(path), str(weights)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def ask(self, *words):
         try:
@@ -118,8 +119,10 @@ def main():
     everything = []
     with tempfile.TemporaryDirectory() as temporary:
         programs = args.build / "tests/bench/ops/bench_ops", build_torch_program(args.build, pathlib.Path(temporary))
+        weights = pathlib.Path(temporary) / "weights"
+        subprocess.run([sys.executable, here / "pack_weights.py", weights], check=True)
         for threads in args.threads:
-            ours, theirs = (Program(path, threads) for path in programs)
+            ours, theirs = (Program(path, weights, threads) for path in programs)
             rows, missing = [], []
             print(f"{'operator':62} {'ours us':>10} {'ATen us':>10} {'ratio':>6}   ({threads} threads)")
             for index, family, name in ours.cases():

@@ -1,4 +1,4 @@
-// A program that compare.py asks, line by line on its standard input:
+// A program that compare.py asks, line by line on its standard input; its argument is the file of pack_weights.py:
 //   list                     "INDEX FAMILY | NAME" of each case, then an empty line
 //   check INDEX              runs the case once; a digest of its results: "ok DTYPE:SIZES:SUM:SUM OF SQUARES ..."
 //   time INDEX SECONDS       "ok MICROSECONDS": the fastest call (of calls in a row, where one is short) in that time
@@ -114,8 +114,9 @@ void take_results(AtenTensorHandle* results, size_t count) {
 
 }  // namespace bench
 
-int main() {
+int main(int argc, char** argv) {
   using namespace bench;
+  if (argc > 1) read_packed(argv[1]);
   const auto library = enter_library();
   Cases cases;
   for (const auto add :

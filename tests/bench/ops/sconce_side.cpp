@@ -17,4 +17,15 @@ T constant(T t) {
   return t;
 }
 
+T opaque(void* data, size_t bytes, DType dtype, const Sizes& sizes, const Sizes& strides,
+         const std::vector<uint8_t>& description) {
+  using namespace sconce;
+  auto storage = StoragePtr::adopt(new Storage(data, bytes, Device{}, nullptr, nullptr));
+  const auto* const first = reinterpret_cast<const std::byte*>(description.data());
+  storage->set_opaque_metadata({first, first + description.size()});
+  storage->set_immutable(true);
+  return T(shim::new_handle(
+      Tensor(std::move(storage), static_cast<sconce::DType>(dtype), sizes, strides, 0, Layout::kMkldnn)));
+}
+
 }  // namespace bench
