@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -87,7 +88,14 @@ int main(int argc, char** argv) {
       ++sent;
     }
     epoll_event events[64];
-    const int count = epoll_wait(epoll, events, 64, sent < total ? 0 : 1000);
+    // Until the next one is due, if a connection is free for it.
+    timespec wait{1, 0};
+    if (sent < total && !idle.empty()) {
+      const double ahead =
+          static_cast<double>(sent) / rate - std::chrono::duration<double>(Clock::now() - start).count();
+      wait = {0, std::max<long>(0, static_cast<long>(ahead * 1e9))};
+    }
+    const int count = epoll_pwait2(epoll, events, 64, &wait, nullptr);
     for (int i = 0; i < count; ++i) {
       Connection& c = connections[events[i].data.u64];
       const ssize_t n = recv(c.fd, buffer.data(), buffer.size(), 0);
