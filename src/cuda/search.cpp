@@ -261,7 +261,11 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   launch_coordinates_of(flags.data_as<uint8_t>(), sums.data_as<int64_t>(), count, static_cast<int>(self.dim()),
                         self.sizes().data(), size, out.data_as<int64_t>(), current_stream());
   SCONCE_CUDA(cudaGetLastError());
-  return out;
+  // A column for each dimension, as ATen has it.
+  const int64_t strides[] = {1, size};
+  Tensor columns = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
+  copy(out, columns, false);
+  return columns;
 }
 
 Tensor histc(const Tensor& self, int64_t bins, double min, double max) {

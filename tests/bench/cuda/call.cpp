@@ -36,7 +36,16 @@ double resident() {
 Tensor input_of(const TensorSpec& spec, int64_t dynamic) {
   std::vector<int64_t> sizes;
   for (const Dim& dim : spec.dims) sizes.push_back(dim.is_static() ? dim.min : std::clamp(dynamic, dim.min, dim.max));
-  Tensor t = Tensor::empty(sizes, spec.dtype.value_or(DType::kFloat32));
+  const DType dtype = spec.dtype.value_or(DType::kFloat32);
+  std::vector<int64_t> strides;
+  for (const auto& stride : spec.strides)
+    if (stride) strides.push_back(*stride);
+  // Recorded strides where they are gapless (channels last), else row-major.
+  Tensor t = Tensor::empty(sizes, dtype);
+  if (strides.size() == sizes.size()) {
+    const Tensor laid_out = Tensor::empty_strided(sizes, strides, dtype);
+    if (laid_out.storage()->bytes() == t.bytes()) t = laid_out;
+  }
   auto* bytes = static_cast<unsigned char*>(t.data());
   // Small positive numbers in any floating type: every byte but the exponent's is noise that does not matter.
   for (size_t i = 0; i < t.bytes(); ++i) bytes[i] = t.dtype() == DType::kFloat32 && i % 4 == 3 ? 0x3D : 0;
