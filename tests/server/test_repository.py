@@ -235,26 +235,25 @@ def test_a_package_that_cannot_be_opened_at_the_start(repository):
 def test_requests_under_way_finish_on_what_they_began_with(server, repository):
     answers = []
 
-    def slow():
+    def ask():
+        """Until the model is gone."""
         body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [SLEEP_INPUT, 2, 3, 4]}]}
-        answers.append(server.post("/v2/models/a/infer", body))
+        while not answers or answers[-1].status == 200:
+            answers.append(server.post("/v2/models/a/infer", body))
 
-    for action in ("unload", "load"):
-        threads = [threading.Thread(target=slow) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.03)
-        put(FOLDED, repository / "a.pt2")
-        control(server, "a", action)
-        for thread in threads:
-            thread.join()
-        if action == "unload":
-            # Those that were in finished, on the old one.
-            assert {a.status for a in answers} <= {200, 404}
-            done = [a for a in answers if a.status == 200]
-            assert done and all(a.json["outputs"][0]["data"][1] == ANSWER[PLAIN][1] for a in done)
-            assert result(server, "a") == 404
-            answers.clear()
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    until(lambda: answers)
+    put(FOLDED, repository / "a.pt2")
+    control(server, "a", "unload")
+    for thread in threads:
+        thread.join()
+    # Those that were in finished, on the old one.
+    assert {a.status for a in answers} == {200, 404}
+    assert all(a.json["outputs"][0]["data"][1] == ANSWER[PLAIN][1] for a in answers if a.status == 200)
+    assert result(server, "a") == 404
+    control(server, "a", "load")
     assert result(server, "a") == ANSWER[FOLDED]
 
 
