@@ -10,6 +10,7 @@
 #include "src/ops/elementwise.h"
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/fill.h"
+#include "src/ops/inspection.h"
 #include "src/ops/multiply.h"
 #include "src/ops/view.h"
 
@@ -151,6 +152,25 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return out;
 }
 
+namespace {
+
+// value.item() as a number of another dtype: fractions are cut, what does not fit is an error.
+Tensor element_of(const Tensor& value, DType dtype) {
+  Tensor element = Tensor::empty({}, dtype);
+  const ScalarValue number = item(value);
+  if (number.kind == ScalarValue::Kind::kComplex)
+    fill(element, std::complex<double>(number.real, number.imag));
+  else if (number.kind == ScalarValue::Kind::kReal)
+    fill(element, number.real);
+  else if (number.kind == ScalarValue::Kind::kSigned)
+    fill(element, number.i);
+  else
+    element = to_dtype(value, dtype);
+  return element;
+}
+
+}  // namespace
+
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   SCONCE_CHECK(value.dim() == 0, kInvalidArgument,
                "masked_fill: masked_fill only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
@@ -158,11 +178,9 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
   SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
                "masked_fill: masked_fill_ only supports boolean masks, but got mask with dtype ",
                dtype_name(mask.dtype()));
-  SCONCE_CHECK(can_cast(value.dtype(), self.dtype()), kInvalidArgument,
-               "masked_fill: value cannot be converted to type ", dtype_name(self.dtype()), " without overflow");
   const Shape sizes = broadcast_shapes("masked_fill", self.sizes(), mask.sizes());
   Tensor out = clone_contiguous(expand("masked_fill", self, sizes));
-  const Tensor element = to_dtype(value, self.dtype());
+  const Tensor element = element_of(value, self.dtype());
   choose("masked_fill", out, mask, element, out);
   return out;
 }
