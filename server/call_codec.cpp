@@ -273,8 +273,7 @@ class Decoder {
                  name, " has ", bytes, " bytes, 'base64' has ", *decoded);
     std::array<int64_t, Tensor::kMaxRank> strides;
     contiguous_strides(shape, strides.data());
-    return Tensor(piece.storage, *dtype, shape, {strides.data(), rank},
-                  static_cast<int64_t>(piece.offset / dtype_bytes(*dtype)));
+    return scratch_.over(piece.storage, piece.data, *dtype, shape, {strides.data(), rank});
   }
 
   const ModelInterface& model_;

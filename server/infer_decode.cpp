@@ -258,7 +258,7 @@ class Decoder {
     if (offset % itemsize == 0) {
       std::array<int64_t, Tensor::kMaxRank> strides;
       contiguous_strides(shape.span(), strides.data());
-      return Tensor(body_.storage(), dtype, shape.span(), {strides.data(), shape.rank}, offset / itemsize);
+      return scratch_.over(body_.storage(), data, dtype, shape.span(), {strides.data(), shape.rank});
     }
     Tensor copy = scratch_.tensor(shape.span(), dtype);
     if (expected != 0) std::memcpy(copy.data(), data, static_cast<size_t>(expected));

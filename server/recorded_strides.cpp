@@ -37,8 +37,7 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
   }
   const IntSpan span{strides.data(), rank};
   const TensorScratch::Piece piece = scratch.allocate(storage_bytes_needed(tensor.sizes(), span, 0, tensor.itemsize()));
-  Tensor laid_out(piece.storage, tensor.dtype(), tensor.sizes(), span,
-                  static_cast<int64_t>(piece.offset / tensor.itemsize()));
+  Tensor laid_out = scratch.over(piece.storage, piece.data, tensor.dtype(), tensor.sizes(), span);
   copy_from_contiguous(static_cast<const std::byte*>(tensor.data()), laid_out);
   if (!laid_out.is_dense()) {
     // Elements may share memory (an expanded example input): then their values must agree.

@@ -143,6 +143,11 @@ TensorScratch::Piece TensorScratch::grow(const Piece& last, size_t bytes) {
 }
 
 void TensorScratch::reset() noexcept {
+  for (size_t i = 0; i < used_views_; ++i) {
+    if (views_[i]->references() != 1) views_[i] = {};  // what kept it keeps its bytes
+    if (views_[i]) views_[i]->reset(nullptr, 0, nullptr, nullptr);
+  }
+  used_views_ = 0;
   used_ = 0;
   wanted_ = 0;
   if (blocks_.size() > 1) {
@@ -166,7 +171,20 @@ Tensor TensorScratch::tensor(IntSpan sizes, DType dtype) {
   contiguous_strides(sizes, strides.data());
   const IntSpan stride_span{strides.data(), sizes.size()};
   const Piece piece = allocate(storage_bytes_needed(sizes, stride_span, 0, dtype_bytes(dtype)));
-  return Tensor(piece.storage, dtype, sizes, stride_span, static_cast<int64_t>(piece.offset / dtype_bytes(dtype)));
+  return over(piece.storage, piece.data, dtype, sizes, stride_span);
+}
+
+Tensor TensorScratch::over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes, IntSpan strides) {
+  const size_t bytes = storage_bytes_needed(sizes, strides, 0, dtype_bytes(dtype));
+  if (used_views_ == views_.size()) views_.emplace_back();
+  StoragePtr& view = views_[used_views_];
+  if (!view) view = StoragePtr::adopt(new Storage(nullptr, 0, Device{}, nullptr, nullptr));
+  owner->retain();
+  view->reset(
+      data, bytes, [](void*, size_t, void* context) noexcept { static_cast<Storage*>(context)->release(); },
+      owner.get());
+  ++used_views_;
+  return Tensor(view, dtype, sizes, strides);
 }
 
 void copy_to_contiguous(const Tensor& from, std::byte* to) noexcept {

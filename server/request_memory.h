@@ -73,9 +73,14 @@ class TensorScratch {
 
   // A new contiguous tensor; elements are not set.
   Tensor tensor(IntSpan sizes, DType dtype);
+  // A tensor over bytes of `owner`, with a storage of its own that begins at `data`: a model may ask for the offset and
+  // the size of an input's storage, and PyTorch's operators refuse some offsets (view_as_complex, view.dtype).
+  Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes, IntSpan strides);
 
  private:
   std::vector<StorageBlock> blocks_;
+  std::vector<StoragePtr> views_;  // storages that over() made; those behind used_views_ view nothing
+  size_t used_views_ = 0;
   size_t used_ = 0;    // of the last block
   size_t wanted_ = 0;  // bytes of all blocks of the last request, if there were several
 };

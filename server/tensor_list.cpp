@@ -63,8 +63,7 @@ Tensor TensorList::tensor(IntSpan sizes, std::string_view what) const {
   std::array<int64_t, Tensor::kMaxRank> strides;
   const IntSpan kept{sizes.data(), rank};
   contiguous_strides(kept, strides.data());
-  return Tensor(piece_.storage, dtype_, kept, {strides.data(), rank},
-                static_cast<int64_t>(piece_.offset / dtype_bytes(dtype_)));
+  return scratch_.over(piece_.storage, piece_.data, dtype_, kept, {strides.data(), rank});
 }
 
 }  // namespace sconce
