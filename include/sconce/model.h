@@ -144,9 +144,9 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // As AOTInductor's container has it. The inactive set is the staged or the previous one of above; one that
   // begin_update() staged is left alone (kBusy).
-  // Replaces the named constants of a buffer. full: all must be named (buffers, tensor constants and empty parameters
-  // may be left out). What is left out comes from the active set. user_managed: the tensors are used in place, else
-  // copied. An update of the active buffer keeps no set to go back to, and leaves the inactive one as it is.
+  // Replaces the named constants. full: all must be named (buffers, tensor constants and empty parameters may be left
+  // out). What is left out comes from the active set, but an inactive set keeps its parameters. user_managed: tensors
+  // are used in place, else copied. An update of the active set keeps none to go back to, nor changes the inactive one.
   void update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed = false);
   void fold_constants(Buffer buffer);
   void swap_constants();  // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty

@@ -5,6 +5,21 @@
 #include "src/runner/runner.h"
 
 namespace sconce {
+namespace {
+
+// What a partial update of the inactive set starts from, as in AOTInductor: its own parameters, so that one update may
+// go on where another ended; all that may be left out of a full update is the active set's.
+std::shared_ptr<const ConstantSet> with_parameters_of(const ConstantSet& active, const ConstantSet& inactive,
+                                                      const ConstantTable& table) {
+  std::vector<Tensor> tensors = active.tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& own = inactive.tensors()[i];
+    if (own.defined() && !table.stored()[i].may_be_left_out()) tensors[i] = own;
+  }
+  return std::make_shared<ConstantSet>(std::move(tensors), active.user_managed() || inactive.user_managed());
+}
+
+}  // namespace
 
 void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
   const Turn turn(*this, "an update of constants");
@@ -22,15 +37,18 @@ void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool
     for (const auto& [name, tensor] : constants) staging.give(entry++, tensor, user_managed);
   };
   if (user_managed) give();
-  // An inactive set that is about to be replaced goes first; beside an update of the active one it stays.
-  if (buffer == Buffer::kInactive) {
+  // An inactive set that is about to be replaced as a whole goes first; beside an update of the active one it stays.
+  if (buffer == Buffer::kInactive && full) {
     const std::lock_guard work(work_mutex_);
     set_other(nullptr, WeightState::kPrevious);
   }
   if (!user_managed) give();
 
   const std::lock_guard work(work_mutex_);
-  auto next = std::make_unique<Generation>(*table_, staging.finish(*active_->set), "", staging.named());
+  const bool onto_other = buffer == Buffer::kInactive && other_;
+  const std::shared_ptr<const ConstantSet> base =
+      onto_other ? with_parameters_of(*active_->set, *other_->set, *table_) : active_->set;
+  auto next = std::make_unique<Generation>(*table_, staging.finish(*base), "", staging.named());
   if (buffer == Buffer::kInactive) return set_other(std::move(next), WeightState::kStaged);
   bind_all(*next);
   publish(std::move(next));

@@ -80,6 +80,24 @@ TEST_CASE("runner: the inactive set is served after swap, and the old one after 
   CHECK(loaded.knobs->live_containers == 2);
 }
 
+TEST_CASE("runner: partial updates of the inactive set add up") {
+  Loaded loaded("fake_model", 2);
+  Model& model = *loaded.model;
+  model.update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 0)}}, false);
+  const float second = model.extract_constants(Buffer::kInactive).at("scale.b").data_as<float>()[1];
+  CHECK(second == model.extract_constants(Buffer::kActive).at("scale.b").data_as<float>()[1]);
+  model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 5)}}, false);
+  CHECK(run(model, 3) == stored(3));
+  model.swap_constants();
+  CHECK(run(model, 3) == std::vector<float>(4, 5));
+  // The set that was active keeps its parameters, too.
+  model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 7)}}, false);
+  model.swap_constants();
+  CHECK(run(model, 3)[0] == stored(3)[0] + 7 - stored(0)[0]);
+  // A full update starts from nothing but what may be left out.
+  CHECK_THROWS_AS(model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 1)}}, true), Error);
+}
+
 TEST_CASE("runner: the inactive set stays beside an update of the active one") {
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
