@@ -13,19 +13,22 @@ struct AtenRow {
   BoxedKernel kernel;
 };
 
-std::span<const AtenRow> aten_tensor_rows();    // aten_tensors.cpp: makers, views, copies
-std::span<const AtenRow> aten_movement_rows();  // aten_movement.cpp: gathering, scattering, parts
-std::span<const AtenRow> aten_math_rows();      // aten_math.cpp: elementwise, products, reductions, sorting, sets
-std::span<const AtenRow> aten_function_rows();  // aten_functions.cpp: what complex numbers need
-std::span<const AtenRow> aten_layer_rows();     // aten_layers.cpp: convolutions, attention, norms, resizing
-std::span<const AtenRow> aten_gradient_rows();  // aten_gradients.cpp: gradients, losses
-std::span<const AtenRow> aten_list_rows();      // aten_lists.cpp: tensors of a list, each for itself
-std::span<const AtenRow> aten_linalg_rows();    // aten_linalg.cpp: linear algebra, Fourier transforms
-std::span<const AtenRow> aten_random_rows();    // aten_random.cpp
+std::span<const AtenRow> aten_tensor_rows();       // aten_tensors.cpp: makers, views, copies
+std::span<const AtenRow> aten_movement_rows();     // aten_movement.cpp: gathering, scattering, parts
+std::span<const AtenRow> aten_math_rows();         // aten_math.cpp: elementwise, products, reductions, sorting, sets
+std::span<const AtenRow> aten_function_rows();     // aten_functions.cpp: what complex numbers need
+std::span<const AtenRow> aten_elementwise_rows();  // aten_elementwise.cpp: what compiled code mostly has in itself
+std::span<const AtenRow> aten_reduction_rows();    // aten_reductions.cpp: and of reductions
+std::span<const AtenRow> aten_layer_rows();        // aten_layers.cpp: convolutions, attention, norms, resizing
+std::span<const AtenRow> aten_gradient_rows();     // aten_gradients.cpp: gradients, losses
+std::span<const AtenRow> aten_list_rows();         // aten_lists.cpp: tensors of a list, each for itself
+std::span<const AtenRow> aten_linalg_rows();       // aten_linalg.cpp: linear algebra, Fourier transforms
+std::span<const AtenRow> aten_random_rows();       // aten_random.cpp
 
-inline std::array<std::span<const AtenRow>, 9> aten_tables() {
-  return {aten_tensor_rows(), aten_movement_rows(), aten_math_rows(),   aten_function_rows(), aten_list_rows(),
-          aten_layer_rows(),  aten_gradient_rows(), aten_linalg_rows(), aten_random_rows()};
+inline std::array<std::span<const AtenRow>, 11> aten_tables() {
+  return {aten_tensor_rows(), aten_movement_rows(),    aten_math_rows(),     aten_function_rows(),
+          aten_list_rows(),   aten_layer_rows(),       aten_gradient_rows(), aten_linalg_rows(),
+          aten_random_rows(), aten_elementwise_rows(), aten_reduction_rows()};
 }
 
 }  // namespace sconce::custom_ops

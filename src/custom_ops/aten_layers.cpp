@@ -69,12 +69,56 @@ Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias, in
                    back));
 }
 
+std::array<Tensor, 3> batch_norm_no_stats(const Tensor& input, const Tensor* weight, const Tensor* bias, bool training,
+                                          double momentum, double eps) {
+  return cpu::native_batch_norm(input, weight, bias, nullptr, nullptr, training, momentum, eps);
+}
+std::array<Tensor, 3> batch_norm_no_training(const Tensor& input, const Tensor* weight, const Tensor* bias,
+                                             const Tensor& running_mean, const Tensor& running_var, double momentum,
+                                             double eps) {
+  return cpu::native_batch_norm(input, weight, bias, &running_mean, &running_var, false, momentum, eps);
+}
+// The running statistics as they are after.
+std::array<Tensor, 5> batch_norm_functional(const Tensor& input, const Tensor* weight, const Tensor* bias,
+                                            const Tensor& running_mean, const Tensor& running_var, bool training,
+                                            double momentum, double eps) {
+  const Tensor mean = clone(running_mean), var = clone(running_var);
+  auto [out, save_mean, save_invstd] =
+      cpu::native_batch_norm(input, weight, bias, &mean, &var, training, momentum, eps);
+  return {out, save_mean, save_invstd, mean, var};
+}
+Tensor no_reserve() {
+  const int64_t none[] = {0};
+  return Tensor::empty(none, DType::kUInt8);
+}
+std::array<Tensor, 6> batch_norm_with_update(const Tensor& input, const Tensor* weight, const Tensor* bias,
+                                             const Tensor& running_mean, const Tensor& running_var, double momentum,
+                                             double eps) {
+  auto [out, save_mean, save_invstd, mean, var] =
+      batch_norm_functional(input, weight, bias, running_mean, running_var, true, momentum, eps);
+  return {out, save_mean, save_invstd, no_reserve(), mean, var};
+}
+std::array<Tensor, 4> batch_norm_no_update(const Tensor& input, const Tensor* weight, const Tensor* bias,
+                                           const Tensor* running_mean, const Tensor* running_var, double momentum,
+                                           double eps) {
+  const bool training = !running_mean || !running_var;
+  auto [out, save_mean, save_invstd] =
+      cpu::native_batch_norm(input, weight, bias, training ? nullptr : running_mean, training ? nullptr : running_var,
+                             training, momentum, eps);
+  return {out, save_mean, save_invstd, no_reserve()};
+}
+
 // clang-format off
 constexpr AtenRow kRows[] = {
+    {"aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)", boxed<batch_norm_no_update>},
+    {"aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)", boxed<batch_norm_with_update>},
     {"aten::_convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles) -> Tensor", boxed<cpu::_convert_weight_to_int4pack_for_cpu>},
     {"aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", boxed<cpu::grid_sampler_2d>},
     {"aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", boxed<cpu::_log_softmax>},
     {"aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor", boxed<cpu::_masked_softmax>},
+    {"aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", boxed<batch_norm_no_stats>},
+    {"aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)", boxed<batch_norm_functional>},
+    {"aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)", boxed<batch_norm_no_training>},
     {"aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)", boxed<cpu::_native_multi_head_attention>},
     {"aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", boxed<cpu::_safe_softmax>},
     {"aten::_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding) -> Tensor", boxed<slow_conv>},

@@ -3,6 +3,7 @@
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
 #include "src/ops/copy.h"
+#include "src/ops/dimensions.h"
 #include "src/ops/sampling.h"
 #include "src/shim/ops.h"
 
@@ -43,6 +44,24 @@ Tensor randint_like_tensor(const Tensor& self, const Tensor& high, OptType dtype
   return randint_like_tensor_generator(self, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 
+template <void (*kFill)(Tensor&, double, double, Generator*)>
+Tensor drawn(const Tensor& self, double first, double second, Generator* generator) {
+  Tensor out = empty_like(self);
+  kFill(out, first, second, generator);
+  return out;
+}
+Tensor geometric(const Tensor& self, double p, Generator* generator) {
+  Tensor out = empty_like(self);
+  fill_geometric(out, p, generator);
+  return out;
+}
+Tensor normal(double mean, double std, IntSpan size, Generator* generator, OptType dtype, OptEnum layout,
+              OptDevice device, OptEnum pin_memory) {
+  Tensor out = cpu::empty(size, dtype, layout, device, pin_memory, std::nullopt);
+  fill_normal(out, mean, std, generator);
+  return out;
+}
+
 // clang-format off
 constexpr AtenRow kRows[] = {
     {"aten::_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", boxed<cpu::_sample_dirichlet>},
@@ -51,10 +70,14 @@ constexpr AtenRow kRows[] = {
     {"aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", boxed<cpu::bernoulli_tensor>},
     {"aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", boxed<cpu::bernoulli_number>},
     {"aten::binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", boxed<cpu::binomial>},
+    {"aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor", boxed<drawn<fill_cauchy>>},
+    {"aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", boxed<geometric>},
+    {"aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor", boxed<drawn<fill_log_normal>>},
     {"aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", boxed<cpu::multinomial>},
     {"aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", boxed<cpu::normal_tensors>},
     {"aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", boxed<cpu::normal_tensor_number>},
     {"aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", boxed<cpu::normal_number_tensor>},
+    {"aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<normal>},
     {"aten::poisson(Tensor self, Generator? generator=None) -> Tensor", boxed<cpu::poisson>},
     {"aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::rand>},
     {"aten::randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", boxed<cpu::randint_low_generator>},

@@ -144,7 +144,7 @@ Tensor hardsigmoid(const Tensor& self) {
 }
 Tensor hardsigmoid_backward(const Tensor& grad_output, const Tensor& self) {
   return slope("hardsigmoid_backward", grad_output, self,
-               []<class T>(T grad, T x) -> T { return x > T(-3) && x < T(3) ? grad / T(6) : T(0); });
+               []<class T>(T grad, T x) -> T { return x > T(-3) && x < T(3) ? grad * T(1.0f / 6.0f) : T(0); });
 }
 Tensor hardswish(const Tensor& self) {
   return activated("hardswish", self,
@@ -236,9 +236,7 @@ Tensor silu_backward(const Tensor& grad_output, const Tensor& self) {
     map_elements<T, T, T>("silu_backward", out,
                           [](T grad, T x) -> T {
                             const T s = T(1) / (T(1) + std::exp(-x));
-                            T factor = s * (T(1) + x * (T(1) - s));
-                            if constexpr (kIsComplex<T>) factor = std::conj(factor);
-                            return grad * factor;
+                            return grad * s * (T(1) + x * (T(1) - s));
                           },
                           {&grad_output, &self});
   });

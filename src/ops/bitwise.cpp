@@ -7,6 +7,7 @@
 #include "sconce/check.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
+#include "src/ops/functions.h"
 #include "src/ops/index.h"
 #include "src/ops/view.h"
 
@@ -53,6 +54,18 @@ Tensor bitwise_and(const Tensor& self, const Tensor& other) {
 }
 Tensor bitwise_or(const Tensor& self, const Tensor& other) {
   return on_bits("bitwise_or", self, other, [](auto a, auto b) { return a | b; });
+}
+
+Tensor bitwise_xor(const Tensor& self, const Tensor& other) {
+  return on_bits("bitwise_xor", self, other, [](auto a, auto b) { return a ^ b; });
+}
+Tensor bitwise_not(const Tensor& self) {
+  if (self.dtype() == DType::kBool) return logical_not(self);
+  Tensor out = make_result("bitwise_not", {&self}, self.dtype(), self.dtype());
+  dispatch_integral(self.dtype(), "bitwise_not", [&]<class T>() -> void {
+    map_elements<T, T>("bitwise_not", out, [](T x) { return static_cast<T>(~x); }, {&self});
+  });
+  return out;
 }
 
 Tensor bitwise_left_shift(const Tensor& self, const Tensor& other) {

@@ -38,13 +38,13 @@ bool is_nan(T x) {
 struct Larger {
   template <class T>
   T operator()(T a, T b) const {
-    return is_nan(a) || a > b ? a : b;
+    return !is_nan(a) && (a < b || is_nan(b)) ? b : a;
   }
 };
 struct Smaller {
   template <class T>
   T operator()(T a, T b) const {
-    return is_nan(a) || a < b ? a : b;
+    return !is_nan(a) && (b < a || is_nan(b)) ? b : a;
   }
 };
 
@@ -120,7 +120,7 @@ Tensor signbit(const Tensor& self) {
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
   const DType dtype = promoted(elements, test_elements);
-  Tensor out = make_result("isin", {&elements}, dtype, DType::kBool);
+  Tensor out = Tensor::empty(elements.sizes(), DType::kBool);
   const Tensor given = contiguous(to_dtype(test_elements, dtype));
   const Tensor tests = is_floating(dtype) ? to_dtype(given, DType::kFloat64) : given;
   dispatch_ordered(tests.dtype(), "isin", [&]<class T>() -> void {
@@ -137,7 +137,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   return out;
 }
 Tensor isin_number(const Tensor& elements, Scalar test_element, bool, bool invert) {
-  return invert ? ne_number(elements, test_element) : eq_number(elements, test_element);
+  return contiguous(invert ? ne_number(elements, test_element) : eq_number(elements, test_element));
 }
 Tensor isin_of_number(Scalar element, const Tensor& test_elements, bool assume_unique, bool invert) {
   return isin(to_dtype(number_tensor(element), promoted(test_elements, element)), test_elements, assume_unique, invert);

@@ -1,10 +1,16 @@
 #include "src/ops/products.h"
 
+#include <array>
+
 #include "sconce/check.h"
 #include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
 #include "src/ops/copy.h"
+#include "src/ops/dimensions.h"
+#include "src/ops/fill.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/sum.h"
+#include "src/ops/type_promotion.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
@@ -133,6 +139,74 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (a_rank > 1) sizes.push_back(m);
   if (b_rank > 1) sizes.push_back(n);
   return reshape(bmm(as_batch(self, a_rank, true), as_batch(other, b_rank, false)), sizes);
+}
+
+namespace {
+
+const Scalar kOne{int64_t{1}};
+
+void check_vectors(const char* name, const Tensor& a, const Tensor& b) {
+  SCONCE_CHECK(a.dim() == 1 && b.dim() == 1, kInvalidArgument, name, ": 1D tensors expected, but got ", a.dim(),
+               "D and ", b.dim(), "D tensors");
+  SCONCE_CHECK(a.dtype() == b.dtype(), kInvalidArgument, name, ": expected both vectors to have same dtype, but found ",
+               dtype_name(a.dtype()), " and ", dtype_name(b.dtype()));
+  SCONCE_CHECK(a.size(0) == b.size(0), kInvalidArgument, name, ": inconsistent tensor size, expected tensor ",
+               to_string(a.sizes()), " and src ", to_string(b.sizes()), " to have the same number of elements");
+}
+
+}  // namespace
+
+Tensor mv(const Tensor& self, const Tensor& vec) {
+  SCONCE_CHECK(self.dim() == 2 && vec.dim() == 1, kInvalidArgument, "mv: vector + matrix @ vector expected, got 1, ",
+               self.dim(), ", ", vec.dim());
+  Tensor zero_row = Tensor::empty({}, self.dtype());
+  zero(zero_row);
+  return addmv(zero_row, self, vec, Scalar(int64_t{0}), kOne);
+}
+Tensor dot(const Tensor& self, const Tensor& other) {
+  check_vectors("dot", self, other);
+  const Tensor total = sum(multiply(self, other), std::nullopt, false, std::nullopt);
+  return to_dtype(total, self.dtype());
+}
+Tensor vdot(const Tensor& self, const Tensor& other) {
+  check_vectors("vdot", self, other);
+  return dot(conj(self), other);
+}
+Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
+  SCONCE_CHECK(vec1.dim() == 1 && vec2.dim() == 1, kInvalidArgument,
+               "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ", vec2.dim(), "-D");
+  const Tensor outer = multiply(unsqueeze(vec1, 1), vec2);
+  const int64_t sizes[] = {vec1.size(0), vec2.size(0)};
+  const Tensor base = sconce::expand("addr", self, sizes);
+  const DType dtype = ResultType().add(base).add(outer).get();
+  if (dtype == DType::kBool) {
+    const bool with_outer = alpha.to_complex() != 0.0, with_base = beta.to_complex() != 0.0;
+    Tensor out = with_outer ? outer : multiply_number(outer, Scalar(false));
+    return with_base ? logical_or(base, out) : out;
+  }
+  const Tensor scaled = multiply_number(to_dtype(outer, dtype), alpha);
+  if (beta.to_complex() == 0.0) return contiguous(scaled);  // NaN in self does not spread
+  return add(multiply_number(to_dtype(base, dtype), beta), scaled, kOne);
+}
+Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
+  SCONCE_CHECK(self.dim() == other.dim(), kInvalidArgument,
+               "linalg.cross: inputs must have the same number of dimensions.");
+  const int64_t d = wrap_dim("linalg.cross", dim, self.dim());
+  SCONCE_CHECK(self.dim() > 0 && self.size(d) == 3 && other.size(d) == 3, kInvalidArgument,
+               "linalg.cross: inputs dimension ", d, " must have length 3. Got ", self.dim() ? self.size(d) : 1,
+               " and ", other.dim() ? other.size(d) : 1);
+  const DType dtype = ResultType().add(self).add(other).get();
+  const Shape sizes = broadcast_shapes("linalg.cross", self.sizes(), other.sizes());
+  const Tensor a = sconce::expand("linalg.cross", to_dtype(self, dtype), sizes),
+               b = sconce::expand("linalg.cross", to_dtype(other, dtype), sizes);
+  std::array<Tensor, 3> parts;
+  for (int64_t i = 0; i < 3; ++i) {
+    const int64_t j = (i + 1) % 3, k = (i + 2) % 3;
+    parts[static_cast<size_t>(i)] =
+        subtract(multiply(select(a, d, j), select(b, d, k)), multiply(select(a, d, k), select(b, d, j)), kOne);
+  }
+  const Tensor* const pointers[] = {&parts[0], &parts[1], &parts[2]};
+  return contiguous(stack(TensorList(pointers, 3), d));
 }
 
 Tensor _compute_linear_combination(const Tensor& input, const Tensor& coefficients) {

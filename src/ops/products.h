@@ -15,6 +15,11 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Sc
 void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha);
 void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                  Scalar alpha);
+Tensor mv(const Tensor& self, const Tensor& vec);
+Tensor dot(const Tensor& self, const Tensor& other);
+Tensor vdot(const Tensor& self, const Tensor& other);  // of the conjugate of self
+Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha);
+Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim);  // along a dimension of size 3
 // Vectors, matrices and batches that broadcast, by their ranks.
 Tensor matmul(const Tensor& self, const Tensor& other);
 

@@ -64,6 +64,9 @@ Generator& default_generator();
 void fill_uniform(Tensor& out, double from, double to, Generator* generator);  // [from, to)
 void fill_normal(Tensor& out, double mean, double std, Generator* generator);
 void fill_exponential(Tensor& out, double lambda, Generator* generator);
+void fill_cauchy(Tensor& out, double median, double sigma, Generator* generator);
+void fill_log_normal(Tensor& out, double mean, double std, Generator* generator);
+void fill_geometric(Tensor& out, double p, Generator* generator);  // integers too
 void fill_bernoulli(Tensor& out, double p, Generator* generator);
 void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator);
 void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator);  // [from, to)

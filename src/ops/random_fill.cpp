@@ -239,6 +239,52 @@ void fill_exponential(Tensor& out, double lambda, Generator* generator) {
   });
 }
 
+namespace {
+
+// make(random numbers) -> double, element by element.
+template <class Make>
+void fill_drawn(const char* name, Tensor& out, Generator* generator, const Make& make) {
+  if (out.numel() == 0) return;
+  check_no_internal_overlap(name, out);
+  const auto fill = [&]<class T>() -> void {
+    Generator& source = chosen(generator);
+    std::lock_guard lock(source.mutex());
+    fill_in_order<T>(out, [&](T* values, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) values[i] = T(static_cast<ComputeType<T>>(make(source)));
+    });
+  };
+  if (is_floating(out.dtype()))
+    dispatch_floating(out.dtype(), name, fill);
+  else
+    dispatch_integral(out.dtype(), name, fill);
+}
+void check_floating(const char* name, const Tensor& out) {
+  SCONCE_CHECK(is_floating(out.dtype()), kInvalidArgument, name,
+               " distribution is a continuous probability distribution. dtype must be a floating point but you "
+               "specified ",
+               dtype_name(out.dtype()));
+}
+
+}  // namespace
+
+void fill_cauchy(Tensor& out, double median, double sigma, Generator* generator) {
+  SCONCE_CHECK(sigma > 0.0, kInvalidArgument, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  check_floating("Cauchy", out);
+  fill_drawn("cauchy", out, generator, [=](Generator& source) {
+    return median + sigma * std::tan(M_PI * (unit_double(source.random64()) - 0.5));
+  });
+}
+void fill_log_normal(Tensor& out, double mean, double std, Generator* generator) {
+  SCONCE_CHECK(std > 0.0, kInvalidArgument, "log_normal_ expects std > 0.0, but found std=", std);
+  check_floating("log_normal", out);
+  fill_drawn("log_normal", out, generator, [=](Generator& source) { return std::exp(source.normal() * std + mean); });
+}
+void fill_geometric(Tensor& out, double p, Generator* generator) {
+  SCONCE_CHECK(0 < p && p < 1, kInvalidArgument, "geometric_ expects p to be in (0, 1), but got p=", p);
+  fill_drawn("geometric", out, generator,
+             [=](Generator& source) { return std::ceil(std::log(unit_double(source.random64())) / std::log(1 - p)); });
+}
+
 void fill_bernoulli(Tensor& out, double p, Generator* generator) {
   SCONCE_CHECK(0.0 <= p && p <= 1.0, kInvalidArgument, "bernoulli: p ", p, " is not in [0, 1]");
   if (out.numel() == 0) return;

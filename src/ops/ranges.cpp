@@ -78,7 +78,9 @@ Tensor spaced(const char* name, Scalar start, Scalar end, int64_t steps, OptType
     if constexpr (kIsComplex<T>)
       fill_in(ComplexDouble(start.to_complex()), ComplexDouble(end.to_complex()));
     else
-      fill_in(start.to_double(), end.to_double());
+      // Both are of the dtype before the step is taken.
+      fill_in(std::is_integral_v<T> ? std::trunc(start.to_double()) : start.to_double(),
+              std::is_integral_v<T> ? std::trunc(end.to_double()) : end.to_double());
   });
   return out;
 }

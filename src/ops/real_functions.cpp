@@ -74,34 +74,21 @@ Tensor fmod_as(const Tensor& self, const Tensor& other, DType dtype) {
       []<class T>(T a, T b) -> T { return std::fmod(a, b); });
 }
 
-// log(base^a + base^b): the larger plus log1p of what the smaller adds.
-template <class Power, class Log>
-Tensor log_of_sum(const char* name, const Tensor& self, const Tensor& other, Power power, Log log) {
-  const DType dtype = promoted(self, other);
-  Tensor out = make_result(name, {&self, &other}, dtype, dtype);
-  const Tensor a = met(self, dtype), b = met(other, dtype);
-  dispatch_inexact(dtype, name, [&]<class T>() -> void {
-    map_elements<T, T, T>(name, out,
-                          [=](T x, T y) -> T {
-                            if constexpr (kIsComplex<T>) {
-                              if (std::isnan(x.real()) || std::isnan(x.imag())) return x;
-                              if (std::isnan(y.real()) || std::isnan(y.imag())) return y;
-                              const bool first = x.real() >= y.real();
-                              const T large = first ? x : y, small = first ? y : x;
-                              if (!std::isfinite(large.real()) && large.real() == small.real()) {
-                                if (large.real() < 0) return large;
-                                return log(power(large) + power(small));
-                              }
-                              return large + log(T(1) + power(small - large));
-                            } else {
-                              if (std::isinf(x) && x == y) return x;
-                              const T large = std::max(x, y);
-                              return large + log(T(1) + power(-std::fabs(x - y)));
-                            }
-                          },
-                          {&a, &b});
-  });
-  return out;
+// log(base^a + base^b): the larger plus the logarithm of what the smaller adds.
+template <class T, class Power, class Log>
+T log_of_sum(T x, T y, Power power, Log log) {
+  if (std::isinf(x) && x == y) return x;
+  return (x > y || x != x ? x : y) + log(T(1) + power(-std::fabs(x - y)));
+}
+template <class T>
+std::complex<T> log_of_sum(std::complex<T> x, std::complex<T> y) {
+  if (std::isnan(x.real()) || std::isnan(x.imag())) return x;
+  if (std::isnan(y.real()) || std::isnan(y.imag())) return y;
+  const bool first = x.real() >= y.real();
+  const std::complex<T> large = first ? x : y, small = first ? y : x;
+  if (!std::isfinite(large.real()) && large.real() == small.real())
+    return large.real() < 0 ? large : std::log(std::exp(large) + std::exp(small));
+  return large + std::log(T(1) + std::exp(small - large));
 }
 
 }  // namespace
@@ -117,24 +104,29 @@ Tensor hypot(const Tensor& self, const Tensor& other) {
   return map_floats("hypot", self, other, dtype, [](auto a, auto b) { return std::hypot(a, b); });
 }
 Tensor logaddexp(const Tensor& self, const Tensor& other) {
-  return log_of_sum(
-      "logaddexp", self, other, [](auto x) { return std::exp(x); }, [](auto x) { return std::log(x); });
+  const DType dtype = promoted(self, other);
+  Tensor out = make_result("logaddexp", {&self, &other}, dtype, dtype);
+  const Tensor a = met(self, dtype), b = met(other, dtype);
+  dispatch_inexact(dtype, "logaddexp", [&]<class T>() -> void {
+    map_elements<T, T, T>("logaddexp", out,
+                          [](T x, T y) -> T {
+                            if constexpr (kIsComplex<T>)
+                              return log_of_sum(x, y);
+                            else
+                              return log_of_sum(
+                                  x, y, [](T v) { return std::exp(v); }, [](T v) { return std::log(v); });
+                          },
+                          {&a, &b});
+  });
+  return out;
 }
 Tensor logaddexp2(const Tensor& self, const Tensor& other) {
-  return log_of_sum(
-      "logaddexp2", self, other,
-      [](auto x) {
-        if constexpr (kIsComplex<decltype(x)>)
-          return std::exp(x * static_cast<typename decltype(x)::value_type>(M_LN2));
-        else
-          return std::exp2(x);
-      },
-      [](auto x) {
-        if constexpr (kIsComplex<decltype(x)>)
-          return std::log(x) / static_cast<typename decltype(x)::value_type>(M_LN2);
-        else
-          return std::log2(x);
-      });
+  const DType dtype = promoted(self, other);
+  if (!is_floating(dtype)) fail_dispatch(dtype, "logaddexp2");
+  return map_floats("logaddexp2", self, other, dtype, []<class T>(T x, T y) -> T {
+    return log_of_sum(
+        x, y, [](T v) { return std::exp2(v); }, [](T v) { return std::log2(v); });
+  });
 }
 Tensor xlogy(const Tensor& self, const Tensor& other) { return map_floats("xlogy", self, other, Xlogy()); }
 Tensor xlogy_number(const Tensor& self, Scalar other) {
@@ -227,13 +219,11 @@ Tensor round_decimals(const Tensor& self, int64_t decimals) {
   const bool tens = decimals < 0;
   dispatch_floating(self.dtype(), "round_decimals", [&]<class T>() -> void {
     using C = ComputeType<T>;
-    // Each step is rounded to the dtype.
-    const auto step = [](C x) -> C { return C(T(x)); };
-    const C power = step(static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals)))));
+    const C power = static_cast<C>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
     map_elements<C, C>("round", out,
                        [=](C x) -> C {
-                         if (tens) return step(std::nearbyint(step(x / power))) * power;
-                         return step(std::nearbyint(step(x * power))) / power;
+                         if (tens) return std::nearbyint(x / power) * power;
+                         return std::nearbyint(x * power) / power;
                        },
                        {&self});
   });

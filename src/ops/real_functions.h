@@ -15,7 +15,7 @@ Tensor copysign(const Tensor& self, const Tensor& other);
 Tensor copysign_number(const Tensor& self, Scalar other);
 Tensor hypot(const Tensor& self, const Tensor& other);       // floats only
 Tensor logaddexp(const Tensor& self, const Tensor& other);   // floats and complex numbers
-Tensor logaddexp2(const Tensor& self, const Tensor& other);  // floats and complex numbers
+Tensor logaddexp2(const Tensor& self, const Tensor& other);  // floats only
 Tensor xlogy(const Tensor& self, const Tensor& other);
 Tensor xlogy_number(const Tensor& self, Scalar other);
 Tensor xlogy_of_number(Scalar self, const Tensor& other);

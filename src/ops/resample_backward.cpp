@@ -77,8 +77,8 @@ Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan
   return in_format(name, sums, grad_output.dtype(), cubic ? MemoryFormat::kContiguous : suggested_format(grad_output));
 }
 
-Tensor replication_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding,
-                            int dims) {
+Tensor padding_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims,
+                        bool reflect) {
   SCONCE_CHECK(padding.size() == static_cast<size_t>(2 * dims), kInvalidArgument, name,
                ": padding size is expected to be ", 2 * dims, ", got ", padding.size());
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected ", dims + 1,
@@ -112,7 +112,9 @@ Tensor replication_backward(std::string_view name, const Tensor& grad_output, co
             const T* grad = grads.data_as<T>() + plane * from.size;
             T* target = sums.data_as<T>() + plane * to.size;
             const auto from_axis = [&](size_t axis, int64_t at) {
-              return std::clamp<int64_t>(at - before[axis], 0, in[axis] - 1);
+              at -= before[axis];
+              if (reflect) at = at < 0 ? -at : at >= in[axis] ? 2 * (in[axis] - 1) - at : at;
+              return std::clamp<int64_t>(at, 0, in[axis] - 1);
             };
             for (int64_t d = 0; d < out[0]; ++d)
               for (int64_t h = 0; h < out[1]; ++h) {
@@ -181,13 +183,23 @@ Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan out
                          {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearestExact);
 }
 Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
-  return replication_backward("replication_pad1d_backward", grad_output, self, padding, 1);
+  return padding_backward("replication_pad1d_backward", grad_output, self, padding, 1, false);
 }
 Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
-  return replication_backward("replication_pad2d_backward", grad_output, self, padding, 2);
+  return padding_backward("replication_pad2d_backward", grad_output, self, padding, 2, false);
 }
 Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
-  return replication_backward("replication_pad3d_backward", grad_output, self, padding, 3);
+  return padding_backward("replication_pad3d_backward", grad_output, self, padding, 3, false);
+}
+
+Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("reflection_pad1d_backward", grad_output, self, padding, 1, true);
+}
+Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("reflection_pad2d_backward", grad_output, self, padding, 2, true);
+}
+Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("reflection_pad3d_backward", grad_output, self, padding, 3, true);
 }
 
 }  // namespace sconce::cpu

@@ -1,5 +1,5 @@
-// Gradients of resizing and of padding by the border. Floating dtypes, any strides; halves are summed in float and
-// rounded once. Channels-last gradients give channels-last results. Match ATen's CPU kernels, torch 2.15.
+// Gradients of resizing and of padding by the border or its reflection. Floating dtypes, any strides; halves are summed
+// in float and rounded once. Channels-last gradients give channels-last results. Match ATen's CPU kernels, torch 2.15.
 // kInvalidArgument for sizes that do not fit; kUnsupported for dtypes.
 #pragma once
 
@@ -39,5 +39,8 @@ Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan out
 Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
+Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
+Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
+Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 
 }  // namespace sconce::cpu

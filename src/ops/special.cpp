@@ -79,6 +79,11 @@ double scaled_i(int order, double x) {
   }
   return sign * sum / std::sqrt(2 * M_PI * size);
 }
+double second_kind(int order, double x) {
+  if (x == 0) return -kInfinity;
+  if (!(x > 0)) return kNaN;
+  return std::isinf(x) ? 0 : boost::math::cyl_neumann(order, x, Quiet());
+}
 double bessel_k(int order, double x) {
   if (x == 0) return kInfinity;
   if (!(x > 0)) return kNaN;
@@ -208,6 +213,27 @@ Tensor erfinv(const Tensor& self) {
   return mapped("erfinv", self, [](double x) {
     if (!(x >= -1 && x <= 1)) return kNaN;
     return std::fabs(x) == 1 ? std::copysign(kInfinity, x) : boost::math::erf_inv(x, Quiet());
+  });
+}
+Tensor special_bessel_j0(const Tensor& self) {
+  return mapped("special_bessel_j0", self,
+                [](double x) { return std::isinf(x) ? 0 : boost::math::cyl_bessel_j(0, std::fabs(x), Quiet()); });
+}
+Tensor special_bessel_j1(const Tensor& self) {
+  return mapped("special_bessel_j1", self, [](double x) {
+    return std::isinf(x) ? 0 : std::copysign(1.0, x) * boost::math::cyl_bessel_j(1, std::fabs(x), Quiet());
+  });
+}
+Tensor special_bessel_y0(const Tensor& self) {
+  return mapped("special_bessel_y0", self, [](double x) { return second_kind(0, x); });
+}
+Tensor special_bessel_y1(const Tensor& self) {
+  return mapped("special_bessel_y1", self, [](double x) { return second_kind(1, x); });
+}
+Tensor special_entr(const Tensor& self) {
+  return mapped("special_entr", self, [](double x) {
+    if (std::isnan(x)) return x;
+    return x > 0 ? -x * std::log(x) : x == 0 ? 0.0 : -kInfinity;
   });
 }
 Tensor special_erfcx(const Tensor& self) { return mapped("special_erfcx", self, scaled_erfc); }

@@ -100,6 +100,8 @@ TEST_CASE("aten: arithmetic, products, sets, as PyTorch") { run_rows("aten.cases
 TEST_CASE("aten: functions and reductions, of complex numbers too, as PyTorch") {
   run_rows("functions.cases", aten_function_rows());
 }
+TEST_CASE("aten: functions of elements, as PyTorch") { run_rows(kLater, aten_elementwise_rows()); }
+TEST_CASE("aten: reductions, as PyTorch") { run_rows(kLater, aten_reduction_rows()); }
 TEST_CASE("aten: layers, as PyTorch") { run_rows(kLater, aten_layer_rows()); }
 TEST_CASE("aten: gradients and losses, as PyTorch") { run_rows(kLater, aten_gradient_rows()); }
 TEST_CASE("aten: lists of tensors, as PyTorch") { run_rows("lists.cases", aten_list_rows()); }

@@ -38,9 +38,8 @@ LITE = dict(torch._inductor.lite_mode_options) | {"use_dce": True}
 def rows_by_name():
     """Operators that src/custom_ops answers by name."""
     text = "".join(path.read_text() for path in (ROOT / "src/custom_ops").glob("*.cpp"))
-    return {name if "." in name else name + ".default" for name in
-            (n.replace("aten::", "aten.") for n in re.findall(r'"(aten::[\w.]+)\(', text))} | {
-                n.replace("aten::", "aten.") + ".default" for n in re.findall(r'"(aten::\w+)\(', text)}
+    names = (n.replace("::", ".") for n in re.findall(r'"((?:aten|prims)::[\w.]+)\(', text))
+    return {name if name.count(".") > 1 else name + ".default" for name in names}
 
 
 ROWS = rows_by_name()
@@ -82,9 +81,19 @@ def by_name(node):
     return False
 
 
+# What export makes of operators that write in place, where that is not the name without the mark.
+FUNCTIONAL = {"aten.normal_.default": "aten.normal_functional.default", "aten.transpose_.default": "aten.transpose.int",
+              "aten.bernoulli_.float": "aten.bernoulli.p", "aten.t_.default": "aten.t.default",
+              "aten.rrelu_with_noise.default": "aten.rrelu_with_noise_functional.default",
+              "aten.rrelu_with_noise_.default": "aten.rrelu_with_noise_functional.default",
+              "aten._native_batch_norm_legit.default": "aten._native_batch_norm_legit_functional.default",
+              "aten._batch_norm_with_update.default": "aten._batch_norm_with_update_functional.default"}
+
+
 def functional(target):
     """The name without the mark of an operator that writes in place: export makes these functional."""
-    return re.sub(r"_\.", ".", str(target)) if target._schema.is_mutable else str(target)
+    name = str(target)
+    return FUNCTIONAL.get(name) or (re.sub(r"_\.", ".", name) if target._schema.is_mutable else name)
 
 
 def called(graph, lite, decompositions=()):
