@@ -18,6 +18,10 @@ NUMBERS = {v: k for k, v in enumerate([torch.uint8, torch.int8, torch.int16, tor
 DTYPE_OF = {v: k for k, v in NUMBERS.items()} | {15: torch.bfloat16, 11: torch.bool, 9: torch.complex64,
                                               10: torch.complex128}
 FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+SMALL = {torch.float16: 2e-3, torch.bfloat16: 2e-2}
+TIGHT = {torch.float32: 1e-5, torch.float64: 1e-12, torch.complex64: 1e-5, torch.complex128: 1e-12} | SMALL
+GAPLESS = {"layouts": ("packed", "permuted")}
+F = (None, None, None, None)  # dtype, layout, device, pin_memory
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
 
 
