@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
             for (int i = 0; i < 2; ++i) highest = fmaxf(highest, tile.scores[m][n][2 * half + i]);
           highest = most_of_group(highest);
           const float base = highest == -INFINITY ? 0.0f : highest * factor;  // a query that sees nothing yet
-          const float correction = exp2f(most[m][half] * factor - base);
+          const float correction = power_of_2(most[m][half] * factor - base);
           most[m][half] = highest;
           float sum = total[m][half] * correction;
 #pragma unroll
@@ -293,14 +293,16 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
               float& score = tile.scores[m][n][2 * half + i];
-              score = exp2f(score * factor - base);
+              score = power_of_2(score * factor - base);
               sum += score;
             }
           total[m][half] = sum;
+          if (__any_sync(0xFFFFFFFFu, correction != 1)) {  // the longer a row, the rarer
 #pragma unroll
-          for (int n = 0; n < kDim / 8; ++n)
+            for (int n = 0; n < kDim / 8; ++n)
 #pragma unroll
-            for (int i = 0; i < 2; ++i) tile.sums[m][n][2 * half + i] *= correction;
+              for (int i = 0; i < 2; ++i) tile.sums[m][n][2 * half + i] *= correction;
+          }
         }
       tile.multiply_values(keys + Tile::kKeyElements, p.dv);
     }

@@ -251,8 +251,9 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   SCONCE_CHECK(size >= 0, kInvalidArgument, "nonzero_static: 'size' must be an non-negative integer, got ", size);
   SCONCE_CHECK(self.dim() <= 16, kUnsupported, "nonzero_static: ", self.dim(), " dimensions on CUDA");
   const DeviceScope scope(self.device());
-  const int64_t sizes[] = {size, self.dim()}, count = self.numel();
-  Tensor out = Tensor::empty(sizes, DType::kInt64, self.device());
+  // A column for each dimension, as ATen has it.
+  const int64_t sizes[] = {size, self.dim()}, strides[] = {1, std::max<int64_t>(size, 1)}, count = self.numel();
+  Tensor out = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
   fill(out, &fill_value);
   if (out.numel() == 0 || count == 0) return out;
   const Tensor packed = cuda::contiguous(self), flags = Tensor::empty(IntSpan(&count, 1), DType::kUInt8, self.device());
@@ -261,11 +262,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   launch_coordinates_of(flags.data_as<uint8_t>(), sums.data_as<int64_t>(), count, static_cast<int>(self.dim()),
                         self.sizes().data(), size, out.data_as<int64_t>(), current_stream());
   SCONCE_CUDA(cudaGetLastError());
-  // A column for each dimension, as ATen has it.
-  const int64_t strides[] = {1, size};
-  Tensor columns = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
-  copy(out, columns, false);
-  return columns;
+  return out;
 }
 
 Tensor histc(const Tensor& self, int64_t bins, double min, double max) {

@@ -239,7 +239,7 @@ void launch_coordinates_of(const uint8_t* flags, const int64_t* sums, int64_t co
     if (!flags[i] || sums[i] > room) return;
     int64_t rest = i;
     for (int d = rank - 1; d >= 0; --d) {
-      out[(sums[i] - 1) * rank + d] = rest % s.of[d];
+      out[d * room + sums[i] - 1] = rest % s.of[d];
       rest /= s.of[d];
     }
   });

@@ -34,7 +34,7 @@ void launch_masked_scatter(const void* self, const uint8_t* mask, const int64_t*
 // out[sums[i] - 1] = from[i] where the mask is set; more than `room` is noted.
 void launch_masked_gather(const void* from, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count,
                           int itemsize, void* out, int* noted, int note, cudaStream_t stream);
-// out[sums[i] - 1][d] = coordinates of i where the flag is set, for the first `room`; out [room, rank] packed.
+// out[d][sums[i] - 1] = coordinates of i where the flag is set, for the first `room`; out [rank, room] packed.
 void launch_coordinates_of(const uint8_t* flags, const int64_t* sums, int64_t count, int rank, const int64_t* sizes,
                            int64_t room, int64_t* out, cudaStream_t stream);
 

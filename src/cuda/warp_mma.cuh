@@ -69,6 +69,13 @@ __device__ __forceinline__ void multiply_tf32(float (&c)[4], const uint32_t (&a)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// 2 to the power of v, subnormal results as 0.
+__device__ __forceinline__ float power_of_2(float v) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
+  return result;
+}
+
 __device__ __forceinline__ uint32_t bits_of(float v) { return __float_as_uint(v); }
 // What multiply_tf32 sees of v, and what that leaves.
 __device__ __forceinline__ void split(float v, uint32_t& high, uint32_t& low) {
