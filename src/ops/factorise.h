@@ -41,4 +41,10 @@ template <class T>
 void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, int lwork,
            int& info);
 
+// Eigenvalues of a symmetric matrix, ascending, and with job 'V' its eigenvectors in its place. Only the way to a
+// tridiagonal matrix and back is ours. False, and nothing is done, for matrices that LAPACK is to treat with its own
+// care: tiny ones, those of numbers far from 1, infinite or NaN.
+template <class T>
+bool syevd(char job, char uplo, int n, T* a, T* w, int& info);
+
 }  // namespace sconce::factorise

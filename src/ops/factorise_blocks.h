@@ -74,4 +74,13 @@ void lower_square(View<T> c, View<const T> a, int64_t n, int64_t k, double alpha
   lower_square(c.at(half, half), a.at(half, 0), n - half, k, alpha, beta);
 }
 
+// Turns (x[0], rest) into (beta, v), where H = I - tau (1, v) (1, v)^T takes it to (beta, 0); returns tau.
+template <class T>
+T reflector(int64_t n, T* x);
+// Products of C [m, n] with Q of k reflectors, as ormqr's; work of reflectors_work(rows of Q, the other size of C).
+int64_t reflectors_work(int64_t order, int64_t other);
+template <class T>
+void apply_reflectors(bool left, bool transposed, int64_t m, int64_t n, int64_t k, View<const T> reflectors,
+                      const T* tau, View<T> c, T* work);
+
 }  // namespace sconce::factorise

@@ -7,11 +7,6 @@
 #include "src/ops/factorise_blocks.h"
 
 namespace sconce::factorise {
-namespace {
-
-constexpr int64_t kBlock = 32;
-
-// Turns (x[0], rest) into (beta, v) with H (x[0], rest) = (beta, 0); returns tau.
 template <class T>
 T reflector(int64_t n, T* x) {
   double squares = 0;
@@ -43,6 +38,13 @@ T reflector(int64_t n, T* x) {
   x[0] = static_cast<T>(beta);
   return static_cast<T>((beta - alpha) / beta);
 }
+
+template float reflector(int64_t, float*);
+template double reflector(int64_t, double*);
+
+namespace {
+
+constexpr int64_t kBlock = 32;
 
 template <class T>
 void factor_panel(int64_t m, int64_t n, View<T> a, T* tau) {
@@ -138,25 +140,34 @@ void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& inf
   }
 }
 
+int64_t reflectors_work(int64_t order, int64_t other) { return kBlock * (order + 2 * other + kBlock); }
+
+template <class T>
+void apply_reflectors(bool left, bool transposed, int64_t m, int64_t n, int64_t k, View<const T> reflectors,
+                      const T* tau, View<T> c, T* work) {
+  const int64_t order = left ? m : n;
+  T *const v = work, *const t = v + kBlock * order, *const w = t + kBlock * kBlock;
+  const int64_t blocks = (k + kBlock - 1) / kBlock;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t begin = (left == transposed ? i : blocks - 1 - i) * kBlock, width = std::min(kBlock, k - begin);
+    load_block(order - begin, width, reflectors.at(begin, begin), tau + begin, v, t);
+    if (left)
+      apply_block(true, transposed, m - begin, n, width, v, t, c.at(begin, 0), w);
+    else
+      apply_block(false, transposed, m, n - begin, width, v, t, c.at(0, begin), w);
+  }
+}
+template void apply_reflectors(bool, bool, int64_t, int64_t, int64_t, View<const float>, const float*, View<float>,
+                               float*);
+template void apply_reflectors(bool, bool, int64_t, int64_t, int64_t, View<const double>, const double*, View<double>,
+                               double*);
+
 template <class T>
 void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, int lwork,
            int& info) {
-  const bool left = side == 'L', transposed = trans != 'N';
-  const int64_t order = left ? m : n, other = left ? n : m;
-  if (asked_size(lwork, kBlock * (order + 2 * other + kBlock), work, info)) return;
-  T *const v = work, *const t = v + kBlock * order, *const w = t + kBlock * kBlock;
-  const View<T> all = columns_of(c, m);
-  const View<const T> reflectors{a, 1, lda};
-  const int64_t blocks = (k + kBlock - 1) / kBlock;
-  for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t begin = (left == transposed ? i : blocks - 1 - i) * kBlock,
-                  width = std::min<int64_t>(kBlock, k - begin);
-    load_block(order - begin, width, reflectors.at(begin, begin), tau + begin, v, t);
-    if (left)
-      apply_block(true, transposed, m - begin, n, width, v, t, all.at(begin, 0), w);
-    else
-      apply_block(false, transposed, m, n - begin, width, v, t, all.at(0, begin), w);
-  }
+  const bool left = side == 'L';
+  if (asked_size(lwork, reflectors_work(left ? m : n, left ? n : m), work, info)) return;
+  apply_reflectors(left, trans != 'N', m, n, k, View<const T>{a, 1, lda}, tau, columns_of(c, m), work);
 }
 
 #define SCONCE_FACTORISE(T)                                        \

@@ -39,6 +39,7 @@ struct Lapack;
   }
 #define SCONCE_LAPACK_REAL(p, T)                                                                                       \
   extern "C" {                                                                                                         \
+  void p##stedc_(const char*, const int*, T*, T*, T*, const int*, T*, const int*, int*, const int*, int*, size_t);     \
   void p##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*,     \
                  size_t, size_t);                                                                                      \
   void p##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,          \
@@ -140,10 +141,14 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
     using Real = T;                                                                                                  \
     SCONCE_LAPACK_SHARED(p, T)                                                                                       \
     SCONCE_LAPACK_OWN(p, T)                                                                                          \
+    static void stedc(char job, int n, T* d, T* e, T* z, T* work, int lwork, int* iwork, int liwork, int& info) {    \
+      p##stedc_(&job, &n, d, e, z, &n, work, &lwork, iwork, &liwork, &info, 1);                                      \
+    }                                                                                                                \
     static void heevd(char job, char uplo, int n, T* a, T* w, T* work, int lwork, T*, int, int* iwork, int liwork,   \
                       int& info) {                                                                                   \
       const int lda = n > 1 ? n : 1;                                                                                 \
-      p##syevd_(&job, &uplo, &n, a, &lda, w, work, &lwork, iwork, &liwork, &info, 1, 1);                             \
+      if (lwork == -1 || !factorise::syevd(job, uplo, n, a, w, info))                                                \
+        p##syevd_(&job, &uplo, &n, a, &lda, w, work, &lwork, iwork, &liwork, &info, 1, 1);                           \
     }                                                                                                                \
     static void gesdd(char job, int m, int n, T* a, T* s, T* u, T* vt, int ldvt, T* work, int lwork, T*, int* iwork, \
                       int& info) {                                                                                   \
@@ -155,43 +160,43 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
       p##geev_("N", &job, &n, a, &ld, real, imaginary, nullptr, &ld, vectors, &ld, work, &lwork, &info, 1, 1);       \
     }                                                                                                                \
   };
-#define SCONCE_LAPACK_COMPLEX_STRUCT(p, T, R)                                                                         \
-  template <>                                                                                                         \
-  struct Lapack<T> {                                                                                                  \
-    using Real = R;                                                                                                   \
-    SCONCE_LAPACK_SHARED(p, T)                                                                                        \
-    SCONCE_LAPACK_COMPLEX_SHARED(p, T) static void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, \
-                                                         int& info) {                                                 \
-      const int lda = m > 1 ? m : 1;                                                                                  \
-      p##ungqr_(&m, &n, &k, a, &lda, tau, work, &lwork, &info);                                                       \
-    }                                                                                                                 \
-    static void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work,   \
-                      int lwork, int& info) {                                                                         \
-      const int ldc = m > 1 ? m : 1;                                                                                  \
-      p##unmqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work, &lwork, &info, 1, 1);                         \
-    }                                                                                                                 \
-    static void heevd(char job, char uplo, int n, T* a, R* w, T* work, int lwork, R* rwork, int lrwork, int* iwork,   \
-                      int liwork, int& info) {                                                                        \
-      const int lda = n > 1 ? n : 1;                                                                                  \
-      p##heevd_(&job, &uplo, &n, a, &lda, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);              \
-    }                                                                                                                 \
-    static void gesdd(char job, int m, int n, T* a, R* s, T* u, T* vt, int ldvt, T* work, int lwork, R* rwork,        \
-                      int* iwork, int& info) {                                                                        \
-      const int lda = m > 1 ? m : 1;                                                                                  \
-      p##gesdd_(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1);                  \
-    }                                                                                                                 \
-    static void geev(char job, int n, T* a, T* w, T* vectors, T* work, int lwork, R* rwork, int& info) {              \
-      const int ld = n > 1 ? n : 1;                                                                                   \
-      p##geev_("N", &job, &n, a, &ld, w, nullptr, &ld, vectors, &ld, work, &lwork, rwork, &info, 1, 1);               \
-    }                                                                                                                 \
-    static void hetrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {                                      \
-      const int lda = n > 1 ? n : 1;                                                                                  \
-      p##hetrf_("L", &n, a, &lda, pivots, work, &lwork, &info, 1);                                                    \
-    }                                                                                                                 \
-    static void hetrs(int n, int columns, const T* a, const int* pivots, T* b, int& info) {                           \
-      const int ld = n > 1 ? n : 1;                                                                                   \
-      p##hetrs_("L", &n, &columns, a, &ld, pivots, b, &ld, &info, 1);                                                 \
-    }                                                                                                                 \
+#define SCONCE_LAPACK_COMPLEX_STRUCT(p, T, R)                                                                       \
+  template <>                                                                                                       \
+  struct Lapack<T> {                                                                                                \
+    using Real = R;                                                                                                 \
+    SCONCE_LAPACK_SHARED(p, T)                                                                                      \
+    SCONCE_LAPACK_COMPLEX_SHARED(p, T)                                                                              \
+    static void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& info) {                     \
+      const int lda = m > 1 ? m : 1;                                                                                \
+      p##ungqr_(&m, &n, &k, a, &lda, tau, work, &lwork, &info);                                                     \
+    }                                                                                                               \
+    static void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, \
+                      int lwork, int& info) {                                                                       \
+      const int ldc = m > 1 ? m : 1;                                                                                \
+      p##unmqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work, &lwork, &info, 1, 1);                       \
+    }                                                                                                               \
+    static void heevd(char job, char uplo, int n, T* a, R* w, T* work, int lwork, R* rwork, int lrwork, int* iwork, \
+                      int liwork, int& info) {                                                                      \
+      const int lda = n > 1 ? n : 1;                                                                                \
+      p##heevd_(&job, &uplo, &n, a, &lda, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);            \
+    }                                                                                                               \
+    static void gesdd(char job, int m, int n, T* a, R* s, T* u, T* vt, int ldvt, T* work, int lwork, R* rwork,      \
+                      int* iwork, int& info) {                                                                      \
+      const int lda = m > 1 ? m : 1;                                                                                \
+      p##gesdd_(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1);                \
+    }                                                                                                               \
+    static void geev(char job, int n, T* a, T* w, T* vectors, T* work, int lwork, R* rwork, int& info) {            \
+      const int ld = n > 1 ? n : 1;                                                                                 \
+      p##geev_("N", &job, &n, a, &ld, w, nullptr, &ld, vectors, &ld, work, &lwork, rwork, &info, 1, 1);             \
+    }                                                                                                               \
+    static void hetrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {                                    \
+      const int lda = n > 1 ? n : 1;                                                                                \
+      p##hetrf_("L", &n, a, &lda, pivots, work, &lwork, &info, 1);                                                  \
+    }                                                                                                               \
+    static void hetrs(int n, int columns, const T* a, const int* pivots, T* b, int& info) {                         \
+      const int ld = n > 1 ? n : 1;                                                                                 \
+      p##hetrs_("L", &n, &columns, a, &ld, pivots, b, &ld, &info, 1);                                               \
+    }                                                                                                               \
   };
 SCONCE_LAPACK_REAL_STRUCT(s, float)
 SCONCE_LAPACK_REAL_STRUCT(d, double)

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -258,4 +260,33 @@ TEST_CASE_TEMPLATE("factorise: reflectors of tiny, huge and no numbers", T, floa
   factorise::geqrf(3, 1, alone, &tau, work, 4096, info);
   CHECK(tau == 0);
   CHECK(alone[0] == 2);
+}
+
+TEST_CASE_TEMPLATE("factorise: eigenvectors of symmetric matrices", T, float, double) {
+  for (const int n : {3, 16, 100})
+    for (const char uplo : {'L', 'U'}) {
+      const Matrix<T> a = positive<T>(n);
+      Matrix<T> vectors = a;
+      for (int r = 0; r < n; ++r)
+        for (int c = 0; c < n; ++c)
+          if (uplo == 'L' ? r < c : r > c) vectors(r, c) = T(NAN);  // not to be read
+      Matrix<T> values(n, 1), alone = vectors, only(n, 1);
+      int info = -1;
+      REQUIRE(factorise::syevd('V', uplo, n, vectors.data(), values.data(), info));
+      CHECK(info == 0);
+      CHECK(difference(times(vectors, vectors, true), identity<T>(n, n)) < tolerance<T>(n));
+      Matrix<T> scaled = vectors;
+      for (int c = 0; c < n; ++c)
+        for (int r = 0; r < n; ++r) scaled(r, c) *= values(c, 0);
+      CHECK(difference(times(a, vectors), scaled) < 4 * tolerance<T>(n));
+      CHECK(std::is_sorted(values.values.begin(), values.values.end()));
+      REQUIRE(factorise::syevd('N', uplo, n, alone.data(), only.data(), info));
+      CHECK(difference(only, values) < 4 * tolerance<T>(n));
+    }
+  Matrix<T> infinite = positive<T>(4), huge = infinite, values(4, 1);
+  infinite(3, 0) = T(INFINITY);
+  for (T& x : huge.values) x *= std::numeric_limits<T>::max() / 100;
+  int info = 0;
+  CHECK(!factorise::syevd('V', 'L', 4, infinite.data(), values.data(), info));
+  CHECK(!factorise::syevd('V', 'L', 4, huge.data(), values.data(), info));
 }
