@@ -142,15 +142,19 @@ const int64_t* scatter_loop(const ScatterPlan& plan, void* out, const int64_t* i
   const auto* from = static_cast<const char*>(values);
   const int64_t others = plan.others.numel, threads = kernel_threads();
   const bool neighbours = plan.others.rank > 0 && plan.others.strides[0][0] == sizeof(To);
-  if (others >= threads * (neighbours ? 64 : 1)) {
-    const int64_t grain = std::max<int64_t>(kElementsPerThread / std::max<int64_t>(plan.count, 1), neighbours ? 32 : 1);
+  // Threads take whole cache lines.
+  if (others >= threads * (neighbours ? 16 : 1)) {
+    const int64_t grain = std::max<int64_t>(kElementsPerThread / std::max<int64_t>(plan.count, 1), neighbours ? 16 : 1);
     parallel_for(0, others, grain, [&](int64_t begin, int64_t end) noexcept {
       const detail::Targets all{plan.size, 0, plan.size};
       if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, begin, end, all)) bad = b;
     });
   } else {
-    // Few slices: threads take different targets, so that duplicates keep their order.
-    const int64_t parts = std::clamp<int64_t>(others * plan.count / kElementsPerThread, 1, threads);
+    // Few slices: threads take different targets, so that duplicates keep their order. Each looks at all indices, which
+    // costs more than single elements do.
+    constexpr int64_t kWorthLooking = 8;
+    const int64_t parts =
+        others < kWorthLooking ? 1 : std::clamp<int64_t>(others * plan.count / kElementsPerThread, 1, threads);
     parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
       const int64_t low = plan.size * begin / parts;
       const detail::Targets part{plan.size, low, plan.size * end / parts - low};
