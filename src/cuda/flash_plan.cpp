@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <initializer_list>
+
+#include "src/cuda/flash_attention.h"
+#include "src/cuda/flash_forms.h"
+
+namespace sconce::cuda {
+
+namespace {
+
+constexpr int kFloat16 = 5, kFloat32 = 6, kBFloat16 = 15, kMostSplits = 64;
+
+bool in_16_bytes(const void* data, const int64_t (&strides)[3], size_t itemsize) {
+  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return false;
+  return std::all_of(strides, strides + 3,
+                     [&](int64_t stride) { return stride * static_cast<int64_t>(itemsize) % 16 == 0; });
+}
+
+}  // namespace
+
+bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device) {
+  if (dtype != kFloat16 && dtype != kFloat32 && dtype != kBFloat16) return false;
+  const size_t itemsize = dtype == kFloat32 ? 4 : 2;
+  const int chunk = static_cast<int>(16 / itemsize);
+  if (a.d > 256 || a.dv > 256 || a.d % chunk != 0 || a.dv % chunk != 0 || a.d == 0 || a.dv == 0) return false;
+  if (!in_16_bytes(a.q, a.q_strides, itemsize) || !in_16_bytes(a.k, a.k_strides, itemsize) ||
+      !in_16_bytes(a.v, a.v_strides, itemsize) || !in_16_bytes(a.out, a.out_strides, itemsize))
+    return false;
+  const int dim = flash_dim(a.d, a.dv);
+  const int64_t heads = int64_t{a.batch} * a.heads;
+  const auto blocks = [&](int tiles) { return heads * ((a.queries + 64 * tiles - 1) / (64 * tiles)); };
+  if (blocks(1) >= int64_t{1} << 31 || heads * a.queries >= int64_t{1} << 31) return false;
+  // 32 queries a warp read keys half as often, but need twice the work to fill the device.
+  a.tiles = itemsize == 2 && dim <= 128 && blocks(2) >= device.multiprocessors ? 2 : 1;
+  if (flash_shared_bytes(itemsize, dim, a.tiles) > device.shared_bytes) a.tiles = 1;
+  if (flash_shared_bytes(itemsize, dim, a.tiles) > device.shared_bytes) return false;
+  // Parts of 256 keys at least: putting them together costs a launch.
+  const int tiles = (a.keys + flash_keys(itemsize, dim) - 1) / flash_keys(itemsize, dim);
+  a.splits = 1;
+  if (a.keys >= 1024 && 5 * blocks(a.tiles) <= 4 * int64_t{device.multiprocessors})
+    a.splits = static_cast<int>(
+        std::min({2 * int64_t{device.multiprocessors} / blocks(a.tiles), int64_t{a.keys} / 256, int64_t{kMostSplits}}));
+  // None without keys.
+  if (a.splits > 1) a.splits = (tiles + (tiles + a.splits - 1) / a.splits - 1) / ((tiles + a.splits - 1) / a.splits);
+  return true;
+}
+
+}  // namespace sconce::cuda

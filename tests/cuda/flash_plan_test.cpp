@@ -1,0 +1,77 @@
+// Needs no device: how attention is cut into work, and what its kernel does not take.
+#include <doctest/doctest.h>
+
+#include <initializer_list>
+
+#include "src/cuda/flash_attention.h"
+
+using namespace sconce::cuda;
+
+namespace {
+
+constexpr int kHalf = 5, kFloat = 6, kDouble = 7, kBFloat16 = 15;
+constexpr FlashDevice kBig{132, 227 << 10}, kSmall{46, 99 << 10};
+
+// [batch, tokens, heads, d] in memory.
+FlashAttention attention(int batch, int heads, int queries, int keys, int d) {
+  alignas(16) static const char memory[16] = {};
+  FlashAttention a{};
+  a.q = a.k = a.v = memory;
+  a.out = const_cast<char*>(memory);
+  a.batch = batch;
+  a.heads = a.kv_heads = heads;
+  a.queries = queries;
+  a.keys = keys;
+  a.d = a.dv = d;
+  for (auto* strides : {&a.q_strides, &a.k_strides, &a.v_strides, &a.out_strides}) {
+    (*strides)[0] = int64_t{heads} * d * (strides == &a.q_strides || strides == &a.out_strides ? queries : keys);
+    (*strides)[1] = d;
+    (*strides)[2] = int64_t{heads} * d;
+  }
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("flash attention: dtypes, sizes and places of rows that it takes") {
+  for (const int dtype : {kHalf, kFloat, kBFloat16})
+    for (const int d : {8, 40, 64, 96, 128, 256}) {
+      FlashAttention a = attention(2, 4, 100, 100, d);
+      CHECK(plan_flash(a, dtype, kBig));
+    }
+  FlashAttention a = attention(2, 4, 100, 100, 64);
+  CHECK_FALSE(plan_flash(a, kDouble, kBig));
+  a = attention(2, 4, 100, 100, 264);
+  CHECK_FALSE(plan_flash(a, kHalf, kBig));
+  a = attention(2, 4, 100, 100, 36);
+  CHECK(plan_flash(a, kFloat, kBig));
+  CHECK_FALSE(plan_flash(a, kHalf, kBig));  // rows of 72 bytes
+  a = attention(2, 4, 100, 100, 64);
+  a.k_strides[2] += 1;
+  CHECK_FALSE(plan_flash(a, kHalf, kBig));
+  a = attention(2, 4, 100, 100, 64);
+  a.v = static_cast<const char*>(a.v) + 2;
+  CHECK_FALSE(plan_flash(a, kHalf, kBig));
+  a = attention(2, 4, 100, 100, 256);
+  CHECK_FALSE(plan_flash(a, kFloat, kSmall));  // more shared memory than there is
+}
+
+TEST_CASE("flash attention: the device is filled before warps take more queries, and long keys are cut") {
+  FlashAttention a = attention(8, 16, 2048, 2048, 128);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.tiles == 2);
+  CHECK(a.splits == 1);
+  a = attention(1, 4, 512, 512, 128);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.tiles == 1);
+  CHECK(a.splits == 1);  // too few keys to be worth it
+  for (const int keys : {1024, 5000, 8192, 100000}) {
+    a = attention(1, 8, 1, keys, 128);
+    REQUIRE(plan_flash(a, kBFloat16, kBig));
+    CHECK(a.splits > 1);
+    CHECK(a.splits <= 64);
+    // Every part has keys: tiles of 64, as many for each.
+    const int tiles = (keys + 63) / 64, each = (tiles + a.splits - 1) / a.splits;
+    CHECK((a.splits - 1) * each < tiles);
+  }
+}
