@@ -1,6 +1,7 @@
 """Draws operator samples from PyTorch's OpInfo database and traces them.
 
 A sample is named OPERATOR:DTYPE:NUMBER:LAYOUT:DIRECTION and made from its name alone, so that any can be made again.
+Of error_inputs none are drawn: they fail while the call is traced, so that no package can hold them.
 """
 import functools
 import itertools
