@@ -37,7 +37,7 @@ struct Network {
 struct Settings {
   DType dtype;
   int64_t mode, input, hidden, projection, layers, per_layer;
-  bool bidirectional;
+  bool bidirectional, packed;
   int64_t directions() const { return bidirectional ? 2 : 1; }
   int64_t gates() const { return mode == CUDNN_LSTM ? 4 : mode == CUDNN_GRU ? 3 : 1; }
   int64_t result() const { return projection > 0 ? projection : hidden; }
@@ -114,7 +114,8 @@ std::shared_ptr<Network> make_network(cudnnHandle_t handle, const Settings& sett
       dnn_type_of("_cudnn_rnn", dtype), dtype == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
       half ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH, narrow_int("input size", settings.input),
       narrow_int("hidden size", settings.hidden), narrow_int("projection", settings.result()),
-      narrow_int("number of layers", settings.layers), made->dropout.value, CUDNN_RNN_PADDED_IO_ENABLED));
+      narrow_int("number of layers", settings.layers), made->dropout.value,
+      settings.packed ? CUDNN_RNN_PADDED_IO_DISABLED : CUDNN_RNN_PADDED_IO_ENABLED));
   SCONCE_DNN(cudnnGetRNNWeightSpaceSize(handle, made->network.value, &made->weight_bytes));
   add_places(handle, settings, *made);
   return made;
@@ -123,9 +124,9 @@ std::shared_ptr<Network> make_network(cudnnHandle_t handle, const Settings& sett
 std::shared_ptr<Network> network_for(int device, const Settings& settings) {
   const cudnnHandle_t handle = dnn_handle(device);
   PlanKey key;
-  for (const int64_t value :
-       {int64_t{device}, int64_t{static_cast<int8_t>(settings.dtype)}, settings.mode, settings.input, settings.hidden,
-        settings.projection, settings.layers, settings.per_layer, int64_t{settings.bidirectional}})
+  for (const int64_t value : {int64_t{device}, int64_t{static_cast<int8_t>(settings.dtype)}, settings.mode,
+                              settings.input, settings.hidden, settings.projection, settings.layers, settings.per_layer,
+                              int64_t{settings.bidirectional}, int64_t{settings.packed}})
     key.add(value);
   constexpr size_t kMost = 256;
   // Never destroyed: cuDNN may go before us when the process ends.
@@ -191,9 +192,9 @@ std::array<Tensor, 5> _cudnn_rnn(const Tensor& input, TensorList weight, int64_t
   const int64_t projection = proj_size > 0 ? proj_size : 0;
   SCONCE_CHECK(weight_stride0 == (projection ? 3 : 2) || weight_stride0 == (projection ? 5 : 4), kInvalidArgument, name,
                ": ", weight_stride0, " weights a layer");
-  const Settings settings{input.dtype(),  mode,         input.size(input.dim() - 1),
-                          hidden_size,    projection,   num_layers,
-                          weight_stride0, bidirectional};
+  const Settings settings{input.dtype(),  mode,          input.size(input.dim() - 1),
+                          hidden_size,    projection,    num_layers,
+                          weight_stride0, bidirectional, packed};
   SCONCE_CHECK(static_cast<int64_t>(weight.size()) == num_layers * settings.directions() * weight_stride0,
                kInvalidArgument, name, ": ", weight.size(), " weights for ", num_layers, " layers");
   for (size_t i = 0; i < weight.size(); ++i)

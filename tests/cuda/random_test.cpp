@@ -46,6 +46,28 @@ void check_repeats(const F& draw) {
 
 }  // namespace
 
+TEST_CASE("rand_generator, randn_generator, randint_generator: without one, the device's own") {
+  const auto same = [](const auto& a, const auto& b) {
+    manual_seed(3);
+    const Numbers first = numbers_of(a());
+    manual_seed(3);
+    CHECK(difference(numbers_of(b()), first, 0) == "");
+  };
+  const Tensor like = on_device(Numbers(100), {10, 10}, DType::kFloat32);
+  same([] { return rand(kSizes, DType::kFloat32, {}, kGpu, {}); },
+       [] { return rand_generator(kSizes, nullptr, DType::kFloat32, {}, kGpu, {}); });
+  same([] { return randn(kSizes, DType::kFloat32, {}, kGpu, {}); },
+       [] { return randn_generator(kSizes, nullptr, DType::kFloat32, {}, kGpu, {}); });
+  same([] { return randint(9, kSizes, DType::kInt32, {}, kGpu, {}); },
+       [] { return randint_generator(9, kSizes, nullptr, DType::kInt32, {}, kGpu, {}); });
+  same([&] { return rand_like(like, {}, {}, {}, {}, {}); },
+       [&] { return rand_like_generator(like, nullptr, {}, {}, {}, {}, {}); });
+  same([&] { return randn_like(like, {}, {}, {}, {}, {}); },
+       [&] { return randn_like_generator(like, nullptr, {}, {}, {}, {}, {}); });
+  same([&] { return randint_like(like, 9, {}, {}, {}, {}, {}); },
+       [&] { return randint_like_low_dtype(like, 0, 9, {}, {}, {}, {}, {}); });
+}
+
 // To the bit against PyTorch: tests/cuda/torch_cases.py.
 TEST_CASE("rand: in [0, 1), evenly, the same for a seed") {
   manual_seed(1);
