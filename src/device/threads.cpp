@@ -4,12 +4,29 @@
 
 #include <algorithm>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #include "sconce/check.h"
 
 namespace sconce {
 namespace {
 
 thread_local int threads_of_this_thread = 0;  // 0: not set
+
+// What a team's threads wrote before handing over is seen by those that take over: libgomp's barriers do that, but
+// ThreadSanitizer does not see them.
+void hand_over([[maybe_unused]] const void* team) noexcept {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(const_cast<void*>(team));
+#endif
+}
+void take_over([[maybe_unused]] const void* team) noexcept {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_acquire(const_cast<void*>(team));
+#endif
+}
 
 }  // namespace
 
@@ -30,10 +47,16 @@ void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBod
   const int64_t piece = std::max<int64_t>({grain, (length + threads - 1) / threads, 1});
   const int64_t pieces = (length + piece - 1) / piece;
   if (pieces == 1 || omp_in_parallel()) return body(context, begin, end);
+  hand_over(context);
 #pragma omp parallel num_threads(threads)
-  // The team may be smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC).
-  for (int64_t i = omp_get_thread_num(); i < pieces; i += omp_get_num_threads())
-    body(context, begin + i * piece, std::min(end, begin + (i + 1) * piece));
+  {
+    take_over(context);
+    // The team may be smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC).
+    for (int64_t i = omp_get_thread_num(); i < pieces; i += omp_get_num_threads())
+      body(context, begin + i * piece, std::min(end, begin + (i + 1) * piece));
+    hand_over(context);
+  }
+  take_over(context);
 }
 
 }  // namespace sconce
