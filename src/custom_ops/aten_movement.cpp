@@ -234,6 +234,7 @@ constexpr AtenRow kRows[] = {
     {"aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", boxed<CopyOf<cpu::view_dtype>::copy>},
     {"aten::zero(Tensor self) -> Tensor", boxed<zeroed>},
     {"prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor", boxed<convert_element_type>},
+    {"quantized_decomposed::convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor", boxed<convert_element_type>},
     {"prims::rev(Tensor a, int[] dims) -> Tensor", boxed<cpu::flip>},
 };
 // clang-format on

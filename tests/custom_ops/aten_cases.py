@@ -4,6 +4,7 @@ import re
 import sys
 
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "ops"))
@@ -32,8 +33,9 @@ class Atens:
         self.out = CaseWriter(HERE.parent / "data" / name)
 
     def add(self, name, *args, **options):
-        ns = "prims" if name.startswith("prims::") else "aten"
-        packet, _, overload = name.removeprefix("prims::").partition(".")
+        ns, _, operator = name.rpartition("::")
+        ns = ns or "aten"
+        packet, _, overload = operator.partition(".")
         op = getattr(getattr(getattr(torch.ops, ns), packet), overload or "default")
         schema = op._schema.arguments
         assert len(args) == len(schema), (name, len(schema))
@@ -60,7 +62,7 @@ class Atens:
                 flat.append((r if isinstance(r, torch.Tensor) else torch.tensor(r)).resolve_conj().resolve_neg())
             return tuple(flat)
 
-        qualified = f"{ns}::{name.removeprefix('prims::')}"
+        qualified = f"{ns}::{operator}"
         self.covered.add(qualified)
         results = self.out.add(qualified, call, *args, **options)
         return results[0] if results is not None and len(results) == 1 else results
@@ -76,5 +78,5 @@ def check_covered(*tables):
     rows = set()
     for table in tables:
         source = HERE.parents[1] / f"src/custom_ops/aten_{table}.cpp"
-        rows.update(re.findall(r'\{"((?:aten|prims)::[\w.]+)\(', source.read_text()))
+        rows.update(re.findall(r'\{"(\w+::[\w.]+)\(', source.read_text()))
     assert rows <= Atens.covered, sorted(rows - Atens.covered)

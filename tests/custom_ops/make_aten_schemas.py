@@ -6,11 +6,12 @@ import pathlib
 import re
 
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
 
 HERE = pathlib.Path(__file__).resolve().parent
 rows = set()
 for source in sorted((HERE.parents[1] / "src/custom_ops").glob("aten_*.cpp")):
-    rows.update(re.findall(r'\{"((?:aten|prims)::[\w.]+)\(', source.read_text()))
+    rows.update(re.findall(r'\{"(\w+::[\w.]+)\(', source.read_text()))
 schemas = {}
 for schema in torch._C._jit_get_all_schemas():
     name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
