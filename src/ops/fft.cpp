@@ -150,7 +150,8 @@ void real_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
           int64_t from_at[2 * W] = {}, to_at[2 * W] = {}, even_at[W] = {}, odd_at[W] = {};
           for (int64_t w = 0; w < count; ++w) {
             lines.locate(first + w, from_at[w], to_at[w]);
-            (w % 2 ? odd_at : even_at)[w / 2] = to_at[w];
+            int64_t* const side = w % 2 ? odd_at : even_at;
+            side[w / 2] = to_at[w];
           }
           fft::read_real(from, from_at, lines.in_step, n, count, data);
           const Lanes<R, W>* const result = plan->template transform<W>(data, other);
@@ -181,7 +182,8 @@ void half_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
                           int64_t to_at[2 * W] = {}, even_at[W] = {}, odd_at[W] = {}, at = 0;
                           for (int64_t w = 0; w < count; ++w) {
                             lines.locate(first + w, at, to_at[w]);
-                            (w % 2 ? odd_at : even_at)[w / 2] = at;
+                            int64_t* const side = w % 2 ? odd_at : even_at;
+                            side[w / 2] = at;
                           }
                           // The half spectra of the even lines, then of the odd ones, in the other buffer.
                           const int64_t bins = n / 2 + 1;
