@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <complex>
+#include <thread>
+#include <vector>
 
 #include "sconce/float_types.h"
 #include "src/ops/copy.h"
@@ -107,6 +109,29 @@ TEST_CASE_TEMPLATE("linalg_qr: the complete basis is orthonormal", T, float, dou
   const auto [q, r] = cpu::linalg_qr(a, "complete");
   CHECK(distance(cpu::bmm(contiguous(q), contiguous(r)), a) < close);
   CHECK(distance(cpu::bmm(contiguous(q), contiguous(adjoint(q))), identity_like(q)) < close);
+}
+
+// Sizes at which BLAS blocks and LAPACK calls its level 3, from threads that share its work space.
+TEST_CASE("_linalg_svd, _linalg_eigh: many threads at once, matrices of many blocks") {
+  constexpr int kThreads = 4, kRounds = 3;
+  std::vector<double> worst(kThreads, 1e9);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&worst, t] {
+      double largest = 0;
+      for (int round = 0; round < kRounds; ++round) {
+        const Tensor a = matrices<double>(1, 150 + t, 90 + 7 * round, static_cast<uint32_t>(t * kRounds + round));
+        const auto [u, s, vh] = cpu::_linalg_svd(a, false, true, std::nullopt);
+        largest = std::max(largest, distance(cpu::bmm(scale_columns(contiguous(u), s), contiguous(vh)), a));
+        const Tensor gram = cpu::bmm(contiguous(adjoint(a)), a);
+        const auto [values, vectors] = cpu::_linalg_eigh(gram, "L", true);
+        const Tensor v = contiguous(vectors);
+        largest = std::max(largest, distance(cpu::bmm(scale_columns(v, values), contiguous(adjoint(v))), gram));
+      }
+      worst[static_cast<size_t>(t)] = largest;
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const double distance : worst) CHECK(distance < 1e-10);
 }
 
 }  // namespace sconce
