@@ -92,7 +92,11 @@ TEST_CASE("build lists: the image has every library that is opened when needed")
   static const std::regex lazy(
       R"re(sconce_lazy_library\([^)]*\bPACKAGE\s+([a-z0-9.+-]+)|LazyLibrary \w+\{"\w+", "[^"]+", "([^"]+)")re");
   const std::string dockerfile = read_text("docker/Dockerfile.cpu");
-  const std::string runtime = dockerfile.substr(dockerfile.rfind("\nFROM "));
+  std::string runtime = dockerfile.substr(dockerfile.rfind("\nFROM "));
+  static const std::regex argument(R"(\nARG (\w+)=(\S+))");
+  const std::string declared = runtime;
+  for (std::sregex_iterator it(declared.begin(), declared.end(), argument), end; it != end; ++it)
+    runtime = std::regex_replace(runtime, std::regex(R"(\$\{)" + (*it)[1].str() + R"(\})"), (*it)[2].str());
   int libraries = 0;
   for (const SourceFile& file : read_tree({"package_format", "src", "server"}, {"CMakeLists.txt", ".cpp"})) {
     if (file.path.starts_with("src/cuda/")) continue;  // has an image of its own
