@@ -1,6 +1,8 @@
 #include "src/cuda/elementwise_kernels.h"
 
-#include <cmath>
+#include <thrust/complex.h>
+
+#include <type_traits>
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
@@ -8,171 +10,282 @@
 namespace sconce::cuda {
 namespace {
 
-__device__ float power(float a, float b) { return powf(a, b); }
-__device__ double power(double a, double b) { return pow(a, b); }
 template <class T>
-__device__ thrust::complex<T> power(const thrust::complex<T>& a, const thrust::complex<T>& b) {
-  return thrust::pow(a, b);
-}
-// As at::native::powi: 0 for what is not whole.
-__device__ int64_t power(int64_t a, int64_t b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
-  uint64_t result = 1, base = static_cast<uint64_t>(a);
-  for (auto left = static_cast<uint64_t>(b); left > 0; left /= 2) {
-    if (left % 2) result *= base;
-    base *= base;
-  }
-  return static_cast<int64_t>(result);
+struct IsComplex : std::false_type {};
+template <class T>
+struct IsComplex<thrust::complex<T>> : std::true_type {};
+
+// What elements of T are computed in: whole numbers in their own type, so that they wrap as they should.
+template <class T>
+using In = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
+template <class T>
+__device__ In<T> in(T v) {
+  if constexpr (std::is_integral_v<T>)
+    return v;
+  else
+    return widened(v);
 }
 
 template <class C>
-__device__ C apply(Binary op, C a, C b, C scale) {
-  return op == Binary::kAdd ? a + scale * b : op == Binary::kMultiply ? a * b : power(a, b);
+__device__ C number_as(const ElementNumber& n) {
+  if constexpr (IsComplex<C>::value)
+    return C(n.is_whole ? n.whole : n.re, n.im);
+  else if constexpr (std::is_same_v<C, bool>)
+    return n.is_whole ? n.whole != 0 : n.re != 0;
+  else if constexpr (std::is_integral_v<C>)
+    return n.is_whole ? static_cast<C>(n.whole) : static_cast<C>(static_cast<int64_t>(n.re));
+  else
+    return n.is_whole ? static_cast<C>(n.whole) : static_cast<C>(n.re);
 }
 
-template <class T>
-cudaError_t binary(const BinaryCall& c, cudaStream_t stream) {
-  using C = Compute<T>;
-  const T* a = static_cast<const T*>(c.a);
-  const T* b = static_cast<const T*>(c.b);
-  T* out = static_cast<T*>(c.out);
-  const C number = static_cast<C>(c.number), scale = static_cast<C>(c.scale);
-  const Binary op = c.op;
-  grid_loop(c.count, stream, [=] __device__(int64_t i) {
-    out[i] = narrowed<T>(apply<C>(op, a ? widened(a[i]) : number, b ? widened(b[i]) : number, scale));
-  });
-  return cudaGetLastError();
+__device__ inline void locate(const ElementWalk& w, int64_t i, int64_t (&at)[3]) {
+  at[0] = at[1] = at[2] = 0;
+  for (int d = 0; d < w.rank; ++d) {
+    const bool last = d + 1 == w.rank;
+    const int64_t index = last ? i : i % w.sizes[d];
+    if (!last) i /= w.sizes[d];
+    for (int k = 0; k < 3; ++k) at[k] += index * w.strides[d][k];
+  }
 }
 
-template <class T>
-cudaError_t abs_real(const void* in, void* out, int64_t count, cudaStream_t stream) {
-  const T* from = static_cast<const T*>(in);
-  T* to = static_cast<T*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    const Compute<T> v = widened(from[i]);
-    to[i] = narrowed<T>(v < Compute<T>(0) ? -v : v == Compute<T>(0) ? Compute<T>(0) : v);
-  });
-  return cudaGetLastError();
-}
-template <class T>
-cudaError_t abs_complex(const void* in, void* out, int64_t count, cudaStream_t stream) {
-  const T* from = static_cast<const T*>(in);
-  auto* to = static_cast<typename T::value_type*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) { to[i] = hypot(from[i].real(), from[i].imag()); });
-  return cudaGetLastError();
-}
-
-template <class T>
-cudaError_t angle_real(const void* in, void* out, int64_t count, cudaStream_t stream) {
-  const T* from = static_cast<const T*>(in);
-  T* to = static_cast<T*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    const Compute<T> v = widened(from[i]), pi = static_cast<Compute<T>>(3.14159265358979323846);
-    to[i] = narrowed<T>(is_nan(v) ? v : v < Compute<T>(0) ? pi : Compute<T>(0));
-  });
-  return cudaGetLastError();
-}
-template <class T>
-cudaError_t angle_complex(const void* in, void* out, int64_t count, cudaStream_t stream) {
-  const T* from = static_cast<const T*>(in);
-  auto* to = static_cast<typename T::value_type*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) { to[i] = atan2(from[i].imag(), from[i].real()); });
-  return cudaGetLastError();
-}
-
-template <class T>
-cudaError_t polar(const void* lengths, const void* angles, void* out, int64_t count, cudaStream_t stream) {
-  const T* length = static_cast<const T*>(lengths);
-  const T* angle = static_cast<const T*>(angles);
-  auto* to = static_cast<thrust::complex<T>*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    to[i] = thrust::complex<T>(length[i] * cos(angle[i]), length[i] * sin(angle[i]));
-  });
-  return cudaGetLastError();
-}
-
-template <class T>
-cudaError_t distances(const void* first, const void* second, void* target, int64_t batch, int64_t p, int64_t r,
-                      int64_t m, double norm, cudaStream_t stream) {
-  const T* x1 = static_cast<const T*>(first);
-  const T* x2 = static_cast<const T*>(second);
-  T* out = static_cast<T*>(target);
-  const T by = static_cast<T>(norm);
-  const int kind = norm == 0 ? 0 : norm == 1 ? 1 : norm == 2 ? 2 : isinf(norm) ? 3 : 4;
-  grid_loop(batch * p * r, stream, [=] __device__(int64_t i) {
-    const T* a = x1 + i / r * m;
-    const T* b = x2 + (i / (p * r) * r + i % r) * m;
-    T sum = 0;
-    for (int64_t k = 0; k < m; ++k) {
-      const T d = a[k] > b[k] ? a[k] - b[k] : b[k] - a[k];
-      switch (kind) {
-        case 0:
-          sum += is_nan(d) ? d : static_cast<T>(d > 0);
-          break;
-        case 1:
-          sum += d;
-          break;
-        case 2:
-          sum += d * d;
-          break;
-        case 3:
-          sum = sum < d || is_nan(d) ? d : sum;
-          break;
-        default:
-          sum += pow(d, by);
-      }
+struct Add {
+  template <class C>
+  __device__ C operator()(C a, C b, C factor) const {
+    if constexpr (std::is_same_v<C, bool>)
+      return a || (factor && b);
+    else if constexpr (std::is_integral_v<C>)
+      return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(factor) * static_cast<uint64_t>(b));
+    else
+      return a + factor * b;
+  }
+};
+struct Multiply {
+  template <class C>
+  __device__ C operator()(C a, C b, C) const {
+    if constexpr (std::is_same_v<C, bool>)
+      return a && b;
+    else if constexpr (std::is_integral_v<C>)
+      return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
+  }
+};
+struct Power {
+  template <class C>
+  __device__ C operator()(C a, C b, C) const {
+    if constexpr (std::is_integral_v<C>) {
+      if constexpr (std::is_signed_v<C>)
+        if (b < 0) return a == 1 ? C(1) : a == C(-1) ? (b % 2 ? C(-1) : C(1)) : C(0);
+      uint64_t result = 1, times = static_cast<uint64_t>(a);
+      for (auto rest = static_cast<uint64_t>(b); rest; rest >>= 1, times *= times)
+        if (rest & 1) result *= times;
+      return static_cast<C>(result);
+    } else if constexpr (IsComplex<C>::value) {
+      return b == C(0) ? C(1) : thrust::pow(a, b);
+    } else {
+      return pow(a, b);
     }
-    out[i] = kind == 2 ? sqrt(sum) : kind == 4 ? pow(sum, 1 / by) : sum;
+  }
+};
+// A number as exponent, as ATen has its special values.
+struct PowerOfNumber {
+  template <class C>
+  __device__ C operator()(C a, C b, C factor) const {
+    if constexpr (std::is_integral_v<C>) {
+      return Power()(a, b, factor);
+    } else if constexpr (IsComplex<C>::value) {
+      if (b == C(2)) return a * a;
+      if (b == C(0.5)) return thrust::sqrt(a);
+      if (b == C(-1)) return C(1) / a;
+      return Power()(a, b, factor);
+    } else {
+      if (b == C(2)) return a * a;
+      if (b == C(3)) return a * a * a;
+      if (b == C(0.5)) return sqrt(a);
+      if (b == C(-0.5)) return rsqrt(a);
+      if (b == C(-1)) return C(1) / a;
+      if (b == C(-2)) return C(1) / (a * a);
+      return pow(a, b);
+    }
+  }
+};
+struct Gcd {
+  template <class C>
+  __device__ C operator()(C a, C b, C) const {
+    const auto absolute = [](C x) {
+      return static_cast<C>(x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x));
+    };
+    a = absolute(a);
+    b = absolute(b);
+    while (a != 0) {
+      const C rest = static_cast<C>(b % a);
+      b = a;
+      a = rest;
+    }
+    return b;
+  }
+};
+
+template <class T, class F>
+void arithmetic(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
+                cudaStream_t stream) {
+  const ElementWalk w = walk;
+  const ElementOperands o = operands;
+  const ElementNumber by = factor;
+  grid_loop(w.numel, stream, [=] __device__(int64_t i) {
+    using C = In<T>;
+    int64_t at[3];
+    locate(w, i, at);
+    const C a = o.a ? in(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1])) : number_as<C>(o.number);
+    const C b = o.b ? in(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2])) : number_as<C>(o.number);
+    *reinterpret_cast<T*>(static_cast<char*>(o.result) + at[0]) = narrowed<T>(f(a, b, number_as<C>(by)));
   });
-  return cudaGetLastError();
 }
+
+// float16 into pairs of it.
+template <class T>
+struct Pair {
+  T re, im;
+};
+template <class T>
+void polar(const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
+  const ElementWalk w = walk;
+  const ElementOperands o = operands;
+  grid_loop(w.numel, stream, [=] __device__(int64_t i) {
+    int64_t at[3];
+    locate(w, i, at);
+    const auto length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
+    const auto argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
+    *reinterpret_cast<Pair<T>*>(static_cast<char*>(o.result) + at[0]) = {narrowed<T>(length * cos(argument)),
+                                                                         narrowed<T>(length * sin(argument))};
+  });
+}
+
+template <class T, class R, class F>
+void of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
+  const ElementWalk w = walk;
+  grid_loop(w.numel, stream, [=] __device__(int64_t i) {
+    int64_t at[3];
+    locate(w, i, at);
+    *reinterpret_cast<R*>(static_cast<char*>(result) + at[0]) =
+        narrowed<R>(f(in(*reinterpret_cast<const T*>(static_cast<const char*>(a) + at[1]))));
+  });
+}
+
+struct Absolute {
+  template <class C>
+  __device__ auto operator()(C x) const {
+    if constexpr (IsComplex<C>::value)
+      return hypot(x.real(), x.imag());
+    else if constexpr (std::is_same_v<C, bool>)
+      return x;
+    else if constexpr (std::is_integral_v<C>)
+      return static_cast<C>(x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x));
+    else
+      return fabs(x);
+  }
+};
+struct Angle {
+  template <class C>
+  __device__ auto operator()(C x) const {
+    if constexpr (IsComplex<C>::value)
+      return atan2(x.imag(), x.real());
+    else
+      return x != x ? x : x < 0 ? static_cast<C>(3.14159265358979323846) : C(0);
+  }
+};
+
+#define SCONCE_ALL_CASES(FUNCTION, ...)       \
+  SCONCE_FLOATING_CASES(FUNCTION, __VA_ARGS__) \
+  SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)  \
+  SCONCE_COMPLEX_CASES(FUNCTION, __VA_ARGS__)
+
+void add(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_ALL_CASES(arithmetic, Add(), w, o, by, stream)
+    SCONCE_DTYPE_CASE(11, bool, arithmetic, Add(), w, o, by, stream)
+  }
+}
+void multiply(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_ALL_CASES(arithmetic, Multiply(), w, o, by, stream)
+    SCONCE_DTYPE_CASE(11, bool, arithmetic, Multiply(), w, o, by, stream)
+  }
+}
+void power(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
+  if (o.b) {
+    switch (dtype) { SCONCE_ALL_CASES(arithmetic, Power(), w, o, by, stream) }
+  } else {
+    switch (dtype) { SCONCE_ALL_CASES(arithmetic, PowerOfNumber(), w, o, by, stream) }
+  }
+}
+void gcd(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
+  switch (dtype) { SCONCE_INTEGER_CASES(arithmetic, Gcd(), w, o, by, stream) }
+}
+
+bool is_floating(int dtype) { return dtype == 5 || dtype == 6 || dtype == 7 || dtype == 15; }
+bool is_integer(int dtype) { return dtype >= 0 && dtype <= 4; }
+bool is_complex(int dtype) { return dtype == 9 || dtype == 10; }
 
 }  // namespace
 
-cudaError_t launch_binary(const BinaryCall& call, cudaStream_t stream) {
-  switch (call.dtype) {
-    SCONCE_FLOATING_CASES(binary, call, stream)
-    SCONCE_INTEGER_CASES(binary, call, stream)
-    SCONCE_COMPLEX_CASES(binary, call, stream)
-    SCONCE_DTYPE_CASE(11, bool, binary, call, stream)
+bool launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
+                       const ElementNumber& factor, int dtype, cudaStream_t stream) {
+  const bool number = is_floating(dtype) || is_integer(dtype) || is_complex(dtype);
+  switch (operation) {
+    case Arithmetic::kAdd:
+      if (number || dtype == 11) add(walk, operands, factor, dtype, stream);
+      return number || dtype == 11;
+    case Arithmetic::kMultiply:
+      if (number || dtype == 11) multiply(walk, operands, factor, dtype, stream);
+      return number || dtype == 11;
+    case Arithmetic::kPower:
+      if (number) power(walk, operands, factor, dtype, stream);
+      return number;
+    case Arithmetic::kGcd:
+      if (is_integer(dtype)) gcd(walk, operands, factor, dtype, stream);
+      return is_integer(dtype);
     default:
-      return cudaErrorNotSupported;
+      if (dtype == 5) polar<__half>(walk, operands, stream);
+      if (dtype == 6) polar<float>(walk, operands, stream);
+      if (dtype == 7) polar<double>(walk, operands, stream);
+      return dtype >= 5 && dtype <= 7;
   }
 }
-cudaError_t launch_abs(int dtype, const void* in, void* out, int64_t count, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(abs_real, in, out, count, stream)
-    SCONCE_INTEGER_CASES(abs_real, in, out, count, stream)
-    SCONCE_COMPLEX_CASES(abs_complex, in, out, count, stream)
-    SCONCE_DTYPE_CASE(11, bool, abs_real, in, out, count, stream)
-    default:
-      return cudaErrorNotSupported;
+
+bool launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
+                   cudaStream_t stream) {
+  using Single = thrust::complex<float>;
+  using Wide = thrust::complex<double>;
+  const auto run = [&](auto f, auto sample, auto real) {
+    of_one<decltype(sample), decltype(real)>(f, walk, result, a, stream);
+    return true;
+  };
+  if (operation == OfOne::kAngle) {
+    switch (dtype) {
+      case 5: return run(Angle(), __half(), __half());
+      case 6: return run(Angle(), float(), float());
+      case 7: return run(Angle(), double(), double());
+      case 15: return run(Angle(), __nv_bfloat16(), __nv_bfloat16());
+      case 9: return run(Angle(), Single(), float());
+      case 10: return run(Angle(), Wide(), double());
+      default: return false;
+    }
   }
-}
-cudaError_t launch_angle(int dtype, const void* in, void* out, int64_t count, cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_FLOATING_CASES(angle_real, in, out, count, stream)
-    SCONCE_COMPLEX_CASES(angle_complex, in, out, count, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
-}
-cudaError_t launch_polar(int dtype, const void* lengths, const void* angles, void* out, int64_t count,
-                         cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(6, float, polar, lengths, angles, out, count, stream)
-    SCONCE_DTYPE_CASE(7, double, polar, lengths, angles, out, count, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
-}
-cudaError_t launch_distances(int dtype, const void* x1, const void* x2, void* out, int64_t batch, int64_t p, int64_t r,
-                             int64_t m, double norm, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(6, float, distances, x1, x2, out, batch, p, r, m, norm, stream)
-    SCONCE_DTYPE_CASE(7, double, distances, x1, x2, out, batch, p, r, m, norm, stream)
-    default:
-      return cudaErrorNotSupported;
+    case 0: return run(Absolute(), uint8_t(), uint8_t());
+    case 1: return run(Absolute(), int8_t(), int8_t());
+    case 2: return run(Absolute(), int16_t(), int16_t());
+    case 3: return run(Absolute(), int32_t(), int32_t());
+    case 4: return run(Absolute(), int64_t(), int64_t());
+    case 5: return run(Absolute(), __half(), __half());
+    case 6: return run(Absolute(), float(), float());
+    case 7: return run(Absolute(), double(), double());
+    case 11: return run(Absolute(), bool(), bool());
+    case 15: return run(Absolute(), __nv_bfloat16(), __nv_bfloat16());
+    case 9: return run(Absolute(), Single(), float());
+    case 10: return run(Absolute(), Wide(), double());
+    default: return false;
   }
 }
 

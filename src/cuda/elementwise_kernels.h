@@ -1,4 +1,5 @@
-// Operators on packed elements, for host code. dtype: c10::ScalarType; cudaErrorNotSupported for those without kernel.
+// result = f(a, b) or f(a), element by element, for host code. dtype: c10::ScalarType, that of the operands; of the
+// result, too, where nothing else is said.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,28 +8,46 @@
 
 namespace sconce::cuda {
 
-enum class Binary { kAdd, kMultiply, kPower };
+inline constexpr int kMaxElementRank = 16;
 
-// out = a OP b, a + scale * b; null for an operand: the number in its place. All of one dtype.
-struct BinaryCall {
-  Binary op;
-  int dtype;
-  const void *a, *b;
-  double number, scale;
-  void* out;
-  int64_t count;
+// As StridedLoop has it: [0] innermost; strides in bytes, of the result, a and b.
+struct ElementWalk {
+  int rank = 0;
+  int64_t numel = 1;
+  int64_t sizes[kMaxElementRank];
+  int64_t strides[kMaxElementRank][3];
 };
-cudaError_t launch_binary(const BinaryCall& call, cudaStream_t stream);
 
-// Of complex numbers real ones.
-cudaError_t launch_abs(int dtype, const void* in, void* out, int64_t count, cudaStream_t stream);
-cudaError_t launch_angle(int dtype, const void* in, void* out, int64_t count, cudaStream_t stream);
-// Of float32 or float64.
-cudaError_t launch_polar(int dtype, const void* lengths, const void* angles, void* out, int64_t count,
-                         cudaStream_t stream);
+// A number of the caller's, computed with as wide as elements are.
+struct ElementNumber {
+  double re = 0, im = 0;
+  int64_t whole = 0;
+  bool is_whole = false;
+};
 
-// Distances [batch, p, r] of rows [batch, p, m] and [batch, r, m], packed float32 or float64.
-cudaError_t launch_distances(int dtype, const void* x1, const void* x2, void* out, int64_t batch, int64_t p, int64_t r,
-                             int64_t m, double norm, cudaStream_t stream);
+struct ElementOperands {
+  void* result;
+  const void* a;  // null: the number takes its place
+  const void* b;  // null: the number takes its place
+  ElementNumber number;
+};
+
+enum class Arithmetic {
+  kAdd,       // a + factor b; integers wrap
+  kMultiply,  // integers wrap
+  kPower,     // no bool
+  kGcd,       // integers
+  kPolar,     // float16, float32 or float64 into complex numbers: a (cos b + i sin b)
+};
+// False where the dtype is none of the operation's.
+bool launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
+                       const ElementNumber& factor, int dtype, cudaStream_t stream);
+
+enum class OfOne {
+  kAbs,    // complex numbers into real ones
+  kAngle,  // floats and complex numbers into real ones
+};
+bool launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
+                   cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -22,6 +22,7 @@
 #include "src/cuda/plan_cache.h"
 #include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
+#include "src/ops/factory.h"
 #include "src/device/lazy_library.h"
 #include "src/ops/strided_loop.h"
 
@@ -52,11 +53,6 @@ DType complex_of(DType real) {
     default:
       SCONCE_FAIL(kUnsupported, "fft: not implemented for '", dtype_name(real), "' on CUDA");
   }
-}
-DType real_of(DType complex) {
-  return complex == DType::kComplex32   ? DType::kFloat16
-         : complex == DType::kComplex64 ? DType::kFloat32
-                                        : DType::kFloat64;
 }
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -230,7 +226,7 @@ void normalise(const char* name, Tensor& out, int64_t normalization, IntSpan siz
   const double scale = 1 / (normalization == 1 ? std::sqrt(count) : count);
   if (scale == 1) return;
   const bool pairs = is_complex(out.dtype());
-  launch_scale(out.data(), static_cast<int>(pairs ? real_of(out.dtype()) : out.dtype()), out.numel() * (pairs ? 2 : 1),
+  launch_scale(out.data(), static_cast<int>(pairs ? value_dtype(out.dtype()) : out.dtype()), out.numel() * (pairs ? 2 : 1),
                scale, current_stream());
   SCONCE_CUDA(cudaGetLastError());
 }
@@ -249,7 +245,7 @@ void complete(Tensor& out, const Dims& dims, int64_t known) {
   add(dims.back());
   for (int64_t d = out.dim() - 1; d >= 0; --d)
     if (d != dims.back()) add(d);
-  launch_mirror(mirror, out.data(), static_cast<int>(real_of(out.dtype())), current_stream());
+  launch_mirror(mirror, out.data(), static_cast<int>(value_dtype(out.dtype())), current_stream());
   SCONCE_CUDA(cudaGetLastError());
 }
 
@@ -353,7 +349,7 @@ Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t 
   const Tensor half = narrow(self, last, 0, needed);
   Dims sizes(self.sizes().begin(), self.sizes().end());
   sizes[static_cast<size_t>(last)] = last_dim_size;
-  const DType dtype = real_of(self.dtype());
+  const DType dtype = value_dtype(self.dtype());
   // cuFFT may write to what it reads here.
   Tensor out = at_once(dims)
                    ? transform(row_major_copy(half), sizes, dims, dtype, false)

@@ -9,14 +9,12 @@
 #include "src/cuda/linalg_library.h"
 #include "src/cuda/ops.h"
 #include "src/ops/dimensions.h"
+#include "src/ops/factory.h"
 #include "src/ops/matrix_batch.h"
 
 namespace sconce::cuda {
 namespace {
 
-DType real_of(DType dtype) {
-  return dtype == DType::kComplex64 ? DType::kFloat32 : dtype == DType::kComplex128 ? DType::kFloat64 : dtype;
-}
 DType complex_of(DType dtype) {
   return dtype == DType::kFloat32 ? DType::kComplex64 : dtype == DType::kFloat64 ? DType::kComplex128 : dtype;
 }
@@ -129,7 +127,7 @@ std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool 
                "linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got ", UPLO);
   const LinalgScope scope("linalg.eigh", A);
   const Shape batch = batch_shape(A);
-  Tensor values = Tensor::empty(with_last(batch, A.size(A.dim() - 1)), real_of(A.dtype()), A.device());
+  Tensor values = Tensor::empty(with_last(batch, A.size(A.dim() - 1)), value_dtype(A.dtype()), A.device());
   Tensor vectors = column_major_copy(A), info = zeroed_info(batch, A.device());
   if (A.numel() > 0)
     eigen_symmetric(Matrices(vectors), UPLO == "L" || UPLO == "l" ? Triangle::kLower : Triangle::kUpper, compute_v,
@@ -151,7 +149,7 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   const Shape batch = batch_shape(A);
   const DType dtype = A.dtype();
   const Device device = A.device();
-  Tensor s = Tensor::empty(with_last(batch, k), real_of(dtype), device);
+  Tensor s = Tensor::empty(with_last(batch, k), value_dtype(dtype), device);
   const auto none = [&] { return no_matrix(dtype, device); };
   const Shape u_sizes = with_matrix(batch, m, full_matrices ? m : k),
               vh_sizes = with_matrix(batch, full_matrices ? n : k, n);

@@ -10,6 +10,7 @@
 #include "src/cuda/linalg_library.h"
 #include "src/cuda/ops.h"
 #include "src/ops/dimensions.h"
+#include "src/ops/factory.h"
 #include "src/ops/linalg_errors.h"
 #include "src/ops/matrix_batch.h"
 
@@ -70,10 +71,6 @@ Tensor int_pivots(const char* name, const Tensor& pivots, const Shape& sizes) {
 // As ATen factors the transpose of a row-major real matrix, and shows it.
 Tensor as_factored(const Tensor& A) {
   return A.is_contiguous() && !is_complex(A.dtype()) ? cpu::transpose(A, -2, -1) : A;
-}
-
-DType real_of(DType dtype) {
-  return dtype == DType::kComplex64 ? DType::kFloat32 : dtype == DType::kComplex128 ? DType::kFloat64 : dtype;
 }
 
 void determinant(const Tensor& lu, const Tensor& pivots, Tensor& result, Tensor* logarithm) {
@@ -214,7 +211,7 @@ std::array<Tensor, 4> _linalg_slogdet(const Tensor& A) {
   const auto [lu, pivots, info] = linalg_lu_factor_ex(as_factored(A), true, false);
   const Shape batch = batch_shape(A);
   Tensor sign = Tensor::empty(batch, A.dtype(), A.device()),
-         logarithm = Tensor::empty(batch, real_of(A.dtype()), A.device());
+         logarithm = Tensor::empty(batch, value_dtype(A.dtype()), A.device());
   determinant(lu, pivots, sign, &logarithm);
   return {sign, logarithm, lu, pivots};
 }

@@ -1,8 +1,13 @@
-// Matrix products. Match aten::mm.out, mm.dtype_out, addmm.out, bmm.out, baddbmm.out and _int_mm.out (torch 2.11,
-// CUDA).
+// Matrix products. Match aten::mm.out, mm.dtype_out, addmm.out, bmm.out, baddbmm.out, _int_mm.out, addmv, addbmm and
+// _addmm_activation (torch 2.11, CUDA).
+#include "src/cuda/matmul.h"
+
 #include "src/cuda/copy.h"
+#include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/products.h"
+#include "src/cuda/row_kernels.h"
+#include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cuda {
@@ -86,6 +91,65 @@ void _int_mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
   Tensor sums = Tensor::empty(target.sizes(), DType::kFloat64, out.device());
   product("_int_mm", as_double(self), as_double(mat2), nullptr, 0, 1, sums);
   copy(sums, target, false);
+}
+
+Tensor mm(const Tensor& self, const Tensor& mat2) {
+  SCONCE_CHECK(self.dim() == 2 && mat2.dim() == 2, kInvalidArgument, "mm: expected matrices, got ", describe(self),
+               " and ", describe(mat2));
+  const int64_t sizes[] = {self.size(0), mat2.size(1)};
+  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
+  mm_out(out, self, mat2);
+  return out;
+}
+
+Tensor bmm(const Tensor& self, const Tensor& mat2) {
+  SCONCE_CHECK(self.dim() == 3 && mat2.dim() == 3, kInvalidArgument, "bmm: expected batches of matrices, got ",
+               describe(self), " and ", describe(mat2));
+  const int64_t sizes[] = {self.size(0), self.size(1), mat2.size(2)};
+  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
+  bmm_out(out, self, mat2);
+  return out;
+}
+
+Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, double beta, double alpha) {
+  SCONCE_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, kInvalidArgument,
+               "addmv: vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ", vec.dim());
+  const int64_t rows = mat.size(0), sizes[] = {rows, 1}, one[] = {vec.size(0), 1};
+  Tensor out = Tensor::empty(sizes, mat.dtype(), mat.device());
+  const Tensor column = reshape(vec, one), bias = reshape(expand("addmv", self, IntSpan(&rows, 1)), sizes);
+  check_matrices("addmv", out, mat, column, 2, mat.dtype());
+  const Tensor batch = as_batch(bias);
+  Tensor target = as_batch(out);
+  product("addmv", as_batch(mat), as_batch(column), &batch, beta, alpha, target);
+  return reshape(out, IntSpan(&rows, 1));
+}
+
+// The sum over the batch is that over longer rows.
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta, double alpha) {
+  SCONCE_CHECK(
+      batch1.dim() == 3 && batch2.dim() == 3 && batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1),
+      kInvalidArgument, "addbmm: ", describe(batch1), " and ", describe(batch2), " do not fit");
+  const int64_t inner = batch1.size(0) * batch1.size(2), order[] = {1, 0, 2};
+  const int64_t left[] = {batch1.size(1), inner}, right[] = {inner, batch2.size(2)},
+                sizes[] = {batch1.size(1), batch2.size(2)};
+  Tensor out = Tensor::empty(sizes, batch1.dtype(), batch1.device());
+  const Tensor bias = expand("addbmm", self, sizes);
+  addmm_out(out, bias, reshape(permute(batch1, order), left), reshape(batch2, right), beta, alpha);
+  return out;
+}
+
+Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha,
+                         bool use_gelu) {
+  SCONCE_CHECK(mat1.dim() == 2 && mat2.dim() == 2, kInvalidArgument, "_addmm_activation: expected matrices, got ",
+               describe(mat1), " and ", describe(mat2));
+  const int64_t sizes[] = {mat1.size(0), mat2.size(1)};
+  Tensor out = Tensor::empty(sizes, mat1.dtype(), mat1.device());
+  addmm_out(out, self, mat1, mat2, beta, alpha);
+  const DeviceScope scope(out.device());
+  SCONCE_CHECK(launch_activation(out.data(), out.numel(), use_gelu, static_cast<int>(out.dtype()), current_stream()),
+               kUnsupported, "_addmm_activation: not implemented for '", dtype_name(out.dtype()), "' on CUDA");
+  SCONCE_CUDA(cudaGetLastError());
+  return out;
 }
 
 }  // namespace sconce::cuda

@@ -68,8 +68,8 @@ Tensor cat(TensorList tensors, int64_t dim) {
   used.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
-    SCONCE_CHECK(t.is_cpu(), kUnsupported, "cat: tensors on ", to_string(t.device()),
-                 " need the CUDA side of the runtime");
+    SCONCE_CHECK(t.device() == tensors[0].device(), kInvalidArgument, "cat: tensors on ",
+                 to_string(tensors[0].device()), " and ", to_string(t.device()));
     SCONCE_CHECK(t.dim() > 0, kInvalidArgument, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
     dtype = promote_types(dtype, t.dtype());
     if (suggested_format(t) != format) format = MemoryFormat::kContiguous;
@@ -78,7 +78,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
   }
   if (!first) {
     const int64_t none = 0;
-    return Tensor::empty({&none, 1}, dtype);
+    return Tensor::empty({&none, 1}, dtype, tensors[0].device());
   }
   dim = wrap_dim("cat", dim, first->dim());
   Shape sizes(first->sizes());
@@ -98,14 +98,14 @@ Tensor cat(TensorList tensors, int64_t dim) {
   }
   Shape strides(sizes);
   format_strides("cat", sizes, format, strides.data());
-  Tensor out = Tensor::empty_strided(sizes, strides, dtype);
+  Tensor out = Tensor::empty_strided(sizes, strides, dtype, first->device());
   if (out.numel() == 0) return out;
 
   int64_t outer = 1, inner = static_cast<int64_t>(out.itemsize());
   for (int d = 0; d < at; ++d) outer *= sizes[d];
   for (int d = at + 1; d < sizes.rank(); ++d) inner *= sizes[d];
   const bool packed =
-      format == MemoryFormat::kContiguous &&
+      out.is_cpu() && format == MemoryFormat::kContiguous &&
       std::all_of(used.begin(), used.end(), [&](const Tensor* t) { return t->dtype() == dtype && t->is_contiguous(); });
   if (packed && outer > 1 && inner * sizes[at] / static_cast<int64_t>(used.size()) < 512) {
     std::vector<int64_t> row_bytes;

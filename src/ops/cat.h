@@ -1,4 +1,4 @@
-// Matches aten::cat (torch 2.15, CPU).
+// Matches aten::cat (torch 2.15, CPU). Tensors of one device, which may be another.
 #pragma once
 
 #include "sconce/tensor.h"

@@ -178,7 +178,7 @@ Tensor repeat(const Tensor& self, IntSpan repeats) {
     from.push_back(own >= 0 ? self.stride(own) : 0);
     result.push_back(times * size);
   }
-  Tensor out = Tensor::empty(sizes, self.dtype());
+  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   if (out.numel() > 0) copy(self.as_strided(sizes, from, self.storage_offset()), out);
   return view(out, result);
 }

@@ -70,7 +70,7 @@ Tensor cropped(const Tensor& self, const Sides& sides) {
 Tensor empty_padded(const Tensor& self, const Sides& sides, MemoryFormat format) {
   int64_t strides[Tensor::kMaxRank];
   format_strides("pad", sides.output, format, strides);
-  return Tensor::empty_strided(sides.output, {strides, static_cast<size_t>(self.dim())}, self.dtype());
+  return Tensor::empty_strided(sides.output, {strides, static_cast<size_t>(self.dim())}, self.dtype(), self.device());
 }
 
 Tensor pad_constant(const Tensor& self, const Sides& sides, double value) {
@@ -111,7 +111,7 @@ void fill_borders(const Tensor& out, int d, int64_t begin, int64_t inner, Border
     for (int64_t j = 0; j < begin; ++j) fill(j, begin + source_of(border, j - begin, inner));
     for (int64_t j = begin + inner; j < out.size(d); ++j) fill(j, begin + source_of(border, j - begin, inner));
   };
-  if (out.stride(d) != 1)
+  if (out.stride(d) != 1 || !out.is_cpu())
     return each([&](int64_t j, int64_t source) {
       Tensor to = narrow(out, d, j, 1);
       copy(narrow(out, d, source, 1), to);

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+import traceback
 
 import torch
 
@@ -30,6 +31,8 @@ error_text = host._ZN6sconce4shim10error_textEv
 error_text.restype = ctypes.c_char_p
 take_error = host._ZN6sconce4shim10take_errorEv  # writes a std::optional of it, whose text is lost here
 taken = ctypes.create_string_buffer(256)
+new = ctypes.CDLL("libstdc++.so.6")._Znwm
+new.restype = ctypes.c_void_p
 
 
 class Failed(Exception):
@@ -213,10 +216,14 @@ def call_named(name, overload, *arguments, **options):
             for item in value:
                 check(host.torch_list_push_back(made, ctypes.c_uint64(item & (1 << 64) - 1)), "push")
             values.append(made.value)
-        elif "float" in kind.lower():
+        elif "float" in kind.lower() or "number" in kind.lower():
             values.append(ctypes.c_uint64.from_buffer_copy(ctypes.c_double(value)).value)
         else:
             values.append(int(value) & (1 << 64) - 1)
+        if value is not None and "Optional" in kind:
+            place = new(8)  # the call deletes it
+            ctypes.c_uint64.from_address(place).value = values[-1]
+            values[-1] = place
     if options:
         raise Failed(f"{name}: no arguments {list(options)}")
     count = max(len(values), len(schema.returns), 1)
@@ -296,10 +303,17 @@ if times:
     import operator_times
     operator_times.run()
     sys.exit(0)
+import elementwise_cases  # noqa: E402
 import library_cases  # noqa: E402
 import torch_cases  # noqa: E402
-torch_cases.run()
-library_cases.run()
+for family in (torch_cases, elementwise_cases, library_cases):
+    begun = time.time()
+    try:
+        family.run()
+    except Exception:  # noqa: BLE001  (a case that cannot even be made)
+        failed.append(family.__name__)
+        print("FAIL", family.__name__, traceback.format_exc().replace("\n", " ")[-600:], flush=True)
+    print(f"time of {family.__name__}: {time.time() - begun:.0f} s", flush=True)
 print(f"{len(passed)} passed, {len(failed)} failed, {time.time() - started:.0f} s")
 for label in failed:
     print("  failed:", label)

@@ -125,6 +125,15 @@ def product_cases():
         case(f"_scaled_mm rows {m}x{k}x{n}",
              lambda: call("_scaled_mm", a, b, ra, rb, None, None, torch.bfloat16, 0),
              lambda: torch._scaled_mm(a, b, scale_a=ra, scale_b=rb, out_dtype=torch.bfloat16), 1e-2, 1e-2)
+    a8, b8 = e4m3(32, 64), e4m3(48, 64).t()
+    one = torch.tensor(1.0, device="cuda")
+
+    def scaled_into():
+        out = torch.empty(32, 48, dtype=torch.bfloat16, device="cuda")
+        call("_scaled_mm_out", out, a8, b8, one, one, None, None, torch.bfloat16, 0)
+        return [out]
+    case("_scaled_mm_out", scaled_into,
+         lambda: torch._scaled_mm(a8, b8, scale_a=one, scale_b=one, out_dtype=torch.bfloat16), 1e-2, 1e-2)
     offs = torch.tensor([16, 48, 48, 64], dtype=torch.int32, device="cuda")
     a, b = e4m3(64, 128), e4m3(4, 96, 128).transpose(-2, -1)
     sa, sb = torch.rand(64, device="cuda") + 0.5, torch.rand(4, 96, device="cuda") + 0.5

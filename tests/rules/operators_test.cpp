@@ -26,4 +26,22 @@ TEST_CASE("operators: each row of op_table.def has a TEST_CASE that starts with 
   for (const std::string& row : rows) CHECK_MESSAGE(tested.contains(row), "no test in tests/ops for " << row);
 }
 
+// They need a device; what no machine without one can check is at least there.
+TEST_CASE("operators: each row of cuda_table.def is called by a test in tests/cuda") {
+  const std::set<std::string> rows = all_matches(read_text("src/cuda/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))");
+  CHECK(rows.size() > 80);
+  std::set<std::string> called;
+  for (const SourceFile& file : read_tree({"tests/cuda"}, {"_test.cpp"}))
+    called.merge(all_matches(file.text, R"(\b(\w+)\()"));
+  for (const SourceFile& file : read_tree({"tests/cuda"}, {".py"}))
+    called.merge(all_matches(file.text, R"re("(\w+)")re"));
+  for (const std::string& row : rows) CHECK_MESSAGE(called.contains(row), "no test in tests/cuda for " << row);
+}
+
+TEST_CASE("operators: no name is in both tables of CUDA") {
+  const std::set<std::string> device = all_matches(read_text("src/cuda/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))"),
+                              host = all_matches(read_text("src/cuda/host_table.def"), R"(^\s*SCONCE_OP\((\w+))");
+  for (const std::string& name : host) CHECK_MESSAGE(!device.contains(name), name);
+}
+
 }  // namespace sconce::rules

@@ -1,0 +1,28 @@
+// Operators that only move elements: the CPU's, whose copies and fills know devices.
+#include "src/cuda/copy.h"
+#include "src/cuda/ops.h"
+#include "src/cuda/stream.h"
+#include "src/ops/cat.h"
+#include "src/ops/fill.h"
+#include "src/ops/pad.h"
+
+namespace sconce::cuda {
+
+Tensor cat(TensorList tensors, int64_t dim) { return cpu::cat(tensors, dim); }
+
+Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
+  return cpu::pad(self, pad, mode, value);
+}
+
+void fill__Scalar(const Tensor& self, double value) { cpu::fill__Scalar(self, value); }
+
+Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t>,
+                            std::optional<Device> device, std::optional<int32_t>) {
+  const Device here{DeviceType::kCuda, static_cast<int8_t>(current().device)};
+  Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device && device->index >= 0 ? *device : here);
+  const unsigned char zeros[16] = {};
+  fill(out, zeros);
+  return out;
+}
+
+}  // namespace sconce::cuda
