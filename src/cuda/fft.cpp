@@ -22,8 +22,8 @@
 #include "src/cuda/plan_cache.h"
 #include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
-#include "src/ops/factory.h"
 #include "src/device/lazy_library.h"
+#include "src/ops/factory.h"
 #include "src/ops/strided_loop.h"
 
 SCONCE_LAZY_LIBRARY(cufft);

@@ -5,6 +5,7 @@
 #include "src/ops/cat.h"
 #include "src/ops/fill.h"
 #include "src/ops/pad.h"
+#include "src/ops/view.h"
 
 namespace sconce::cuda {
 
@@ -24,5 +25,13 @@ Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optio
   fill(out, zeros);
   return out;
 }
+
+void resize_(Tensor& self, IntSpan size, std::optional<int32_t> memory_format) {
+  cpu::resize_(self, size, memory_format);
+}
+void resize_as_(Tensor& self, const Tensor& the_template, std::optional<int32_t> memory_format) {
+  cpu::resize_as_(self, the_template, memory_format);
+}
+void set__source_Tensor(Tensor& self, const Tensor& source) { cpu::set__source_Tensor(self, source); }
 
 }  // namespace sconce::cuda

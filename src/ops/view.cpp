@@ -16,8 +16,20 @@ void make_room(const char* name, Storage& storage, size_t bytes) {
   if (bytes <= storage.bytes()) return;
   SCONCE_CHECK(!storage.immutable(), kFailedPrecondition, name, ": a constant's storage of ", storage.bytes(),
                " bytes cannot grow to ", bytes);
-  StoragePtr grown = allocate_cpu(bytes);
-  if (storage.bytes() > 0) std::memcpy(grown->data(), storage.data(), storage.bytes());
+  const Device device = storage.device();
+  StoragePtr grown;
+  if (device.type == DeviceType::kCpu) {
+    grown = allocate_cpu(bytes);
+    if (storage.bytes() > 0) std::memcpy(grown->data(), storage.data(), storage.bytes());
+  } else {
+    const auto count = static_cast<int64_t>(bytes), kept = static_cast<int64_t>(storage.bytes()), one = int64_t{1};
+    grown = Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device).storage();
+    const auto part = [&](void* data) {
+      return Tensor::from_blob(data, IntSpan(&kept, 1), IntSpan(&one, 1), DType::kUInt8, device);
+    };
+    Tensor to = part(grown->data());
+    if (kept > 0) copy(part(storage.data()), to);
+  }
   grown->retain();  // given up by the release below
   storage.reset(
       grown->data(), bytes, [](void*, size_t, void* context) noexcept { static_cast<Storage*>(context)->release(); },

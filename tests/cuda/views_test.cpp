@@ -44,6 +44,23 @@ TEST_CASE("view_as_complex, view_as_real, view_dtype: other numbers in the same 
   CHECK(difference(bits, {2}, {double{0x3F800000}, static_cast<double>(static_cast<int32_t>(0xC0000000))}, 0) == "");
 }
 
+TEST_CASE("resize_, resize_as_, set__source_Tensor: other sizes, and more memory where it is needed") {
+  Tensor x = on_device(counted(6), {2, 3}, DType::kFloat32);
+  const std::vector<int64_t> less{4}, more{3, 4};
+  resize_(x, less, std::nullopt);
+  CHECK(difference(x, {4}, counted(4), 0) == "");
+  resize_(x, more, std::nullopt);
+  CHECK(x.storage()->bytes() >= 48);
+  const Numbers grown = numbers_of(x);
+  for (size_t i = 0; i < 6; ++i) CHECK(grown[i] == counted(6)[i]);
+  resize_as_(x, on_device(counted(2), {1, 2}, DType::kFloat32), std::nullopt);
+  CHECK(difference(x, {1, 2}, counted(2), 0) == "");
+  const Tensor other = on_device({7, 8, 9}, {3}, DType::kFloat32);
+  set__source_Tensor(x, other);
+  CHECK(difference(x, {3}, {7, 8, 9}, 0) == "");
+  CHECK(x.storage() == other.storage());
+}
+
 TEST_CASE("cat, pad: parts side by side") {
   const Tensor x = on_device(counted(4), {2, 2}, DType::kInt64), y = on_device({9, 8}, {2, 1}, DType::kInt64);
   const Tensor* const both[] = {&x, &y};
