@@ -69,6 +69,16 @@ TEST_CASE("cat, pad: parts side by side") {
   CHECK(difference(pad(x, sides, "constant", 7.0), {3, 3}, {7, 0, 1, 7, 2, 3, 7, 7, 7}, 0) == "");
 }
 
+TEST_CASE("max_unpool3d: each maximum back where it was") {
+  const std::vector<int64_t> sizes{2, 2, 2}, stride{2, 2, 2}, none{0, 0, 0};
+  const Tensor x = on_device({5, 7}, {1, 2, 1, 1, 1}, DType::kFloat32),
+               at = on_device({6, 1}, {1, 2, 1, 1, 1}, DType::kInt64);
+  Numbers expected(16);
+  expected[6] = 5;
+  expected[9] = 7;
+  CHECK(difference(max_unpool3d(x, at, sizes, stride, none), {1, 2, 2, 2, 2}, expected, 0) == "");
+}
+
 TEST_CASE("searchsorted_Tensor: before and after equal numbers") {
   const Tensor row = on_device({1, 3, 3, 5}, {4}, DType::kFloat32),
                values = on_device({0, 3, 4, 9}, {4}, DType::kFloat32);
