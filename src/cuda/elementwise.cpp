@@ -181,7 +181,9 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
   return combined("polar", Arithmetic::kPolar, &abs, &angle, nullptr, dtype, result, kOne);
 }
 
-Tensor abs(const Tensor& self) { return of_one("abs", OfOne::kAbs, self, self.dtype(), value_dtype(self.dtype()), false); }
+Tensor abs(const Tensor& self) {
+  return of_one("abs", OfOne::kAbs, self, self.dtype(), value_dtype(self.dtype()), false);
+}
 
 Tensor angle(const Tensor& self) {
   const bool whole = !is_floating(self.dtype()) && !is_complex(self.dtype());

@@ -1,10 +1,9 @@
-#include "src/cuda/elementwise_kernels.h"
-
 #include <thrust/complex.h>
 
 #include <type_traits>
 
 #include "src/cuda/device_types.cuh"
+#include "src/cuda/elementwise_kernels.h"
 #include "src/cuda/grid_loop.cuh"
 
 namespace sconce::cuda {
@@ -46,6 +45,15 @@ __device__ inline void locate(const ElementWalk& w, int64_t i, int64_t (&at)[3])
     if (!last) i /= w.sizes[d];
     for (int k = 0; k < 3; ++k) at[k] += index * w.strides[d][k];
   }
+}
+
+// Of whole numbers; the least of a type is its own.
+template <class C>
+__device__ C magnitude(C x) {
+  if constexpr (std::is_signed_v<C>)
+    return x < 0 ? static_cast<C>(0 - static_cast<uint64_t>(x)) : x;
+  else
+    return x;
 }
 
 struct Add {
@@ -112,11 +120,8 @@ struct PowerOfNumber {
 struct Gcd {
   template <class C>
   __device__ C operator()(C a, C b, C) const {
-    const auto absolute = [](C x) {
-      return static_cast<C>(x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x));
-    };
-    a = absolute(a);
-    b = absolute(b);
+    a = magnitude(a);
+    b = magnitude(b);
     while (a != 0) {
       const C rest = static_cast<C>(b % a);
       b = a;
@@ -180,7 +185,7 @@ struct Absolute {
     else if constexpr (std::is_same_v<C, bool>)
       return x;
     else if constexpr (std::is_integral_v<C>)
-      return static_cast<C>(x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x));
+      return magnitude(x);
     else
       return fabs(x);
   }
@@ -195,7 +200,7 @@ struct Angle {
   }
 };
 
-#define SCONCE_ALL_CASES(FUNCTION, ...)       \
+#define SCONCE_ALL_CASES(FUNCTION, ...)        \
   SCONCE_FLOATING_CASES(FUNCTION, __VA_ARGS__) \
   SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)  \
   SCONCE_COMPLEX_CASES(FUNCTION, __VA_ARGS__)
@@ -263,29 +268,49 @@ bool launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const
   };
   if (operation == OfOne::kAngle) {
     switch (dtype) {
-      case 5: return run(Angle(), __half(), __half());
-      case 6: return run(Angle(), float(), float());
-      case 7: return run(Angle(), double(), double());
-      case 15: return run(Angle(), __nv_bfloat16(), __nv_bfloat16());
-      case 9: return run(Angle(), Single(), float());
-      case 10: return run(Angle(), Wide(), double());
-      default: return false;
+      case 5:
+        return run(Angle(), __half(), __half());
+      case 6:
+        return run(Angle(), float(), float());
+      case 7:
+        return run(Angle(), double(), double());
+      case 15:
+        return run(Angle(), __nv_bfloat16(), __nv_bfloat16());
+      case 9:
+        return run(Angle(), Single(), float());
+      case 10:
+        return run(Angle(), Wide(), double());
+      default:
+        return false;
     }
   }
   switch (dtype) {
-    case 0: return run(Absolute(), uint8_t(), uint8_t());
-    case 1: return run(Absolute(), int8_t(), int8_t());
-    case 2: return run(Absolute(), int16_t(), int16_t());
-    case 3: return run(Absolute(), int32_t(), int32_t());
-    case 4: return run(Absolute(), int64_t(), int64_t());
-    case 5: return run(Absolute(), __half(), __half());
-    case 6: return run(Absolute(), float(), float());
-    case 7: return run(Absolute(), double(), double());
-    case 11: return run(Absolute(), bool(), bool());
-    case 15: return run(Absolute(), __nv_bfloat16(), __nv_bfloat16());
-    case 9: return run(Absolute(), Single(), float());
-    case 10: return run(Absolute(), Wide(), double());
-    default: return false;
+    case 0:
+      return run(Absolute(), uint8_t(), uint8_t());
+    case 1:
+      return run(Absolute(), int8_t(), int8_t());
+    case 2:
+      return run(Absolute(), int16_t(), int16_t());
+    case 3:
+      return run(Absolute(), int32_t(), int32_t());
+    case 4:
+      return run(Absolute(), int64_t(), int64_t());
+    case 5:
+      return run(Absolute(), __half(), __half());
+    case 6:
+      return run(Absolute(), float(), float());
+    case 7:
+      return run(Absolute(), double(), double());
+    case 11:
+      return run(Absolute(), bool(), bool());
+    case 15:
+      return run(Absolute(), __nv_bfloat16(), __nv_bfloat16());
+    case 9:
+      return run(Absolute(), Single(), float());
+    case 10:
+      return run(Absolute(), Wide(), double());
+    default:
+      return false;
   }
 }
 

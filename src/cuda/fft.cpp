@@ -226,8 +226,8 @@ void normalise(const char* name, Tensor& out, int64_t normalization, IntSpan siz
   const double scale = 1 / (normalization == 1 ? std::sqrt(count) : count);
   if (scale == 1) return;
   const bool pairs = is_complex(out.dtype());
-  launch_scale(out.data(), static_cast<int>(pairs ? value_dtype(out.dtype()) : out.dtype()), out.numel() * (pairs ? 2 : 1),
-               scale, current_stream());
+  launch_scale(out.data(), static_cast<int>(pairs ? value_dtype(out.dtype()) : out.dtype()),
+               out.numel() * (pairs ? 2 : 1), scale, current_stream());
   SCONCE_CUDA(cudaGetLastError());
 }
 
