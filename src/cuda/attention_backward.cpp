@@ -79,14 +79,13 @@ Gradients gradients(const GradientCall& call) {
                describe(query));
   const DeviceScope scope(query.device());
   Gradients result{result_like(call, query), result_like(call, key), result_like(call, value), {}};
-  const unsigned char zero[16] = {};
   Tensor of_bias;
   if (call.of_bias && call.bias) {
     const int64_t sizes[] = {b, h, tq, tk};
     of_bias = Tensor::empty(sizes, DType::kFloat32, query.device());
   }
   if (b * h * tq * tk == 0) {
-    for (Tensor* t : {&result.query, &result.key, &result.value}) fill(*t, zero);
+    for (Tensor* t : {&result.query, &result.key, &result.value}) fill_zero(*t);
     return result;
   }
   const DType dtype = query.dtype();

@@ -245,8 +245,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
   if (out.numel() == 0) return out;
   const Factors factors(input.dtype());
   if (input.numel() == 0) {
-    const unsigned char zero[16] = {};
-    fill(out, zero);
+    fill_zero(out);
   } else {
     run(transposed ? Pass::kData : Pass::kForward, shape, packed(input, channels_last), packed(weight, channels_last),
         out, channels_last, groups);
@@ -297,9 +296,8 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   if (output_mask[1]) results[1] = empty(weight.sizes());
   if (output_mask[2]) results[2] = Tensor::empty(IntSpan(&channels, 1), dtype, input.device());
   if (input.numel() == 0 || grad_output.numel() == 0 || weight.numel() == 0) {
-    const unsigned char zero[16] = {};
     for (Tensor& result : results)
-      if (result.defined()) fill(result, zero);
+      if (result.defined()) fill_zero(result);
     return results;
   }
   const Tensor grad = packed(grad_output, channels_last), w = packed(weight, channels_last),

@@ -151,4 +151,22 @@ Tensor contiguous(const Tensor& tensor) {
   return packed;
 }
 
+Tensor converted(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  Tensor out = Tensor::empty(tensor.sizes(), dtype, tensor.device());
+  copy(tensor, out, false);
+  return out;
+}
+
+void fill_zero(Tensor& t) {
+  const unsigned char zero[16] = {};
+  fill(t, zero);
+}
+
+Tensor zeros(IntSpan sizes, DType dtype, Device device) {
+  Tensor out = Tensor::empty(sizes, dtype, device);
+  fill_zero(out);
+  return out;
+}
+
 }  // namespace sconce::cuda

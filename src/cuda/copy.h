@@ -11,5 +11,9 @@ void copy(const Tensor& source, Tensor& destination, bool wait);
 void fill(Tensor& self, const void* element);
 // Row-major, on its device; the tensor itself where it is so already.
 Tensor contiguous(const Tensor& tensor);
+// Row-major in that dtype; the tensor itself, of any strides, where it has it.
+Tensor converted(const Tensor& tensor, DType dtype);
+void fill_zero(Tensor& t);
+Tensor zeros(IntSpan sizes, DType dtype, Device device);
 
 }  // namespace sconce::cuda

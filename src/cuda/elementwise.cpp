@@ -49,10 +49,6 @@ ElementWalk walk_of(const char* name, const Tensor& out, const Shape& a, const S
   return walk;
 }
 
-[[noreturn]] void fail_dtype(const char* name, DType dtype) {
-  SCONCE_FAIL(kUnsupported, name, ": not implemented for '", dtype_name(dtype), "' on CUDA");
-}
-
 // Of tensors, or of one and the number in place of the other (null). computed: their common dtype.
 Tensor combined(const char* name, Arithmetic operation, const Tensor* a, const Tensor* b, const Scalar* number,
                 DType computed, DType result, const Scalar& factor) {
@@ -75,10 +71,10 @@ Tensor combined(const char* name, Arithmetic operation, const Tensor* a, const T
   };
   ElementOperands operands{out.data(), left.data(), right.data(), {}};
   if (number) operands.number = number_of(*number);
-  if (!launch_arithmetic(operation, walk_of(name, out, strides(left), strides(right), computed), operands,
-                         number_of(factor), static_cast<int>(computed), current_stream()))
-    fail_dtype(name, computed);
-  SCONCE_CUDA(cudaGetLastError());
+  check_launch(name,
+               launch_arithmetic(operation, walk_of(name, out, strides(left), strides(right), computed), operands,
+                                 number_of(factor), static_cast<int>(computed), current_stream()),
+               computed);
   return out;
 }
 
@@ -103,10 +99,10 @@ Tensor of_one(const char* name, OfOne operation, const Tensor& self, DType compu
   if (out.numel() == 0) return out;
   const Tensor a = as_operand(self, computed, self.device());
   const Shape strides(a.strides());
-  if (!launch_of_one(operation, walk_of(name, out, strides, strides, computed), out.data(), a.data(),
-                     static_cast<int>(computed), current_stream()))
-    fail_dtype(name, computed);
-  SCONCE_CUDA(cudaGetLastError());
+  check_launch(name,
+               launch_of_one(operation, walk_of(name, out, strides, strides, computed), out.data(), a.data(),
+                             static_cast<int>(computed), current_stream()),
+               computed);
   return out;
 }
 

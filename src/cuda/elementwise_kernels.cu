@@ -132,8 +132,8 @@ struct Gcd {
 };
 
 template <class T, class F>
-void arithmetic(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
-                cudaStream_t stream) {
+cudaError_t arithmetic(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
+                       cudaStream_t stream) {
   const ElementWalk w = walk;
   const ElementOperands o = operands;
   const ElementNumber by = factor;
@@ -145,6 +145,7 @@ void arithmetic(F f, const ElementWalk& walk, const ElementOperands& operands, c
     const C b = o.b ? in(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2])) : number_as<C>(o.number);
     *reinterpret_cast<T*>(static_cast<char*>(o.result) + at[0]) = narrowed<T>(f(a, b, number_as<C>(by)));
   });
+  return cudaGetLastError();
 }
 
 // float16 into pairs of it.
@@ -153,7 +154,7 @@ struct Pair {
   T re, im;
 };
 template <class T>
-void polar(const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
+cudaError_t polar(const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
   const ElementWalk w = walk;
   const ElementOperands o = operands;
   grid_loop(w.numel, stream, [=] __device__(int64_t i) {
@@ -164,10 +165,11 @@ void polar(const ElementWalk& walk, const ElementOperands& operands, cudaStream_
     *reinterpret_cast<Pair<T>*>(static_cast<char*>(o.result) + at[0]) = {narrowed<T>(length * cos(argument)),
                                                                          narrowed<T>(length * sin(argument))};
   });
+  return cudaGetLastError();
 }
 
 template <class T, class R, class F>
-void of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
+cudaError_t of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
   const ElementWalk w = walk;
   grid_loop(w.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];
@@ -175,6 +177,7 @@ void of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStrea
     *reinterpret_cast<R*>(static_cast<char*>(result) + at[0]) =
         narrowed<R>(f(in(*reinterpret_cast<const T*>(static_cast<const char*>(a) + at[1]))));
   });
+  return cudaGetLastError();
 }
 
 struct Absolute {
@@ -205,112 +208,83 @@ struct Angle {
   SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)  \
   SCONCE_COMPLEX_CASES(FUNCTION, __VA_ARGS__)
 
-void add(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
+template <class F>
+cudaError_t by_dtype(F f, const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype,
+                     cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_ALL_CASES(arithmetic, Add(), w, o, by, stream)
-    SCONCE_DTYPE_CASE(11, bool, arithmetic, Add(), w, o, by, stream)
+    SCONCE_ALL_CASES(arithmetic, f, w, o, by, stream)
+    default:
+      return cudaErrorNotSupported;
   }
 }
-void multiply(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
+cudaError_t gcd(const ElementWalk& w, const ElementOperands& o, int dtype, cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_ALL_CASES(arithmetic, Multiply(), w, o, by, stream)
-    SCONCE_DTYPE_CASE(11, bool, arithmetic, Multiply(), w, o, by, stream)
+    SCONCE_INTEGER_CASES(arithmetic, Gcd(), w, o, ElementNumber(), stream)
+    default:
+      return cudaErrorNotSupported;
   }
 }
-void power(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
-  if (o.b) {
-    switch (dtype) { SCONCE_ALL_CASES(arithmetic, Power(), w, o, by, stream) }
-  } else {
-    switch (dtype) { SCONCE_ALL_CASES(arithmetic, PowerOfNumber(), w, o, by, stream) }
+cudaError_t polar(const ElementWalk& w, const ElementOperands& o, int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_DTYPE_CASE(5, __half, polar, w, o, stream)
+    SCONCE_DTYPE_CASE(6, float, polar, w, o, stream)
+    SCONCE_DTYPE_CASE(7, double, polar, w, o, stream)
+    default:
+      return cudaErrorNotSupported;
   }
-}
-void gcd(const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype, cudaStream_t stream) {
-  switch (dtype) { SCONCE_INTEGER_CASES(arithmetic, Gcd(), w, o, by, stream) }
 }
 
-bool is_floating(int dtype) { return dtype == 5 || dtype == 6 || dtype == 7 || dtype == 15; }
-bool is_integer(int dtype) { return dtype >= 0 && dtype <= 4; }
-bool is_complex(int dtype) { return dtype == 9 || dtype == 10; }
+// The type of the result: of a complex number its parts'.
+template <class T>
+struct RealOf {
+  using Type = T;
+};
+template <class T>
+struct RealOf<thrust::complex<T>> {
+  using Type = T;
+};
+template <class T, class F>
+cudaError_t of_real(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
+  return of_one<T, typename RealOf<T>::Type>(f, walk, result, a, stream);
+}
 
 }  // namespace
 
-bool launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
-                       const ElementNumber& factor, int dtype, cudaStream_t stream) {
-  const bool number = is_floating(dtype) || is_integer(dtype) || is_complex(dtype);
+cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
+                              const ElementNumber& factor, int dtype, cudaStream_t stream) {
+  constexpr int kBool = 11;
   switch (operation) {
     case Arithmetic::kAdd:
-      if (number || dtype == 11) add(walk, operands, factor, dtype, stream);
-      return number || dtype == 11;
+      return dtype == kBool ? arithmetic<bool>(Add(), walk, operands, factor, stream)
+                            : by_dtype(Add(), walk, operands, factor, dtype, stream);
     case Arithmetic::kMultiply:
-      if (number || dtype == 11) multiply(walk, operands, factor, dtype, stream);
-      return number || dtype == 11;
+      return dtype == kBool ? arithmetic<bool>(Multiply(), walk, operands, factor, stream)
+                            : by_dtype(Multiply(), walk, operands, factor, dtype, stream);
     case Arithmetic::kPower:
-      if (number) power(walk, operands, factor, dtype, stream);
-      return number;
+      return operands.b ? by_dtype(Power(), walk, operands, factor, dtype, stream)
+                        : by_dtype(PowerOfNumber(), walk, operands, factor, dtype, stream);
     case Arithmetic::kGcd:
-      if (is_integer(dtype)) gcd(walk, operands, factor, dtype, stream);
-      return is_integer(dtype);
+      return gcd(walk, operands, dtype, stream);
     default:
-      if (dtype == 5) polar<__half>(walk, operands, stream);
-      if (dtype == 6) polar<float>(walk, operands, stream);
-      if (dtype == 7) polar<double>(walk, operands, stream);
-      return dtype >= 5 && dtype <= 7;
+      return polar(walk, operands, dtype, stream);
   }
 }
 
-bool launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
-                   cudaStream_t stream) {
-  using Single = thrust::complex<float>;
-  using Wide = thrust::complex<double>;
-  const auto run = [&](auto f, auto sample, auto real) {
-    of_one<decltype(sample), decltype(real)>(f, walk, result, a, stream);
-    return true;
-  };
+cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
+                          cudaStream_t stream) {
   if (operation == OfOne::kAngle) {
     switch (dtype) {
-      case 5:
-        return run(Angle(), __half(), __half());
-      case 6:
-        return run(Angle(), float(), float());
-      case 7:
-        return run(Angle(), double(), double());
-      case 15:
-        return run(Angle(), __nv_bfloat16(), __nv_bfloat16());
-      case 9:
-        return run(Angle(), Single(), float());
-      case 10:
-        return run(Angle(), Wide(), double());
+      SCONCE_FLOATING_CASES(of_real, Angle(), walk, result, a, stream)
+      SCONCE_COMPLEX_CASES(of_real, Angle(), walk, result, a, stream)
       default:
-        return false;
+        return cudaErrorNotSupported;
     }
   }
   switch (dtype) {
-    case 0:
-      return run(Absolute(), uint8_t(), uint8_t());
-    case 1:
-      return run(Absolute(), int8_t(), int8_t());
-    case 2:
-      return run(Absolute(), int16_t(), int16_t());
-    case 3:
-      return run(Absolute(), int32_t(), int32_t());
-    case 4:
-      return run(Absolute(), int64_t(), int64_t());
-    case 5:
-      return run(Absolute(), __half(), __half());
-    case 6:
-      return run(Absolute(), float(), float());
-    case 7:
-      return run(Absolute(), double(), double());
-    case 11:
-      return run(Absolute(), bool(), bool());
-    case 15:
-      return run(Absolute(), __nv_bfloat16(), __nv_bfloat16());
-    case 9:
-      return run(Absolute(), Single(), float());
-    case 10:
-      return run(Absolute(), Wide(), double());
+    SCONCE_ALL_CASES(of_real, Absolute(), walk, result, a, stream)
+    SCONCE_DTYPE_CASE(11, bool, of_real, Absolute(), walk, result, a, stream)
     default:
-      return false;
+      return cudaErrorNotSupported;
   }
 }
 

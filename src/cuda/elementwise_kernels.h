@@ -1,5 +1,5 @@
 // result = f(a, b) or f(a), element by element, for host code. dtype: c10::ScalarType, that of the operands; of the
-// result, too, where nothing else is said.
+// result, too, where nothing else is said. cudaErrorNotSupported for other dtypes than said.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -39,15 +39,14 @@ enum class Arithmetic {
   kGcd,       // integers
   kPolar,     // float16, float32 or float64 into complex numbers: a (cos b + i sin b)
 };
-// False where the dtype is none of the operation's.
-bool launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
-                       const ElementNumber& factor, int dtype, cudaStream_t stream);
+cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
+                              const ElementNumber& factor, int dtype, cudaStream_t stream);
 
 enum class OfOne {
   kAbs,    // complex numbers into real ones
   kAngle,  // floats and complex numbers into real ones
 };
-bool launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
-                   cudaStream_t stream);
+cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
+                          cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -14,20 +14,7 @@ namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
 
-Tensor converted(const Tensor& t, DType dtype) {
-  if (t.dtype() == dtype) return t;
-  Tensor out = Tensor::empty(t.sizes(), dtype, t.device());
-  copy(t, out, false);
-  return out;
-}
 Tensor numbers(const Tensor& t) { return contiguous(converted(t, DType::kInt64)); }
-
-Tensor zeros(IntSpan sizes, DType dtype, Device device) {
-  Tensor out = Tensor::empty(sizes, dtype, device);
-  const unsigned char zero[16] = {};
-  fill(out, zero);
-  return out;
-}
 
 void check_floating(const char* name, DType dtype) {
   SCONCE_CHECK(is_floating(dtype), kInvalidArgument, name, " has to be Half, BFloat16, Float or Double, but got ",

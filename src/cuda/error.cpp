@@ -15,4 +15,10 @@ void fail(CUresult error, const char* expression) {
   SCONCE_FAIL(kDevice, expression, ": ", text ? text : "error ", text ? "" : std::to_string(error));
 }
 
+void check_launch(const char* name, cudaError_t error, DType dtype) {
+  SCONCE_CHECK(error != cudaErrorNotSupported, kUnsupported, name, ": not implemented for '", dtype_name(dtype),
+               "' on CUDA");
+  check(error, name);
+}
+
 }  // namespace sconce::cuda

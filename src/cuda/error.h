@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "sconce/check.h"
+#include "sconce/dtype.h"
 
 namespace sconce::cuda {
 
@@ -20,6 +21,9 @@ inline void check(CUresult error, const char* expression) {
   if (error != CUDA_SUCCESS) [[unlikely]]
     fail(error, expression);
 }
+
+// Of a kernel that is written for some dtypes: kUnsupported for cudaErrorNotSupported.
+void check_launch(const char* name, cudaError_t error, DType dtype);
 
 }  // namespace sconce::cuda
 

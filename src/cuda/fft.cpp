@@ -24,6 +24,7 @@
 #include "src/cuda/stream.h"
 #include "src/device/lazy_library.h"
 #include "src/ops/factory.h"
+#include "src/ops/fft.h"
 #include "src/ops/strided_loop.h"
 
 SCONCE_LAZY_LIBRARY(cufft);
@@ -69,16 +70,6 @@ cudaDataType_t type_of(DType dtype) {
     default:
       return CUDA_C_64F;
   }
-}
-
-Dims wrapped_dims(const char* name, const Tensor& self, IntSpan dim) {
-  Dims dims;
-  for (const int64_t d : dim) {
-    dims.push_back(wrap_dim(name, d, self.dim()));
-    SCONCE_CHECK(std::count(dims.begin(), dims.end(), dims.back()) == 1, kInvalidArgument, name, ": dimension ", d,
-                 " appears twice");
-  }
-  return dims;
 }
 
 // The longest strides first.
@@ -286,7 +277,7 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
   require_library(sconce_lazy_cufft);
   SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2c: expected a complex tensor, got ", describe(self));
   const DeviceScope scope(self.device());
-  const Dims dims = wrapped_dims("_fft_c2c", self, dim);
+  const Dims dims = cpu::fft_dims("_fft_c2c", self, dim);
   if (dims.empty()) {
     Tensor out = Tensor::empty_strided(
         self.sizes(), self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides()),
@@ -311,7 +302,7 @@ Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool one
     copy(self, wide, false);
     return _fft_r2c(wide, dim, normalization, onesided);
   }
-  const Dims dims = wrapped_dims("_fft_r2c", self, dim);
+  const Dims dims = cpu::fft_dims("_fft_r2c", self, dim);
   const int64_t last = dims.back(), known = self.size(last) / 2 + 1;
   SCONCE_CHECK(self.size(last) > 0, kInvalidArgument, "_fft_r2c: dimension ", last, " of ", describe(self),
                " has no elements");
@@ -342,7 +333,7 @@ Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t 
   SCONCE_CHECK(last_dim_size >= 1, kInvalidArgument, "_fft_c2r: Invalid number of data points (", last_dim_size,
                ") specified");
   const DeviceScope scope(self.device());
-  const Dims dims = wrapped_dims("_fft_c2r", self, dim);
+  const Dims dims = cpu::fft_dims("_fft_c2r", self, dim);
   const int64_t last = dims.back(), needed = last_dim_size / 2 + 1;
   SCONCE_CHECK(self.size(last) >= needed, kInvalidArgument, "_fft_c2r: ", last_dim_size,
                " elements need half a spectrum of ", needed, ", got ", describe(self));

@@ -9,6 +9,7 @@
 #include "src/cuda/indexing_kernels.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/random_kernels.h"
+#include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
 #include "src/ops/copy.h"
 #include "src/ops/index_plan.h"
@@ -16,11 +17,6 @@
 
 namespace sconce::cuda {
 namespace {
-
-Tensor scratch(size_t bytes, Device device) {
-  const auto count = static_cast<int64_t>(std::max<size_t>(bytes, 1));
-  return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
-}
 
 // As ATen's empty_like(preserve_format), filled from self.
 Tensor clone_of(const Tensor& self) {

@@ -32,7 +32,6 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
 
 // Of linalg_solve.cpp, for both files: int32, zeros.
 Tensor zeroed_info(IntSpan batch, Device device);
-void fill_zero(Tensor& t);
 // Ones on the diagonal of [..., n, n].
 void fill_identity(Tensor& t);
 // Waits for the device.

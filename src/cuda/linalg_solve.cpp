@@ -22,11 +22,6 @@ Tensor zeroed_info(IntSpan batch, Device device) {
   return info;
 }
 
-void fill_zero(Tensor& t) {
-  const unsigned char zeros[16] = {};
-  fill(t, zeros);
-}
-
 void fill_identity(Tensor& t) {
   fill_zero(t);
   const int64_t rank = t.dim();

@@ -146,9 +146,9 @@ Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& m
   Tensor out = Tensor::empty(sizes, mat1.dtype(), mat1.device());
   addmm_out(out, self, mat1, mat2, beta, alpha);
   const DeviceScope scope(out.device());
-  SCONCE_CHECK(launch_activation(out.data(), out.numel(), use_gelu, static_cast<int>(out.dtype()), current_stream()),
-               kUnsupported, "_addmm_activation: not implemented for '", dtype_name(out.dtype()), "' on CUDA");
-  SCONCE_CUDA(cudaGetLastError());
+  check_launch("_addmm_activation",
+               launch_activation(out.data(), out.numel(), use_gelu, static_cast<int>(out.dtype()), current_stream()),
+               out.dtype());
   return out;
 }
 

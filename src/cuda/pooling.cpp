@@ -7,18 +7,13 @@
 #include "src/cuda/pooling_kernels.h"
 #include "src/cuda/stream.h"
 #include "src/ops/factory.h"
+#include "src/ops/pooling_backward.h"
 #include "src/ops/pooling_plan.h"
 
 namespace sconce::cuda {
 namespace {
 
 using Axes = std::array<PoolAxis, 3>;
-
-void done(const char* name, cudaError_t error, DType dtype) {
-  SCONCE_CHECK(error != cudaErrorNotSupported, kUnsupported, name, ": not implemented for '", dtype_name(dtype),
-               "' on CUDA");
-  SCONCE_CUDA(error);
-}
 
 // Strides by batch, channel, depth, height, width.
 void five_strides(const Tensor& t, int dims, int64_t (&strides)[5]) {
@@ -74,10 +69,10 @@ std::array<Tensor, 2> maxima(const char* name, const Tensor& self, const Axes& a
   if (out[0].numel() == 0) return out;
   PoolWalk walk = walk_of(axes, dims, self, out[0], is_last(format));
   five_strides(out[1], dims, walk.indices);
-  done(name,
-       launch_max_pool(walk, static_cast<int>(self.dtype()), self.data(), out[0].data(), out[1].data_as<int64_t>(),
-                       current_stream()),
-       self.dtype());
+  check_launch(name,
+               launch_max_pool(walk, static_cast<int>(self.dtype()), self.data(), out[0].data(),
+                               out[1].data_as<int64_t>(), current_stream()),
+               self.dtype());
   return out;
 }
 
@@ -87,10 +82,10 @@ Tensor averages(const char* name, const Tensor& self, const Axes& axes, int dims
   const MemoryFormat format = format_of(self, dims, follows);
   Tensor out = empty_in(name, pooled_sizes(self, axes, dims), self.dtype(), self.device(), format);
   if (out.numel() == 0) return out;
-  done(name,
-       launch_average_pool(walk_of(axes, dims, self, out, is_last(format)), static_cast<int>(self.dtype()), self.data(),
-                           out.data(), include_padding, divisor, current_stream()),
-       self.dtype());
+  check_launch(name,
+               launch_average_pool(walk_of(axes, dims, self, out, is_last(format)), static_cast<int>(self.dtype()),
+                                   self.data(), out.data(), include_padding, divisor, current_stream()),
+               self.dtype());
   return out;
 }
 
@@ -100,14 +95,10 @@ void check_pooled(const char* name, const Tensor& given, const Tensor& self, con
                kInvalidArgument, name, ": grad_output or indices of sizes ", to_string(given.sizes()),
                " do not fit an input of ", to_string(self.sizes()));
 }
-void check_dtype(const char* name, const Tensor& grad, const Tensor& self) {
-  SCONCE_CHECK(grad.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(self.dtype()),
-               " for `grad_output` but got dtype ", dtype_name(grad.dtype()));
-}
 
 Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, const Axes& axes, int dims,
                     const Tensor& indices, bool follows) {
-  check_dtype(name, grad, self);
+  cpu::check_gradient_dtype(name, grad, self);
   check_pooled(name, grad, self, axes, dims);
   check_pooled(name, indices, self, axes, dims);
   SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
@@ -118,25 +109,26 @@ Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, co
   if (out.numel() == 0) return out;
   PoolWalk walk = walk_of(axes, dims, out, grad, is_last(format));
   five_strides(indices, dims, walk.indices);
-  done(name,
-       launch_max_pool_backward(walk, static_cast<int>(self.dtype()), grad.data(), indices.data_as<int64_t>(),
-                                out.data(), current_stream()),
-       self.dtype());
+  check_launch(name,
+               launch_max_pool_backward(walk, static_cast<int>(self.dtype()), grad.data(), indices.data_as<int64_t>(),
+                                        out.data(), current_stream()),
+               self.dtype());
   return out;
 }
 
 Tensor average_backward(const char* name, const Tensor& grad, const Tensor& self, const Axes& axes, int dims,
                         bool follows, bool include_padding, int64_t divisor) {
-  check_dtype(name, grad, self);
+  cpu::check_gradient_dtype(name, grad, self);
   check_pooled(name, grad, self, axes, dims);
   const DeviceScope scope(self.device());
   const MemoryFormat format = format_of(self, dims, follows);
   Tensor out = empty_in(name, self.sizes(), self.dtype(), self.device(), format);
   if (out.numel() == 0) return out;
-  done(name,
-       launch_average_pool_backward(walk_of(axes, dims, out, grad, is_last(format)), static_cast<int>(self.dtype()),
-                                    grad.data(), out.data(), include_padding, divisor, current_stream()),
-       self.dtype());
+  check_launch(
+      name,
+      launch_average_pool_backward(walk_of(axes, dims, out, grad, is_last(format)), static_cast<int>(self.dtype()),
+                                   grad.data(), out.data(), include_padding, divisor, current_stream()),
+      self.dtype());
   return out;
 }
 
@@ -181,8 +173,7 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
   const DeviceScope scope(self.device());
   const MemoryFormat format = format_of(self, dims, dims == 2);
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
-  const unsigned char zero[16] = {};
-  fill(out, zero);
+  fill_zero(out);
   if (self.numel() > 0) {
     launch_unpool(static_cast<int>(self.itemsize()), contiguous(self).data(), contiguous(indices).data_as<int64_t>(),
                   out.data(), planes, plane, out_plane, noted_by_kernels(), static_cast<int>(Noted::kScatter),

@@ -285,8 +285,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
       if (self->data() != result.data()) copy(*self, result, false);
       SCONCE_CHECK(beta == 1, kUnsupported, name, ": an empty product beside beta ", beta);
     } else {
-      const unsigned char zero[16] = {};
-      fill(result, zero);
+      fill_zero(result);
     }
     if (aside) copy(result, out, false);
     return true;

@@ -1,13 +1,12 @@
-#include "src/cuda/row_kernels.h"
-
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/row_kernels.h"
 
 namespace sconce::cuda {
 namespace {
 
 template <class T>
-bool distances_as(const Distances& distances, void* result, cudaStream_t stream) {
+cudaError_t distances_as(const Distances& distances, void* result, cudaStream_t stream) {
   const Distances d = distances;
   const T norm = static_cast<T>(d.norm);
   const bool largest = isinf(d.norm);
@@ -35,7 +34,7 @@ bool distances_as(const Distances& distances, void* result, cudaStream_t stream)
       sum = pow(sum, T(1) / norm);
     static_cast<T*>(result)[i] = sum;
   });
-  return true;
+  return cudaGetLastError();
 }
 
 constexpr int kThreads = 256;
@@ -67,14 +66,14 @@ __global__ void rms_norm_kernel(RmsNorm n) {
   }
 }
 template <class T>
-bool rms_norm_as(const RmsNorm& norm, cudaStream_t stream) {
+cudaError_t rms_norm_as(const RmsNorm& norm, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(norm.rows < (1 << 20) ? norm.rows : 1 << 20);
   if (blocks > 0) rms_norm_kernel<T, Compute<T>><<<blocks, kThreads, 0, stream>>>(norm);
-  return true;
+  return cudaGetLastError();
 }
 
 template <class T>
-bool activation_as(void* x, int64_t count, bool gelu, cudaStream_t stream) {
+cudaError_t activation_as(void* x, int64_t count, bool gelu, cudaStream_t stream) {
   T* data = static_cast<T*>(x);
   grid_loop(count, stream, [=] __device__(int64_t i) {
     using C = Compute<T>;
@@ -88,30 +87,33 @@ bool activation_as(void* x, int64_t count, bool gelu, cudaStream_t stream) {
     }
     data[i] = narrowed<T>(result);
   });
-  return true;
+  return cudaGetLastError();
 }
 
 }  // namespace
 
-bool launch_distances(const Distances& distances, void* result, int dtype, cudaStream_t stream) {
+cudaError_t launch_distances(const Distances& distances, void* result, int dtype, cudaStream_t stream) {
   switch (dtype) {
     SCONCE_DTYPE_CASE(6, float, distances_as, distances, result, stream)
     SCONCE_DTYPE_CASE(7, double, distances_as, distances, result, stream)
-    default: return false;
+    default:
+      return cudaErrorNotSupported;
   }
 }
 
-bool launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream) {
+cudaError_t launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream) {
   switch (dtype) {
     SCONCE_FLOATING_CASES(rms_norm_as, norm, stream)
-    default: return false;
+    default:
+      return cudaErrorNotSupported;
   }
 }
 
-bool launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream) {
+cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream) {
   switch (dtype) {
     SCONCE_FLOATING_CASES(activation_as, x, count, gelu, stream)
-    default: return false;
+    default:
+      return cudaErrorNotSupported;
   }
 }
 

@@ -1,4 +1,5 @@
-// Rows of packed elements: compared, normalised, for host code. dtype: c10::ScalarType.
+// Rows of packed elements: compared, normalised, for host code. dtype: c10::ScalarType; cudaErrorNotSupported for
+// those without kernel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +14,7 @@ struct Distances {
   int64_t batch, p, r, m;
   double norm;
 };
-bool launch_distances(const Distances& distances, void* result, int dtype, cudaStream_t stream);
+cudaError_t launch_distances(const Distances& distances, void* result, int dtype, cudaStream_t stream);
 
 // x [rows, length] / root mean square * weight (null: 1); roots [rows]: 1 / root mean square. weight and roots are
 // float32, of float64 float64.
@@ -23,9 +24,9 @@ struct RmsNorm {
   int64_t rows, length;
   double epsilon;
 };
-bool launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream);
+cudaError_t launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream);
 
 // max(x, 0), or gelu by tanh, in place. Floating dtypes.
-bool launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream);
+cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream);
 
 }  // namespace sconce::cuda

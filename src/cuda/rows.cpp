@@ -30,9 +30,8 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optiona
   const Tensor a = contiguous(broadcast_matrices("cdist", x1, batch)),
                b = contiguous(broadcast_matrices("cdist", x2, batch));
   const Distances problem{a.data(), b.data(), count_of(batch), rows, columns, x1.size(x1.dim() - 1), p};
-  SCONCE_CHECK(launch_distances(problem, out.data(), static_cast<int>(x1.dtype()), current_stream()), kUnsupported,
-               "cdist: not implemented for '", dtype_name(x1.dtype()), "' on CUDA");
-  SCONCE_CUDA(cudaGetLastError());
+  check_launch("cdist", launch_distances(problem, out.data(), static_cast<int>(x1.dtype()), current_stream()),
+               x1.dtype());
   return out;
 }
 
@@ -65,9 +64,7 @@ std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_sh
   }
   const double least = wide ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   const RmsNorm problem{x.data(), w.data(), out.data(), roots.data(), rows, length, eps.value_or(least)};
-  SCONCE_CHECK(launch_rms_norm(problem, static_cast<int>(dtype), current_stream()), kUnsupported,
-               "rms_norm: not implemented for '", dtype_name(dtype), "' on CUDA");
-  SCONCE_CUDA(cudaGetLastError());
+  check_launch("rms_norm", launch_rms_norm(problem, static_cast<int>(dtype), current_stream()), dtype);
   return {out, roots};
 }
 

@@ -130,8 +130,7 @@ Tensor by_group(const char* name, const Tensor& self, const Tensor& mat2, const 
   if (out.numel() == 0) return out;
   const bool a_2d = self.dim() == 2, b_2d = mat2.dim() == 2;
   if (a_2d != b_2d) {
-    const unsigned char zero[16] = {};
-    fill(out, zero);  // what no group covers
+    fill_zero(out);  // what no group covers
   }
   const auto run = [&](int64_t g, const Group& group) {
     Tensor a = a_2d ? part(self, b_2d ? 1 : 0, group) : element(self, g);

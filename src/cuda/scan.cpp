@@ -6,6 +6,7 @@
 #include "src/cuda/scan_kernels.h"
 #include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
+#include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cuda {
@@ -13,18 +14,6 @@ namespace {
 
 // Elements of a row further apart are brought together where only few threads could walk over them.
 constexpr int64_t kFewColumns = 4096, kShort = 64;
-
-Tensor moved_last(const Tensor& t, int64_t dim) {
-  Shape sizes, strides;
-  for (int64_t d = 0; d < t.dim(); ++d)
-    if (d != dim) {
-      sizes.push_back(t.size(d));
-      strides.push_back(t.stride(d));
-    }
-  sizes.push_back(t.size(dim));
-  strides.push_back(t.stride(dim));
-  return t.as_strided(sizes, strides, t.storage_offset());
-}
 
 void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& out, Tensor* positions) {
   if (self.numel() == 0) return;
@@ -38,7 +27,7 @@ void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& 
   ScanCall call{kind, static_cast<int>(out.dtype()), nullptr, out.data(), nullptr, 1, self.size(dim), 1};
   for (int64_t d = 0; d < self.dim(); ++d) (d < dim ? call.outer : call.inner) *= d == dim ? 1 : self.size(d);
   const bool turned = call.inner > 1 && call.outer * call.inner < kFewColumns && call.length > kShort;
-  const Tensor source = turned ? contiguous(moved_last(self, dim)) : contiguous(self);
+  const Tensor source = turned ? contiguous(move_last(self, dim)) : contiguous(self);
   Tensor turned_out, turned_positions;
   call.in = source.data();
   if (turned) {
@@ -51,18 +40,15 @@ void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& 
   if (positions) call.positions = (turned ? turned_positions : *positions).data_as<int64_t>();
   size_t bytes = 0;
   const auto run = [&](void* memory) {
-    const cudaError_t error = launch_scan(memory, bytes, call, current_stream());
-    SCONCE_CHECK(error != cudaErrorNotSupported, kUnsupported, name, ": not implemented for '", dtype_name(out.dtype()),
-                 "' on CUDA");
-    SCONCE_CUDA(error);
+    check_launch(name, launch_scan(memory, bytes, call, current_stream()), out.dtype());
   };
   run(nullptr);
   run(scratch(bytes, self.device()).data());
   if (!turned) return;
-  Tensor values = moved_last(out, dim);
+  Tensor values = move_last(out, dim);
   copy(turned_out, values, false);
   if (!positions) return;
-  Tensor at = moved_last(*positions, dim);
+  Tensor at = move_last(*positions, dim);
   copy(turned_positions, at, false);
 }
 

@@ -1,6 +1,8 @@
 // Searching, counting and selection by position. Match aten::searchsorted, bucketize, repeat_interleave.Tensor,
 // masked_scatter, masked_scatter_backward, nonzero_static, histc, kthvalue, median, nanmedian, mode and index_reduce
 // (torch 2.15, CUDA). What is wrong with values is found when the stream has passed, and fails the run.
+#include "src/ops/search.h"
+
 #include <limits>
 
 #include "src/cuda/copy.h"
@@ -10,7 +12,9 @@
 #include "src/cuda/search_kernels.h"
 #include "src/cuda/stream.h"
 #include "src/ops/copy.h"
+#include "src/ops/order_statistics.h"
 #include "src/ops/scalar.h"
+#include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/type_promotion.h"
 
@@ -18,13 +22,6 @@ namespace sconce::cuda {
 namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
-
-Tensor converted(const Tensor& t, DType dtype) {
-  if (t.dtype() == dtype) return t;
-  Tensor out = Tensor::empty(t.sizes(), dtype, t.device());
-  copy(t, out, false);
-  return out;
-}
 
 // One element on the device, of a number of the host.
 Tensor filled(IntSpan sizes, double value, DType dtype, Device device) {
@@ -36,11 +33,6 @@ Tensor filled(IntSpan sizes, double value, DType dtype, Device device) {
   return out;
 }
 
-void done(const char* name, cudaError_t error, DType dtype) {
-  SCONCE_CHECK(error != cudaErrorNotSupported, kUnsupported, name, ": not implemented for '", dtype_name(dtype),
-               "' on CUDA");
-  SCONCE_CUDA(error);
-}
 void done() {
   SCONCE_CUDA(cudaGetLastError());
   check_noted();
@@ -53,15 +45,6 @@ DType searched_dtype(DType dtype) {
   SCONCE_CHECK(dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64,
                kUnsupported, "searchsorted: not implemented for '", dtype_name(dtype), "' on CUDA");
   return dtype;
-}
-
-bool right_side(bool right, std::optional<std::string_view> side) {
-  if (!side) return right;
-  SCONCE_CHECK(*side == "left" || *side == "right", kInvalidArgument,
-               "searchsorted(): side can only be 'left' or 'right' but got ", *side);
-  SCONCE_CHECK(*side == "right" || !right, kInvalidArgument,
-               "searchsorted(): side and right can't be set to opposites, got side of left while right was True");
-  return *side == "right";
 }
 
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
@@ -120,34 +103,6 @@ Tensor sums_of(const Tensor& mask) {
   return cumsum(mask.as_strided(IntSpan(&count, 1), IntSpan(&one, 1), mask.storage_offset()), 0, DType::kInt64);
 }
 
-Tensor moved_last(const Tensor& t, int64_t dim) {
-  Shape sizes, strides;
-  for (int64_t d = 0; d < t.dim(); ++d)
-    if (d != dim) {
-      sizes.push_back(t.size(d));
-      strides.push_back(t.stride(d));
-    }
-  sizes.push_back(t.size(dim));
-  strides.push_back(t.stride(dim));
-  return t.as_strided(sizes, strides, t.storage_offset());
-}
-
-Shape reduced(const Tensor& self, int64_t dim, bool keepdim) {
-  Shape shape;
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    if (d != dim)
-      shape.push_back(self.size(d));
-    else if (keepdim)
-      shape.push_back(1);
-  }
-  return shape;
-}
-
-void check_not_empty(const char* name, const Tensor& self, int64_t dim) {
-  SCONCE_CHECK(self.dim() == 0 || self.size(dim) > 0, kInvalidArgument, name, "(): Expected reduction dim ", dim,
-               " to have non-zero size.");
-}
-
 Tensor middle_of_all(const char* name, const Tensor& self, bool skip_nans) {
   const DeviceScope scope(self.device());
   if (self.numel() == 0) return filled({}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), self.device());
@@ -156,9 +111,10 @@ Tensor middle_of_all(const char* name, const Tensor& self, bool skip_nans) {
                                                        self.is_contiguous() ? self.storage_offset() : 0);
   const Tensor sorted = sort_stable(row, true, 0, false)[0];
   Tensor out = Tensor::empty({}, self.dtype(), self.device());
-  done(name,
-       launch_middle(static_cast<int>(self.dtype()), sorted.data(), 1, count, skip_nans, out.data(), current_stream()),
-       self.dtype());
+  check_launch(
+      name,
+      launch_middle(static_cast<int>(self.dtype()), sorted.data(), 1, count, skip_nans, out.data(), current_stream()),
+      self.dtype());
   return out;
 }
 
@@ -167,14 +123,14 @@ Tensor middle_of_all(const char* name, const Tensor& self, bool skip_nans) {
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
   return search(sorted_sequence, self, ResultType().add(sorted_sequence).add(self).get(), out_int32,
-                right_side(right, side), sorter);
+                cpu::right_side(right, side), sorter);
 }
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
   const DeviceScope scope(sorted_sequence.device());
   return search(sorted_sequence, filled({}, self, DType::kFloat64, sorted_sequence.device()),
-                ResultType().add(sorted_sequence).add_number(Scalar(self)).get(), out_int32, right_side(right, side),
-                sorter);
+                ResultType().add(sorted_sequence).add_number(Scalar(self)).get(), out_int32,
+                cpu::right_side(right, side), sorter);
 }
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
   SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
@@ -234,8 +190,7 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
                dtype_name(mask.dtype()));
   const DeviceScope scope(grad_output.device());
   Tensor out = Tensor::empty(sizes, grad_output.dtype(), grad_output.device());
-  const unsigned char zero[16] = {};
-  fill(out, zero);
+  fill_zero(out);
   const Shape shape = broadcast_shapes("masked_scatter_backward", grad_output.sizes(), mask.sizes());
   const Tensor from = cuda::contiguous(expand("masked_scatter_backward", grad_output, shape)),
                set = cuda::contiguous(expand("masked_scatter_backward", mask, shape));
@@ -278,33 +233,33 @@ Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
     const Tensor packed = cuda::contiguous(self);
     Tensor range = Tensor::empty(IntSpan(&two, 1), DType::kFloat64, self.device());
     if (min == max) {
-      done("histc",
-           launch_range(static_cast<int>(dtype), packed.data(), packed.numel(), range.data_as<double>(),
-                        current_stream()),
-           dtype);
+      check_launch("histc",
+                   launch_range(static_cast<int>(dtype), packed.data(), packed.numel(), range.data_as<double>(),
+                                current_stream()),
+                   dtype);
     } else {
       const int64_t none = 1;
       Tensor low = range.as_strided({}, {}, 0), high = range.as_strided({}, {}, none);
       fill(low, &min);
       fill(high, &max);
     }
-    done("histc",
-         launch_count_bins(static_cast<int>(dtype), packed.data(), packed.numel(), bins, range.data_as<double>(),
-                           counts.data_as<unsigned long long>(), current_stream()),
-         dtype);
+    check_launch("histc",
+                 launch_count_bins(static_cast<int>(dtype), packed.data(), packed.numel(), bins,
+                                   range.data_as<double>(), counts.data_as<unsigned long long>(), current_stream()),
+                 dtype);
   }
   return converted(counts, dtype);
 }
 
 std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   dim = wrap_dim("kthvalue", dim, self.dim());
-  check_not_empty("kthvalue", self, dim);
+  cpu::check_dim_not_empty("kthvalue", self, dim);
   SCONCE_CHECK(k >= 1 && k <= (self.dim() == 0 ? 1 : self.size(dim)), kInvalidArgument,
                "kthvalue(): selected number k out of range for dimension ", dim);
   const DeviceScope scope(self.device());
   const std::array<Tensor, 2> sorted = sort_stable(self, true, dim, false);
   if (self.dim() == 0) return sorted;
-  const Shape shape = reduced(self, dim, keepdim);
+  const Shape shape = cpu::without_dim(self, dim, keepdim);
   std::array<Tensor, 2> out;
   for (size_t i = 0; i < 2; ++i) {
     Shape strides;
@@ -322,19 +277,20 @@ Tensor nanmedian(const Tensor& self) { return middle_of_all("nanmedian", self, t
 
 std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = wrap_dim("mode", dim, self.dim());
-  check_not_empty("mode", self, dim);
+  cpu::check_dim_not_empty("mode", self, dim);
   const DeviceScope scope(self.device());
   if (self.dim() == 0) return sort_stable(self, true, 0, false);
-  const Shape shape = reduced(self, dim, keepdim);
+  const Shape shape = cpu::without_dim(self, dim, keepdim);
   std::array<Tensor, 2> out{Tensor::empty(shape, self.dtype(), self.device()),
                             Tensor::empty(shape, DType::kInt64, self.device())};
   if (out[0].numel() == 0) return out;
-  const Tensor rows = cuda::contiguous(moved_last(self, dim));
+  const Tensor rows = cuda::contiguous(move_last(self, dim));
   const std::array<Tensor, 2> sorted = sort_stable(rows, true, -1, false);
-  done("mode",
-       launch_most_frequent(static_cast<int>(self.dtype()), sorted[0].data(), sorted[1].data_as<int64_t>(),
-                            out[0].numel(), self.size(dim), out[0].data(), out[1].data_as<int64_t>(), current_stream()),
-       self.dtype());
+  check_launch(
+      "mode",
+      launch_most_frequent(static_cast<int>(self.dtype()), sorted[0].data(), sorted[1].data_as<int64_t>(),
+                           out[0].numel(), self.size(dim), out[0].data(), out[1].data_as<int64_t>(), current_stream()),
+      self.dtype());
   return out;
 }
 

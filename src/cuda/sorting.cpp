@@ -3,30 +3,13 @@
 #include "src/cuda/device_kernels.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
+#include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
+#include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cuda {
-namespace {
-
-Tensor scratch(size_t bytes, Device device) {
-  const auto count = static_cast<int64_t>(std::max<size_t>(bytes, 1));
-  return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
-}
-
-Tensor with_last(const Tensor& t, int64_t dim) {
-  Shape sizes, strides;
-  for (int64_t d = 0; d < t.dim(); ++d)
-    if (d != dim) {
-      sizes.push_back(t.size(d));
-      strides.push_back(t.stride(d));
-    }
-  sizes.push_back(t.size(dim));
-  strides.push_back(t.stride(dim));
-  return t.as_strided(sizes, strides, t.storage_offset());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
   SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "sort: not implemented for '",
@@ -44,7 +27,7 @@ std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64
     return {std::move(values), std::move(indices)};
   }
   const int64_t count = self.numel(), length = self.size(dim);
-  const Tensor rows = contiguous(with_last(self, dim));
+  const Tensor rows = contiguous(move_last(self, dim));
   const auto words = [&] { return Tensor::empty(IntSpan(&count, 1), DType::kInt64, self.device()); };
   const Tensor keys = words(), sorted_keys = words(), positions = words();
   Tensor sorted = Tensor::empty(rows.sizes(), DType::kInt64, self.device());
@@ -62,7 +45,7 @@ std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64
   launch_gather(rows.data(), static_cast<int>(self.itemsize()), sorted.data_as<int64_t>(), count, length,
                 gathered.data(), stream);
   SCONCE_CUDA(cudaGetLastError());
-  Tensor values_by_row = with_last(values, dim), indices_by_row = with_last(indices, dim);
+  Tensor values_by_row = move_last(values, dim), indices_by_row = move_last(indices, dim);
   copy(gathered, values_by_row, false);
   copy(sorted, indices_by_row, false);
   return {std::move(values), std::move(indices)};

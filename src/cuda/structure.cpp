@@ -21,8 +21,7 @@ Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optio
                             std::optional<Device> device, std::optional<int32_t>) {
   const Device here{DeviceType::kCuda, static_cast<int8_t>(current().device)};
   Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device && device->index >= 0 ? *device : here);
-  const unsigned char zeros[16] = {};
-  fill(out, zeros);
+  fill_zero(out);
   return out;
 }
 

@@ -23,16 +23,6 @@ using Dims = std::vector<int64_t>;
 // Beyond this, buffers of several transforms side by side leave the cache.
 constexpr int64_t kWidestBytes = 1 << 21;
 
-Dims wrapped_dims(const char* name, const Tensor& self, IntSpan dim) {
-  Dims dims;
-  for (const int64_t d : dim) {
-    dims.push_back(wrap_dim(name, d, self.dim()));
-    SCONCE_CHECK(std::count(dims.begin(), dims.end(), dims.back()) == 1, kInvalidArgument, name, ": dimension ", d,
-                 " appears twice");
-  }
-  return dims;
-}
-
 double scale_of(const char* name, int64_t normalization, int64_t elements) {
   SCONCE_CHECK(normalization >= 0 && normalization <= 2, kInvalidArgument, name, ": normalization mode ",
                normalization);
@@ -271,10 +261,20 @@ void mirror(Tensor& out, const Dims& dims) {
 
 }  // namespace
 
+std::vector<int64_t> fft_dims(const char* name, const Tensor& self, IntSpan dim) {
+  std::vector<int64_t> dims;
+  for (const int64_t d : dim) {
+    dims.push_back(wrap_dim(name, d, self.dim()));
+    SCONCE_CHECK(std::count(dims.begin(), dims.end(), dims.back()) == 1, kInvalidArgument, name, ": dimension ", d,
+                 " appears twice");
+  }
+  return dims;
+}
+
 Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward) {
   SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2c: expects a complex tensor, got ", describe(self));
   if (dim.empty()) return clone(self);
-  Dims dims = wrapped_dims("_fft_c2c", self, dim);
+  Dims dims = fft_dims("_fft_c2c", self, dim);
   sort_by_stride(dims, self, dims.size());
   const Shape sizes(self.sizes());
   if (count_zero(self.sizes())) return Tensor::empty(self.sizes(), self.dtype());
@@ -290,7 +290,7 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
 Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided) {
   const DType dtype = complex_of("_fft_r2c", self.dtype());
   SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_r2c: no dimension to transform");
-  Dims dims = wrapped_dims("_fft_r2c", self, dim);
+  Dims dims = fft_dims("_fft_r2c", self, dim);
   sort_by_stride(dims, self, dims.size() - 1);
   const int64_t last = dims.back(), half = self.size(last) / 2 + 1;
   Shape sizes(self.sizes());
@@ -312,7 +312,7 @@ Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool one
 Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t last_dim_size) {
   SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2r: expects a complex tensor, got ", describe(self));
   SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_c2r: no dimension to transform");
-  const Dims dims = wrapped_dims("_fft_c2r", self, dim);
+  const Dims dims = fft_dims("_fft_c2r", self, dim);
   const int64_t last = dims.back();
   SCONCE_CHECK(last_dim_size >= 1 && self.size(last) >= last_dim_size / 2 + 1, kInvalidArgument,
                "_fft_c2r: a signal of ", last_dim_size, " elements needs ", last_dim_size / 2 + 1, ", got ",

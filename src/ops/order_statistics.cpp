@@ -53,26 +53,11 @@ void select(Item<Key>* items, int64_t n, int64_t k) noexcept {
 }
 
 // Sizes of a reduction over dim.
-Shape reduced(const Tensor& self, int64_t dim, bool keepdim) {
-  Shape shape;
-  for (int64_t d = 0; d < self.dim(); ++d)
-    if (d != dim)
-      shape.push_back(self.size(d));
-    else if (keepdim)
-      shape.push_back(1);
-  return shape;
-}
-
-void check_not_empty(std::string_view name, const Tensor& self, int64_t dim) {
-  SCONCE_CHECK(self.dim() == 0 || self.size(dim) > 0, kInvalidArgument, name, "(): Expected reduction dim ", dim,
-               " to have non-zero size.");
-}
-
 // Calls choose(items, slice) -> position for every slice along dim, over items in the order of the slice.
 template <class T, class Choose>
 std::array<Tensor, 2> choose_along(const Tensor& self, int64_t dim, bool keepdim, const Choose& choose) {
   using Items = Item<SortKey<T>>;
-  const Shape shape = reduced(self, dim, keepdim);
+  const Shape shape = without_dim(self, dim, keepdim);
   Tensor values = Tensor::empty(shape, self.dtype()), positions = Tensor::empty(shape, DType::kInt64);
   if (values.numel() == 0) return {std::move(values), std::move(positions)};
   const Tensor rows = self.dim() == 0 ? self : contiguous(move_last(self, dim));
@@ -138,10 +123,10 @@ Tensor median_over_all(std::string_view name, const Tensor& self, bool skip_nans
 std::array<Tensor, 2> median_along(std::string_view name, const Tensor& self, int64_t dim, bool keepdim,
                                    bool skip_nans) {
   dim = wrap_dim(name, dim, self.dim());
-  check_not_empty(name, self, dim);
+  check_dim_not_empty(name, self, dim);
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
   return dispatch_real(self.dtype(), name, [&]<class T>() {
-    const Shape shape = reduced(self, dim, keepdim);
+    const Shape shape = without_dim(self, dim, keepdim);
     Tensor values = Tensor::empty(shape, self.dtype()), positions = Tensor::empty(shape, DType::kInt64);
     if (values.numel() == 0) return std::array<Tensor, 2>{std::move(values), std::move(positions)};
     const Tensor rows = self.dim() == 0 ? self : contiguous(move_last(self, dim));
@@ -177,6 +162,21 @@ std::array<Tensor, 2> median_along(std::string_view name, const Tensor& self, in
 
 }  // namespace
 
+Shape without_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  Shape shape;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (d != dim)
+      shape.push_back(self.size(d));
+    else if (keepdim)
+      shape.push_back(1);
+  return shape;
+}
+
+void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim) {
+  SCONCE_CHECK(self.dim() == 0 || self.size(dim) > 0, kInvalidArgument, name, "(): Expected reduction dim ", dim,
+               " to have non-zero size.");
+}
+
 std::array<Tensor, 2> median_dim(const Tensor& self, int64_t dim, bool keepdim) {
   return median_along("median", self, dim, keepdim, false);
 }
@@ -187,7 +187,7 @@ std::array<Tensor, 2> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdi
 std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   dim = wrap_dim("kthvalue", dim, self.dim());
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
-  check_not_empty("kthvalue", self, dim);
+  check_dim_not_empty("kthvalue", self, dim);
   SCONCE_CHECK(k >= 1 && k <= n, kInvalidArgument, "kthvalue(): selected number k out of range for dimension ", dim);
   return dispatch_real(self.dtype(), "kthvalue", [&]<class T>() {
     return choose_along<T>(self, dim, keepdim, [n, k](auto* items, const T*) noexcept {
@@ -203,7 +203,7 @@ Tensor nanmedian(const Tensor& self) { return median_over_all("nanmedian", self,
 std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = wrap_dim("mode", dim, self.dim());
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
-  check_not_empty("mode", self, dim);
+  check_dim_not_empty("mode", self, dim);
   return dispatch_real_bool(self.dtype(), "mode", [&]<class T>() {
     return choose_along<T>(self, dim, keepdim, [n](auto* items, const T* slice) noexcept {
       // ATen sorts NaNs with a plain "less", which leaves short slices in a certain order and long ones in none.

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
-#include "sconce/tensor.h"
+#include "src/ops/strided_loop.h"
 
 namespace sconce::cpu {
 
@@ -22,5 +23,9 @@ std::array<Tensor, 2> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdi
 // NaNs are different from each other and, in slices of more than 16, greatest; in shorter ones they part the slice, as
 // in ATen.
 std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim);
+
+// Sizes of a result over dim.
+Shape without_dim(const Tensor& self, int64_t dim, bool keepdim);
+void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim);
 
 }  // namespace sconce::cpu

@@ -19,10 +19,6 @@ void check_pooled(std::string_view name, const char* what, const Tensor& given, 
   SCONCE_CHECK(fits, kInvalidArgument, name, ": ", what, " of sizes ", to_string(given.sizes()),
                " does not fit an input of ", to_string(self.sizes()));
 }
-void check_dtypes(std::string_view name, const Tensor& grad, const Tensor& self) {
-  SCONCE_CHECK(grad.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(self.dtype()),
-               " for `grad_output` but got dtype ", dtype_name(grad.dtype()));
-}
 void check_indices(std::string_view name, const Tensor& indices, const Tensor& grad) {
   SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
                ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
@@ -52,7 +48,7 @@ Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tens
                     IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& indices) {
   const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode);
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
-  check_dtypes(name, grad_output, self);
+  check_gradient_dtype(name, grad_output, self);
   check_pooled(name, "grad_output", grad_output, self, axes, dims);
   check_indices(name, indices, grad_output);
   return by_indices(name, grad_output, self, indices, dims, suggested_format(self));
@@ -71,7 +67,7 @@ Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, c
                  "but grad_output has sizes ", to_string(grad_output.sizes()));
   const auto axes = adaptive_axes(name, self, dims, pooled, true);
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
-  check_dtypes(name, grad_output, self);
+  check_gradient_dtype(name, grad_output, self);
   check_pooled(name, "grad_output", grad_output, self, axes, dims);
   check_indices(name, indices, grad_output);
   return by_indices(name, grad_output, self, indices, dims,
@@ -118,7 +114,7 @@ void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool in
 Tensor average_backward(std::string_view name, const Tensor& grad_output, const Tensor& self,
                         const std::array<PoolAxis, 3>& axes, int dims, bool include_padding, int64_t divisor,
                         MemoryFormat format) {
-  check_dtypes(name, grad_output, self);
+  check_gradient_dtype(name, grad_output, self);
   check_pooled(name, "grad_output", grad_output, self, axes, dims);
   const DType dtype = summed_dtype(self.dtype());
   const Tensor grads = packed(grad_output, dtype);
@@ -192,6 +188,11 @@ Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, 
 }
 
 }  // namespace
+
+void check_gradient_dtype(std::string_view name, const Tensor& grad, const Tensor& self) {
+  SCONCE_CHECK(grad.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(self.dtype()),
+               " for `grad_output` but got dtype ", dtype_name(grad.dtype()));
+}
 
 Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
                                         IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 
 #include "sconce/tensor.h"
 
@@ -32,5 +33,7 @@ Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& sel
 // Zeros but for the elements of self, which lie at their indices. Of two at one place the last stays.
 Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_size);
 Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_size, IntSpan stride, IntSpan padding);
+
+void check_gradient_dtype(std::string_view name, const Tensor& grad_output, const Tensor& self);
 
 }  // namespace sconce::cpu

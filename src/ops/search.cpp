@@ -92,15 +92,6 @@ void check_sizes(const Tensor& sequence, const Tensor& values, bool out_int32, c
                "searchsorted(): sorter must be a tensor of long dtype but got dtype ", dtype_name(sorter->dtype()));
 }
 
-bool right_side(bool right, std::optional<std::string_view> side) {
-  if (!side) return right;
-  SCONCE_CHECK(*side == "left" || *side == "right", kInvalidArgument,
-               "searchsorted(): side can only be 'left' or 'right' but got ", *side);
-  SCONCE_CHECK(*side == "right" || !right, kInvalidArgument,
-               "searchsorted(): side and right can't be set to opposites, got side of left while right was True");
-  return *side == "right";
-}
-
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
               const Tensor* sorter) {
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64);
@@ -126,6 +117,15 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
 }
 
 }  // namespace
+
+bool right_side(bool right, std::optional<std::string_view> side) {
+  if (!side) return right;
+  SCONCE_CHECK(*side == "left" || *side == "right", kInvalidArgument,
+               "searchsorted(): side can only be 'left' or 'right' but got ", *side);
+  SCONCE_CHECK(*side == "right" || !right, kInvalidArgument,
+               "searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  return *side == "right";
+}
 
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {

@@ -3,20 +3,17 @@
 //   bench_cuda_call --throughput DEVICES SECONDS PACKAGE     runs of a replica on each of the first devices
 //   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give what runs without them give
 //   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "sconce/model.h"
+#include "tests/bench/cuda/device.h"
 
 using namespace sconce;
 using Clock = std::chrono::steady_clock;
@@ -24,43 +21,6 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 double microseconds(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
-
-// Megabytes of the process that are resident.
-double resident() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
-  return 0;
-}
-
-Tensor input_of(const TensorSpec& spec, int64_t dynamic) {
-  std::vector<int64_t> sizes;
-  for (const Dim& dim : spec.dims) sizes.push_back(dim.is_static() ? dim.min : std::clamp(dynamic, dim.min, dim.max));
-  const DType dtype = spec.dtype.value_or(DType::kFloat32);
-  std::vector<int64_t> strides;
-  for (const auto& stride : spec.strides)
-    if (stride) strides.push_back(*stride);
-  // Recorded strides where they are gapless (channels last), else row-major.
-  Tensor t = Tensor::empty(sizes, dtype);
-  if (strides.size() == sizes.size()) {
-    const Tensor laid_out = Tensor::empty_strided(sizes, strides, dtype);
-    if (laid_out.storage()->bytes() == t.bytes()) t = laid_out;
-  }
-  auto* bytes = static_cast<unsigned char*>(t.data());
-  // Small positive numbers in any floating type: every byte but the exponent's is noise that does not matter.
-  for (size_t i = 0; i < t.bytes(); ++i) bytes[i] = t.dtype() == DType::kFloat32 && i % 4 == 3 ? 0x3D : 0;
-  const Device device = spec.device.value_or(Device{DeviceType::kCuda, 0});
-  return device.type == DeviceType::kCpu ? t : copy_to(t, {DeviceType::kCuda, 0});
-}
-
-// Megabytes of device memory that are taken, by whomever.
-double taken() {
-  void* runtime = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
-  const auto ask = runtime ? reinterpret_cast<int (*)(size_t*, size_t*)>(dlsym(runtime, "cudaMemGetInfo")) : nullptr;
-  size_t free = 0, total = 0;
-  if (!ask || ask(&free, &total) != 0) return -1;
-  return static_cast<double>(total - free) / 1048576;
-}
 
 int cycles(int count, const char* path) {
   LoadOptions options;
@@ -75,12 +35,12 @@ int cycles(int count, const char* path) {
     if (!constants.empty()) model->update_constants(Buffer::kActive, constants, false);
     model->run(inputs, outputs);
     if (i == count / 10) {
-      device = taken();
-      host = resident();
+      device = taken_mb();
+      host = resident_mb();
     }
   }
-  std::printf("{\"cycles\": %d, \"device_mb_grown\": %.1f, \"resident_mb_grown\": %.1f}\n", count, taken() - device,
-              resident() - host);
+  std::printf("{\"cycles\": %d, \"device_mb_grown\": %.1f, \"resident_mb_grown\": %.1f}\n", count, taken_mb() - device,
+              resident_mb() - host);
   return 0;
 }
 
@@ -215,6 +175,6 @@ int main(int argc, char** argv) {
   std::printf(
       "{\"first_output_ms\": %.1f, \"call_us_p50\": %.2f, \"call_us_p99\": %.2f, \"resident_mb\": %.0f, "
       "\"graphs\": \"%s\", \"inputs\": [%s]}\n",
-      first / 1000, times[times.size() / 2], times[times.size() * 99 / 100], resident(),
+      first / 1000, times[times.size() / 2], times[times.size() * 99 / 100], resident_mb(),
       model->replicas()[0].graph_runs > 0 ? "used" : model->replicas()[0].no_graphs.c_str(), shapes.c_str());
 }

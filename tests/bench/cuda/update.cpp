@@ -1,8 +1,6 @@
 // New weights of a CUDA package, from where they lie on the host to where runs use them, beside a plain copy of as many
 // bytes from pinned memory; GB/s as JSON, the best of three.
 //   bench_cuda_update PACKAGE
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,9 +8,9 @@
 #include <filesystem>
 #include <functional>
 
-#include "sconce/model.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
+#include "tests/bench/cuda/device.h"
 
 using namespace sconce;
 
@@ -26,14 +24,6 @@ double best_seconds(const std::function<void()>& work) {
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
-}
-
-// Of cudart, which libsconce_cuda has opened.
-template <class... Arguments>
-int cudart(const char* name, Arguments... arguments) {
-  void* library = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
-  const auto function = library ? reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name)) : nullptr;
-  return function ? function(arguments...) : -1;
 }
 
 // GB/s of one cudaMemcpy from pinned memory; 0 where it failed.
@@ -70,13 +60,7 @@ int main(int argc, char** argv) {
   const auto file = std::filesystem::temp_directory_path() / "bench_cuda_update.safetensors";
   write_safetensors(file, tensors);
   std::vector<Tensor> inputs, outputs(model->info().spec.outputs.size());
-  for (const TensorSpec& spec : model->info().spec.inputs) {
-    std::vector<int64_t> sizes;
-    for (const Dim& dim : spec.dims) sizes.push_back(dim.min);
-    Tensor zeros = Tensor::empty(sizes, spec.dtype.value_or(DType::kFloat32));
-    std::memset(zeros.data(), 0, zeros.bytes());
-    inputs.push_back(copy_to(zeros, {DeviceType::kCuda, 0}));
-  }
+  for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(input_of(spec, 1));
   const double run = best_seconds([&] { model->run(inputs, outputs); });
   // On the device when the first run has passed, at the latest.
   const double in_place = best_seconds([&] {
