@@ -57,9 +57,9 @@ std::set<std::string> public_words() {
 TEST_CASE("exports: nothing but the ABI and the public API") {
   static const std::regex abi("(aoti_torch_|aoti_record_function_|torch_|Sleef_|__isoc23_)[A-Za-z0-9_]+");
   static const std::regex torch(
-      "(at::(init_num_threads|get_num_threads|get_thread_num|in_parallel_region|internal::lazy_init_num_threads|"
+      "(at::(cpu::init_amx|getCPUAllocator|init_num_threads|get_num_threads|get_thread_num|in_parallel_region|internal::lazy_init_num_threads|"
       "internal::set_thread_num)|at::native::cpublas::(brgemm|brgemm_release|pack|could_pack)|"
-      "c10::(detail::torchCheckFail|detail::torchInternalAssertFail|report_overflow|ParallelGuard::~?[A-Za-z_]+))\\(."
+      "c10::(GetCPUAllocator|detail::torchCheckFail|detail::torchInternalAssertFail|report_overflow|ParallelGuard::~?[A-Za-z_]+))\\(."
       "*");
   // "sconce::Tensor::empty(...)", "typeinfo for sconce::Error", "sconce::version[abi:cxx11]()": the first name behind
   // sconce:: is a public word, and a class if it is not the last.
@@ -110,6 +110,20 @@ TEST_CASE("exports: the C++ names that compiled code imports") {
            "_ZN3c1013ParallelGuardD1Ev",
            "_ZN3c1013ParallelGuard10is_enabledEv",
            "_ZN2at16init_num_threadsEv",
+           "_ZN2at15getCPUAllocatorEv",
+           "_ZN3c1015GetCPUAllocatorEv",
+           "_ZN2at3cpu8init_amxEv",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKN3c104HalfES5_Pfb",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKN3c108BFloat16ES5_Pfb",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKN3c1013Float8_e4m3fnES5_Pfb",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKN3c1011Float8_e5m2ES5_Pfb",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKfS3_Pfb",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKhS3_Pib",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKhPKaPib",
+           "_ZN2at6native7cpublas6brgemmEllllllbPKaS3_Pib",
+           "_ZN2at6native7cpublas14brgemm_releaseEb",
+           "_ZN2at6native7cpublas10could_packEN3c1010ScalarTypeE",
+           "_ZN2at6native7cpublas4packEllllN3c1010ScalarTypeES3_PKvPv",
            "_ZN2at15get_num_threadsEv",
            "_ZN2at14get_thread_numEv",
            "_ZN2at18in_parallel_regionEv",

@@ -80,7 +80,7 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
       cpu::where(cpu::gt_number(norms, maxnorm), ratios, to_dtype(number_tensor(Scalar(1.0)), norms.dtype()));
   return contiguous(cpu::multiply(self, to_dtype(factors, is_complex(self.dtype()) ? factors.dtype() : self.dtype())));
 }
-Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) { return cpu::_cdist_forward(x1, x2, 2.0, std::nullopt); }
+Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) { return cpu::_cdist_forward(x1, x2, 2.0, 1); }
 
 // Recipe 0: one scale a matrix; 1: one a row of the first, or a column of the second. What others PyTorch has run on
 // GPUs alone.

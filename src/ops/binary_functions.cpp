@@ -34,10 +34,18 @@ struct Compare {
     return (a == b) == equal;
   }
 };
+// A type that dispatch_any knows, in which elements of the dtype are equal if they are.
+DType comparable(DType dtype) {
+  if (is_float8(dtype)) return DType::kFloat32;
+  if (dtype == DType::kUInt16) return DType::kInt32;
+  return dtype == DType::kUInt32 || dtype == DType::kUInt64 ? DType::kInt64 : dtype;
+}
 Tensor compare(const char* name, const Tensor& self, const Tensor& other, DType dtype, bool equal) {
   Tensor out = make_result(name, {&self, &other}, dtype, DType::kBool);
   const Tensor a = met(self, dtype), b = met(other, dtype);
-  dispatch_any(dtype, name, [&]<class T>() -> void { map_elements<bool, T, T>(name, out, Compare{equal}, {&a, &b}); });
+  dispatch_any(comparable(dtype), name, [&]<class T>() -> void {
+    map_elements<bool, T, T>(name, out, Compare{equal}, {&a, &b});
+  });
   return out;
 }
 

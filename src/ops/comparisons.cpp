@@ -59,7 +59,6 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
 
 void check_limit(const char* name, DType dtype) {
   SCONCE_CHECK(!is_complex(dtype), kInvalidArgument, name, ": clamp is not supported for complex types");
-  if (dtype == DType::kBool) fail_dispatch(dtype, name);
 }
 
 template <class T>
@@ -164,9 +163,10 @@ Tensor clamp_tensor(const Tensor& self, const Tensor* min, const Tensor* max) {
   if (!max) return clamp_min_tensor(self, *min);
   const DType dtype = ResultType().add(self).add(*min).add(*max).get();
   check_limit("clamp", dtype);
+  if (dtype == DType::kBool) fail_dispatch(dtype, "clamp");
   Tensor out = make_result("clamp", {&self, min, max}, dtype, dtype);
   const Tensor x = met(self, dtype), low = met(*min, dtype), high = met(*max, dtype);
-  dispatch_ordered(dtype, "clamp", [&]<class T>() -> void {
+  dispatch_ordered_wide(dtype, "clamp", [&]<class T>() -> void {
     map_elements<T, T, T, T>("clamp", out,
                              [](T a, T b, T c) -> T {
                                if (is_nan(b)) return b;

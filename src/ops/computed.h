@@ -56,6 +56,15 @@ void dispatch_ordered(DType dtype, const char* name, F&& f) {
                         DType::kUInt8, DType::kBool>(dtype, name, f);
 }
 
+// The unsigned wide integers too, those of 16 and 32 bits in a type that holds them.
+template <class F>
+void dispatch_ordered_wide(DType dtype, const char* name, F&& f) {
+  if (dtype == DType::kUInt16) return f.template operator()<int32_t>();
+  if (dtype == DType::kUInt32) return f.template operator()<int64_t>();
+  if (dtype == DType::kUInt64) return f.template operator()<uint64_t>();
+  dispatch_ordered(dtype, name, f);
+}
+
 inline DType promoted(const Tensor& a, const Tensor& b) { return ResultType().add(a).add(b).get(); }
 inline DType promoted(const Tensor& a, const Scalar& b) { return ResultType().add(a).add_number(b).get(); }
 
@@ -85,7 +94,7 @@ template <class F>
 Tensor map_ordered(const char* name, const Tensor& self, const Tensor& other, DType dtype, F f) {
   Tensor out = make_result(name, {&self, &other}, dtype, dtype);
   const Tensor a = met(self, dtype), b = met(other, dtype);
-  dispatch_ordered(dtype, name, [&]<class T>() -> void { map_elements<T, T, T>(name, out, f, {&a, &b}); });
+  dispatch_ordered_wide(dtype, name, [&]<class T>() -> void { map_elements<T, T, T>(name, out, f, {&a, &b}); });
   return out;
 }
 

@@ -1,7 +1,9 @@
 #include "src/ops/moments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
+#include <limits>
 #include <type_traits>
 
 #include "sconce/check.h"
@@ -35,6 +37,22 @@ Wide<T> mean_of(const T* row, int64_t width) noexcept {
   Wide<T> total = 0;
   for (int64_t j = 0; j < width; ++j) total += static_cast<Wide<T>>(row[j]);
   return total / static_cast<double>(width);
+}
+
+// As ATen's running mean: once infinite, the next element makes it NaN.
+template <class T>
+double settled(const T* row, int64_t width, double mean, double (*part)(T)) noexcept {
+  if (!std::isinf(mean)) return mean;
+  const bool last_alone = std::all_of(row, row + width - 1, [part](T x) { return std::isfinite(part(x)); });
+  return last_alone ? mean : std::numeric_limits<double>::quiet_NaN();
+}
+template <class T>
+Wide<T> settled(const T* row, int64_t width, Wide<T> mean) noexcept {
+  if constexpr (kIsComplex<T>)
+    return {settled<T>(row, width, mean.real(), [](T x) { return static_cast<double>(x.real()); }),
+            settled<T>(row, width, mean.imag(), [](T x) { return static_cast<double>(x.imag()); })};
+  else
+    return settled<T>(row, width, mean, [](T x) { return static_cast<double>(x); });
 }
 
 double squared(double value) noexcept { return value * value; }
@@ -95,7 +113,7 @@ std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, s
     auto* const to = variance.data_as<Real>();
     T* const middle = mean.data_as<T>();
     for_rows<T>(reduced, mean.numel(), [to, middle, less](const T* row, int64_t width, int64_t i) noexcept {
-      const Wide<T> average = mean_of(row, width);
+      const Wide<T> average = settled(row, width, mean_of(row, width));
       double total = 0;
       for (int64_t j = 0; j < width; ++j) total += squared(static_cast<Wide<T>>(row[j]) - average);
       to[i] = convert_value<Real>(total / std::max(static_cast<double>(width) - less, 0.0));

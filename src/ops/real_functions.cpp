@@ -231,8 +231,7 @@ Tensor round_decimals(const Tensor& self, int64_t decimals) {
 }
 std::array<Tensor, 2> frexp(const Tensor& self) {
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "frexp");
-  Tensor mantissa = make_result("frexp", {&self}, self.dtype(), self.dtype()),
-         exponent = make_result("frexp", {&self}, self.dtype(), DType::kInt32);
+  Tensor mantissa = empty_like(self), exponent = empty_like(self, DType::kInt32);
   dispatch_computed_float(self.dtype(), "frexp", [&]<class T>() -> void {
     map_elements<T, T>("frexp", mantissa,
                        [](T x) {

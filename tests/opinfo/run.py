@@ -29,6 +29,7 @@ def arguments():
     parser.add_argument("--like", type=pathlib.Path,
                         help="an earlier report.json: draw only operators of which it compiled a sample")
     parser.add_argument("--only", type=pathlib.Path, help="a file of sample names, one a line, in place of drawing")
+    parser.add_argument("--resume", action="store_true", help="go on from what the logs in --out have judged already")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/opinfo")
     parser.add_argument("--tool", type=pathlib.Path,
                         default=ROOT / "build/release/tests/sconce_conformance")
@@ -225,6 +226,14 @@ def names_to_make(options):
     return names
 
 
+def earlier(options):
+    """What the logs of an interrupted run say, each sample once; the number of the next log."""
+    logs = sorted((options.out / "logs").glob("*.jsonl"))
+    lines = (line for log in logs for line in log.read_text().splitlines(keepends=True) if line.endswith("\n"))
+    found = {result["name"]: result for result in map(json.loads, lines)}
+    return list(found.values()), int(logs[-1].stem) + 1 if logs else 0
+
+
 def main():
     options = arguments()
     sys.path.insert(0, str(HERE))
@@ -237,8 +246,11 @@ def main():
     import packages  # noqa: F401  so that the workers do not import it each
     torch.set_num_threads(1)
     names = names_to_make(options)
-    waiting = [names[i:i + 400] for i in range(0, len(names), 400)]
-    running, results, started, count = {}, [], time.time(), 0
+    results, count = earlier(options) if options.resume else ([], 0)
+    judged = {r["name"] for r in results}
+    left = [name for name in names if name not in judged]
+    waiting = [left[i:i + 400] for i in range(0, len(left), 400)]
+    running, started = {}, time.time()
 
     def reap():
         pid, status = os.wait()

@@ -31,6 +31,7 @@ NOT_DRAWN = {("special", "conv"): "whether the padding's zeros meet infinity is 
              ("transposed", "_scaled_dot_product_flash_attention_for_cpu"):
                  "PyTorch's kernel takes the last dimension for contiguous and reads other memory",
              ("special", "linalg"): "how far NaN and infinity spread is up to the LAPACK library",
+             ("special", "cholesky"): "how far NaN and infinity spread is up to the LAPACK library",
              ("special", "fft"): "how far NaN and infinity spread is up to the algorithm",
              ("expanded", "median"): "PyTorch sorts the elements in place, where they overlap"}
 

@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 #include <omp.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
@@ -109,4 +111,75 @@ TEST_CASE("torch names: ParallelGuard restores what it found") {
   CHECK(enabled());
   end(&outer);
   CHECK(!enabled());
+}
+
+namespace {
+
+// c10::DataPtr and the vtable of c10::Allocator as compiled models see them, torch 2.6 to 2.15.
+struct DataPtr {
+  void* data;
+  void (*deleter)(void*);  // std::unique_ptr keeps it before what it deletes
+  void* context;
+  int8_t device_type, device_index;
+};
+struct Allocator {
+  struct Functions {
+    void (*destroy)(Allocator*);
+    void (*destroy_and_free)(Allocator*);
+    DataPtr* (*allocate)(DataPtr* result, Allocator*, size_t bytes);
+    bool (*is_simple_data_ptr)(const Allocator*, const DataPtr*);
+    void (*(*raw_deleter)(const Allocator*))(void*);
+    void (*copy_data)(const Allocator*, void* to, const void* from, size_t bytes);
+  };
+  const Functions* functions;
+};
+
+}  // namespace
+
+TEST_CASE("torch names: the allocator, field by field") {
+  auto* get = imported<Allocator*()>("_ZN2at15getCPUAllocatorEv");
+  Allocator* const allocator = get();
+  CHECK(imported<Allocator*()>("_ZN3c1015GetCPUAllocatorEv")() == allocator);
+  for (const size_t bytes : {size_t{1}, size_t{100}, size_t{1} << 20}) {
+    DataPtr pointer;
+    REQUIRE(allocator->functions->allocate(&pointer, allocator, bytes) == &pointer);
+    CHECK(reinterpret_cast<uintptr_t>(pointer.data) % 64 == 0);
+    CHECK(pointer.device_type == 0);
+    CHECK(pointer.device_index == -1);
+    const std::string text(bytes, 'x');
+    allocator->functions->copy_data(allocator, pointer.data, text.data(), bytes);
+    CHECK(std::string(static_cast<const char*>(pointer.data), bytes) == text);
+    pointer.deleter(pointer.context);
+  }
+  DataPtr none;
+  allocator->functions->allocate(&none, allocator, 0);
+  CHECK(none.data == nullptr);
+  CHECK(none.context == nullptr);
+  const bool by_address = allocator->functions->raw_deleter(allocator) != nullptr;
+  CHECK(!by_address);
+}
+
+TEST_CASE("torch names: matrix products of compiled templates") {
+  using Product =
+      void(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, const void*, const void*, void*, bool);
+  const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8};
+  float c[] = {1, 1, 1, 1};
+  imported<Product>("_ZN2at6native7cpublas6brgemmEllllllbPKfS3_Pfb")(2, 2, 2, 2, 2, 2, true, a, b, c, false);
+  CHECK(std::string(reinterpret_cast<const char*>(c), sizeof(c)) ==
+        std::string(reinterpret_cast<const char*>(std::array<float, 4>{20, 23, 44, 51}.data()), sizeof(c)));
+  const int8_t signs[] = {-1, 2, 3, -4};
+  const uint8_t bytes[] = {255, 1, 1, 255};
+  int32_t sums[4];
+  imported<Product>("_ZN2at6native7cpublas6brgemmEllllllbPKhPKaPib")(2, 2, 2, 2, 2, 2, false, bytes, signs, sums,
+                                                                     false);
+  CHECK(std::vector<int32_t>(sums, sums + 4) == std::vector<int32_t>{-252, 506, 764, -1018});
+  imported<void(bool)>("_ZN2at6native7cpublas14brgemm_releaseEb")(true);
+  CHECK(!imported<bool(int8_t)>("_ZN2at6native7cpublas10could_packEN3c1010ScalarTypeE")(15));
+  auto* pack = imported<void(int64_t, int64_t, int64_t, int64_t, int8_t, int8_t, const void*, void*)>(
+      "_ZN2at6native7cpublas4packEllllN3c1010ScalarTypeES3_PKvPv");
+  const uint16_t rows[] = {1, 2, 3, 4};
+  uint16_t pairs[4];
+  pack(2, 2, 2, 2, 15, 15, rows, pairs);
+  CHECK(std::vector<uint16_t>(pairs, pairs + 4) == std::vector<uint16_t>{1, 3, 2, 4});
+  CHECK_THROWS_WITH_AS(pack(2, 2, 2, 2, 6, 6, rows, pairs), doctest::Contains("only half and bfloat16"), Error);
 }

@@ -1,0 +1,59 @@
+"""Writes tests/data/opinfo.cases: one case for each class of failures that tests/opinfo has found.
+
+    .venv/bin/python tests/custom_ops/make_opinfo_cases.py      # torch 2.15
+"""
+import torch
+
+from aten_cases import FLOATS, HALVES, Atens, Samples
+
+INF = float("inf")
+WIDE = [torch.uint16, torch.uint32, torch.uint64]
+
+
+def wide_integers(out, s):
+    """Comparisons and limits of unsigned wide integers, of float8 and of bool."""
+    for dtype in WIDE:
+        most = torch.iinfo(dtype).max
+        a, b = torch.tensor([0, 1, most, most - 1, 7], dtype=dtype), torch.tensor([most, 1, most, 3, 9], dtype=dtype)
+        for name in ("eq.Tensor", "ne.Tensor", "maximum", "minimum", "clamp_min.Tensor", "clamp_max.Tensor"):
+            out.add(name, a, b)
+        out.add("clamp.Tensor", a, torch.minimum(b, a), b)
+        out.add("eq.Scalar", a, 1)
+        out.add("clamp_min", a, 3)
+        out.add("clamp_max", a, 3)
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        a, b = torch.tensor([0.5, -2, 8]).to(dtype), torch.tensor([0.5, 2, 8]).to(dtype)
+        out.add("eq.Tensor", a, b)
+        out.add("ne.Tensor", a, b)
+    a, b = torch.tensor([True, False, True, False]), torch.tensor([True, True, False, False])
+    out.add("clamp_min.Tensor", a, b)
+    out.add("clamp_max.Tensor", a, b)
+    out.add("clamp.Tensor", a, b, b, message="not implemented for")
+
+
+def layouts_of_nothing(out, s):
+    """empty_like keeps the strides of what has no elements."""
+    out.add("frexp.Tensor", torch.zeros(2, 0, 6)[::2, :, ::2])
+    out.add("frexp.Tensor", torch.randn(3, 8, generator=s.g)[:, ::2])
+
+
+def infinities(out, s):
+    """A running mean is NaN behind an infinity; distances by products subtract infinities."""
+    for dtype in FLOATS + HALVES + [torch.complex64]:
+        rows = torch.tensor([[1, INF, 2], [1, 2, INF], [-INF, 1, 2], [INF, -INF, 1], [1, 2, 4]], dtype=dtype)
+        for name in ("var_mean.correction", "std_mean.correction"):
+            out.add(name, rows, [1], 1, False, tolerance=1e-2 if dtype in HALVES else 1e-6)
+    a, b = torch.tensor([[1.0, INF], [2.0, 3.0], [-INF, 0.0]]), torch.tensor([[1.0, 2.0], [-1.0, -2.0], [INF, 1.0]])
+    out.add("_euclidean_dist", a, b, tolerance=1e-5)
+    out.add("_euclidean_dist", b.double(), b.double() * 2, tolerance=1e-10)
+
+
+def main():
+    torch.set_num_threads(1)
+    out, s = Atens("opinfo.cases"), Samples(21)
+    for part in (wide_integers, layouts_of_nothing, infinities):
+        part(out, s)
+    out.out.close()
+
+
+main()
