@@ -37,7 +37,9 @@ class Batcher::Execution final : public RunRequest {
     if (requests.size() == 1) {
       inputs = requests.front()->inputs;
       outputs = requests.front()->outputs;
+      device_outputs = requests.front()->device_outputs;
     } else {
+      device_outputs = false;
       tensors.gather(requests);
       inputs = tensors.inputs();
       outputs = tensors.outputs();

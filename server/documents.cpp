@@ -87,7 +87,10 @@ std::string server_document(bool shared_memory) {
                      "trace",
                      "logging",
                      "generate"};
-  if (shared_memory) extensions.push_back("system_shared_memory");
+  if (shared_memory) {
+    extensions.push_back("system_shared_memory");
+    extensions.push_back("cuda_shared_memory");
+  }
   return dump({{"name", "sconce"}, {"version", version()}, {"extensions", std::move(extensions)}});
 }
 

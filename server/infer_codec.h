@@ -35,6 +35,8 @@ struct InferRequest {
   std::vector<Tensor> inputs;   // in the model's order, in the strides that it wants
   int64_t rows = 1;             // batch size, where the model has a batch dimension
   bool columns = false;         // of :predict: the request was by columns, not by rows
+  bool device_inputs = false;   // an input is a tensor of a device
+  bool device_outputs = false;  // an output goes to memory of a device
   SchedulePolicy schedule;
   std::string context;  // of the decoder: names an input in errors; kept for its memory
 
@@ -43,7 +45,7 @@ struct InferRequest {
     outputs.clear();
     inputs.clear();
     rows = 1;
-    columns = false;
+    columns = device_inputs = device_outputs = false;
     schedule = {};
   }
 };

@@ -233,18 +233,25 @@ class Decoder {
     const DType carrier = wire_dtype(*dtype);
     const int64_t elements = checked_elements(wire.shape, dtype_bytes(carrier), what);
     const Shape shape = model_shape(wire.shape, *dtype, what);
-    Tensor tensor = wire.binary_bytes ? binary_tensor(wire, shape, *dtype, elements, what)
+    Tensor tensor = wire.binary_bytes ? binary_tensor(index, wire, shape, *dtype, elements, what)
                                       : json_tensor(wire, shape, *dtype, elements, what);
     if (index == 0 && model_.max_batch_size > 0 && tensor.dim() > 0) request_.rows = tensor.size(0);
     return in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
   }
 
-  Tensor binary_tensor(const WireTensor& wire, const Shape& shape, DType dtype, int64_t elements,
+  Tensor binary_tensor(size_t index, const WireTensor& wire, const Shape& shape, DType dtype, int64_t elements,
                        std::string_view what) {
     const uint64_t expected = static_cast<uint64_t>(elements) * dtype_bytes(wire_dtype(dtype));
     SCONCE_CHECK(*wire.binary_bytes == expected, kInvalidArgument, "unexpected total byte size ", *wire.binary_bytes,
                  " for ", what, ", expecting ", expected);
     if (wire.region) {
+      // In place on the device, for a model there that leaves it as it is and wants no other layout.
+      const TensorSpec& spec = model_.spec.inputs[index];
+      if (wire.region->device() && model_.spec.device_key == "cuda" && expected != 0 && !spec.may_be_written &&
+          row_major_is_recorded(shape.span(), spec)) {
+        request_.device_inputs = true;
+        return wire.region->device()->tensor(wire.region_offset, dtype, shape.span());
+      }
       Tensor tensor = scratch_.tensor(shape.span(), dtype);
       wire.region->read(wire.region_offset, static_cast<std::byte*>(tensor.data()), static_cast<size_t>(expected));
       return tensor;
@@ -326,6 +333,7 @@ class Decoder {
       output.region = shared.find(shared_memory_, context_);
       output.region_offset = shared.offset;
       output.region_bytes = *shared.bytes;
+      request_.device_outputs = request_.device_outputs || output.region->device();
     } else if (!binary) {
       pending_binary_.push_back(request_.outputs.size());
     }

@@ -59,13 +59,14 @@ void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, Te
   SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
                "shared memory size specified with the request for output ", wanted.json_name, " (", wanted.region_bytes,
                " bytes) should be at least ", tensor.bytes(), " bytes");
+  if (const DeviceRegion* device = wanted.region->device()) return device->write(wanted.region_offset, tensor);
   const void* data = tensor.data();
   if (!tensor.is_contiguous()) {
     const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
     copy_to_contiguous(tensor, piece.data);
     data = piece.data;
   }
-  wanted.region->write(wanted.region_offset, static_cast<const std::byte*>(data), tensor.bytes());
+  wanted.region->posix()->write(wanted.region_offset, static_cast<const std::byte*>(data), tensor.bytes());
 }
 
 }  // namespace
@@ -103,7 +104,12 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
   for (const InferRequest::Output& wanted : request.outputs) {
     const Tensor& tensor = outputs[wanted.index];
     if (!tensor.defined()) continue;  // the model returned None
-    check_output(tensor);
+    if (!tensor.is_cpu()) {
+      SCONCE_CHECK(wanted.region && wanted.region->device(), kInternal, "an output was left on its device");
+      SCONCE_CHECK(tensor.layout() == Layout::kStrided, kUnsupported, "an output cannot be sent: ", describe(tensor));
+    } else {
+      check_output(tensor);
+    }
     if (!first) text.append(',');
     first = false;
     text.append("{\"name\":");

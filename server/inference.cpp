@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "server/call_codec.h"
 #include "server/generate_codec.h"
 #include "server/predict_codec.h"
@@ -45,7 +46,11 @@ bool Inference::run() {
                model_->interface().name, "', got ", request_.rows);
   error = nullptr;
   run_rows = 0;
-  here_ = model_->run_here();
+  alone = request_.device_inputs || request_.device_outputs;
+  // An output may be a buffer that the next run writes.
+  device_outputs = request_.device_outputs && model_->interface().spec.device_key == "cuda" &&
+                   !model_->interface().mutates_constants;
+  here_ = !alone && model_->run_here();
   if (here_) {
     info = model_->model().run(request_.inputs, results_);
     run_done_ = Clock::now();
@@ -103,6 +108,7 @@ void Inference::encode(Response& response) {
   const ModelInterface& interface = model_->interface();
   switch (form_) {
     case Form::kInfer: {
+      if (device_outputs) fetch_outputs();
       char number[20];
       std::string_view version;
       if (info.label) {
@@ -120,6 +126,17 @@ void Inference::encode(Response& response) {
       return encode_generate(interface, request_, results_, form_ == Form::kGenerateStream, response);
     case Form::kPredict:
       return encode_predict(interface, request_, results_, response);
+  }
+}
+
+// Those that do not go to memory of a device.
+void Inference::fetch_outputs() {
+  for (const InferRequest::Output& wanted : request_.outputs) {
+    Tensor& output = results_[wanted.index];
+    if (!output.defined() || output.is_cpu() || (wanted.region && wanted.region->device())) continue;
+    Tensor here = scratch_.tensor(output.sizes(), output.dtype());
+    transfer(output, here);
+    output = std::move(here);
   }
 }
 

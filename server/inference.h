@@ -61,6 +61,7 @@ class Inference final : public QueuedRequest {
   void ran() override;
   void finished() noexcept override;
   void leave() noexcept;
+  void fetch_outputs();
 
   const size_t thread_;
   const Notify notify_;

@@ -52,10 +52,9 @@ constexpr std::array kTexts{
     Text{Action::kSharedMemory, kMemory, "Registered regions", "", "Regions"},
     Text{Action::kRegisterSharedMemory, kMemory, "Register a POSIX shared-memory region", "Region", ""},
     Text{Action::kUnregisterSharedMemory, kMemory, "Unregister a region, or all", "Object", "", true},
-    Text{Action::kCudaSharedMemory, kMemory, "Registered CUDA regions", "", "Array"},
-    Text{Action::kRegisterCudaSharedMemory, kMemory, "Not supported", "Object", ""},
-    Text{Action::kUnregisterCudaSharedMemory, kMemory, "Unregister CUDA regions, of which there are none", "Object", "",
-         true},
+    Text{Action::kCudaSharedMemory, kMemory, "Registered CUDA regions", "", "CudaRegions"},
+    Text{Action::kRegisterCudaSharedMemory, kMemory, "Register memory of a CUDA device", "CudaRegion", ""},
+    Text{Action::kUnregisterCudaSharedMemory, kMemory, "Unregister a CUDA region, or all", "Object", "", true},
     Text{Action::kMetricsText, kServer, "Metrics in Prometheus' format", "", "text"},
     Text{Action::kConstants, kAdministration, "Weights by name, dtype and shape", "", "Any"},
     Text{Action::kWeights, kAdministration, "Sets of weights", "", "Any"},
@@ -141,7 +140,11 @@ constexpr std::string_view kSchemas = R"({
   "log_verbose_level": {"type": "integer", "minimum": 0}, "log_format": {"type": "string"}}},
 "Region": {"type": "object", "required": ["key", "byte_size"], "properties": {"key": {"type": "string"},
   "offset": {"type": "integer", "minimum": 0}, "byte_size": {"type": "integer", "minimum": 1}}},
-"Regions": {"type": "array", "items": {"type": "object", "required": ["name", "key", "offset", "byte_size"]}}
+"Regions": {"type": "array", "items": {"type": "object", "required": ["name", "key", "offset", "byte_size"]}},
+"CudaRegion": {"type": "object", "required": ["raw_handle", "device_id", "byte_size"], "properties": {
+  "raw_handle": {"type": "object", "required": ["b64"], "properties": {"b64": {"type": "string"}}},
+  "device_id": {"type": "integer", "minimum": 0}, "byte_size": {"type": "integer", "minimum": 1}}},
+"CudaRegions": {"type": "array", "items": {"type": "object", "required": ["name", "device_id", "byte_size"]}}
 })";
 
 const Text& text_of(Action action) {

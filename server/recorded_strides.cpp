@@ -8,14 +8,23 @@
 
 namespace sconce {
 
+bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept {
+  const size_t rank = sizes.size();
+  if (spec.strides.size() != rank) return true;
+  std::array<int64_t, Tensor::kMaxRank> strides;
+  contiguous_strides(sizes, strides.data());
+  for (size_t d = 0; d < rank; ++d) {
+    if (sizes[d] == 0) return true;
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    if (spec.strides[d] && sizes[d] > 1 && *spec.strides[d] != strides[d]) return false;
+  }
+  return true;
+}
+
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch) {
   const size_t rank = static_cast<size_t>(tensor.dim());
-  if (spec.strides.size() != rank || rank == 0) return tensor;
-  bool differs = false;
-  for (size_t d = 0; d < rank; ++d) {
-    differs = differs || (spec.strides[d] && tensor.sizes()[d] > 1 && *spec.strides[d] != tensor.strides()[d]);
-  }
-  if (!differs || tensor.numel() == 0) return tensor;
+  if (row_major_is_recorded(tensor.sizes(), spec)) return tensor;
 
   // Recorded strides are used as they are. Those that depend on sizes are not recorded: their dimensions lie outside
   // the others, in order.

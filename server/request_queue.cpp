@@ -40,7 +40,7 @@ void RequestQueue::classify(QueuedRequest& request, Clock::time_point now) const
   }
   const bool ends = timeout.count() > 0 && timeout < Clock::time_point::max() - now;
   request.deadline_ = ends ? now + timeout : Clock::time_point::max();
-  request.alone_ = policy_.max_rows <= 1 || request.rows < 1 || request.rows >= policy_.max_rows ||
+  request.alone_ = request.alone || policy_.max_rows <= 1 || request.rows < 1 || request.rows >= policy_.max_rows ||
                    request.inputs.empty() ||
                    !std::all_of(request.inputs.begin(), request.inputs.end(),
                                 [&](const Tensor& input) { return is_block(input, request.rows); });

@@ -25,6 +25,8 @@ class QueuedRequest {
   int64_t rows = 1;                    // first dimension of all inputs, where the model has batches
   uint64_t priority = 0;               // 0: the default
   std::chrono::nanoseconds timeout{};  // of waiting, as the request asks for; 0: it does not
+  bool alone = false;                  // shares no run with others: tensors of it are on a device
+  bool device_outputs = false;         // RunRequest::device_outputs; of those that are alone
 
   // Set by the run.
   RunInfo info;

@@ -51,17 +51,25 @@ void change_log_settings(std::string_view body) {
   write_log(LogLevel::kInfo, "log settings were changed over HTTP");
 }
 
-std::string regions_document(const SharedMemory& memory, std::string_view region) {
+std::string regions_document(const SharedMemory& memory, SharedMemory::Kind kind, std::string_view region) {
   Json list = Json::array();
   const auto add = [&](const SharedRegion& r) {
-    list.push_back({{"name", r.name}, {"key", r.key}, {"offset", r.offset}, {"byte_size", r.bytes}});
+    if (const PosixRegion* posix = r.posix()) {
+      list.push_back({{"name", r.name}, {"key", posix->key}, {"offset", posix->offset}, {"byte_size", r.bytes}});
+    } else {
+      list.push_back({{"name", r.name}, {"device_id", r.device()->where().index}, {"byte_size", r.bytes}});
+    }
   };
   if (!region.empty()) {
-    add(*memory.find(region));
+    add(*memory.find(kind, region));
   } else {
-    for (const auto& r : memory.list()) add(*r);
+    for (const auto& r : memory.list(kind)) add(*r);
   }
   return dump(list);
+}
+
+void unregister(SharedMemory& memory, SharedMemory::Kind kind, std::string_view region) {
+  region.empty() ? memory.remove_all(kind) : memory.remove(kind, region);
 }
 
 }  // namespace
@@ -81,18 +89,17 @@ void handle_settings(Service& service, const Catalog& catalog, const RouteMatch&
     case Action::kLogSettings:
       return response.set_text(log_document());
     case Action::kSharedMemory:
-      return response.set_text(regions_document(service.shared_memory, route.region));
+      return response.set_text(regions_document(service.shared_memory, SharedMemory::Kind::kPosix, route.region));
     case Action::kRegisterSharedMemory:
-      return service.shared_memory.add(route.region, body);
+      return service.shared_memory.add(SharedMemory::Kind::kPosix, route.region, body);
     case Action::kUnregisterSharedMemory:
-      return route.region.empty() ? service.shared_memory.remove_all() : service.shared_memory.remove(route.region);
+      return unregister(service.shared_memory, SharedMemory::Kind::kPosix, route.region);
     case Action::kCudaSharedMemory:
-      SCONCE_CHECK(route.region.empty(), kNotFound, "Unable to find cuda shared memory region: '", route.region, "'");
-      return response.set_text("[]");
+      return response.set_text(regions_document(service.shared_memory, SharedMemory::Kind::kDevice, route.region));
     case Action::kRegisterCudaSharedMemory:
-      SCONCE_FAIL(kUnsupported, "CUDA shared memory is not supported");
+      return service.shared_memory.add(SharedMemory::Kind::kDevice, route.region, body);
     case Action::kUnregisterCudaSharedMemory:
-      return;  // there is none
+      return unregister(service.shared_memory, SharedMemory::Kind::kDevice, route.region);
     default:
       SCONCE_FAIL(kInternal, "route has no handler");
   }

@@ -1,7 +1,7 @@
-// SharedMemory: the POSIX shared-memory regions that clients registered, Triton's extension. Thread-safe.
+// SharedMemory: the regions of shared memory that clients registered, Triton's extension: POSIX objects ("system"), and
+// memory of CUDA devices. Both kinds share their names. Thread-safe.
 //
-// Bytes are copied in and out through the descriptor and never mapped: an owner that makes its object smaller gets an
-// error, and cannot end the server. A region that was unregistered lives until the last request that uses it is over.
+// A region that was unregistered lives until the last request that uses it is over.
 #pragma once
 
 #include <cstddef>
@@ -13,43 +13,94 @@
 #include <string_view>
 #include <vector>
 
+#include "sconce/tensor.h"
+
 namespace sconce {
+
+class PosixRegion;
+class DeviceRegion;
 
 class SharedRegion {
  public:
-  // Opens the object. kInvalidArgument.
-  SharedRegion(std::string name, std::string key, uint64_t offset, uint64_t bytes);
+  virtual ~SharedRegion() = default;
   SharedRegion(const SharedRegion&) = delete;
-  ~SharedRegion();
 
-  const std::string name, key;
-  const uint64_t offset, bytes;  // the part of the object that the region is
+  const std::string name;
+  const uint64_t bytes;
+
+  virtual const PosixRegion* posix() const noexcept { return nullptr; }
+  virtual const DeviceRegion* device() const noexcept { return nullptr; }
 
   // kInvalidArgument if [at, at + count) is not within the region.
   void check_range(uint64_t at, uint64_t count) const;
+  // check_range() held. kInvalidArgument where it cannot be done.
+  virtual void read(uint64_t at, std::byte* to, size_t count) const = 0;
+
+ protected:
+  SharedRegion(std::string name, uint64_t bytes) : name(std::move(name)), bytes(bytes) {}
+};
+
+// Bytes are copied in and out through the descriptor and never mapped: an owner that makes its object smaller gets an
+// error, and cannot end the server.
+class PosixRegion final : public SharedRegion {
+ public:
+  // Opens the object. kInvalidArgument.
+  PosixRegion(std::string name, std::string key, uint64_t offset, uint64_t bytes);
+  ~PosixRegion() override;
+
+  const std::string key;
+  const uint64_t offset;  // of the region in the object
+
+  const PosixRegion* posix() const noexcept override { return this; }
+  void read(uint64_t at, std::byte* to, size_t count) const override;
   // check_range() held. kInvalidArgument where the object has become smaller.
-  void read(uint64_t at, std::byte* to, size_t count) const;
   void write(uint64_t at, const std::byte* from, size_t count) const;
 
  private:
   int descriptor_ = -1;
 };
 
+class DeviceRegion final : public SharedRegion {
+ public:
+  // Opens the memory that the handle stands for. kInvalidArgument.
+  DeviceRegion(std::string name, std::string_view handle, uint64_t device, uint64_t bytes);
+
+  const DeviceRegion* device() const noexcept override { return this; }
+  Device where() const noexcept { return storage_->device(); }
+  void read(uint64_t at, std::byte* to, size_t count) const override;
+  // The region's own bytes as a contiguous tensor, where their address has the alignment that models may rely on; else
+  // a copy on the device. check_range() held.
+  Tensor tensor(uint64_t at, DType dtype, IntSpan sizes) const;
+  // A tensor of any device and strides, packed. check_range() held.
+  void write(uint64_t at, const Tensor& tensor) const;
+
+ private:
+  Tensor view(uint64_t at, DType dtype, IntSpan sizes) const;
+
+  const StoragePtr storage_;
+};
+
 class SharedMemory {
  public:
+  enum class Kind : int8_t { kPosix, kDevice };
+
   explicit SharedMemory(bool allowed) : allowed_(allowed) {}
 
   bool allowed() const noexcept { return allowed_; }
-  // body: {"key", "offset"?, "byte_size"}. kUnsupported if it is not allowed, kInvalidArgument.
-  void add(std::string_view name, std::string_view body);
-  // Of a name that is not there: nothing.
-  void remove(std::string_view name);
-  void remove_all();
+  // body: {"key", "offset"?, "byte_size"}, or {"raw_handle": {"b64"}, "device_id", "byte_size"}. kUnsupported if it is
+  // not allowed, kInvalidArgument.
+  void add(Kind kind, std::string_view name, std::string_view body);
+  // Of a name that is not there, or is of the other kind: nothing.
+  void remove(Kind kind, std::string_view name);
+  void remove_all(Kind kind);
   // kNotFound.
   std::shared_ptr<const SharedRegion> find(std::string_view name) const;
-  std::vector<std::shared_ptr<const SharedRegion>> list() const;
+  std::shared_ptr<const SharedRegion> find(Kind kind, std::string_view name) const;
+  std::vector<std::shared_ptr<const SharedRegion>> list(Kind kind) const;
 
  private:
+  void check_new(std::string_view name) const;
+
   const bool allowed_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_;  // guarded by mutex_

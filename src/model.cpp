@@ -1,6 +1,7 @@
 #include "sconce/model.h"
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "src/device/device_backend.h"
 #include "src/loader/op_library.h"
 #include "src/ops/copy.h"
@@ -37,6 +38,20 @@ Tensor copy_to(const Tensor& tensor, Device device) {
   Tensor copied = Tensor::empty_strided(tensor.sizes(), strides, tensor.dtype(), device);
   copy(tensor, copied);
   return copied;
+}
+
+StoragePtr open_device_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) {
+  const std::string why = why_no_device(device.type);
+  SCONCE_CHECK(why.empty(), kInvalidArgument, why);
+  DeviceBackend& backend = device_backend(device);
+  backend.check(device);
+  return backend.open_shared(handle, device);
+}
+
+void transfer(const Tensor& source, Tensor& destination) {
+  copy(source, destination);
+  for (const Tensor* tensor : {&source, static_cast<const Tensor*>(&destination)})
+    if (!tensor->is_cpu()) device_backend(tensor->device()).wait(tensor->device());
 }
 
 const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }

@@ -68,6 +68,8 @@ class RunRequest {
   std::span<Tensor> outputs;       // assigned; undefined where the model returns None
   // 0: the least loaded replica. Else requests of one key go to one replica, as long as it is there.
   uint64_t affinity = 0;
+  // Outputs stay on the device that ran the model, LoadOptions::host_outputs or not.
+  bool device_outputs = false;
   RunInfo info;
   std::exception_ptr error;  // set instead of outputs
   // Called on the lane when a replica is the request's own: the last moment to set inputs and outputs. False: there is

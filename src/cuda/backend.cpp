@@ -12,6 +12,7 @@
 #include "src/cuda/model_memory.h"
 #include "src/cuda/modules.h"
 #include "src/cuda/named_ops.h"
+#include "src/cuda/shared_memory.h"
 #include "src/cuda/stream.h"
 #include "src/cuda/upload.h"
 #include "src/device/device_backend.h"
@@ -116,6 +117,13 @@ class Backend final : public DeviceBackend {
   void copy(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, true); }
   void copy_async(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, false); }
   void fill(Tensor& self, const void* element) override { cuda::fill(self, element); }
+  void wait(Device device) override {
+    const DeviceScope scope(device);
+    SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
+  }
+  StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> bytes, Device device) override {
+    return open_shared_memory(bytes, device);
+  }
   void upload(std::span<const Upload> uploads, Device device) override {
     const DeviceScope scope(device);
     uploaders_[static_cast<size_t>(device.index)]->send(uploads, current_stream());

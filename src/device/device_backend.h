@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "sconce/device_memory.h"
 #include "sconce/tensor.h"
 
 namespace sconce::custom_ops {
@@ -110,6 +111,10 @@ class DeviceBackend {
   virtual void copy_async(const Tensor& source, Tensor& destination) = 0;
   // Every element becomes the given one, of the tensor's dtype.
   virtual void fill(Tensor& self, const void* element) = 0;
+  // Waits for all work of the calling thread's stream for that device.
+  virtual void wait(Device device) = 0;
+  // See open_device_memory(). The device was checked.
+  virtual StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) = 0;
   // Streams constants to the device; they are there when it returns.
   virtual void upload(std::span<const Upload> uploads, Device device) = 0;
 

@@ -77,12 +77,14 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
   return bound;
 }
 
-void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                  bool device_outputs) {
   const CpuArena::Scope scope(arena_.get());
   set_kernel_threads(settings_.threads);
   if (!lane_) return bound.container->run(inputs, outputs);
   const DeviceLane::Scope on_device(lane_.get());
-  if (!bound.graphs || !run_as_graph(bound, inputs, outputs)) run_on_device(bound, inputs, outputs);
+  const bool fetch = settings_.host_outputs && !device_outputs;
+  if (!bound.graphs || !run_as_graph(bound, inputs, outputs, fetch)) run_on_device(bound, inputs, outputs, fetch);
 }
 
 bool Replica::lost() noexcept {
@@ -110,18 +112,20 @@ Tensor Replica::fetched(const Tensor& output) const {
   return here;
 }
 
-void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                            bool fetch) {
   DeviceBackend& backend = device_backend(device_);
   std::vector<Tensor> sent(inputs.begin(), inputs.end());
   for (size_t i = 0; i < sent.size(); ++i) {
-    if (!sent[i].is_cpu() || reads_on_host(i)) continue;
-    Tensor there = Tensor::empty_strided(sent[i].sizes(), sent[i].strides(), sent[i].dtype(), device_);
+    const Device wanted = reads_on_host(i) ? Device{} : device_;
+    if (sent[i].device() == wanted) continue;
+    Tensor there = Tensor::empty_strided(sent[i].sizes(), sent[i].strides(), sent[i].dtype(), wanted);
     backend.copy(sent[i], there);
     sent[i] = std::move(there);
   }
   bound.container->run(sent, outputs, lane_->stream());
   std::vector<Tensor> made;  // kept until the stream has passed
-  if (settings_.host_outputs)
+  if (fetch)
     for (Tensor& output : outputs)
       if (output.defined() && !output.is_cpu()) made.push_back(std::exchange(output, fetched(output)));
   lane_->synchronize();
@@ -146,7 +150,8 @@ bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<c
   return false;
 }
 
-bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                           bool fetch) {
   for (const Tensor& input : inputs)
     if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;
   // What one input writes, another may have to see.
@@ -160,7 +165,7 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
   if (std::less<>()(outputs.data() + outputs.size(), inputs.data()) ||
       std::less<>()(inputs.data() + inputs.size(), outputs.data()))
     for (Tensor& output : outputs) output = Tensor();
-  copy_out(*shape, inputs, outputs);
+  copy_out(*shape, inputs, outputs, fetch);
   shape->graph->launch(shape->before, shape->after);
   bound.graphs->ran();
   DeviceBackend& backend = device_backend(device_);
@@ -169,7 +174,7 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
     Tensor theirs = inputs[i];
     backend.copy_async(shape->inputs[i], theirs);
   }
-  if (settings_.host_outputs)
+  if (fetch)
     for (size_t i = 0; i < outputs.size(); ++i)
       if (shape->outputs[i].defined() && !outputs[i].defined()) outputs[i] = fetched(shape->outputs[i]);
   lane_->synchronize();
@@ -195,7 +200,8 @@ void Replica::copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
   }
 }
 
-void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                       bool fetch) const {
   DeviceBackend& backend = device_backend(device_);
   shape.after.clear();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -204,7 +210,7 @@ void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, 
       outputs[i] = own;
     } else if (own.is_cpu()) {
       outputs[i] = clone_preserve_strides(own);
-    } else if (settings_.host_outputs) {
+    } else if (fetch) {
       outputs[i] = Tensor();
       if (!own.is_dense() || own.bytes() > kStagedBytes) continue;  // fetched when the graph is on its way
       outputs[i] =

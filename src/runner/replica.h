@@ -45,9 +45,9 @@ class Replica {
                                        const ConstantSet& set, const std::vector<bool>& reset,
                                        const BoundContainer* before, const ConstantSet* active) const;
 
-  // Tensors that the model makes come from the replica's arena. On a device: inputs of the host are sent there, and the
-  // outputs are complete when it returns, in pinned memory of the host with host_outputs.
-  void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  // Tensors that the model makes come from the replica's arena. On a device: inputs from elsewhere are sent there, and
+  // the outputs are complete when it returns, in pinned memory of the host with host_outputs, unless device_outputs.
+  void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs);
 
   const GraphReport& graphs() const noexcept { return *graphs_; }
 
@@ -56,13 +56,13 @@ class Replica {
   std::string failure() const;
 
  private:
-  void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch);
   // False where the run has to be done without a graph.
-  bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch);
   // What a launch copies: inputs to where the graph reads them, outputs, made here, from where it leaves them. Large
   // ones of the host are left out: inputs are on their way then, outputs undefined.
   void copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs);
-  void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+  void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch) const;
   bool record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   bool reads_on_host(size_t input) const noexcept {
     return input < settings_.input_devices.size() && settings_.input_devices[input].type == DeviceType::kCpu;

@@ -63,7 +63,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
         const Held held(seat);
         if (!request.starting()) return;
         check_(request.inputs);
-        run_on(seat, request.inputs, request.outputs, request.info);
+        run_on(seat, request.inputs, request.outputs, request.device_outputs, request.info);
         request.ran();
       }) {
   const auto start = std::chrono::steady_clock::now();
@@ -156,7 +156,8 @@ void Runner::load_constants(const LoadOptions&) {
   publish(std::move(generation));
 }
 
-void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, RunInfo& info) {
+void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
+                    RunInfo& info) {
   struct Pin {
     Seat& seat;
     const Generation* generation;
@@ -188,7 +189,7 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
     }
   } watch{*this, seat};
   const auto start = std::chrono::steady_clock::now();
-  seat.replica->run(*generation.bound[seat.index], inputs, outputs);
+  seat.replica->run(*generation.bound[seat.index], inputs, outputs, device_outputs);
   info.compute = std::chrono::steady_clock::now() - start;
   info.generation = generation.number;
   info.label = generation.label;
@@ -201,7 +202,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
     if (Seat* seat = seats_.acquire_idle(affinity)) {
       const Held held(*seat, Held::Adopt{});
       RunInfo info;
-      run_on(*seat, inputs, outputs, info);
+      run_on(*seat, inputs, outputs, false, info);
       return info;
     }
   struct Waiting final : RunRequest {

@@ -77,7 +77,8 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
-  void run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, RunInfo& info);
+  void run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
+              RunInfo& info);
 
   // Under work_mutex_, with the turn where sets change.
   std::unique_ptr<BoundContainer> bind(const Seat& seat, const Generation& generation) const;

@@ -5,6 +5,7 @@
 //   FAKE_APPENDED     weights follow the .so's own bytes
 //   FAKE_EXTERNAL     weights come in one blob by AOTInductorModelUpdateConstantsFromBlob
 //   FAKE_WEIGHTLESS   weights are the caller's to give
+//   FAKE_CUDA         the inputs and the output are on a CUDA device, the constants on the host
 //   FAKE_SUMMARY      y = x + [min w, max w, min b, max b], x [B, 4]: every weight is looked at, and weights of two
 //   sets
 //                     show, where those of each set are all the same
@@ -64,6 +65,11 @@ inline constexpr bool kHasFolded = true;
 #else
 inline constexpr size_t kW2 = 0;
 inline constexpr bool kHasFolded = false;
+#endif
+#ifdef FAKE_CUDA
+inline constexpr bool kCuda = true;
+#else
+inline constexpr bool kCuda = false;
 #endif
 #ifdef FAKE_WEIGHTLESS
 inline constexpr bool kIncludeWeights = false;

@@ -18,6 +18,8 @@ namespace {
   throw std::runtime_error(std::string(#call) + " API call failed at " + __FILE__ + ", line " + \
                            std::to_string(__LINE__))
 
+constexpr int32_t kCudaDeviceType = 1;  // c10::DeviceType
+
 Blob allocate(size_t bytes) {
   Blob blob(static_cast<unsigned char*>(std::malloc(bytes)));
   if (!blob) throw std::bad_alloc();
@@ -119,6 +121,8 @@ float* Handle::data() const {
 
 Container::Container(size_t models, const std::string& device) : idle_(models) {
   check_device(device);
+  if (const size_t colon = device.find(':'); colon != std::string::npos)
+    device_index_ = std::stoi(device.substr(colon + 1));
   ++knobs().creates;
   if (due(knobs().fail_in_creates)) fail(nullptr, "create");
   if (kIncludeWeights) load(active());
@@ -308,6 +312,10 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   if (rank != 2 || sizes[1] != kColumns || dtype != aoti_torch_dtype_float32())
     throw std::runtime_error("input_handles[0]: unmatched dtype or dim value, expected float32 [B, " +
                              std::to_string(kColumns) + "]");
+  if (int32_t type; kCuda) {
+    CHECK_CALL(aoti_torch_get_device_type(x.get(), &type));
+    if (type != kCudaDeviceType) throw std::runtime_error("input_handles[0]: unmatched device type");
+  }
   const float* in = x.data();
   const float first = sizes[0] > 0 ? in[0] : 0;
   const int64_t sleep = first == kFakeSleepInput ? 50'000 : knobs().sleep_us.load();
@@ -327,8 +335,9 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
 
   const int64_t out_sizes[] = {sizes[0], kColumns}, out_strides[] = {kColumns, 1};
   AtenTensorHandle handle;
-  CHECK_CALL(aoti_torch_empty_strided(2, out_sizes, out_strides, aoti_torch_dtype_float32(),
-                                      aoti_torch_device_type_cpu(), 0, &handle));
+  const int32_t device_type = kCuda ? kCudaDeviceType : aoti_torch_device_type_cpu();
+  CHECK_CALL(aoti_torch_empty_strided(2, out_sizes, out_strides, aoti_torch_dtype_float32(), device_type, device_index_,
+                                      &handle));
   Handle y(handle);
   float* out = sizes[0] > 0 ? y.data() : nullptr;
   const float extra = steps ? (*steps)++ : 0;

@@ -82,6 +82,7 @@ class Container {
   void fold_set(Set& set);
   void run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs);
 
+  int32_t device_index_ = 0;
   StoredConstants stored_;
   std::array<Set, 2> sets_;
   size_t active_ = 0;

@@ -65,6 +65,7 @@ Model model(const std::string& name) {
   result.name = name;
   result.state = name == "fake_state";
   result.folded = name == "fake_folded";
+  result.cuda = name == "fake_cuda";
   if (name == "fake_appended") result.weights = Model::Weights::kAppended;
   if (name == "fake_external") result.weights = Model::Weights::kExternal;
   if (name == "fake_weightless") result.weights = Model::Weights::kNone;
@@ -136,7 +137,7 @@ std::string source(const Model& model) {
        << "    auto arg0_1_stride = arg0_1.strides();\n\n"
        << "    if (" << model.features << " != arg0_1_stride[0]) {\n    }\n\n"
        << "    if (1 != arg0_1_stride[1]) {\n    }\n"
-       << "    int32_t arg0_1_expected_device_type = 0;\n}\n\n"
+       << "    int32_t arg0_1_expected_device_type = " << (model.cuda ? 1 : 0) << ";\n}\n\n"
        << "void AOTInductorModel::run_impl(\n    AtenTensorHandle*\n        input_handles,\n    AtenTensorHandle*\n"
        << "        output_handles,\n    DeviceStreamType stream,\n    AOTIProxyExecutorHandle proxy_executor\n) {\n"
        << "    __check_inputs_outputs(input_handles, output_handles);\n"
@@ -149,7 +150,8 @@ std::string source(const Model& model) {
        << "    static constexpr int64_t int_array_1[] = {" << model.features << "L, 1L};\n"
        << "    AtenTensorHandle buf0_handle;\n"
        << "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, "
-       << "cached_torch_dtype_float32, cached_torch_device_type_cpu, this->device_idx_, &buf0_handle));\n"
+       << "cached_torch_dtype_float32, cached_torch_device_type_" << (model.cuda ? "cuda" : "cpu")
+       << ", this->device_idx_, &buf0_handle));\n"
        << "    RAIIAtenTensorHandle buf0(buf0_handle);\n    cpp_fused_add_mul_0((const float*)(arg0_1.data_ptr()), "
        << "(const float*)(" << (model.folded ? "_FOLDED_CONST_w2" : "scale_w") << ".data_ptr()), "
        << "(const float*)(scale_b.data_ptr()), "
@@ -169,9 +171,9 @@ std::map<std::string, std::vector<std::byte>> members(const std::map<std::string
     const std::string stem = concat({"data/aotinductor/", name, "/", kStem, ".wrapper"});
     result[stem + ".so"] = library(model);
     if (with_source) result[stem + ".cpp"] = bytes_of(source(model));
-    result[stem + "_metadata.json"] =
-        bytes_of(R"({"AOTI_DEVICE_KEY": "cpu", "AOTI_PLATFORM": "linux", "AOTI_MACHINE": "x86_64", )"
-                 R"("AOTI_CPU_ISA": "AVX2", "AOTI_COMPUTE_CAPABILITY": ""})");
+    result[stem + "_metadata.json"] = bytes_of(concat({R"({"AOTI_DEVICE_KEY": ")", model.cuda ? "cuda" : "cpu",
+                                                       R"(", "AOTI_PLATFORM": "linux", "AOTI_MACHINE": "x86_64", )"
+                                                       R"("AOTI_CPU_ISA": "AVX2", "AOTI_COMPUTE_CAPABILITY": ""})"}));
     if (model.weights == Model::Weights::kExternal) result[stem + "_weights.blob"] = weights(model);
   }
   return result;

@@ -143,12 +143,6 @@ def test_bad_regions(open_server):
         server.post("/v2/systemsharedmemory/unregister", b"")
 
 
-def test_cuda_shared_memory_says_that_it_is_not_there(open_server):
-    assert open_server.get("/v2/cudasharedmemory/status").json == []
-    assert open_server.get("/v2/cudasharedmemory/region/r/status").status == 404
-    assert open_server.post("/v2/cudasharedmemory/region/r/register", {}).status == 501
-
-
 def classify(server, outputs, rows=1, binary=False):
     outputs = [{"name": n, "parameters": {"classification": k, "binary_data": binary}} for n, k in outputs.items()]
     data = (IMAGE[::-1] * rows)[:60 * rows]

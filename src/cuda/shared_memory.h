@@ -1,0 +1,14 @@
+// Memory that another process allocated with cudaMalloc and exported with cudaIpcGetMemHandle. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "sconce/device_memory.h"
+
+namespace sconce::cuda {
+
+// kInvalidArgument where CUDA does not open it; kOutOfMemory.
+StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device);
+
+}  // namespace sconce::cuda

@@ -1,0 +1,110 @@
+// The device library with two CUDA devices whose memory is the host's, for test_device_memory.py. A handle of shared
+// memory is the name of a POSIX object, padded with zeros. Copies are told to the file FAKE_CUDA_LOG: "cpu cuda:0 16".
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include "sconce/check.h"
+#include "src/device/device_backend.h"
+#include "src/ops/copy.h"
+
+using namespace sconce;
+
+namespace {
+
+// The same bytes as memory of the host.
+Tensor on_host(const Tensor& tensor) {
+  return Tensor::from_blob(tensor.data(), tensor.sizes(), tensor.strides(), tensor.dtype());
+}
+
+void log_copy(const Tensor& source, const Tensor& destination) {
+  static const char* const path = std::getenv("FAKE_CUDA_LOG");
+  if (!path) return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::ofstream(path, std::ios::app) << to_string(source.device()) << ' ' << to_string(destination.device()) << ' '
+                                     << destination.bytes() << '\n';
+}
+
+StoragePtr from_heap(size_t bytes, Device device) {
+  void* const data = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
+  SCONCE_CHECK(data, kOutOfMemory, "no memory");
+  return StoragePtr::adopt(new Storage(
+      data, bytes, device, [](void* address, size_t, void*) noexcept { std::free(address); }, nullptr));
+}
+
+class FakeLane final : public DeviceLane {
+ public:
+  void enter() override {}
+  void leave() noexcept override {}
+  void* stream() const noexcept override { return nullptr; }
+  void synchronize() override {}
+  void begin_capture(size_t) override { SCONCE_FAIL(kUnsupported, "the fake device records nothing"); }
+  std::unique_ptr<DeviceGraph> end_capture(size_t) override { return nullptr; }
+  void drop_capture() noexcept override {}
+};
+
+class FakeBackend final : public DeviceBackend {
+ public:
+  int count() override { return 2; }
+  void check(Device device) override {
+    SCONCE_CHECK(device.index >= 0 && device.index < 2, kInvalidArgument, "device ", to_string(device),
+                 " does not exist: there are 2");
+  }
+  int capability(Device) override { return 90; }
+  std::string name(Device) override { return "fake"; }
+  DeviceMemory memory(Device) override { return {1 << 30, 1 << 30, 0, 0}; }
+  void trim(Device) override {}
+  const char* fault(Device) noexcept override { return nullptr; }
+  std::unique_ptr<DeviceLane> make_lane(Device) override { return std::make_unique<FakeLane>(); }
+  StoragePtr allocate(size_t bytes, Device device) override { return from_heap(bytes, device); }
+  StoragePtr allocate_host(size_t bytes) override { return from_heap(bytes, Device{}); }
+  void copy(const Tensor& source, Tensor& destination) override {
+    log_copy(source, destination);
+    if (destination.numel() == 0 || source.data() == destination.data()) return;
+    Tensor to = on_host(destination);
+    sconce::copy(on_host(source), to);
+  }
+  void copy_async(const Tensor& source, Tensor& destination) override { copy(source, destination); }
+  void fill(Tensor& self, const void* element) override {
+    for (int64_t i = 0; i < self.numel(); ++i)
+      std::memcpy(static_cast<std::byte*>(self.data()) + static_cast<size_t>(i) * self.itemsize(), element,
+                  self.itemsize());
+  }
+  void wait(Device) override {}
+  StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) override {
+    const std::string name(reinterpret_cast<const char*>(handle.data()),
+                           strnlen(reinterpret_cast<const char*>(handle.data()), handle.size()));
+    const int descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
+    SCONCE_CHECK(descriptor >= 0, kInvalidArgument, "failed to open CUDA IPC handle: invalid argument");
+    struct stat status {};
+    fstat(descriptor, &status);
+    const auto size = static_cast<size_t>(status.st_size);
+    void* const data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    SCONCE_CHECK(data != MAP_FAILED, kInvalidArgument, "failed to open CUDA IPC handle: invalid argument");
+    return StoragePtr::adopt(new Storage(
+        data, size, device, [](void* address, size_t bytes, void*) noexcept { munmap(address, bytes); }, nullptr));
+  }
+  void upload(std::span<const Upload> uploads, Device) override {
+    for (const Upload& upload : uploads) std::memcpy(upload.to, upload.from.data(), upload.from.size());
+  }
+  std::span<const Replacement> replacements() noexcept override { return {}; }
+  NamedKernel kernel_named(std::string_view) noexcept override { return nullptr; }
+  void forget(const DeviceFiles&) noexcept override {}
+};
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] DeviceBackend* sconce_cuda_backend(const char**) {
+  static FakeBackend backend;
+  return &backend;
+}
