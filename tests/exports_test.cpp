@@ -92,7 +92,7 @@ TEST_CASE("exports: every operator and every SLEEF function") {
 #include "src/shim/op_table.def"
 #undef SCONCE_OP
 #define SCONCE_SLEEF(name, function) CHECK_MESSAGE(exports().count(#name) == 1, #name);
-#include "src/shim/compat/sleef_functions.def"
+#include "src/device/sleef_functions.def"
 #undef SCONCE_SLEEF
 }
 

@@ -19,7 +19,7 @@
 #include "src/loader/loaded_symbols.h"
 #include "src/loader/own_library.h"
 #include "src/loader/refusals.h"
-#include "src/shim/compat/sleef.h"
+#include "src/device/sleef.h"
 
 namespace sconce::loader {
 namespace {
@@ -116,7 +116,7 @@ class Preflight {
       open_libraries();
       check_symbols();
     }
-    if (reasons_.empty() && imports_sleef_) require_library(shim::sleef_library());
+    if (reasons_.empty() && imports_sleef_) require_library(sleef_library());
     return std::move(reasons_);
   }
 
@@ -270,8 +270,8 @@ class Preflight {
     }
     // Older packages do not record their instruction set, but the vectors they call SLEEF with tell.
     if (wide_sleef) require_features(CpuFeatures::of("avx512f"), "it calls SLEEF's 512-bit functions");
-    if (imports_sleef_ && !open_library(shim::sleef_library().soname))
-      reasons_.push_back(std::string("it needs SLEEF: install the package ") + shim::sleef_library().package);
+    if (imports_sleef_ && !open_library(sleef_library().soname))
+      reasons_.push_back(std::string("it needs SLEEF: install the package ") + sleef_library().package);
   }
 
   const ModelSpec& spec_;

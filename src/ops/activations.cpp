@@ -47,9 +47,15 @@ bool is_tanh(const char* name, std::string_view approximate) {
   return approximate == "tanh";
 }
 
+using lanes::choose;
+using lanes::quick_exp;
+using lanes::quick_sigmoid;
+using lanes::quick_tanh;
+
+// log(1 + e^x), of x that e^x holds.
 template <class T>
-T sigmoid_of(T x) {
-  return T(1) / (T(1) + std::exp(-x));
+[[gnu::always_inline]] inline T log_one_and_power(T x) {
+  return lanes::log1p(quick_exp(x));
 }
 
 }  // namespace
@@ -62,7 +68,8 @@ Tensor elu(const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale) {
   return activated("elu", self,
                    [a = alpha.to_double() * scale.to_double(), s = scale.to_double(),
                     n = input_scale.to_double()]<class T>(T x) -> T {
-                     return x < T(0) ? std::expm1(x * static_cast<T>(n)) * static_cast<T>(a) : x * static_cast<T>(s);
+                     return choose(x < T(0), lanes::expm1(x * static_cast<T>(n)) * static_cast<T>(a),
+                                   x * static_cast<T>(s));
                    });
 }
 Tensor elu_backward(const Tensor& grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result,
@@ -73,10 +80,9 @@ Tensor elu_backward(const Tensor& grad_output, Scalar alpha, Scalar scale, Scala
   return slope("elu_backward", grad_output, self_or_result,
                [a = alpha.to_double() * scale.to_double(), s = scale.to_double(), n = input_scale.to_double(),
                 is_result]<class T>(T grad, T x) -> T {
-                 if (x > T(0)) return grad * static_cast<T>(s);
-                 const T inner =
-                     is_result ? x + static_cast<T>(a) : static_cast<T>(a) * std::exp(x * static_cast<T>(n));
-                 return grad * static_cast<T>(n) * inner;
+                 const T power = static_cast<T>(a) * quick_exp(x * static_cast<T>(n));
+                 const T inner = choose(is_result, x + static_cast<T>(a), power);
+                 return choose(x > T(0), grad * static_cast<T>(s), grad * static_cast<T>(n) * inner);
                });
 }
 Tensor celu(const Tensor& self, Scalar alpha) {
@@ -88,22 +94,23 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
   if (is_tanh("gelu", approximate))
     return activated("gelu", self, []<class T>(T x) -> T {
       const T inner = static_cast<T>(M_SQRT2 * M_2_SQRTPI * 0.5) * (x + static_cast<T>(0.044715) * x * x * x);
-      return T(0.5) * x * (T(1) + std::tanh(inner));
+      return T(0.5) * x * (T(1) + quick_tanh(inner));
     });
-  return activated("gelu", self,
-                   []<class T>(T x) -> T { return x * T(0.5) * (T(1) + std::erf(x * static_cast<T>(M_SQRT1_2))); });
+  return activated("gelu", self, []<class T>(T x) -> T {
+    return x * T(0.5) * (T(1) + lanes::quick_erf(x * static_cast<T>(M_SQRT1_2)));
+  });
 }
 Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_view approximate) {
   if (is_tanh("gelu_backward", approximate))
     return slope("gelu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
       constexpr T kBeta = static_cast<T>(M_SQRT2 * M_2_SQRTPI * 0.5), kKappa = static_cast<T>(0.044715);
-      const T tanh = std::tanh(kBeta * (x + kKappa * x * x * x));
+      const T tanh = quick_tanh(kBeta * (x + kKappa * x * x * x));
       const T left = T(0.5) * x, right = T(1) + tanh;
       return grad * (T(0.5) * right + left * (T(1) - tanh * tanh) * kBeta * (T(1) + T(3) * kKappa * x * x));
     });
   return slope("gelu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
-    const T cdf = T(0.5) * (T(1) + std::erf(x * static_cast<T>(M_SQRT1_2)));
-    const T pdf = std::exp(T(-0.5) * x * x) * static_cast<T>(M_2_SQRTPI * M_SQRT1_2 * 0.5);
+    const T cdf = T(0.5) * (T(1) + lanes::quick_erf(x * static_cast<T>(M_SQRT1_2)));
+    const T pdf = quick_exp(T(-0.5) * x * x) * static_cast<T>(M_2_SQRTPI * M_SQRT1_2 * 0.5);
     return grad * (cdf + x * pdf);
   });
 }
@@ -123,7 +130,7 @@ std::array<Tensor, 2> halves(const char* name, const Tensor& self, int64_t dim) 
 Tensor glu(const Tensor& self, int64_t dim) {
   check_floats("glu", self);
   const auto [first, second] = halves("glu", self, dim);
-  return map_floats("glu", first, second, []<class T>(T a, T b) -> T { return a * sigmoid_of(b); });
+  return map_floats("glu", first, second, []<class T>(T a, T b) -> T { return a * quick_sigmoid(b); });
 }
 Tensor glu_backward(const Tensor& grad_output, const Tensor& self, int64_t dim) {
   check_floats("glu_backward", self);
@@ -194,22 +201,22 @@ Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, Scalar
 }
 std::array<Tensor, 2> log_sigmoid_forward(const Tensor& self) {
   return {activated("log_sigmoid", self,
-                    []<class T>(T x) -> T { return std::min(T(0), x) - std::log1p(std::exp(-std::fabs(x))); }),
-          activated("log_sigmoid", self, []<class T>(T x) -> T { return std::exp(-std::fabs(x)); })};
+                    []<class T>(T x) -> T { return std::min(T(0), x) - log_one_and_power(-std::fabs(x)); }),
+          activated("log_sigmoid", self, []<class T>(T x) -> T { return quick_exp(-std::fabs(x)); })};
 }
 Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self, const Tensor&) {
   return slope("log_sigmoid_backward", grad_output, self, []<class T>(T grad, T x) -> T {
     const bool negative = x < T(0);
-    const T z = std::exp(-std::fabs(x));
+    const T z = quick_exp(-std::fabs(x));
     return ((negative ? T(1) : T(0)) - (negative ? T(1) : T(-1)) * (z / (T(1) + z))) * grad;
   });
 }
 Tensor mish(const Tensor& self) {
-  return activated("mish", self, []<class T>(T x) -> T { return x * std::tanh(std::log1p(std::exp(x))); });
+  return activated("mish", self, []<class T>(T x) -> T { return x * quick_tanh(log_one_and_power(x)); });
 }
 Tensor mish_backward(const Tensor& grad_output, const Tensor& self) {
   return slope("mish_backward", grad_output, self, []<class T>(T grad, T x) -> T {
-    const T s = sigmoid_of(x), tanh = std::tanh(std::log1p(std::exp(x)));
+    const T s = quick_sigmoid(x), tanh = quick_tanh(log_one_and_power(x));
     return grad * (tanh + x * s * (T(1) - tanh * tanh));
   });
 }
@@ -231,6 +238,11 @@ std::array<Tensor, 2> _prelu_kernel_backward(const Tensor& grad_output, const Te
 }
 Tensor silu_backward(const Tensor& grad_output, const Tensor& self) {
   const DType dtype = promoted(grad_output, self);
+  if (is_floating(dtype))
+    return slope("silu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+      const T s = quick_sigmoid(x);
+      return grad * s * (T(1) + x * (T(1) - s));
+    });
   Tensor out = make_result("silu_backward", {&grad_output, &self}, dtype, dtype);
   dispatch_inexact(dtype, "silu_backward", [&]<class T>() -> void {
     map_elements<T, T, T>("silu_backward", out,
@@ -245,14 +257,14 @@ Tensor silu_backward(const Tensor& grad_output, const Tensor& self) {
 Tensor softplus(const Tensor& self, Scalar beta, Scalar threshold) {
   return activated("softplus", self, [b = beta.to_double(), t = threshold.to_double()]<class T>(T x) -> T {
     const T z = x * static_cast<T>(b);
-    return z > static_cast<T>(t) ? x : std::log1p(std::exp(z)) / static_cast<T>(b);
+    return choose(z > static_cast<T>(t), x, log_one_and_power(z) / static_cast<T>(b));
   });
 }
 Tensor softplus_backward(const Tensor& grad_output, const Tensor& self, Scalar beta, Scalar threshold) {
   return slope("softplus_backward", grad_output, self,
                [b = beta.to_double(), t = threshold.to_double()]<class T>(T grad, T x) -> T {
-                 const T z = std::exp(x * static_cast<T>(b));
-                 return x * static_cast<T>(b) > static_cast<T>(t) ? grad : grad * z / (z + T(1));
+                 const T z = quick_exp(x * static_cast<T>(b));
+                 return choose(x * static_cast<T>(b) > static_cast<T>(t), grad, grad * z / (z + T(1)));
                });
 }
 Tensor threshold(const Tensor& self, Scalar threshold, Scalar value) {

@@ -1,5 +1,6 @@
 #include "src/ops/binary_functions.h"
 
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <type_traits>
@@ -261,7 +262,18 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
     return out;
   }
   dispatch_float_double(dtype, "nextafter", [&]<class T>() -> void {
-    map_elements<T, T, T>("nextafter", out, [](T a, T b) { return std::nextafter(a, b); }, {&self, &other});
+    map_elements<T, T, T>("nextafter", out,
+                          [](T from, T towards) -> T {
+                            using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+                            constexpr Bits kSign = std::numeric_limits<Bits>::min();
+                            const auto x = std::bit_cast<Bits>(from), y = std::bit_cast<Bits>(towards);
+                            // Away from zero where it is the larger one of the same sign.
+                            const bool away = (towards > from) == (x >= 0);
+                            const Bits next = (x & ~kSign) == 0 ? (y & kSign) | 1 : away ? x + 1 : x - 1;
+                            const T neighbour = from == towards ? towards : std::bit_cast<T>(next);
+                            return from != from || towards != towards ? from + towards : neighbour;
+                          },
+                          {&self, &other});
   });
   return out;
 }

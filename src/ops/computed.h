@@ -6,6 +6,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/elementwise.h"
+#include "src/ops/lanes.h"
 #include "src/ops/scalar.h"
 
 namespace sconce {
@@ -68,21 +69,35 @@ void dispatch_ordered_wide(DType dtype, const char* name, F&& f) {
 inline DType promoted(const Tensor& a, const Tensor& b) { return ResultType().add(a).add(b).get(); }
 inline DType promoted(const Tensor& a, const Scalar& b) { return ResultType().add(a).add_number(b).get(); }
 
-// f(T) -> T of floats; integers and bool give float32.
+// f, in lanes where T is a real number.
+template <class T, class F>
+auto in_lanes(F f) {
+  if constexpr (kIsComplex<T>)
+    return f;
+  else
+    return InLanes<F>{f};
+}
+
+// f(T) -> T of floats, best written for lanes; integers and bool give float32.
 template <class F>
 Tensor map_floats(const char* name, const Tensor& self, F f) {
+  require_library(sleef_library());
   const DType dtype = floating_result(self.dtype());
   Tensor out = make_result(name, {&self}, dtype, dtype);
-  dispatch_computed_float(dtype, name, [&]<class T>() -> void { map_elements<T, T>(name, out, f, {&self}); });
+  dispatch_computed_float(dtype, name,
+                          [&]<class T>() -> void { map_elements<T, T>(name, out, InLanes<F>{f}, {&self}); });
   return out;
 }
 // f(T, T) -> T of floats of that dtype.
 template <class F>
 Tensor map_floats(const char* name, const Tensor& self, const Tensor& other, DType dtype, F f) {
+  require_library(sleef_library());
   dtype = floating_result(dtype);
   Tensor out = make_result(name, {&self, &other}, dtype, dtype);
   const Tensor a = met(self, dtype), b = met(other, dtype);
-  dispatch_computed_float(dtype, name, [&]<class T>() -> void { map_elements<T, T, T>(name, out, f, {&a, &b}); });
+  dispatch_computed_float(dtype, name, [&]<class T>() -> void {
+    map_elements<T, T, T>(name, out, InLanes<F>{f}, {&a, &b});
+  });
   return out;
 }
 template <class F>

@@ -5,65 +5,55 @@
 #include <type_traits>
 
 #include "sconce/check.h"
-#include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
-#include "src/ops/gemm_isa.h"
+#include "src/ops/lanes.h"
+#include "src/ops/view.h"
 
 namespace sconce::cpu {
 namespace {
 
-// These functions take far longer than a call through a pointer.
+constexpr int64_t kGrain = 8192;
+
+// These take far longer than a call through a pointer.
 template <class T>
 struct Called {
   T (*function)(T);
   T operator()(T x) const { return function(x); }
 };
-struct Functions {
-  float (*of_float)(float);
-  double (*of_double)(double);
-  ComplexFloat (*of_complex_float)(ComplexFloat);
-  ComplexDouble (*of_complex_double)(ComplexDouble);
-};
 
-Tensor mapped(const char* name, const Tensor& self, const Functions& functions) {
+template <class F>
+bool mapped_real(const char* name, Tensor& out, const Tensor& self, F function) {
+  if (out.dtype() == DType::kFloat64)
+    map_elements<double, double>(name, out, InLanes<F>{function}, {&self}, kGrain);
+  else if (out.dtype() == DType::kFloat32 || out.dtype() == DType::kFloat16 || out.dtype() == DType::kBFloat16)
+    map_elements<float, float>(name, out, InLanes<F>{function}, {&self}, kGrain);
+  else
+    return false;
+  return true;
+}
+// `real` is written for lanes; of `complex`, a generic lambda without captures, only complex numbers.
+template <class Real, class Complex>
+Tensor mapped(const char* name, const Tensor& self, Real real, Complex complex) {
+  require_library(sleef_library());
   const DType dtype = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
   Tensor out = make_result(name, {&self}, dtype, dtype);
-  constexpr int64_t kGrain = 2048;
-  switch (dtype) {
-    case DType::kFloat32:
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      map_elements<float, float>(name, out, Called<float>{functions.of_float}, {&self}, kGrain);
-      break;
-    case DType::kFloat64:
-      map_elements<double, double>(name, out, Called<double>{functions.of_double}, {&self}, kGrain);
-      break;
-    case DType::kComplex64:
-    case DType::kComplex32:
-      map_elements<ComplexFloat, ComplexFloat>(name, out, Called<ComplexFloat>{functions.of_complex_float}, {&self},
-                                               kGrain);
-      break;
-    case DType::kComplex128:
-      map_elements<ComplexDouble, ComplexDouble>(name, out, Called<ComplexDouble>{functions.of_complex_double}, {&self},
-                                                 kGrain);
-      break;
-    default:
-      fail_dispatch(dtype, name);
-  }
+  if (mapped_real(name, out, self, real)) return out;
+  if (dtype == DType::kComplex64 || dtype == DType::kComplex32)
+    map_elements<ComplexFloat, ComplexFloat>(name, out, Called<ComplexFloat>{complex}, {&self}, 2048);
+  else if (dtype == DType::kComplex128)
+    map_elements<ComplexDouble, ComplexDouble>(name, out, Called<ComplexDouble>{complex}, {&self}, 2048);
+  else
+    fail_dispatch(dtype, name);
   return out;
-}
-
-// `function` is a generic lambda without captures.
-template <class F>
-Tensor mapped(const char* name, const Tensor& self, F function) {
-  return mapped(name, self, Functions{function, function, function, function});
 }
 
 template <class F>
 Tensor mapped_real(const char* name, const Tensor& self, F function) {
-  if (is_complex(self.dtype())) fail_dispatch(self.dtype(), name);
-  return mapped(name, self, Functions{function, function, nullptr, nullptr});
+  const DType dtype = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  if (!mapped_real(name, out, self, function)) fail_dispatch(self.dtype(), name);
+  return out;
 }
 // To whole numbers, which integers are.
 template <class F>
@@ -86,24 +76,29 @@ std::complex<T> expm1_of(std::complex<T> z) {
           std::exp(z.real()) * std::sin(z.imag())};
 }
 
-template <class T>
-T negated(T x) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(0 - static_cast<uint64_t>(x));
-  else
-    return -x;
-}
-template <class T>
-T sign_of(T x) {
-  if constexpr (kIsComplex<T>) {
-    const auto length = std::abs(x);
-    return length == 0 ? T(0) : x / length;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return x;
-  } else {
-    return static_cast<T>((T(0) < x) - (x < T(0)));
+struct Negative {
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(0 - static_cast<uint64_t>(x));
+    else
+      return -x;
   }
-}
+};
+struct Sign {
+  using OnBFloat16 = void;
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (kIsComplex<T>) {
+      const auto length = std::abs(x);
+      return length == 0 ? T(0) : x / length;
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return x;
+    } else {
+      return static_cast<T>((T(0) < x) - (x < T(0)));
+    }
+  }
+};
 
 // Computed in float for the small floats and in ComplexFloat for complex halves.
 template <class F>
@@ -123,147 +118,123 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
   return out;
 }
 
-// f, which vectorises, with a row of the widest vectors of the CPU.
-template <class F>
-struct InLanes {
-  F f;
-  float operator()(float x) const { return f(x); }
-  void row(int64_t count, float* out, const float* in) const noexcept {
-    has_avx512() ? wide(count, out, in) : narrow(count, out, in);
-  }
-  void narrow(int64_t count, float* out, const float* in) const noexcept {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
-  }
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void wide(
-      int64_t count, float* out, const float* in) const noexcept {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
-  }
-};
-
-// With such a loop for float.
-template <class Single, class F>
-Tensor mapped_in_lanes(const char* name, const Tensor& self, Single single, F function) {
-  const DType dtype = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
-  if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16)
-    return mapped(name, self, function);
-  Tensor out = make_result(name, {&self}, dtype, dtype);
-  map_elements<float, float>(name, out, InLanes<Single>{single}, {&self});
-  return out;
-}
-
 }  // namespace
 
 Tensor acos(const Tensor& self) {
-  return mapped("acos", self, [](auto x) { return std::acos(x); });
+  return mapped(
+      "acos", self, [](auto x) { return lanes::acos(x); }, [](auto x) { return std::acos(x); });
 }
 Tensor acosh(const Tensor& self) {
-  return mapped("acosh", self, [](auto x) { return std::acosh(x); });
+  return mapped(
+      "acosh", self, [](auto x) { return lanes::acosh(x); }, [](auto x) { return std::acosh(x); });
 }
 Tensor asin(const Tensor& self) {
-  return mapped("asin", self, [](auto x) { return std::asin(x); });
+  return mapped(
+      "asin", self, [](auto x) { return lanes::asin(x); }, [](auto x) { return std::asin(x); });
 }
 Tensor asinh(const Tensor& self) {
-  return mapped("asinh", self, [](auto x) { return std::asinh(x); });
+  return mapped(
+      "asinh", self, [](auto x) { return lanes::asinh(x); }, [](auto x) { return std::asinh(x); });
 }
 Tensor atan(const Tensor& self) {
-  return mapped("atan", self, [](auto x) { return std::atan(x); });
+  return mapped(
+      "atan", self, [](auto x) { return lanes::atan(x); }, [](auto x) { return std::atan(x); });
 }
 Tensor atanh(const Tensor& self) {
-  return mapped("atanh", self, [](auto x) { return std::atanh(x); });
+  return mapped(
+      "atanh", self, [](auto x) { return lanes::atanh(x); }, [](auto x) { return std::atanh(x); });
 }
 Tensor cos(const Tensor& self) {
-  return mapped("cos", self, [](auto x) { return std::cos(x); });
+  return mapped(
+      "cos", self, [](auto x) { return lanes::cos(x); }, [](auto x) { return std::cos(x); });
 }
 Tensor cosh(const Tensor& self) {
-  return mapped("cosh", self, [](auto x) { return std::cosh(x); });
+  return mapped(
+      "cosh", self, [](auto x) { return lanes::cosh(x); }, [](auto x) { return std::cosh(x); });
 }
 Tensor exp(const Tensor& self) {
-  return mapped_in_lanes(
-      "exp", self, [](float x) { return exponential(x); }, [](auto x) { return std::exp(x); });
+  return mapped(
+      "exp", self, [](auto x) { return lanes::quick_exp(x); }, [](auto x) { return std::exp(x); });
 }
 Tensor log(const Tensor& self) {
-  return mapped("log", self, [](auto x) { return std::log(x); });
+  return mapped(
+      "log", self, [](auto x) { return lanes::log(x); }, [](auto x) { return std::log(x); });
 }
 Tensor log10(const Tensor& self) {
-  return mapped("log10", self, [](auto x) { return std::log10(x); });
+  return mapped(
+      "log10", self, [](auto x) { return lanes::log10(x); }, [](auto x) { return std::log10(x); });
 }
 Tensor sin(const Tensor& self) {
-  return mapped("sin", self, [](auto x) { return std::sin(x); });
+  return mapped(
+      "sin", self, [](auto x) { return lanes::sin(x); }, [](auto x) { return std::sin(x); });
 }
 Tensor sinh(const Tensor& self) {
-  return mapped("sinh", self, [](auto x) { return std::sinh(x); });
+  return mapped(
+      "sinh", self, [](auto x) { return lanes::sinh(x); }, [](auto x) { return std::sinh(x); });
 }
 Tensor sqrt(const Tensor& self) {
-  return mapped_in_lanes(
-      "sqrt", self, [](float x) { return std::sqrt(x); }, [](auto x) { return std::sqrt(x); });
+  return mapped(
+      "sqrt", self, [](auto x) { return std::sqrt(x); }, [](auto x) { return std::sqrt(x); });
 }
 Tensor tan(const Tensor& self) {
-  return mapped("tan", self, [](auto x) { return std::tan(x); });
+  return mapped(
+      "tan", self, [](auto x) { return lanes::tan(x); }, [](auto x) { return std::tan(x); });
 }
 Tensor tanh(const Tensor& self) {
-  return mapped_in_lanes(
-      "tanh", self, [](float x) { return hyperbolic_tangent(x); }, [](auto x) { return std::tanh(x); });
+  return mapped(
+      "tanh", self, [](auto x) { return lanes::quick_tanh(x); }, [](auto x) { return std::tanh(x); });
 }
 
 Tensor exp2(const Tensor& self) {
-  return mapped("exp2", self, [](auto x) {
-    if constexpr (kIsComplex<decltype(x)>)
-      return std::exp(x * static_cast<typename decltype(x)::value_type>(M_LN2));
-    else
-      return std::exp2(x);
-  });
+  return mapped(
+      "exp2", self, [](auto x) { return lanes::exp2(x); },
+      [](auto x) { return std::exp(x * static_cast<typename decltype(x)::value_type>(M_LN2)); });
 }
 Tensor expm1(const Tensor& self) {
-  return mapped("expm1", self, [](auto x) {
-    if constexpr (kIsComplex<decltype(x)>)
-      return expm1_of(x);
-    else
-      return std::expm1(x);
-  });
+  return mapped(
+      "expm1", self, [](auto x) { return lanes::expm1(x); }, [](auto x) { return expm1_of(x); });
 }
 Tensor log1p(const Tensor& self) {
-  return mapped("log1p", self, [](auto x) {
-    if constexpr (kIsComplex<decltype(x)>)
-      return log1p_of(x);
-    else
-      return std::log1p(x);
-  });
+  return mapped(
+      "log1p", self, [](auto x) { return lanes::log1p(x); }, [](auto x) { return log1p_of(x); });
 }
 Tensor log2(const Tensor& self) {
-  return mapped("log2", self, [](auto x) {
-    if constexpr (kIsComplex<decltype(x)>)
-      return std::log(x) / static_cast<typename decltype(x)::value_type>(M_LN2);
-    else
-      return std::log2(x);
-  });
+  return mapped(
+      "log2", self, [](auto x) { return lanes::log2(x); },
+      [](auto x) { return std::log(x) / static_cast<typename decltype(x)::value_type>(M_LN2); });
 }
 Tensor reciprocal(const Tensor& self) {
-  return mapped("reciprocal", self, [](auto x) { return decltype(x)(1) / x; });
+  constexpr auto kInverse = [](auto x) { return decltype(x)(1) / x; };
+  return mapped("reciprocal", self, kInverse, kInverse);
 }
 Tensor rsqrt(const Tensor& self) {
-  return mapped("rsqrt", self, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
+  constexpr auto kInverseRoot = [](auto x) { return decltype(x)(1) / std::sqrt(x); };
+  return mapped("rsqrt", self, kInverseRoot, kInverseRoot);
 }
 Tensor sigmoid(const Tensor& self) {
-  return mapped_in_lanes(
-      "sigmoid", self, [](float x) { return sconce::sigmoid(x); },
+  return mapped(
+      "sigmoid", self, [](auto x) { return lanes::quick_sigmoid(x); },
       [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); });
 }
 Tensor silu(const Tensor& self) {
   SCONCE_CHECK(!is_integral(self.dtype(), true), kUnsupported, "silu: not implemented for '", dtype_name(self.dtype()),
                "'");
-  return mapped("silu", self, [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); });
+  return mapped(
+      "silu", self, [](auto x) { return x / (decltype(x)(1) + lanes::quick_exp(-x)); },
+      [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); });
 }
 
 Tensor erf(const Tensor& self) {
-  return mapped_real("erf", self, [](auto x) { return std::erf(x); });
+  require_library(sleef_library());
+  return mapped_real("erf", self, [](auto x) { return lanes::erf(x); });
 }
 Tensor erfc(const Tensor& self) {
-  return mapped_real("erfc", self, [](auto x) { return std::erfc(x); });
+  require_library(sleef_library());
+  return mapped_real("erfc", self, [](auto x) { return lanes::erfc(x); });
 }
 Tensor lgamma(const Tensor& self) {
-  return mapped_real("lgamma", self, [](auto x) { return std::lgamma(x); });
+  require_library(sleef_library());
+  return mapped_real("lgamma", self, [](auto x) { return lanes::lgamma(x); });
 }
 Tensor ceil(const Tensor& self) {
   return rounded("ceil", self, [](auto x) { return std::ceil(x); });
@@ -286,14 +257,19 @@ Tensor neg(const Tensor& self) {
   SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument,
                "neg: Negation, the `-` operator, on a bool tensor is not supported.");
   Tensor out = make_result("neg", {&self}, self.dtype(), self.dtype());
+  if (self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16) {
+    const Tensor bits = view_dtype(self, DType::kInt16);
+    Tensor to = view_dtype(out, DType::kInt16);
+    map_elements<int16_t, int16_t>("neg", to, [](int16_t x) { return static_cast<int16_t>(x ^ 0x8000); }, {&bits});
+    return out;
+  }
   dispatch_computed(self.dtype(), "neg",
-                    [&]<class T>() -> void { map_elements<T, T>("neg", out, negated<T>, {&self}); });
+                    [&]<class T>() -> void { map_elements<T, T>("neg", out, Negative(), {&self}); });
   return out;
 }
 Tensor sgn(const Tensor& self) {
   Tensor out = make_result("sgn", {&self}, self.dtype(), self.dtype());
-  dispatch_computed(self.dtype(), "sgn",
-                    [&]<class T>() -> void { map_elements<T, T>("sgn", out, sign_of<T>, {&self}); });
+  dispatch_computed(self.dtype(), "sgn", [&]<class T>() -> void { map_elements<T, T>("sgn", out, Sign(), {&self}); });
   return out;
 }
 

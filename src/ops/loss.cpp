@@ -71,16 +71,34 @@ Tensor slope_of(const char* name, const Tensor& grad_output, const Tensor& self,
   const Tensor a = met(self, dtype), b = met(target, dtype), grad = to_dtype(grad_output, dtype);
   dispatch_computed_float(dtype, name, [&]<class T>() -> void {
     const T norm = reduction == 1 ? static_cast<T>(1.0 / static_cast<double>(self.numel())) : T(1);
-    map_elements<T, T, T, T>(name, out, [=](T x, T y, T g) { return norm * f(x, y) * g; }, {&a, &b, &grad});
+    const auto slope = [=](T x, T y, T g) { return norm * f(x, y) * g; };
+    map_elements<T, T, T, T>(name, out, InLanes<decltype(slope)>{slope}, {&a, &b, &grad});
   });
   return out;
 }
+
+// Of probabilities; says whether one is none.
+template <class T>
+struct CrossEntropy {
+  std::atomic<bool>* outside;
+  static T of(T x, T y) {
+    return (y - T(1)) * std::max(lanes::log1p(-x), T(-100)) - y * std::max(lanes::log(x), T(-100));
+  }
+  T operator()(T x, T y) const { return of(x, y); }
+  void row(int64_t count, T* out, const T* x, const T* y) const noexcept {
+    int all = 1;
+    for (int64_t i = 0; i < count; ++i) all &= static_cast<int>(x[i] >= T(0)) & static_cast<int>(x[i] <= T(1));
+    if (!all) outside->store(true, std::memory_order_relaxed);
+    const auto loss = [](T a, T b) { return of(a, b); };
+    InLanes<decltype(loss)>{loss}.row(count, out, x, y);
+  }
+};
 
 }  // namespace
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return loss_of("soft_margin_loss", self, target, reduction,
-                 []<class T>(T x, T y) -> T { return std::log1p(std::exp(-y * x)); });
+                 []<class T>(T x, T y) -> T { return lanes::log1p(lanes::quick_exp(-y * x)); });
 }
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return loss_of("mse_loss", self, target, reduction, []<class T>(T x, T y) -> T { return (x - y) * (x - y); });
@@ -121,10 +139,12 @@ Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const 
 Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor* weight, int64_t reduction) {
   constexpr const char* kName = "binary_cross_entropy";
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
+  require_library(sleef_library());
   std::atomic<bool> outside = false;
-  Tensor losses = map_floats(kName, self, target, self.dtype(), [&outside]<class T>(T x, T y) -> T {
-    if (!(x >= T(0) && x <= T(1))) outside.store(true, std::memory_order_relaxed);
-    return (y - T(1)) * std::max(std::log1p(-x), T(-100)) - y * std::max(std::log(x), T(-100));
+  Tensor losses = make_result(kName, {&self, &target}, self.dtype(), self.dtype());
+  const Tensor a = met(self, self.dtype()), b = met(target, self.dtype());
+  dispatch_computed_float(self.dtype(), kName, [&]<class T>() -> void {
+    map_elements<T, T, T>(kName, losses, CrossEntropy<T>{&outside}, {&a, &b});
   });
   SCONCE_CHECK(!outside.load(), kInvalidArgument, kName, ": all elements of input should be between 0 and 1");
   if (weight) losses = multiply(losses, *weight);
@@ -141,15 +161,17 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
                                         const Tensor* pos_weight, int64_t reduction) {
   constexpr const char* kName = "binary_cross_entropy_with_logits";
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
-  const auto log_sigmoid = []<class T>(T x) -> T { return std::min(x, T(0)) - std::log1p(std::exp(-std::fabs(x))); };
+  require_library(sleef_library());
+  const auto log_sigmoid = []<class T>(T x) -> T {
+    return std::min(x, T(0)) - lanes::log1p(lanes::quick_exp(-std::fabs(x)));
+  };
   Tensor losses;
   if (pos_weight) {
     const DType dtype = ResultType().add(self).add(target).add(*pos_weight).get();
     losses = make_result(kName, {&self, &target, pos_weight}, dtype, dtype);
     dispatch_computed_float(dtype, kName, [&]<class T>() -> void {
-      map_elements<T, T, T, T>(kName, losses,
-                               [=](T x, T y, T w) { return (T(1) - y) * x - ((w - T(1)) * y + T(1)) * log_sigmoid(x); },
-                               {&self, &target, pos_weight});
+      const auto loss = [=](T x, T y, T w) { return (T(1) - y) * x - ((w - T(1)) * y + T(1)) * log_sigmoid(x); };
+      map_elements<T, T, T, T>(kName, losses, InLanes<decltype(loss)>{loss}, {&self, &target, pos_weight});
     });
   } else {
     losses = map_floats(kName, self, target, promoted(self, target),

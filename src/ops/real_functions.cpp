@@ -13,10 +13,12 @@
 namespace sconce::cpu {
 namespace {
 
+using lanes::choose;
+
 struct Atan2 {
   template <class T>
   T operator()(T a, T b) const {
-    return std::atan2(a, b);
+    return lanes::atan2(a, b);
   }
 };
 struct Copysign {
@@ -28,8 +30,7 @@ struct Copysign {
 struct Xlogy {
   template <class T>
   T operator()(T x, T y) const {
-    if (y != y) return y;
-    return x == T(0) ? T(0) : x * std::log(y);
+    return choose(y != y, y, choose(x == T(0), T(0), x * lanes::log(y)));
   }
 };
 
@@ -64,21 +65,21 @@ Tensor remainder_as(const Tensor& self, const Tensor& other, DType dtype) {
         return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
       },
       []<class T>(T a, T b) -> T {
-        const T rest = std::fmod(a, b);
-        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
+        const T rest = lanes::fmod(a, b);
+        return choose((rest != 0) & ((b < 0) != (rest < 0)), rest + b, rest);
       });
 }
 Tensor fmod_as(const Tensor& self, const Tensor& other, DType dtype) {
   return divided(
       "fmod", self, other, dtype, []<class T>(T a, T b) -> T { return static_cast<T>(a % b); },
-      []<class T>(T a, T b) -> T { return std::fmod(a, b); });
+      []<class T>(T a, T b) -> T { return lanes::fmod(a, b); });
 }
 
 // log(base^a + base^b): the larger plus the logarithm of what the smaller adds.
 template <class T, class Power, class Log>
 T log_of_sum(T x, T y, Power power, Log log) {
-  if (std::isinf(x) && x == y) return x;
-  return (x > y || x != x ? x : y) + log(T(1) + power(-std::fabs(x - y)));
+  const T sum = (x > y || x != x ? x : y) + log(T(1) + power(-std::fabs(x - y)));
+  return choose((x == y) & (std::fabs(x) == std::numeric_limits<T>::infinity()), x, sum);
 }
 template <class T>
 std::complex<T> log_of_sum(std::complex<T> x, std::complex<T> y) {
@@ -101,22 +102,22 @@ Tensor copysign_number(const Tensor& self, Scalar other) {
 Tensor hypot(const Tensor& self, const Tensor& other) {
   const DType dtype = promoted(self, other);
   if (!is_floating(dtype)) fail_dispatch(dtype, "hypot");
-  return map_floats("hypot", self, other, dtype, [](auto a, auto b) { return std::hypot(a, b); });
+  return map_floats("hypot", self, other, dtype, [](auto a, auto b) { return lanes::hypot(a, b); });
 }
 Tensor logaddexp(const Tensor& self, const Tensor& other) {
   const DType dtype = promoted(self, other);
+  require_library(sleef_library());
   Tensor out = make_result("logaddexp", {&self, &other}, dtype, dtype);
   const Tensor a = met(self, dtype), b = met(other, dtype);
   dispatch_inexact(dtype, "logaddexp", [&]<class T>() -> void {
-    map_elements<T, T, T>("logaddexp", out,
-                          [](T x, T y) -> T {
-                            if constexpr (kIsComplex<T>)
-                              return log_of_sum(x, y);
-                            else
-                              return log_of_sum(
-                                  x, y, [](T v) { return std::exp(v); }, [](T v) { return std::log(v); });
-                          },
-                          {&a, &b});
+    const auto sum = [](T x, T y) -> T {
+      if constexpr (kIsComplex<T>)
+        return log_of_sum(x, y);
+      else
+        return log_of_sum(
+            x, y, [](T v) { return lanes::quick_exp(v); }, [](T v) { return lanes::log(v); });
+    };
+    map_elements<T, T, T>("logaddexp", out, in_lanes<T>(sum), {&a, &b});
   });
   return out;
 }
@@ -125,7 +126,7 @@ Tensor logaddexp2(const Tensor& self, const Tensor& other) {
   if (!is_floating(dtype)) fail_dispatch(dtype, "logaddexp2");
   return map_floats("logaddexp2", self, other, dtype, []<class T>(T x, T y) -> T {
     return log_of_sum(
-        x, y, [](T v) { return std::exp2(v); }, [](T v) { return std::log2(v); });
+        x, y, [](T v) { return lanes::exp2(v); }, [](T v) { return lanes::log2(v); });
   });
 }
 Tensor xlogy(const Tensor& self, const Tensor& other) { return map_floats("xlogy", self, other, Xlogy()); }
@@ -137,8 +138,7 @@ Tensor xlogy_of_number(Scalar self, const Tensor& other) {
 }
 Tensor special_xlog1py(const Tensor& self, const Tensor& other) {
   return map_floats("special_xlog1py", self, other, []<class T>(T x, T y) -> T {
-    if (y != y) return y;
-    return x == T(0) ? T(0) : x * std::log1p(y);
+    return choose(y != y, y, choose(x == T(0), T(0), x * lanes::log1p(y)));
   });
 }
 
@@ -190,25 +190,25 @@ Tensor logit(const Tensor& self, std::optional<double> eps) {
       const T low = static_cast<T>(*eps), high = T(1) - low;
       x = x < low ? low : x > high ? high : x;
     }
-    return std::log(x / (T(1) - x));
+    return lanes::log(x / (T(1) - x));
   });
 }
 Tensor sinc(const Tensor& self) {
   const DType dtype = floating_result(self.dtype());
+  require_library(sleef_library());
   Tensor out = make_result("sinc", {&self}, dtype, dtype);
   dispatch_inexact(dtype, "sinc", [&]<class T>() -> void {
-    map_elements<T, T>("sinc", out,
-                       [](T x) -> T {
-                         if (x == T(0)) return T(1);
-                         if constexpr (kIsComplex<T>) {
-                           const T angle = x * static_cast<typename T::value_type>(M_PI);
-                           return std::sin(angle) / angle;
-                         } else {
-                           const T angle = static_cast<T>(M_PI) * x;
-                           return std::sin(angle) / angle;
-                         }
-                       },
-                       {&self});
+    const auto sine_of_angle = [](T x) -> T {
+      if constexpr (kIsComplex<T>) {
+        if (x == T(0)) return T(1);
+        const T angle = x * static_cast<typename T::value_type>(M_PI);
+        return std::sin(angle) / angle;
+      } else {
+        const T angle = static_cast<T>(M_PI) * x;
+        return choose(x == T(0), T(1), lanes::sin(angle) / angle);
+      }
+    };
+    map_elements<T, T>("sinc", out, in_lanes<T>(sine_of_angle), {&self});
   });
   return out;
 }
@@ -254,7 +254,7 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   SCONCE_CHECK(p >= 1, kInvalidArgument, "mvlgamma: p has to be greater than or equal to 1");
   const Tensor out = map_floats("mvlgamma", self, [p]<class T>(T x) -> T {
     T sum = static_cast<T>(static_cast<double>(p * (p - 1)) * 0.25 * std::log(M_PI));
-    for (int64_t j = 0; j < p; ++j) sum += std::lgamma(x - static_cast<T>(j) / T(2));
+    for (int64_t j = 0; j < p; ++j) sum += lanes::lgamma(x - static_cast<T>(j) / T(2));
     return sum;
   });
   return contiguous(out);

@@ -8,7 +8,7 @@
 #include "sample_file.h"
 #include "sconce/error.h"
 #include "src/loader/cpu_features.h"
-#include "src/shim/compat/sleef.h"
+#include "src/device/sleef.h"
 
 using namespace sconce;
 using namespace sconce::loader;
@@ -46,7 +46,7 @@ TEST_CASE("preflight: a model that can run") {
 TEST_CASE("preflight: SLEEF is opened for a model that imports it") {
   const std::vector<std::byte> bytes = sample("preflight_sleef");
   CHECK(reasons_against(spec_of("preflight_sleef"), bytes) == std::vector<std::string>{});
-  CHECK(shim::sleef_library().open.load());
+  CHECK(sleef_library().open.load());
 }
 
 TEST_CASE("preflight: every missing symbol is named, by what can be done about it") {

@@ -13,8 +13,6 @@
 #include "src/shim/op_args.h"
 
 extern "C" {
-using TorchList = struct TorchListOpaque*;
-using TorchString = struct TorchStringOpaque*;
 AOTITorchError aoti_torch_empty_strided(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t,
                                         AtenTensorHandle*);
 AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle);
@@ -32,12 +30,7 @@ AOTITorchError aoti_torch_get_dtype(AtenTensorHandle, int32_t*);
 AOTITorchError aoti_torch_create_tensor_from_blob_v2(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t,
                                                      int32_t, int32_t, AtenTensorHandle*, int32_t, const uint8_t*,
                                                      int64_t);
-AOTITorchError aoti_torch_call_dispatcher(const char*, const char*, uint64_t*);
 const char* torch_exception_get_what();
-AOTITorchError torch_new_list_reserve_size(size_t, TorchList*);
-AOTITorchError torch_list_push_back(TorchList, uint64_t);
-AOTITorchError torch_new_string_handle(const char*, size_t, TorchString*);
-AOTITorchError torch_new_stable_ivalue(uint64_t**);
 #define SCONCE_OP(name, results, ...) \
   AOTITorchError aoti_torch_cpu_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results);
 #include "src/shim/op_table.def"
@@ -139,9 +132,6 @@ struct OptList {  // optional tensors; an undefined one is absent
     for (const AtenTensorHandle& h : handles) pointers.push_back(h ? &h : nullptr);
   }
 };
-struct SomeInts {  // an optional list that is given
-  Sizes values;
-};
 struct Absent {};  // of arguments that are two parameters
 inline constexpr std::nullptr_t none = nullptr;
 
@@ -187,36 +177,38 @@ Call call(F* function, A... arguments) {
   };
 }
 
-// A value of the stable interface, made anew for each call since the callee takes it over.
-uint64_t stable(const T& t);
-uint64_t stable(const Ints& list);
-uint64_t stable(const List& list);
-uint64_t stable(const char* text);
-uint64_t stable(std::nullptr_t);
-uint64_t stable(double number);
-inline uint64_t stable(bool flag) { return flag; }
-inline uint64_t stable(int number) { return static_cast<uint64_t>(static_cast<int64_t>(number)); }
-inline uint64_t stable(int64_t number) { return static_cast<uint64_t>(number); }
-inline uint64_t stable(DType dtype) { return static_cast<uint64_t>(static_cast<uint32_t>(dtype)); }
-uint64_t some(uint64_t value);
-inline uint64_t stable(const Opt& o) { return some(stable(o.t)); }
-inline uint64_t stable(const SomeInts& list) { return some(stable(Ints(list.values))); }
-template <class V>
-uint64_t stable(const Some<V>& v) {
-  return some(stable(v.value));
-}
+// An argument of an operator that is called by name. Lists of numbers are int[] or bool[], as the schema says.
+struct Argument {
+  enum class Kind { kNone, kTensor, kTensors, kInt, kReal, kBool, kText, kInts };
+  Argument(std::nullptr_t) {}
+  Argument(T t) : kind(Kind::kTensor), tensors{std::move(t)} {}
+  Argument(const Opt& o) : Argument(o.t) {}
+  Argument(const List& list) : kind(Kind::kTensors), tensors(list.tensors) {}
+  Argument(bool flag) : kind(Kind::kBool), whole(flag) {}
+  Argument(int number) : kind(Kind::kInt), whole(number) {}
+  Argument(int64_t number) : kind(Kind::kInt), whole(number) {}
+  Argument(DType dtype) : kind(Kind::kInt), whole(dtype) {}
+  Argument(double number) : kind(Kind::kReal), real(number) {}
+  Argument(const char* given) : kind(Kind::kText), text(given) {}
+  Argument(const Ints& list) : kind(Kind::kInts), ints(list.values) {}
+  Kind kind = Kind::kNone;
+  std::vector<T> tensors;
+  int64_t whole = 0;
+  double real = 0;
+  std::string text;
+  Sizes ints;
+};
+// "aten::add", "Tensor": called as the proxy executor calls an operator that has no function of its own. Writes as many
+// handles as there are tensors among its results.
+using Operator = std::function<void(AtenTensorHandle* results)>;
+// Of the library that this program is linked with.
+Operator find_operator(const char* name, const char* overload, const std::vector<Argument>& arguments);
 
-// An operator that has no function of its own: called by name, as the proxy executor does.
 template <size_t N, class... A>
-Call named(const char* name, const char* overload, A... arguments) {
-  return [=, held = std::tuple<A...>(std::move(arguments)...)] {
-    constexpr size_t kSlots = sizeof...(A) > N ? sizeof...(A) : N;
-    uint64_t stack[kSlots] = {};
-    size_t at = 0;
-    std::apply([&](const auto&... a) { ((stack[at++] = stable(a)), ...); }, held);
-    check(aoti_torch_call_dispatcher(name, overload, stack));
-    AtenTensorHandle results[N];
-    for (size_t i = 0; i < N; ++i) results[i] = reinterpret_cast<AtenTensorHandle>(stack[i]);
+Call named(const char* name, const char* overload, const A&... arguments) {
+  return [call = find_operator(name, overload, {Argument(arguments)...})] {
+    AtenTensorHandle results[N] = {};
+    call(results);
     take_results(results, N);
   };
 }
@@ -245,6 +237,8 @@ void add_linalg_cases(Cases&);
 void add_random_cases(Cases&);
 void add_copy_cases(Cases&);
 void add_quantised_cases(Cases&);
+void add_function_cases(Cases&);
+void add_layer_cases(Cases&);
 
 // Of the library that this program is linked with.
 std::shared_ptr<void> enter_library();

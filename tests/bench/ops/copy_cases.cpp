@@ -79,7 +79,7 @@ void add_copy_cases(Cases& cases) {
   cases.add("sigmoid f32 512x512", [] { return named<1>("aten::sigmoid", "", randn({512, 512})); });
   cases.add("tanh f32 512x512", [] { return named<1>("aten::tanh", "", randn({512, 512})); });
   cases.add("sum f32 512x512 dim 1", [] {
-    return named<1>("aten::sum", "dim_IntList", randn({512, 512}), SomeInts{{1}}, false, none);
+    return named<1>("aten::sum", "dim_IntList", randn({512, 512}), Ints{1}, false, none);
   });
   cases.add("amax f32 512x512 dim 1", [] { return named<1>("aten::amax", "", randn({512, 512}), Ints{1}, false); });
   cases.add("where f32 512x512", [] {

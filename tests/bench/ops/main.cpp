@@ -119,9 +119,9 @@ int main(int argc, char** argv) {
   if (argc > 1) read_packed(argv[1]);
   const auto library = enter_library();
   Cases cases;
-  for (const auto add :
-       {add_matrix_cases, add_convolution_cases, add_attention_cases, add_indexing_cases, add_sorting_cases,
-        add_pooling_cases, add_linalg_cases, add_random_cases, add_copy_cases, add_quantised_cases})
+  for (const auto add : {add_matrix_cases, add_convolution_cases, add_attention_cases, add_indexing_cases,
+                         add_sorting_cases, add_pooling_cases, add_linalg_cases, add_random_cases, add_copy_cases,
+                         add_quantised_cases, add_function_cases, add_layer_cases})
     add(cases);
   size_t made = SIZE_MAX;
   Call call;

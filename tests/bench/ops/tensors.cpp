@@ -210,39 +210,4 @@ Call writing(T out, Call call) {
   };
 }
 
-uint64_t stable(const T& t) {
-  AtenTensorHandle handle = nullptr;
-  check(aoti_torch_new_tensor_handle(t.get(), &handle));
-  return reinterpret_cast<uint64_t>(handle);
-}
-uint64_t stable(const Ints& list) {
-  TorchList made = nullptr;
-  check(torch_new_list_reserve_size(list.values.size(), &made));
-  for (const int64_t value : list.values) check(torch_list_push_back(made, static_cast<uint64_t>(value)));
-  return reinterpret_cast<uint64_t>(made);
-}
-uint64_t stable(const List& list) {
-  TorchList made = nullptr;
-  check(torch_new_list_reserve_size(list.tensors.size(), &made));
-  for (const T& t : list.tensors) check(torch_list_push_back(made, stable(t)));
-  return reinterpret_cast<uint64_t>(made);
-}
-uint64_t stable(const char* text) {
-  TorchString made = nullptr;
-  check(torch_new_string_handle(text, std::strlen(text), &made));
-  return reinterpret_cast<uint64_t>(made);
-}
-uint64_t stable(std::nullptr_t) { return 0; }
-uint64_t stable(double number) {
-  uint64_t bits;
-  std::memcpy(&bits, &number, 8);
-  return bits;
-}
-uint64_t some(uint64_t value) {
-  uint64_t* made = nullptr;
-  check(torch_new_stable_ivalue(&made));
-  *made = value;
-  return reinterpret_cast<uint64_t>(made);
-}
-
 }  // namespace bench

@@ -1,4 +1,4 @@
-#include "src/shim/compat/sleef.h"
+#include "src/device/sleef.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kNames[] = {
 #define SCONCE_SLEEF(name, function) #name,
-#include "src/shim/compat/sleef_functions.def"
+#include "src/device/sleef_functions.def"
 #undef SCONCE_SLEEF
 };
 
@@ -50,8 +50,8 @@ __attribute__((target("avx512f"))) void check_wide() {
 
 TEST_CASE("sleef: a call before the library is open is an exception, afterwards every vector lane is right") {
   // Sharing a process with other tests: whoever opens it first.
-  if (!shim::sleef_library().open.load()) CHECK_THROWS_AS(Sleef_expf8_u10(_mm256_set1_ps(1)), Error);
-  require_library(shim::sleef_library());
+  if (!sleef_library().open.load()) CHECK_THROWS_AS(Sleef_expf8_u10(_mm256_set1_ps(1)), Error);
+  require_library(sleef_library());
   alignas(32) float x[8], y[8], z[8];
   alignas(32) double a[4], b[4], c[4];
   for (int i = 0; i < 8; ++i) x[i] = 0.5F + static_cast<float>(i), y[i] = 1.75F - static_cast<float>(i);
@@ -75,8 +75,8 @@ TEST_CASE("sleef: a call before the library is open is an exception, afterwards 
 }
 
 TEST_CASE("sleef: every listed name is exported and leads to the function of its own vector width") {
-  require_library(shim::sleef_library());
-  const LazyLibrary& library = shim::sleef_library();
+  require_library(sleef_library());
+  const LazyLibrary& library = sleef_library();
   REQUIRE(std::size(kNames) == library.count);
   for (size_t i = 0; i < library.count; ++i) {
     const std::string name = kNames[i], function = library.functions[i];

@@ -1,0 +1,99 @@
+// Functions of numbers in a form that GCC turns into vector code: in a loop, lanes::sin(x) becomes calls of SLEEF's
+// function for vectors as wide as the loop's. Alone, and in the last few elements of a row, it is libm's. Accurate to
+// 1 ulp as ATen's, which calls the same ones; quick_* are as convolution_activations.h says for float.
+//
+// require_library(sleef_library()) before the first call. What a condition chooses from is computed on both sides and
+// chosen by choose(): a call within a branch keeps the loop from becoming vector code.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "src/device/sleef.h"
+#include "src/ops/convolution_activations.h"
+#include "src/ops/gemm_isa.h"
+
+#if defined(__clang__)
+#define SCONCE_LANE_FUNCTION [[gnu::const, gnu::nothrow]]
+#else
+#define SCONCE_LANE_FUNCTION [[gnu::simd("notinbranch"), gnu::const, gnu::nothrow]]
+#endif
+
+extern "C" {
+#define SCONCE_LANES_v(function)                                \
+  SCONCE_LANE_FUNCTION float sconce_lane_##function##_f(float); \
+  SCONCE_LANE_FUNCTION double sconce_lane_##function##_d(double);
+#define SCONCE_LANES_vv(function)                                      \
+  SCONCE_LANE_FUNCTION float sconce_lane_##function##_f(float, float); \
+  SCONCE_LANE_FUNCTION double sconce_lane_##function##_d(double, double);
+#define SCONCE_LANES(function, parameters, name, accuracy) SCONCE_LANES_##parameters(function)
+#include "src/device/sleef_lanes.def"
+#undef SCONCE_LANES
+#undef SCONCE_LANES_v
+#undef SCONCE_LANES_vv
+}
+
+namespace sconce::lanes {
+
+#define SCONCE_LANES_v(function)                                                                  \
+  [[gnu::always_inline]] inline float function(float x) { return sconce_lane_##function##_f(x); } \
+  [[gnu::always_inline]] inline double function(double x) { return sconce_lane_##function##_d(x); }
+#define SCONCE_LANES_vv(function)                                                                             \
+  [[gnu::always_inline]] inline float function(float x, float y) { return sconce_lane_##function##_f(x, y); } \
+  [[gnu::always_inline]] inline double function(double x, double y) { return sconce_lane_##function##_d(x, y); }
+#define SCONCE_LANES(function, parameters, name, accuracy) SCONCE_LANES_##parameters(function)
+#include "src/device/sleef_lanes.def"
+#undef SCONCE_LANES
+#undef SCONCE_LANES_v
+#undef SCONCE_LANES_vv
+
+[[gnu::always_inline]] inline float quick_exp(float x) { return exponential(x); }
+[[gnu::always_inline]] inline double quick_exp(double x) { return exp(x); }
+[[gnu::always_inline]] inline float quick_tanh(float x) { return hyperbolic_tangent(x); }
+[[gnu::always_inline]] inline double quick_tanh(double x) { return tanh(x); }
+[[gnu::always_inline]] inline float quick_erf(float x) { return error_function(x); }
+[[gnu::always_inline]] inline double quick_erf(double x) { return erf(x); }
+template <class T>
+[[gnu::always_inline]] inline T quick_sigmoid(T x) {
+  return T(1) / (T(1) + quick_exp(-x));
+}
+
+// condition ? a : b, both of them computed.
+template <class T>
+[[gnu::always_inline]] inline T choose(bool condition, T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  const Bits mask = -static_cast<Bits>(condition);
+  return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
+}
+
+}  // namespace sconce::lanes
+
+namespace sconce {
+
+// f for map_elements, rows with the widest vectors of the CPU.
+template <class F>
+struct InLanes {
+  F f;
+  template <class... In>
+  auto operator()(In... in) const {
+    return f(in...);
+  }
+  template <class Out, class... In>
+  void row(int64_t count, Out* out, const In*... in) const noexcept {
+    has_avx512() ? wide(count, out, in...) : narrow(count, out, in...);
+  }
+  template <class Out, class... In>
+  [[gnu::flatten]] void narrow(int64_t count, Out* out, const In*... in) const noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+  }
+  template <class Out, class... In>
+  [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void wide(
+      int64_t count, Out* out, const In*... in) const noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+  }
+};
+
+}  // namespace sconce
