@@ -161,7 +161,8 @@ TraceFormat Choice<TraceFormat>(const Source& source) {
 }
 template <>
 TraceLevel Choice<TraceLevel>(const Source& source) {
-  return choice<TraceLevel>(source, {{"off", TraceLevel::kOff}, {"timestamps", TraceLevel::kTimestamps}});
+  return choice<TraceLevel>(
+      source, {{"off", TraceLevel::kOff}, {"timestamps", TraceLevel::kTimestamps}, {"tensors", TraceLevel::kTensors}});
 }
 
 }  // namespace read

@@ -22,7 +22,7 @@ enum class TimeoutAction : int8_t { kReject, kDelay };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 enum class LogFormat : int8_t { kText, kJson };
 enum class TraceFormat : int8_t { kChrome, kOtlp };
-enum class TraceLevel : int8_t { kOff, kTimestamps };
+enum class TraceLevel : int8_t { kOff, kTimestamps, kTensors };
 
 enum class TlsMode : int8_t { kOff, kOn, kMutual };
 

@@ -145,6 +145,20 @@ Inference::Timeline Inference::timeline() const noexcept {
   return {decoded_, run_done_, info.queue, info.compute};
 }
 
+void Inference::trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const {
+  const TensorNames& names = model_->interface().input_names;
+  for (size_t i = 0; i < request_.inputs.size(); ++i)
+    to.push_back(describe_for_trace(kQueueInput, std::string(names.name(i)), request_.inputs[i], most_elements));
+}
+
+void Inference::trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const {
+  const TensorNames& names = model_->interface().output_names;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (!results_[i].defined()) continue;  // None
+    to.push_back(describe_for_trace(kBackendOutput, std::string(names.name(i)), results_[i], most_elements));
+  }
+}
+
 void Inference::succeed() {
   const Clock::time_point now = Clock::now();
   model_->statistics().success(

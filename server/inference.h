@@ -15,6 +15,7 @@
 #include "server/request_queue.h"
 #include "server/response.h"
 #include "server/served_model.h"
+#include "server/trace_tensor.h"
 
 namespace sconce {
 
@@ -49,6 +50,9 @@ class Inference final : public QueuedRequest {
     std::chrono::nanoseconds queue{}, compute{};
   };
   Timeline timeline() const noexcept;
+  // Adds what a trace says of tensors: after decode(), after encode().
+  void trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const;
+  void trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const;
   // Counts a request that failed, if there is one.
   void fail(ErrorCode code) noexcept;
   // Lets go of all tensors and of the model. The answer has been sent.

@@ -94,6 +94,7 @@ void Session::steps() {
         break;
       case State::kAnswering:
         inference_.encode(response_);
+        trace_outputs();
         compress_answer();
         inference_.succeed();
         begin_answer();

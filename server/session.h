@@ -113,6 +113,8 @@ class Session {
   void compress_answer();
   // session_records.cpp
   void log_access() const;
+  void trace_inputs();
+  void trace_outputs();
   void record_trace();
   void count_body(size_t bytes) noexcept;
   const BodyBuffer& body() const noexcept { return compressed_ ? plain_ : body_; }
@@ -152,7 +154,8 @@ class Session {
   RequestId request_id_;
   bool compressed_ = false;  // the body, whose plain bytes are in plain_
   BodyBuffer plain_;
-  bool traced_ = false;
+  TraceLevels traced_;
+  std::vector<TraceTensor> trace_tensors_;
   bool routed_ = false;  // route_ is of the request under way
   size_t counted_ = 0;   // bytes of its body, as metrics have them
   std::optional<TraceParent> trace_parent_;

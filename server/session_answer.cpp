@@ -90,7 +90,9 @@ void Session::finish_request() {
   if (worker_.service().config.access_log) log_access();
   if (traced_ && !running_) record_trace();
   count_body(0);
-  traced_ = compressed_ = routed_ = false;
+  traced_ = {};
+  trace_tensors_.clear();
+  compressed_ = routed_ = false;
   trace_parent_.reset();
   request_id_.begin({});
   if (!running_) inference_.clear();

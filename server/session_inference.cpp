@@ -39,9 +39,10 @@ bool Session::run_model() {
   }
   const Catalog& catalog = worker_.catalog();
   Tracer& tracer = worker_.service().tracer;
-  traced_ = tracer.enabled() && tracer.sample(route_.model, trace_parent_);
+  traced_ = tracer.enabled() ? tracer.sample(route_.model, trace_parent_) : TraceLevels{};
   inference_.decode(catalog.ready(route_.model, route_.version), form, base64, body(), json_length_,
                     &worker_.service().shared_memory, start_);
+  trace_inputs();
   if (inference_.run()) {
     state_ = State::kAnswering;
   } else {

@@ -19,6 +19,16 @@ void Session::log_access() const {
   write_log(LogLevel::kInfo, access_line_, fields);
 }
 
+void Session::trace_inputs() {
+  if (!traced_.tensors) return;
+  inference_.trace_inputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
+}
+
+void Session::trace_outputs() {
+  if (!traced_.tensors) return;
+  inference_.trace_outputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
+}
+
 void Session::record_trace() {
   const Inference::Timeline timeline = inference_.timeline();
   TraceRecord record;
@@ -30,6 +40,8 @@ void Session::record_trace() {
   record.method_and_path = "POST " + cached_path_.path.substr(0, kLongest);
   record.status = response_.status;
   record.parent = trace_parent_;
+  record.levels = traced_;
+  record.tensors = std::move(trace_tensors_);
   record.start = start_;
   record.decoded = timeline.decoded;
   record.run_done = timeline.run_done;

@@ -22,6 +22,8 @@ using std::chrono::nanoseconds;
 
 // Records that may wait for the writer.
 constexpr size_t kMostWaiting = 65536;
+// Bytes of their tensors.
+constexpr size_t kMostWaitingBytes = 64 * 1024 * 1024;
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -73,12 +75,13 @@ std::optional<TraceParent> TraceParent::parse(std::string_view field) noexcept {
 Tracer::Tracer(const ServerConfig& config)
     : path_(config.trace_file),
       format_(config.trace_format),
-      defaults_{config.trace_level == TraceLevel::kTimestamps,
-                static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)), -1},
+      defaults_{{config.trace_level != TraceLevel::kOff, config.trace_level == TraceLevel::kTensors},
+                static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)),
+                -1},
       server_(defaults_),
       file_(nullptr, &std::fclose) {
-  SCONCE_CHECK(!defaults_.on || !path_.empty(), kInvalidArgument,
-               "setting trace_level: timestamps need setting trace_file");
+  SCONCE_CHECK(!defaults_.levels || !path_.empty(), kInvalidArgument,
+               "setting trace_level: timestamps and tensors need setting trace_file");
   if (path_.empty()) return;
   file_.reset(std::fopen(path_.c_str(), "we"));
   SCONCE_CHECK(file_ != nullptr, kIo, "cannot write setting trace_file: ", path_, ": ", std::strerror(errno));
@@ -101,7 +104,7 @@ Tracer::~Tracer() {
 Tracer::Settings Tracer::effective(std::string_view model) const {
   Settings settings = server_;
   if (const auto it = models_.find(model); it != models_.end()) {
-    settings.on = it->second.on.value_or(settings.on);
+    settings.levels = it->second.levels.value_or(settings.levels);
     settings.rate = it->second.rate.value_or(settings.rate);
     settings.count = it->second.count.value_or(settings.count);
   }
@@ -109,20 +112,20 @@ Tracer::Settings Tracer::effective(std::string_view model) const {
 }
 
 void Tracer::update_enabled() {
-  bool any = server_.on;
-  for (const auto& [name, changes] : models_) any = any || changes.on.value_or(false);
+  bool any = static_cast<bool>(server_.levels);
+  for (const auto& [name, changes] : models_) any = any || changes.levels.value_or(TraceLevels{});
   enabled_ = any && !path_.empty();
 }
 
-bool Tracer::sample(std::string_view model, const std::optional<TraceParent>& parent) {
+TraceLevels Tracer::sample(std::string_view model, const std::optional<TraceParent>& parent) {
   const std::lock_guard lock(mutex_);
   const Settings settings = effective(model);
-  if (!settings.on || settings.count == 0) return false;
+  if (!settings.levels || settings.count == 0) return {};
   const auto own = models_.find(model);
   const bool counts_alone = own != models_.end() && own->second.rate;
   uint64_t& seen = counts_alone ? own->second.seen : seen_;
   const bool turn = seen++ % settings.rate == 0;
-  if (!turn && !(parent && parent->sampled)) return false;
+  if (!turn && !(parent && parent->sampled)) return {};
   if (settings.count > 0) {
     if (own != models_.end() && own->second.count) {
       --*own->second.count;
@@ -130,17 +133,20 @@ bool Tracer::sample(std::string_view model, const std::optional<TraceParent>& pa
       --server_.count;
     }
   }
-  return true;
+  return settings.levels;
 }
 
 void Tracer::record(TraceRecord record) {
+  size_t bytes = 0;
+  for (const TraceTensor& tensor : record.tensors) bytes += tensor.data.size();
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= kMostWaiting) {
+    if (waiting_.size() >= kMostWaiting || (bytes > 0 && waiting_bytes_ + bytes > kMostWaitingBytes)) {
       dropped_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     waiting_.push_back(std::move(record));
+    waiting_bytes_ += bytes;
     if (waiting_.size() > 1) return;  // the writer knows
   }
   wake_.notify_one();
@@ -154,7 +160,11 @@ std::string Tracer::settings(std::string_view model) const {
     settings = effective(model);
     records_each = records_each_;
   }
-  return dump({{"trace_level", Json::array({settings.on ? "TIMESTAMPS" : "OFF"})},
+  Json levels = Json::array();
+  if (settings.levels.timestamps) levels.push_back("TIMESTAMPS");
+  if (settings.levels.tensors) levels.push_back("TENSORS");
+  if (levels.empty()) levels.push_back("OFF");
+  return dump({{"trace_level", std::move(levels)},
                {"trace_rate", std::to_string(settings.rate)},
                {"trace_count", std::to_string(settings.count)},
                {"log_frequency", std::to_string(records_each)},
@@ -170,31 +180,32 @@ void Tracer::change(std::string_view model, std::string_view body) {
   Changes defaults;
   uint64_t records_each = records_each_;
   if (model.empty()) {
-    changes = {server_.on, server_.rate, server_.count};
-    defaults = {defaults_.on, defaults_.rate, defaults_.count};
+    changes = {server_.levels, server_.rate, server_.count};
+    defaults = {defaults_.levels, defaults_.rate, defaults_.count};
   }
   JsonCursor json(body);
   json.object("the request", [&](std::string_view key) {
     if (key == "trace_level") {
       if (json.consume_null()) {
-        changes.on = defaults.on;
+        changes.levels = defaults.levels;
         return;
       }
-      bool on = false;
+      TraceLevels levels;
       const auto level = [&] {
         const std::string_view name = json.string("a level in 'trace_level'");
-        SCONCE_CHECK(name != "TENSORS", kUnsupported, "trace level TENSORS is not supported");
-        SCONCE_CHECK(name == "OFF" || name == "TIMESTAMPS" || name == "MIN" || name == "MAX", kInvalidArgument,
-                     "'trace_level' must be OFF or TIMESTAMPS, got '", name, "'");
-        on = on || name != "OFF";
+        const bool timestamps = name == "TIMESTAMPS" || name == "MIN" || name == "MAX";
+        SCONCE_CHECK(name == "OFF" || name == "TENSORS" || timestamps, kInvalidArgument,
+                     "'trace_level' must be OFF, TIMESTAMPS or TENSORS, got '", name, "'");
+        levels.timestamps = levels.timestamps || timestamps;
+        levels.tensors = levels.tensors || name == "TENSORS";
       };
       if (json.peek() == '[') {
         json.array("'trace_level'", [&](size_t) { level(); });
       } else {
         level();
       }
-      SCONCE_CHECK(!on || !path_.empty(), kInvalidArgument, "the server has no trace_file to write to");
-      changes.on = on;
+      SCONCE_CHECK(!levels || !path_.empty(), kInvalidArgument, "the server has no trace_file to write to");
+      changes.levels = levels;
     } else if (key == "trace_rate") {
       if (json.consume_null()) {
         changes.rate = defaults.rate;
@@ -222,8 +233,8 @@ void Tracer::change(std::string_view model, std::string_view body) {
   json.finish();
   records_each_ = records_each;
   if (model.empty()) {
-    server_ = {*changes.on, *changes.rate, *changes.count};
-  } else if (changes.on || changes.rate || changes.count) {
+    server_ = {*changes.levels, *changes.rate, *changes.count};
+  } else if (changes.levels || changes.rate || changes.count) {
     models_.insert_or_assign(std::string(model), changes);
   } else if (known != models_.end()) {
     models_.erase(known);
@@ -241,6 +252,7 @@ void Tracer::run() noexcept {
       last = stopping_;
       records_each = records_each_;
       records.swap(waiting_);
+      waiting_bytes_ = 0;
     }
     for (const TraceRecord& record : records) {
       if (choose_file(records_each)) {
@@ -287,7 +299,7 @@ struct Span {
 std::vector<Span> spans(const TraceRecord& r) {
   constexpr TraceRecord::Clock::time_point kNever{};
   std::vector<Span> list{{"request", r.start, r.sent}};
-  if (r.decoded == kNever) return list;
+  if (r.decoded == kNever || !r.levels.timestamps) return list;
   list.push_back({"input", r.start, r.decoded});
   if (r.run_done != kNever) {
     list.push_back({"queue", r.decoded, r.decoded + r.queue});
@@ -298,14 +310,23 @@ std::vector<Span> spans(const TraceRecord& r) {
   return list;
 }
 
+// When the tensor was at hand.
+TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) {
+  return std::strcmp(tensor.activity, kQueueInput) == 0 ? record.decoded : record.run_done;
+}
+
 }  // namespace
 
 void Tracer::write_chrome(const TraceRecord& record) {
   bool first = in_file_ == 0;
+  const auto micros = [&](TraceRecord::Clock::time_point t) {
+    return static_cast<double>((t.time_since_epoch() + epoch_).count()) / 1000;
+  };
+  const auto put = [&](const Json& event) {
+    std::fputs(std::exchange(first, false) ? "[\n" : ",\n", file_.get());
+    std::fputs(dump(event).c_str(), file_.get());
+  };
   for (const Span& span : spans(record)) {
-    const auto micros = [&](TraceRecord::Clock::time_point t) {
-      return static_cast<double>((t.time_since_epoch() + epoch_).count()) / 1000;
-    };
     Json event = {{"name", span.name},
                   {"cat", record.model},
                   {"ph", "X"},
@@ -324,8 +345,20 @@ void Tracer::write_chrome(const TraceRecord& record) {
         event["args"]["parent_span_id"] = std::string(record.parent->span_id.data(), 16);
       }
     }
-    std::fputs(std::exchange(first, false) ? "[\n" : ",\n", file_.get());
-    std::fputs(dump(event).c_str(), file_.get());
+    put(event);
+  }
+  for (const TraceTensor& tensor : record.tensors) {
+    Json described = {
+        {"name", tensor.name}, {"data", tensor.data}, {"shape", tensor.shape}, {"dtype", tensor.datatype}};
+    if (tensor.truncated) described["truncated"] = true;
+    put({{"name", tensor.activity},
+         {"cat", record.model},
+         {"ph", "i"},
+         {"s", "t"},
+         {"ts", micros(time_of(record, tensor))},
+         {"pid", getpid()},
+         {"tid", row_},
+         {"args", {{"id", record.request_id}, {"tensor", std::move(described)}}}});
   }
 }
 
@@ -356,6 +389,16 @@ void Tracer::write_otlp(const TraceRecord& record) {
            text("sconce.request_id", record.request_id), text("http.request", record.method_and_path),
            Json{{"key", "http.response.status_code"}, {"value", {{"intValue", std::to_string(record.status)}}}}});
       json["status"] = {{"code", record.status >= 500 ? 2 : 0}};
+      if (!record.tensors.empty()) json["events"] = Json::array();
+      for (const TraceTensor& tensor : record.tensors) {
+        Json attributes =
+            Json::array({text("tensor.name", tensor.name), text("tensor.dtype", std::string(tensor.datatype)),
+                         text("tensor.shape", tensor.shape), text("tensor.data", tensor.data)});
+        if (tensor.truncated) attributes.push_back({{"key", "tensor.truncated"}, {"value", {{"boolValue", true}}}});
+        json["events"].push_back({{"timeUnixNano", nanos(time_of(record, tensor))},
+                                  {"name", tensor.activity},
+                                  {"attributes", std::move(attributes)}});
+      }
     }
     list.push_back(std::move(json));
   }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "server/config.h"
+#include "server/trace_tensor.h"
 
 namespace sconce {
 
@@ -33,6 +34,12 @@ struct TraceParent {
   static std::optional<TraceParent> parse(std::string_view field) noexcept;
 };
 
+// What is recorded of a request.
+struct TraceLevels {
+  bool timestamps = false, tensors = false;
+  explicit operator bool() const noexcept { return timestamps || tensors; }
+};
+
 struct TraceRecord {
   using Clock = std::chrono::steady_clock;
   std::string model, version, request_id, method_and_path;
@@ -40,6 +47,8 @@ struct TraceRecord {
   std::optional<TraceParent> parent;
   Clock::time_point start, decoded, run_done, encoded, sent;  // decoded and run_done: zero if it did not come so far
   std::chrono::nanoseconds queue{}, compute{};
+  TraceLevels levels;
+  std::vector<TraceTensor> tensors;
 };
 
 class Tracer {
@@ -51,7 +60,7 @@ class Tracer {
 
   // False: no request is recorded. Costs one load.
   bool enabled() const noexcept { return enabled_.load(std::memory_order_relaxed); }
-  bool sample(std::string_view model, const std::optional<TraceParent>& parent);
+  TraceLevels sample(std::string_view model, const std::optional<TraceParent>& parent);
   void record(TraceRecord record);
 
   // Triton's trace settings as JSON; of a model, or the server's if `model` is empty.
@@ -63,13 +72,13 @@ class Tracer {
 
  private:
   struct Settings {
-    bool on = false;
+    TraceLevels levels;
     uint64_t rate = 1000;
     int64_t count = -1;  // how many more; -1: no end
   };
   using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   struct Changes {  // of one model; what is absent is the server's
-    std::optional<bool> on;
+    std::optional<TraceLevels> levels;
     std::optional<uint64_t> rate;
     std::optional<int64_t> count;
     uint64_t seen = 0;
@@ -97,6 +106,7 @@ class Tracer {
   uint64_t seen_ = 0;
   uint64_t records_each_ = 0;  // of FILE.0, FILE.1 and so on; 0: one file
   std::vector<TraceRecord> waiting_;
+  size_t waiting_bytes_ = 0;  // of their tensors
   bool stopping_ = false;
   std::condition_variable wake_;
 

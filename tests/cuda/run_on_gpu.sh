@@ -35,6 +35,8 @@ done > "$results/graphs.log"
 rm -rf "$results/packages"
 echo "graphs: $(grep -c ': same' "$results/graphs.log") same, $(grep -vc ': same' "$results/graphs.log") not"
 grep -v ': same' "$results/graphs.log" | head -20
+timeout 120 python3 "$folder/shared_memory.py" sconce "$folder"/pk/*.pt2 > "$results/shared_memory.log" 2>&1
+echo "shared_memory: exit $?"; tail -20 "$results/shared_memory.log"
 timeout 240 python3 "$folder/compare.py" bench_cuda_call "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
 for package in "$folder"/pk/*.pt2; do
   echo "cycles $(basename "$package"): $(timeout 120 bench_cuda_call --cycles 100 "$package" 2>&1 | tail -1)"

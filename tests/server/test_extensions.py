@@ -249,7 +249,7 @@ def test_trace_settings(open_server):
     cleared = server.post("/v2/models/fake/trace/setting", {"trace_level": None, "trace_rate": None}).json
     assert cleared == server.get("/v2/trace/setting").json
     assert server.post("/v2/trace/setting", {"trace_rate": None, "trace_count": None}).json == start
-    for body, status in (({"trace_file": "/tmp/x"}, 501), ({"trace_level": ["TENSORS"]}, 501), ({"trace_rate": "0"}, 400),
+    for body, status in (({"trace_file": "/tmp/x"}, 501), ({"trace_rate": "0"}, 400),
                          ({"trace_rate": 5}, 400), ({"trace_rate": "5x"}, 400), ({"trace_count": "-2"}, 400),
                          ({"trace_level": ["LOUD"]}, 400), ({"trace_mode": "opentelemetry"}, 501), ({"x": 1}, 400)):
         assert server.post("/v2/trace/setting", body).status == status, body
@@ -300,6 +300,51 @@ def test_traces_in_chrome_format(open_server):
     assert sum(e["dur"] for n, e in first.items() if n != "request") <= first["request"]["dur"] + 0.01
 
 
+def test_tensors_in_traces(tmp_path):
+    with Server(FAKE, PACKAGES / "several.pt2",
+                flags=["--trace-file", tmp_path / "t", "--trace-rate", "1", "--http-admin", "true",
+                       "--trace-tensor-elements", "6"]) as server:
+        def infer(row):
+            body = {"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [len(row) // 4, 4], "data": row}]}
+            return server.post("/v2/models/fake/infer", json.dumps(body), {"X-Request-Id": f"n{len(row)}"})
+
+        off = server.get("/v2/trace/setting").json
+        one = server.post("/v2/models/fake/trace/setting", {"trace_level": ["TENSORS"]}).json
+        assert one == {**off, "trace_level": ["TENSORS"]} and server.get("/v2/trace/setting").json == off
+        assert infer([1, 2.5, -3, 1e20]).status == 200
+        assert infer([0.0] * 3).status == 400
+        both = server.post("/v2/trace/setting", {"trace_level": ["TIMESTAMPS", "TENSORS"]}).json
+        assert both["trace_level"] == ["TIMESTAMPS", "TENSORS"]
+        assert server.post("/v2/models/fake/trace/setting", {"trace_level": None}).json == both
+        assert infer([1, 2, 3, 4] * 2).status == 200
+        assert infer([1, 2, 3, float("nan")]).status == 200
+        assert server.post(f"/v2/models/{LAST}/infer", BODY).status == 200  # other strides
+        assert server.post("/v2/trace/setting", {"trace_level": "OFF"}).json["trace_level"] == ["OFF"]
+        infer([1, 2, 3, 4] * 3)
+        assert server.post("/v2/trace/setting", {"trace_file": "/tmp/x", "trace_level": ["TENSORS"]}).status == 501
+        assert server.stop() == 0
+    events = json.loads((tmp_path / "t").read_text())
+    rows = {}
+    for event in events:
+        rows.setdefault(event["tid"], []).append(event)
+    first, bad, long, odd, image = (rows[key] for key in sorted(rows))
+    assert [e["name"] for e in first] == ["request", "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"]
+    assert first[1]["args"] == {"id": "n4", "tensor": {"name": "ARGS[0]", "data": "1.0,2.5,-3.0,1e+20", "shape": "1,4",
+                                                        "dtype": "FP32"}}
+    assert first[2]["args"]["tensor"]["data"].startswith("1.0,15.0,11.0,") and first[2]["ph"] == "i"
+    assert [e["name"] for e in bad] == ["request"] and bad[0]["args"]["status"] == 400
+    assert {e["name"] for e in long} >= {"request", "compute", "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"}
+    cut = [e["args"]["tensor"] for e in long if e["ph"] == "i"]
+    assert cut[0] == {"name": "ARGS[0]", "data": "1.0,2.0,3.0,4.0,1.0,2.0", "shape": "2,4", "dtype": "FP32",
+                      "truncated": True}
+    assert cut[1]["data"] == "1.0,14.0,29.0,46.0,1.0,14.0"
+    whole = next(e for e in long if e["name"] == "request")
+    assert all(whole["ts"] <= e["ts"] <= whole["ts"] + whole["dur"] + 0.01 for e in long)
+    assert [e["args"]["tensor"]["data"].split(",")[3] for e in odd if e["ph"] == "i"] == ["NaN"] * 2
+    tensors = {e["args"]["tensor"]["name"]: e["args"]["tensor"] for e in image if e["ph"] == "i"}
+    assert tensors["RESULT[1]"]["data"] == "0.0,2.0,4.0,6.0,8.0,10.0" and tensors["RESULT[1]"]["shape"] == "1,3,4,5"
+
+
 def test_trace_files_of_so_many_records(tmp_path):
     with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-level", "timestamps", "--trace-rate", "1",
                              "--http-admin", "true"]) as server:
@@ -315,8 +360,10 @@ def test_trace_files_of_so_many_records(tmp_path):
 
 
 def test_traces_in_otlp_format(tmp_path):
-    with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-format", "otlp", "--trace-level", "timestamps",
-                             "--trace-rate", "1"]) as server:
+    with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-format", "otlp", "--trace-level", "tensors",
+                             "--trace-rate", "1", "--trace-tensor-elements", "3"]) as server:
+        assert server.get("/v2/trace/setting", port=server.ports["administration"]).json["trace_level"] == [
+            "TIMESTAMPS", "TENSORS"]
         row = {"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
         assert server.post("/v2/models/fake/infer", row).status == 200
         traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
@@ -332,6 +379,11 @@ def test_traces_in_otlp_format(tmp_path):
         assert all(re.fullmatch("[0-9a-f]{16}", s["spanId"]) and s["traceId"] == root["traceId"] for s in list_of_spans)
         assert all(s["parentSpanId"] == root["spanId"] for s in list_of_spans[1:])
         assert all(int(s["startTimeUnixNano"]) <= int(s["endTimeUnixNano"]) for s in list_of_spans)
+        attributes = [{a["key"]: a["value"] for a in event["attributes"]} for event in root["events"]]
+        assert [event["name"] for event in root["events"]] == ["TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT"]
+        assert attributes[0] == {"tensor.name": {"stringValue": "ARGS[0]"}, "tensor.dtype": {"stringValue": "FP32"},
+                                 "tensor.shape": {"stringValue": "1,4"}, "tensor.data": {"stringValue": "1.0,2.0,3.0"},
+                                 "tensor.truncated": {"boolValue": True}}
     assert spans[1][0]["traceId"] == "4bf92f3577b34da6a3ce929d0e0e4736"
     assert spans[1][0]["parentSpanId"] == "00f067aa0ba902b7" and spans[0][0]["parentSpanId"] == ""
 

@@ -1,0 +1,27 @@
+// TraceTensor: what a trace says of a tensor of a request: level TENSORS, in the words of Triton's trace files.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+inline constexpr const char* kQueueInput = "TENSOR_QUEUE_INPUT";
+inline constexpr const char* kBackendOutput = "TENSOR_BACKEND_OUTPUT";
+
+struct TraceTensor {
+  const char* activity;  // one of those
+  std::string name;
+  std::string_view datatype;  // v2's
+  std::string shape;          // "1,16", as on the wire
+  std::string data;           // the first elements in row-major order, "1.0,2.5,NaN"; booleans are 0 and 1
+  bool truncated;             // there are more
+};
+
+// Of any device; the elements that are described cross to the host. most: of the elements in `data`.
+TraceTensor describe_for_trace(const char* activity, std::string name, const Tensor& tensor, size_t most);
+
+}  // namespace sconce
