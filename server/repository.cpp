@@ -140,6 +140,7 @@ LoadedModel Repository::load(const PackageEntry& package) const {
   options.replicas = static_cast<int>(config.replicas);
   options.threads = static_cast<int>(config.threads);
   options.cuda_graphs = static_cast<int>(std::min<int64_t>(config.cuda_graphs, 1024));
+  options.allow_tf32 = config.allow_tf32;
   options.cpu_set = find_cores(config.cpu_set);
   options.check_inputs = config.check_inputs;
   options.verify = config.verify;

@@ -41,6 +41,10 @@ struct LoadOptions {
   // CUDA graphs that each replica keeps, one per shape of inputs that it has run a few times; 0: none. A model that
   // reads the device's values on the host, or draws random numbers, runs without: ReplicaInfo::no_graphs says so.
   int cuda_graphs = 8;
+  // Whether float32 matrix products of CUDA devices may round their operands to TF32 (10 bits), which takes a fraction
+  // of the time: PyTorch's torch.backends.cuda.matmul.allow_tf32. A package does not tell what it was compiled under;
+  // kernels of its own have what they were compiled with.
+  bool allow_tf32 = false;
   std::vector<std::filesystem::path> op_libraries;
 };
 

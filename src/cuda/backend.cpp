@@ -100,9 +100,9 @@ class Backend final : public DeviceBackend {
   }
   void trim(Device device) override { CachingAllocator::trim_all(device.index); }
 
-  std::unique_ptr<DeviceLane> make_lane(Device device) override {
+  std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options) override {
     check(device);
-    return std::make_unique<Lane>(device);
+    return std::make_unique<Lane>(device, options);
   }
   StoragePtr allocate(size_t bytes, Device device) override {
     check(device);

@@ -91,7 +91,7 @@ enum class Scaling : int8_t { kNone, kSingle, kByRow };
 struct Problem {
   DType a_type, b_type, out_type;
   Scaling scaling;
-  bool fast_sums, scaled_result;
+  bool fast_sums, scaled_result, tf32;
   int8_t bias_type;  // -1: none
   // Of the addresses, up to 256 bytes: algorithms differ by it.
   int16_t a_alignment, b_alignment, c_alignment;
@@ -110,6 +110,7 @@ struct ProblemHash {
                             int64_t{static_cast<int8_t>(p.scaling)},
                             int64_t{p.fast_sums},
                             int64_t{p.scaled_result},
+                            int64_t{p.tf32},
                             int64_t{p.bias_type},
                             int64_t{p.a_alignment},
                             int64_t{p.b_alignment},
@@ -174,6 +175,7 @@ void describe_operation(const char* name, Operation& operation, const Problem& p
     compute = CUBLAS_COMPUTE_32I;
     scale = CUDA_R_32I;
   }
+  if (p.tf32) compute = CUBLAS_COMPUTE_32F_FAST_TF32;
   SCONCE_BLAS(cublasLtMatmulDescCreate(&operation.value, compute, scale));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, p.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, p.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -315,6 +317,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
   p.b_alignment = alignment_of(y.tensor);
   p.c_alignment = alignment_of(result);
   p.device = out.device().index;
+  p.tf32 = current().allow_tf32 && (p.a_type == DType::kFloat32 || p.a_type == DType::kComplex64);
   Factors factors;
   if (scales) {
     if (scales->a) {

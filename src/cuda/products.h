@@ -1,5 +1,6 @@
 // Products of batches of matrices by cuBLASLt: plans kept by problem, operands of any strides (those that are neither
-// rows nor columns packed are copied first, as is a result). float32 without TF32, half types with sums in float32.
+// rows nor columns packed are copied first, as is a result). float32 in TF32 only where the lane allows it, half types
+// with sums in float32.
 #pragma once
 
 #include <optional>

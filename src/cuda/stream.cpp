@@ -18,7 +18,7 @@ Current& current() noexcept {
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
   if (!changed_) return;
   SCONCE_CUDA(cudaSetDevice(device.index));
-  current() = {.device = device.index};
+  current() = {.device = device.index, .allow_tf32 = before_.allow_tf32};
 }
 DeviceScope::~DeviceScope() {
   if (!changed_) return;
@@ -62,7 +62,7 @@ void check_noted() {
   throw_noted(*noted_by_kernels());
 }
 
-Lane::Lane(Device device) : device_(device), memory_(nullptr) {
+Lane::Lane(Device device, LaneOptions options) : device_(device), options_(options), memory_(nullptr) {
   const DeviceScope scope(device);
   SCONCE_CUDA(cudaSetDevice(device.index));  // the first use of a device on this thread makes its context current
   SCONCE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -81,7 +81,11 @@ Lane::~Lane() {
 void Lane::enter() {
   before_ = current();
   SCONCE_CUDA(cudaSetDevice(device_.index));
-  current() = {.device = device_.index, .stream = stream_, .memory = memory_, .noted = noted_};
+  current() = {.device = device_.index,
+               .stream = stream_,
+               .memory = memory_,
+               .allow_tf32 = options_.allow_tf32,
+               .noted = noted_};
 }
 
 void Lane::leave() noexcept {

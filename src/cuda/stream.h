@@ -18,6 +18,7 @@ struct Current {
   int device = 0;
   cudaStream_t stream = nullptr;       // null: the device's legacy default stream
   CachingAllocator* memory = nullptr;  // null: memory is taken from the device each time
+  bool allow_tf32 = false;             // of the lane
   bool capturing = false;              // work of the stream is recorded, not done
   int* noted = nullptr;                // where kernels note what is wrong; null: nobody will look
   // What must live as long as the work that is recorded; null while none is.
@@ -60,7 +61,7 @@ class DeviceScope {
 
 class Lane final : public DeviceLane {
  public:
-  explicit Lane(Device device);
+  explicit Lane(Device device, LaneOptions options = {});
   ~Lane() override;
   void enter() override;
   void leave() noexcept override;
@@ -72,6 +73,7 @@ class Lane final : public DeviceLane {
 
  private:
   Device device_;
+  LaneOptions options_;
   cudaStream_t stream_ = nullptr;
   CachingAllocator* memory_;
   int* noted_ = nullptr;                  // pinned

@@ -29,10 +29,10 @@ void enter(int device, cudaStream_t stream, bool with_stream) {
   Current& now = current();
   if (device != now.device) {
     SCONCE_CUDA(cudaSetDevice(device));
-    now = {device, nullptr, nullptr, false, nullptr};
+    now = {.device = device, .allow_tf32 = now.allow_tf32};
   }
   // Another stream than the replica's has no memory cached for it.
-  if (with_stream && stream != now.stream) now = {device, stream, nullptr, false, nullptr};
+  if (with_stream && stream != now.stream) now = {.device = device, .stream = stream, .allow_tf32 = now.allow_tf32};
 }
 void leave(const Before& before) noexcept {
   if (before.state.device != current().device) cudaSetDevice(before.state.device);

@@ -44,6 +44,10 @@ struct Upload {
   void* to;
 };
 
+struct LaneOptions {
+  bool allow_tf32 = false;  // as LoadOptions has it
+};
+
 // What a replica runs with: a stream, and the memory cached for it. Used by one thread at a time.
 class DeviceLane {
  public:
@@ -99,7 +103,7 @@ class DeviceBackend {
   // Why the device can do nothing more for this process, null while it can: an error that does not go away.
   virtual const char* fault(Device device) noexcept = 0;
 
-  virtual std::unique_ptr<DeviceLane> make_lane(Device device) = 0;
+  virtual std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options = {}) = 0;
   // 256-byte aligned, uninitialised, ready in the order of the calling thread's stream. kOutOfMemory.
   virtual StoragePtr allocate(size_t bytes, Device device) = 0;
   // Pinned memory of the host. kOutOfMemory.

@@ -28,7 +28,7 @@ class FromSet final : public loader::ConstantSource {
 }  // namespace
 
 Replica::Replica(Device device, Settings settings) : device_(device), settings_(std::move(settings)) {
-  if (device.type != DeviceType::kCpu) lane_ = device_backend(device).make_lane(device);
+  if (device.type != DeviceType::kCpu) lane_ = device_backend(device).make_lane(device, settings_.lane);
 }
 
 std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader::Module>& module,
@@ -38,7 +38,7 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
   auto bound = std::make_unique<BoundContainer>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
   // A stream of its own: the replica's is in use by requests.
-  const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_) : nullptr;
+  const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
   const DeviceLane::Scope on_device(lane.get());
   if (table.any_mutated()) {
     if (before) bound->buffers = before->buffers;

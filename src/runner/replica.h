@@ -32,7 +32,8 @@ class Replica {
     bool host_outputs = false;
     std::vector<Device> input_devices;  // by input; CPU where the model reads it there
     std::vector<bool> written_inputs;   // by input: the model may write it
-    int graphs = 0;                     // graphs of the device that are kept; 0: none are recorded
+    LaneOptions lane;
+    int graphs = 0;  // graphs of the device that are kept; 0: none are recorded
   };
   // kUnavailable, kInvalidArgument for a device that cannot be used.
   Replica(Device device, Settings settings);

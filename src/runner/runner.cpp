@@ -83,8 +83,12 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
 
   SCONCE_CHECK(options.cuda_graphs >= 0 && options.cuda_graphs <= 1024, kInvalidArgument,
                "cuda_graphs: ", options.cuda_graphs, " is not between 0 and 1024");
-  replica_settings_ = {threads_of(options, spec), options.host_outputs, devices_of(spec.inputs, devices.front()),
-                       written(spec.inputs), options.cuda_graphs};
+  replica_settings_ = {threads_of(options, spec),
+                       options.host_outputs,
+                       devices_of(spec.inputs, devices.front()),
+                       written(spec.inputs),
+                       LaneOptions{options.allow_tf32},
+                       options.cuda_graphs};
   inline_runs_ = replica_settings_.threads == 1 && spec.threads <= 1;
   const size_t count = devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
@@ -100,7 +104,7 @@ Runner::~Runner() {
   for (size_t i = 0; i < seats_.limit(); ++i) seats_.close(seats_[i]);  // runs what is queued
 }
 
-void Runner::load_constants(const LoadOptions&) {
+void Runner::load_constants(const LoadOptions& options) {
   // The first container tells what the model's constants are, and the scope it is made in where their bytes lie.
   class Record final : public loader::ConstantSource {
    public:
@@ -126,7 +130,8 @@ void Runner::load_constants(const LoadOptions&) {
   } record;
   const Device device = seats_[0].replica->device();
   const bool on_cpu = device.type == DeviceType::kCpu;
-  const std::unique_ptr<DeviceLane> lane = on_cpu ? nullptr : device_backend(device).make_lane(device);
+  const std::unique_ptr<DeviceLane> lane =
+      on_cpu ? nullptr : device_backend(device).make_lane(device, {options.allow_tf32});
   const DeviceLane::Scope on_device(lane.get());
   auto first = std::make_unique<BoundContainer>();
   first->container = std::make_unique<loader::Container>(module_, device, record);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sconce/model.h"
+#include "src/device/device_backend.h"
 #include "tests/cuda/device_calls.h"
 #include "tests/cuda/reference.h"
 
@@ -65,6 +66,21 @@ TEST_CASE("bmm_out: a batch") {
     const Numbers c = rounded(random_numbers(5, 3), dtype);
     baddbmm_out(out, on_device(c, {5}, dtype), on_device(a, {3, 4, 6}, dtype), on_device(b, {3, 6, 5}, dtype), 1, 1);
     CHECK(difference(out, {3, 4, 5}, plus(expected, c), tolerance_of(dtype) * 2) == "");
+  }
+}
+
+// TF32 keeps ten bits: 1 + 2^-12 becomes 1.
+TEST_CASE("mm_out: float32 in TF32 only on a lane that allows it") {
+  constexpr int64_t kSize = 256;
+  const Numbers ones(kSize * kSize, 1), near(kSize * kSize, 1 + 0x1p-12);
+  const double exact = kSize * (1 + 0x1p-12);
+  for (const bool allowed : {false, true}) {
+    const auto lane = backend().make_lane(kGpu, {.allow_tf32 = allowed});
+    const DeviceLane::Scope scope(lane.get());
+    Tensor out = on_device(ones, {kSize, kSize}, DType::kFloat32);
+    mm_out(out, on_device(near, {kSize, kSize}, DType::kFloat32), on_device(ones, {kSize, kSize}, DType::kFloat32));
+    const Numbers expected(kSize * kSize, allowed ? kSize : exact);
+    CHECK(difference(out, {kSize, kSize}, expected, 1e-6) == "");
   }
 }
 

@@ -64,7 +64,7 @@ class FakeBackend final : public DeviceBackend {
   DeviceMemory memory(Device) override { return {1 << 30, 1 << 30, 0, 0}; }
   void trim(Device) override {}
   const char* fault(Device) noexcept override { return nullptr; }
-  std::unique_ptr<DeviceLane> make_lane(Device) override { return std::make_unique<FakeLane>(); }
+  std::unique_ptr<DeviceLane> make_lane(Device, LaneOptions) override { return std::make_unique<FakeLane>(); }
   StoragePtr allocate(size_t bytes, Device device) override { return from_heap(bytes, device); }
   StoragePtr allocate_host(size_t bytes) override { return from_heap(bytes, Device{}); }
   void copy(const Tensor& source, Tensor& destination) override {
