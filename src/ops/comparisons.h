@@ -30,7 +30,7 @@ Tensor maximum(const Tensor& self, const Tensor& other);
 Tensor minimum(const Tensor& self, const Tensor& other);
 Tensor fmax(const Tensor& self, const Tensor& other);
 Tensor fmin(const Tensor& self, const Tensor& other);
-// No bool. NaN stays, a limit that is NaN wins; where the limits cross, the upper one.
+// No bool between two limits. NaN stays, a limit that is NaN wins; where the limits cross, the upper one.
 Tensor clamp(const Tensor& self, std::optional<Scalar> min, std::optional<Scalar> max);
 Tensor clamp_tensor(const Tensor& self, const Tensor* min, const Tensor* max);
 Tensor clamp_min(const Tensor& self, Scalar min);

@@ -93,9 +93,10 @@ Tensor normalised(const Tensor& in, Layout layout, const Tensor& mean, const Ten
       }
       for (int64_t begin = 0; begin < layout.inner; begin += run) {
         const int64_t c = channel_of(g, begin);
-        const T factor = w ? w[c] : T(1), shift = b ? b[c] : T(0);
+        // In ATen's order, for the infinities among the parameters.
+        const T factor = w ? scale * w[c] : scale, shift = (b ? b[c] : T(0)) - middle * factor;
         for (int64_t i = begin, end = std::min(begin + run, layout.inner); i < end; ++i)
-          to[i] = (from[i] - middle) * scale * factor + shift;
+          to[i] = from[i] * factor + shift;
       }
     });
   });

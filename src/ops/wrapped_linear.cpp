@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "sconce/check.h"
 #include "sconce/float_types.h"
+#include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/gemm.h"
+#include "src/ops/mkldnn_weight.h"
 #include "src/ops/qlinear.h"
 #include "src/ops/quantised.h"
 
@@ -74,6 +78,50 @@ void quantise(const float* from, T* to, int64_t n, double scale, int64_t zero_po
   const auto zero = static_cast<float>(zero_point);
   for (int64_t i = 0; i < n; ++i)
     to[i] = static_cast<T>(std::clamp(std::nearbyint(from[i] * inverse) + zero, kLow, kHigh));
+}
+
+// float32 elements of a packed weight: made once where it is a constant, else in `own`.
+template <class Fill>
+const float* floats_of(const Tensor& weight, const void* kind, int64_t count, Tensor& own, const Fill& fill) {
+  Storage& storage = *weight.storage();
+  if (!storage.immutable()) {
+    own = Tensor::empty({&count, 1}, DType::kFloat32);
+    fill(own.data_as<float>());
+    return own.data_as<float>();
+  }
+  const auto make = [&]() -> std::shared_ptr<void> {
+    auto made = std::make_shared_for_overwrite<float[]>(static_cast<size_t>(count));
+    fill(made.get());
+    return made;
+  };
+  return static_cast<const float*>(storage.derived({kind, {weight.storage_offset(), count}}, std::ref(make)));
+}
+
+// input [..., K] times weight [K, N], plus bias [N].
+Tensor product(const char* name, const Tensor& input, const MatrixView& weight, int64_t n, int64_t k,
+               const Tensor* bias) {
+  Tensor output = Tensor::empty(output_sizes(name, input, k, n), DType::kFloat32);
+  if (output.numel() == 0) return output;
+  const Tensor x = contiguous(input);
+  Tensor add;
+  MatrixProduct p{};
+  p.dtype = DType::kFloat32;
+  p.m = output.numel() / n;
+  p.n = n;
+  p.k = k;
+  p.a = {x.data(), 0, k, 1};
+  p.b = weight;
+  p.c = output.data();
+  p.c_row_stride = n;
+  p.c_column_stride = 1;
+  if (bias) {
+    SCONCE_CHECK(bias->numel() == n, kInvalidArgument, name, ": bias should have ", n, " elements, got ",
+                 describe(*bias));
+    add = contiguous(to_dtype(*bias, DType::kFloat32));
+    p.self = {add.data(), 0, 0, 1};
+  }
+  matrix_product(name, p);
+  return output;
 }
 
 }  // namespace
@@ -151,33 +199,33 @@ Tensor wrapped_fbgemm_pack_gemm_matrix_fp16(const Tensor& weight) {
 Tensor wrapped_fbgemm_linear_fp16_weight(const Tensor& input, const Tensor& weight, const Tensor* bias,
                                          int64_t out_channel) {
   constexpr const char* kName = "wrapped_fbgemm_linear_fp16_weight";
+  static const char kind = 0;
   const Header h = header_of(kName, weight, Kind::kHalf, 2, out_channel);
-  const std::vector<int64_t> sizes = output_sizes(kName, input, h.k, h.n);
-  Tensor output = Tensor::empty(sizes, DType::kFloat32);
-  if (output.numel() == 0) return output;
-  const Tensor x = contiguous(input);
-  const int64_t matrix[2] = {h.n, h.k}, matrix_strides[2] = {h.k, 1};
-  const Tensor halves =
-      weight.view_as(DType::kFloat16, matrix, matrix_strides, (weight.storage_offset() + kElements) / 2);
-  const Tensor wide = to_dtype(halves, DType::kFloat32);
-  Tensor add;
-  MatrixProduct p{};
-  p.dtype = DType::kFloat32;
-  p.m = output.numel() / h.n;
-  p.n = h.n;
-  p.k = h.k;
-  p.a = {x.data(), 0, h.k, 1};
-  p.b = {wide.data(), 0, 1, h.k};
-  p.c = output.data();
-  p.c_row_stride = h.n;
-  p.c_column_stride = 1;
-  if (bias) {
-    SCONCE_CHECK(bias->numel() == h.n, kInvalidArgument, kName, ": bias should have ", h.n, " elements, got ",
-                 describe(*bias));
-    add = contiguous(to_dtype(*bias, DType::kFloat32));
-    p.self = {add.data(), 0, 0, 1};
+  Tensor own;
+  const float* const wide = floats_of(weight, &kind, h.n * h.k, own, [&](float* to) {
+    half_to_float(reinterpret_cast<const Half*>(weight.data_as<std::byte>() + kElements), to, h.n * h.k);
+  });
+  return product(kName, input, {wide, 0, 1, h.k}, h.n, h.k, bias);
+}
+
+Tensor linear_dynamic_fp16(const Tensor& x, const Tensor& w, const Tensor* bias, bool relu) {
+  constexpr const char* kName = "linear_dynamic_fp16";
+  static const char kind = 0;
+  SCONCE_CHECK(w.layout() == Layout::kMkldnn, kInvalidArgument, kName, ": expected a weight packed by oneDNN, got ",
+               describe(w));
+  BlockedWeight parsed;
+  const BlockedWeight& blocked = blocked_weight(w, parsed);
+  SCONCE_CHECK(blocked.dtype == DType::kFloat16 && blocked.dims.size() == 2, kInvalidArgument, kName,
+               ": expected a packed matrix of float16, got ", dtype_name(blocked.dtype), ' ', to_string(blocked.dims));
+  const int64_t k = blocked.dims[0], n = blocked.dims[1];
+  Tensor own;
+  const float* const wide =
+      floats_of(w, &kind, n * k, own, [&](float* to) { blocked.to_floats(w.storage()->data(), to); });
+  Tensor output = product(kName, x, {wide, 0, n, 1}, n, k, bias);
+  if (relu) {
+    float* const values = output.data_as<float>();
+    for (int64_t i = 0; i < output.numel(); ++i) values[i] = values[i] < 0 ? 0.f : values[i];
   }
-  matrix_product(kName, p);
   return output;
 }
 

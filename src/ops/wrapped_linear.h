@@ -24,4 +24,8 @@ Tensor wrapped_fbgemm_pack_gemm_matrix_fp16(const Tensor& weight);
 Tensor wrapped_fbgemm_linear_fp16_weight(const Tensor& input, const Tensor& weight, const Tensor* bias,
                                          int64_t out_channel);
 
+// The same for a weight that oneDNN packed, float16 [K, N], as onednn::linear_dynamic_fp16 and
+// linear_relu_dynamic_fp16: the input stays float32. Of both, a constant weight is kept as float32, too.
+Tensor linear_dynamic_fp16(const Tensor& x, const Tensor& w, const Tensor* bias, bool relu);
+
 }  // namespace sconce::cpu

@@ -108,12 +108,25 @@ TEST_CASE("aten: lists of tensors, as PyTorch") { run_rows("lists.cases", aten_l
 TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows("aten.cases", aten_linalg_rows()); }
 TEST_CASE("aten: random operators, as PyTorch") { run_rows("aten.cases", aten_random_rows()); }
 
+TEST_CASE("aten: what quantisers export, as PyTorch") {
+  size_t operators = 0;
+  for (const AtenRow& row : quantised_rows()) {
+    const std::string_view schema = row.schema;
+    const std::string name(schema.substr(0, schema.find('(')));
+    CAPTURE(name);
+    if (name.starts_with("onednn::")) continue;  // its weight is opaque: tests/ops/wrapped_linear_test.cpp
+    ++operators;
+    testing::run_cases("by_name_quantised.cases", name,
+                       [&](testing::Case& c) { return call(*find_operator(name), c); });
+  }
+  CHECK(operators == 20);
+}
 TEST_CASE("aten: what random samples of operators found, as PyTorch") {
   constexpr const char* kFile = "opinfo.cases";
   size_t operators = 0;
   for (const auto rows : {aten_tensor_rows(), aten_movement_rows(), aten_math_rows(), aten_function_rows(),
                           aten_elementwise_rows(), aten_reduction_rows(), aten_layer_rows(), aten_gradient_rows(),
-                          aten_list_rows(), aten_linalg_rows(), aten_random_rows()})
+                          aten_list_rows(), aten_linalg_rows(), aten_random_rows(), quantised_rows()})
     for (const AtenRow& row : rows) {
       const std::string_view schema = row.schema;
       const std::string name(schema.substr(0, schema.find('(')));

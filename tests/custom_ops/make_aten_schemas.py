@@ -10,7 +10,7 @@ import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_
 
 HERE = pathlib.Path(__file__).resolve().parent
 rows = set()
-for source in sorted((HERE.parents[1] / "src/custom_ops").glob("aten_*.cpp")):
+for source in sorted((HERE.parents[1] / "src/custom_ops").glob("*.cpp")):
     rows.update(re.findall(r'\{"(\w+::[\w.]+)\(', source.read_text()))
 schemas = {}
 for schema in torch._C._jit_get_all_schemas():

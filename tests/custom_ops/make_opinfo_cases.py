@@ -45,6 +45,12 @@ def infinities(out, s):
             out.add(name, rows, [1], 1, False, tolerance=1e-2 if dtype in HALVES else 1e-6)
     a, b = torch.tensor([[1.0, INF], [2.0, 3.0], [-INF, 0.0]]), torch.tensor([[1.0, 2.0], [-1.0, -2.0], [INF, 1.0]])
     out.add("_euclidean_dist", a, b, tolerance=1e-5)
+    x, w, b2 = torch.randn(4, 3, 5, generator=s.g), torch.tensor([1.0, INF, -2.0]), torch.tensor([0.5, 1.0, -INF])
+    for dtype in [torch.float32, torch.float16]:
+        values = [t.to(dtype) for t in (x, w, b2)]
+        out.add("_native_batch_norm_legit.no_stats", *values, True, 0.1, 1e-5, tolerance=2e-3)
+        out.add("native_batch_norm", *values, torch.zeros(3, dtype=dtype), torch.ones(3, dtype=dtype), False, 0.1, 1e-5,
+                tolerance=2e-3)
     out.add("_euclidean_dist", b.double(), b.double() * 2, tolerance=1e-10)
 
 

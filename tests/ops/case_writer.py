@@ -74,7 +74,7 @@ class CaseWriter:
         if message is not None:
             try:
                 function(*args)
-            except (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError) as e:
+            except (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError, AssertionError) as e:
                 assert message in str(e), f"{op}: PyTorch says: {e}"
             else:
                 raise AssertionError(f"{op}: PyTorch did not raise {message!r}")

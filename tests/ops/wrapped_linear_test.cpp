@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "sconce/float_types.h"
 #include "tests/ops/case_file.h"
+#include "tests/ops/packed_weight.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -24,6 +26,39 @@ TEST_CASE("wrapped_fbgemm_linear_fp16_weight: as PyTorch") {
     return std::vector<Tensor>{
         cpu::wrapped_fbgemm_linear_fp16_weight(c.tensor(0), packed, c.args[2].optional_tensor(), c.tensor(1).size(0))};
   });
+}
+
+TEST_CASE("linear_dynamic_fp16: a weight that oneDNN packed, against sums in double") {
+  const int64_t m = 5, k = 19, n = 11;
+  const auto value = [](int64_t i) { return static_cast<float>(i * 7 % 23 - 11) / 8; };
+  Tensor plain = Tensor::empty(std::vector<int64_t>{k, n}, DType::kFloat16);
+  for (int64_t i = 0; i < k * n; ++i) plain.data_as<Half>()[i] = Half(value(i));
+  Tensor x = Tensor::empty(std::vector<int64_t>{1, m, k}, DType::kFloat32);
+  for (int64_t i = 0; i < m * k; ++i) x.data_as<float>()[i] = value(3 * i);
+  Tensor bias = Tensor::empty(std::vector<int64_t>{n}, DType::kFloat32);
+  for (int64_t i = 0; i < n; ++i) bias.data_as<float>()[i] = value(5 * i);
+  for (const bool constant : {false, true}) {
+    const Packed packed = pack(plain, {k, n}, {{16, 1}, {2, 0}}, 1);
+    packed.tensor.storage()->set_immutable(constant);
+    for (const bool relu : {false, true})
+      for (const Tensor* with : {static_cast<const Tensor*>(nullptr), static_cast<const Tensor*>(&bias)}) {
+        const Tensor y = cpu::linear_dynamic_fp16(x, packed.tensor, with, relu);
+        REQUIRE(y.dtype() == DType::kFloat32);
+        REQUIRE(std::vector<int64_t>(y.sizes().begin(), y.sizes().end()) == std::vector<int64_t>{1, m, n});
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            double wanted = with ? value(5 * j) : 0;
+            for (int64_t p = 0; p < k; ++p) wanted += static_cast<double>(value(3 * (i * k + p))) * value(p * n + j);
+            if (relu && wanted < 0) wanted = 0;
+            CHECK(y.data_as<float>()[i * n + j] == doctest::Approx(wanted).epsilon(1e-5));
+          }
+      }
+    const Tensor half = Tensor::empty(std::vector<int64_t>{m, k}, DType::kFloat16);
+    CHECK_THROWS_WITH_AS(cpu::linear_dynamic_fp16(half, packed.tensor, nullptr, false), doctest::Contains("Float"),
+                         Error);
+  }
+  CHECK_THROWS_WITH_AS(cpu::linear_dynamic_fp16(x, plain, nullptr, false), doctest::Contains("packed by oneDNN"),
+                       Error);
 }
 
 TEST_CASE("_wrapped_linear_prepack: what does not fit is refused") {
