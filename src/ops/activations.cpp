@@ -97,7 +97,7 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
       return T(0.5) * x * (T(1) + quick_tanh(inner));
     });
   return activated("gelu", self, []<class T>(T x) -> T {
-    return x * T(0.5) * (T(1) + lanes::quick_erf(x * static_cast<T>(M_SQRT1_2)));
+    return x * T(0.5) * (T(1) + lanes::coarse_erf(x * static_cast<T>(M_SQRT1_2), quick_exp(T(-0.5) * x * x)));
   });
 }
 Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_view approximate) {
@@ -109,8 +109,9 @@ Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_
       return grad * (T(0.5) * right + left * (T(1) - tanh * tanh) * kBeta * (T(1) + T(3) * kKappa * x * x));
     });
   return slope("gelu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
-    const T cdf = T(0.5) * (T(1) + lanes::quick_erf(x * static_cast<T>(M_SQRT1_2)));
-    const T pdf = quick_exp(T(-0.5) * x * x) * static_cast<T>(M_2_SQRTPI * M_SQRT1_2 * 0.5);
+    const T power = quick_exp(T(-0.5) * x * x);
+    const T cdf = T(0.5) * (T(1) + lanes::coarse_erf(x * static_cast<T>(M_SQRT1_2), power));
+    const T pdf = power * static_cast<T>(M_2_SQRTPI * M_SQRT1_2 * 0.5);
     return grad * (cdf + x * pdf);
   });
 }
@@ -134,15 +135,21 @@ Tensor glu(const Tensor& self, int64_t dim) {
 }
 Tensor glu_backward(const Tensor& grad_output, const Tensor& self, int64_t dim) {
   check_floats("glu_backward", self);
+  require_library(sleef_library());
   const auto [first, second] = halves("glu_backward", self, dim);
-  const Tensor gate = sigmoid(second), a = multiply(grad_output, gate);
-  Tensor b = Tensor::empty(gate.sizes(), self.dtype());
+  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  auto [a, b] = halves("glu_backward", out, dim);
   dispatch_computed_float(self.dtype(), "glu_backward", [&]<class T>() -> void {
-    map_elements<T, T, T, T>("glu_backward", b, [](T g, T s, T x) { return (T(1) - s) * s * g * x; },
-                             {&grad_output, &gate, &first});
+    const auto of_first = [](T g, T x) { return g * quick_sigmoid(x); };
+    const auto of_second = [](T g, T gate, T x) {
+      const T s = quick_sigmoid(gate);
+      return (T(1) - s) * s * g * x;
+    };
+    map_elements<T, T, T>("glu_backward", a, InLanes<decltype(of_first)>{of_first}, {&grad_output, &second});
+    map_elements<T, T, T, T>("glu_backward", b, InLanes<decltype(of_second)>{of_second},
+                             {&grad_output, &second, &first});
   });
-  const Tensor* const parts[] = {&a, &b};
-  return cat(TensorList(parts, 2), dim);
+  return out;
 }
 
 Tensor hardsigmoid(const Tensor& self) {
@@ -165,6 +172,7 @@ Tensor hardswish_backward(const Tensor& grad_output, const Tensor& self) {
 }
 Tensor hardtanh(const Tensor& self, Scalar min_val, Scalar max_val) {
   SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument, "hardtanh: Bool inputs not supported for hardtanh");
+  if (is_floating(self.dtype())) return clamp(self, Scalar(min_val.to_double()), Scalar(max_val.to_double()));
   Tensor low = Tensor::empty({}, self.dtype()), high = Tensor::empty({}, self.dtype());
   fill(low, min_val);
   fill(high, max_val);
@@ -204,12 +212,23 @@ std::array<Tensor, 2> log_sigmoid_forward(const Tensor& self) {
                     []<class T>(T x) -> T { return std::min(T(0), x) - log_one_and_power(-std::fabs(x)); }),
           activated("log_sigmoid", self, []<class T>(T x) -> T { return quick_exp(-std::fabs(x)); })};
 }
-Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self, const Tensor&) {
-  return slope("log_sigmoid_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self, const Tensor& buffer) {
+  // z is exp(-|x|), which the buffer holds.
+  const auto f = []<class T>(T grad, T x, T z) -> T {
     const bool negative = x < T(0);
-    const T z = quick_exp(-std::fabs(x));
     return ((negative ? T(1) : T(0)) - (negative ? T(1) : T(-1)) * (z / (T(1) + z))) * grad;
-  });
+  };
+  if (std::equal(buffer.sizes().begin(), buffer.sizes().end(), self.sizes().begin(), self.sizes().end()) &&
+      buffer.dtype() == self.dtype() && grad_output.dtype() == self.dtype()) {
+    check_floats("log_sigmoid_backward", self);
+    Tensor out = make_result("log_sigmoid_backward", {&grad_output, &self, &buffer}, self.dtype(), self.dtype());
+    dispatch_computed_float(self.dtype(), "log_sigmoid_backward", [&]<class T>() -> void {
+      map_elements<T, T, T, T>("log_sigmoid_backward", out, InLanes<decltype(f)>{f}, {&grad_output, &self, &buffer});
+    });
+    return out;
+  }
+  return slope("log_sigmoid_backward", grad_output, self,
+               [f]<class T>(T grad, T x) -> T { return f(grad, x, quick_exp(-std::fabs(x))); });
 }
 Tensor mish(const Tensor& self) {
   return activated("mish", self, []<class T>(T x) -> T { return x * quick_tanh(log_one_and_power(x)); });

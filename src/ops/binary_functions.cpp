@@ -87,11 +87,14 @@ void choose(const char* name, Tensor& out, const Tensor& condition, const Tensor
       });
 }
 
-template <class T>
-T between(T a, T b, T weight) {
-  const bool near = std::abs(weight) < 0.5;
-  return near ? a + multiply(weight, T(b - a)) : b - multiply(T(b - a), T(T(1) - weight));
-}
+struct Between {
+  template <class T>
+  T operator()(T a, T b, T weight) const {
+    const bool near = std::abs(weight) < 0.5;
+    const T from_a = a + multiply(weight, T(b - a)), from_b = b - multiply(T(b - a), T(T(1) - weight));
+    return near ? from_a : from_b;
+  }
+};
 
 void check_same(const char* name, const Tensor& a, const Tensor& b) {
   SCONCE_CHECK(a.dtype() == b.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(a.dtype()),
@@ -205,7 +208,7 @@ Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
                dtype_name(self.dtype()), " for `weight` but got dtype ", dtype_name(weight.dtype()));
   Tensor out = make_result("lerp", {&self, &end, &weight}, self.dtype(), self.dtype());
   dispatch_inexact(self.dtype(), "lerp", [&]<class T>() -> void {
-    map_elements<T, T, T, T>("lerp", out, between<T>, {&self, &end, &weight});
+    map_elements<T, T, T, T>("lerp", out, in_lanes<T>(Between()), {&self, &end, &weight});
   });
   return out;
 }
@@ -218,9 +221,8 @@ Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
   Tensor out = make_result("addcmul", {&self, &tensor1, &tensor2}, dtype, dtype);
   dispatch_any(dtype, "addcmul", [&]<class T>() -> void {
     const T by = number_as<T>(value);
-    map_elements<T, T, T, T>("addcmul", out,
-                             [by](T x, T a, T b) { return static_cast<T>(x + multiply(multiply(by, a), b)); },
-                             {&self, &tensor1, &tensor2});
+    const auto f = [by](T x, T a, T b) { return static_cast<T>(x + multiply(multiply(by, a), b)); };
+    map_elements<T, T, T, T>("addcmul", out, in_lanes<T>(f), {&self, &tensor1, &tensor2});
   });
   return out;
 }
@@ -231,8 +233,8 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
   Tensor out = make_result("addcdiv", {&self, &tensor1, &tensor2}, dtype, dtype);
   dispatch_inexact(dtype, "addcdiv", [&]<class T>() -> void {
     const T by = number_as<T>(value);
-    map_elements<T, T, T, T>("addcdiv", out, [by](T x, T a, T b) { return x + multiply(by, a) / b; },
-                             {&self, &tensor1, &tensor2});
+    const auto f = [by](T x, T a, T b) { return x + multiply(by, a) / b; };
+    map_elements<T, T, T, T>("addcdiv", out, in_lanes<T>(f), {&self, &tensor1, &tensor2});
   });
   return out;
 }

@@ -9,6 +9,7 @@
 #include "src/ops/elementwise.h"
 #include "src/ops/functions.h"
 #include "src/ops/index.h"
+#include "src/ops/lanes.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
@@ -36,15 +37,14 @@ Tensor on_bits(const char* name, const Tensor& self, const Tensor& other, F f) {
 
 // As c10::div_floor_floating: like Python's.
 template <class T>
-T floored_quotient(T a, T b) {
-  if (b == 0) return a / b;
-  const T remainder = std::fmod(a, b);
+[[gnu::always_inline]] inline T floored_quotient(T a, T b) {
+  using lanes::choose;
+  const T remainder = lanes::fmod(a, b), ratio = a / b;
   T quotient = (a - remainder) / b;
-  if (remainder != 0 && (b < 0) != (remainder < 0)) quotient -= T(1);
-  if (quotient == 0) return std::copysign(T(0), a / b);
+  quotient = choose((remainder != 0) & ((b < 0) != (remainder < 0)), quotient - T(1), quotient);
   T floored = std::floor(quotient);
-  if (quotient - floored > T(0.5)) floored += T(1);
-  return floored;
+  floored = choose(quotient - floored > T(0.5), floored + T(1), floored);
+  return choose(b == 0, ratio, choose(quotient == 0, std::copysign(T(0), ratio), floored));
 }
 
 }  // namespace
@@ -88,9 +88,11 @@ Tensor floor_divide(const Tensor& self, const Tensor& other) {
   const DType dtype = ResultType().add(self).add(other).get();
   Tensor out = make_result("floor_divide", {&self, &other}, dtype, dtype);
   if (is_floating(dtype)) {
+    require_library(sleef_library());
     dispatch_floating(dtype, "floor_divide", [&]<class T>() -> void {
       using C = ComputeType<T>;
-      map_elements<C, C, C>("floor_divide", out, [](C a, C b) { return floored_quotient(a, b); }, {&self, &other});
+      const auto f = [](C a, C b) { return floored_quotient(a, b); };
+      map_elements<C, C, C>("floor_divide", out, InLanes<decltype(f)>{f}, {&self, &other});
     });
     return out;
   }

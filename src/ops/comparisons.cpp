@@ -193,7 +193,22 @@ Tensor clamp(const Tensor& self, std::optional<Scalar> min, std::optional<Scalar
   const DType dtype = ResultType().add(self).add_number(*min).add_number(*max).get();
   check_limit("clamp", dtype);
   const Tensor low = to_dtype(number_tensor(*min), dtype), high = to_dtype(number_tensor(*max), dtype);
-  return clamp_tensor(to_dtype(self, dtype), &low, &high);
+  const Tensor x = to_dtype(self, dtype);
+  if (!is_floating(dtype)) return clamp_tensor(x, &low, &high);
+  Tensor out = make_result("clamp", {&x}, dtype, dtype);
+  dispatch_computed_float(dtype, "clamp", [&]<class T>() -> void {
+    T least, most;
+    convert(dtype, low.data(), kDType<T>, &least, 1);
+    convert(dtype, high.data(), kDType<T>, &most, 1);
+    if (is_nan(most)) least = most;
+    if (is_nan(least)) return fill(out, static_cast<double>(least));
+    const auto f = [=](T v) {
+      const T raised = v < least ? least : v;  // NaN stays
+      return raised > most ? most : raised;
+    };
+    map_elements<T, T>("clamp", out, InLanes<decltype(f)>{f}, {&x});
+  });
+  return out;
 }
 Tensor clamp_min(const Tensor& self, Scalar min) {
   return clamp_min_tensor(self, to_dtype(number_tensor(min), promoted(self, min)));
@@ -227,13 +242,12 @@ Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<d
                                                            : static_cast<double>(largest<T>());
     const T none = static_cast<T>(nan.value_or(0)), above = static_cast<T>(posinf.value_or(most)),
             below = static_cast<T>(neginf.value_or(-most));
-    map_elements<T, T>(
-        "nan_to_num", out,
-        [=](T x) {
-          if (x != x) return none;
-          return x == std::numeric_limits<T>::infinity() ? above : x == -std::numeric_limits<T>::infinity() ? below : x;
-        },
-        {&self});
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    const auto f = [=](T x) {
+      const T bounded = x == kInfinity ? above : x == -kInfinity ? below : x;
+      return x != x ? none : bounded;
+    };
+    map_elements<T, T>("nan_to_num", out, InLanes<decltype(f)>{f}, {&self});
   });
   return out;
 }

@@ -123,4 +123,15 @@ namespace sconce {
   return magnitude >= 1.0f ? std::copysign(large, x) : small;  // NaN goes through the polynomial
 }
 
+// power is e^(-x^2). To 2e-7 of 1 (Abramowitz and Stegun 7.1.26), which is what sums with 1 show of it.
+[[gnu::always_inline]] inline float coarse_error_function(float x, float power) {
+  const float t = 1.0f / std::fma(0.3275911f, std::fabs(x), 1.0f);
+  float p = 1.061405429f;
+  p = std::fma(p, t, -1.453152027f);
+  p = std::fma(p, t, 1.421413741f);
+  p = std::fma(p, t, -0.284496736f);
+  p = std::fma(p, t, 0.254829592f);
+  return std::copysign(1.0f - p * t * power, x);
+}
+
 }  // namespace sconce

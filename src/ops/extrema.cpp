@@ -13,48 +13,12 @@
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/fill.h"
 #include "src/ops/plane_scatter.h"
-#include "src/ops/pooling_lanes.h"
 #include "src/ops/reduced_rows.h"
+#include "src/ops/row_extrema.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cpu {
 namespace {
-
-template <bool kLargest, class T>
-bool beats(T a, T b) {
-  return kLargest ? a > b : a < b;
-}
-template <bool kLargest, class T>
-T better(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return beats<kLargest>(b, a) ? b : a;
-  else
-    return beats<kLargest>(b, a) || std::isnan(b) ? b : a;  // once a is NaN, nothing beats it
-}
-
-// Of a packed row.
-template <bool kLargest, class T>
-T best_of(const T* values, int64_t count) {
-  T best = values[0];
-  int64_t i = 0;
-  if constexpr (std::is_floating_point_v<T>) {
-    using L = PoolLanes<T>;
-    constexpr int kVectors = 4;
-    if (count >= kVectors * L::kLanes) {
-      typename L::Values lanes[kVectors];
-      for (int v = 0; v < kVectors; ++v) lanes[v] = L::load(values + v * L::kLanes);
-      for (i = kVectors * L::kLanes; i + kVectors * L::kLanes <= count; i += kVectors * L::kLanes)
-        for (int v = 0; v < kVectors; ++v) {
-          const auto x = L::load(values + i + v * L::kLanes);
-          lanes[v] = (kLargest ? x > lanes[v] : x < lanes[v]) | (x != x) ? x : lanes[v];
-        }
-      for (const auto& vector : lanes)
-        for (int lane = 0; lane < L::kLanes; ++lane) best = better<kLargest>(best, vector[lane]);
-    }
-  }
-  for (; i < count; ++i) best = better<kLargest>(best, values[i]);
-  return best;
-}
 
 template <bool kLargest, class T>
 void reduce(const Tensor& self, Tensor& out, IntSpan out_strides) {

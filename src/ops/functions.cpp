@@ -226,7 +226,7 @@ Tensor silu(const Tensor& self) {
 
 Tensor erf(const Tensor& self) {
   require_library(sleef_library());
-  return mapped_real("erf", self, [](auto x) { return lanes::erf(x); });
+  return mapped_real("erf", self, [](auto x) { return lanes::quick_erf(x); });
 }
 Tensor erfc(const Tensor& self) {
   require_library(sleef_library());

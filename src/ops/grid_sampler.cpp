@@ -294,6 +294,39 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
   return {by_input.defined() ? to_dtype(by_input, input.dtype()) : Tensor(), to_dtype(by_grid, grid.dtype())};
 }
 
+// Some places at a time, a channel after the other.
+template <class T, class Offset>
+void sample(const Geometry& g, const T* in, const T* places, T* out) {
+  constexpr int64_t kBlock = 64;
+  const int64_t blocks = (g.out_plane + kBlock - 1) / kBlock;
+  for_planes(g.batch * blocks, g.channels * kBlock * 8, [&](int64_t block) noexcept {
+    const int64_t n = block / blocks, first = block % blocks * kBlock, size = std::min(kBlock, g.out_plane - first);
+    Offset offsets[16][kBlock];
+    bool inside[16][kBlock];
+    T weights[16][kBlock];
+    int count = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      Tap<T> taps[16];
+      count = taps_of(g, places + (n * g.out_plane + first + i) * g.dims, taps);
+      for (int k = 0; k < count; ++k) {
+        inside[k][i] = taps[k].offset >= 0;
+        offsets[k][i] = static_cast<Offset>(std::max<int64_t>(taps[k].offset, 0));
+        weights[k][i] = taps[k].weight;
+      }
+    }
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const T* const plane = in + (n * g.channels + c) * g.in_plane;
+      T sums[kBlock] = {};
+      for (int k = 0; k < count; ++k)
+        for (int64_t i = 0; i < size; ++i) {
+          const T value = plane[offsets[k][i]];
+          sums[i] += inside[k][i] ? value * weights[k][i] : T(0);
+        }
+      std::copy_n(sums, size, out + (n * g.channels + c) * g.out_plane + first);
+    }
+  });
+}
+
 Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation, int64_t padding,
                bool align_corners, int dims) {
   const Geometry g = check(name, input, grid, interpolation, padding, align_corners, dims);
@@ -301,18 +334,10 @@ Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, i
   const Tensor in = contiguous(to_dtype(input, dtype)), places = contiguous(to_dtype(grid, dtype));
   Tensor out = Tensor::empty(sampled_sizes(input, grid), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() {
-    for_planes(g.batch * g.out_plane, g.channels * 8, [&](int64_t place) noexcept {
-      Tap<T> taps[16];
-      const int count = taps_of(g, places.data_as<T>() + place * g.dims, taps);
-      const int64_t n = place / g.out_plane, o = place % g.out_plane;
-      for (int64_t c = 0; c < g.channels; ++c) {
-        const T* plane = in.data_as<T>() + (n * g.channels + c) * g.in_plane;
-        T sum = 0;
-        for (int k = 0; k < count; ++k)
-          if (taps[k].offset >= 0) sum += plane[taps[k].offset] * taps[k].weight;
-        out.data_as<T>()[(n * g.channels + c) * g.out_plane + o] = sum;
-      }
-    });
+    if (g.in_plane <= INT32_MAX)
+      sample<T, int32_t>(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
+    else
+      sample<T, int64_t>(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
   });
   return to_dtype(out, input.dtype());
 }

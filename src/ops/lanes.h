@@ -54,6 +54,9 @@ namespace sconce::lanes {
 [[gnu::always_inline]] inline double quick_tanh(double x) { return tanh(x); }
 [[gnu::always_inline]] inline float quick_erf(float x) { return error_function(x); }
 [[gnu::always_inline]] inline double quick_erf(double x) { return erf(x); }
+// Of x, and e^(-x^2): where 1 is added.
+[[gnu::always_inline]] inline float coarse_erf(float x, float power) { return coarse_error_function(x, power); }
+[[gnu::always_inline]] inline double coarse_erf(double x, double) { return erf(x); }
 template <class T>
 [[gnu::always_inline]] inline T quick_sigmoid(T x) {
   return T(1) / (T(1) + quick_exp(-x));
@@ -85,14 +88,16 @@ struct InLanes {
   }
   template <class Out, class... In>
   [[gnu::flatten]] void narrow(int64_t count, Out* out, const In*... in) const noexcept {
+    const F held = f;  // no store reaches it
 #pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+    for (int64_t i = 0; i < count; ++i) out[i] = held(in[i]...);
   }
   template <class Out, class... In>
   [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void wide(
       int64_t count, Out* out, const In*... in) const noexcept {
+    const F held = f;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+    for (int64_t i = 0; i < count; ++i) out[i] = held(in[i]...);
   }
 };
 

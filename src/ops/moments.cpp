@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -13,13 +14,13 @@
 #include "src/ops/factory.h"
 #include "src/ops/multiply.h"
 #include "src/ops/reduced_rows.h"
+#include "src/ops/row_sums.h"
 
 namespace sconce::cpu {
 namespace {
 
 template <class T>
-using Wide =
-    std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+using Wide = Total<T>;
 
 // out[i] = f(row, width, i)
 template <class T, class F>
@@ -65,23 +66,6 @@ void check_inexact(const char* name, DType dtype) {
 
 }  // namespace
 
-Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
-  const DType type = dtype.value_or(self.dtype());
-  SCONCE_CHECK(is_floating(type) || is_complex(type), kInvalidArgument,
-               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-               "Got: ",
-               dtype_name(type));
-  const ReducedRows reduced = reduced_rows("mean", self, dim, keepdim, type);
-  Tensor out = Tensor::empty(reduced.sizes, type);
-  dispatch_floating_complex(type, "mean", [&]<class T>() -> void {
-    T* const to = out.data_as<T>();
-    for_rows<T>(reduced, out.numel(), [to](const T* row, int64_t width, int64_t i) noexcept {
-      to[i] = convert_value<T>(mean_of(row, width));
-    });
-  });
-  return out;
-}
-
 Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   const DType type = dtype.value_or(is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype());
   const ReducedRows reduced = reduced_rows("prod", self, dim, keepdim, type);
@@ -90,7 +74,18 @@ Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::o
     T* const to = out.data_as<T>();
     for_rows<T>(reduced, out.numel(), [to](const T* row, int64_t width, int64_t i) noexcept {
       Wide<T> product = 1;
-      for (int64_t j = 0; j < width; ++j) {
+      int64_t j = 0;
+      if constexpr (std::is_floating_point_v<T>) {
+        // Several products at once: one waits for the multiplication before.
+        constexpr int64_t kLanes = 16;
+        double lanes[kLanes];
+        std::fill_n(lanes, kLanes, 1.0);
+        for (; j + kLanes <= width; j += kLanes)
+          for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] *= static_cast<double>(row[j + lane]);
+        if (j > 0)
+          for (const double lane : lanes) product *= lane;
+      }
+      for (; j < width; ++j) {
         if constexpr (std::is_integral_v<T>)  // wraps
           product = static_cast<int64_t>(static_cast<uint64_t>(product) * static_cast<uint64_t>(row[j]));
         else
@@ -138,7 +133,17 @@ Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
   Tensor out = Tensor::empty(reduced.sizes, self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool);
   auto* const to = static_cast<uint8_t*>(out.data());
   for_rows<bool>(reduced, out.numel(), [to](const bool* row, int64_t width, int64_t i) noexcept {
-    to[i] = std::find(row, row + width, true) != row + width;
+    to[i] = std::memchr(row, 1, static_cast<size_t>(width)) != nullptr;
+  });
+  return out;
+}
+
+Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
+  const ReducedRows reduced = reduced_rows("all", self, dim, keepdim, DType::kBool);
+  Tensor out = Tensor::empty(reduced.sizes, self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool);
+  auto* const to = static_cast<uint8_t*>(out.data());
+  for_rows<bool>(reduced, out.numel(), [to](const bool* row, int64_t width, int64_t i) noexcept {
+    to[i] = std::memchr(row, 0, static_cast<size_t>(width)) == nullptr;
   });
   return out;
 }

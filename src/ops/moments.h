@@ -18,5 +18,6 @@ std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, s
                                bool keepdim);
 // Whether one of them is not zero: bool, uint8 of uint8.
 Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);
+Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);
 
 }  // namespace sconce::cpu

@@ -7,9 +7,11 @@
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
 #include "src/ops/copy.h"
+#include "src/ops/dimensions.h"
 #include "src/ops/factory.h"
 #include "src/ops/plane_scatter.h"
 #include "src/ops/row_sums.h"
+#include "src/ops/slices.h"
 #include "src/ops/sum.h"
 #include "src/ops/view.h"
 
@@ -103,53 +105,113 @@ Tensor normalised(const Tensor& in, Layout layout, const Tensor& mean, const Ten
   return out;
 }
 
-// The gradients by input, weight and bias of normalised(): double sums by channel.
-template <class ChannelOf>
-std::array<Tensor, 3> gradients(const Tensor& grad, const Tensor& in, Layout layout, const Tensor& mean,
-                                const Tensor& rstd, const Tensor& weight, int64_t channels, bool constant_statistics,
-                                std::span<const int32_t> mask, const ChannelOf& channel_of) {
-  std::array<Tensor, 3> out;
-  Tensor by_weight = Tensor::empty(IntSpan(&channels, 1), DType::kFloat64),
-         by_bias = Tensor::empty(IntSpan(&channels, 1), DType::kFloat64);
-  zero(by_weight);
-  zero(by_bias);
-  out[0] = Tensor::empty(in.sizes(), in.dtype());
-  dispatch_float_double(in.dtype(), "normalization", [&]<class T>() -> void {
-    const T *const x = in.data_as<T>(), *const dy = grad.data_as<T>(), *const w = values_of<T>(weight);
-    T* const dx = out[0].data_as<T>();
-    const double *const m = mean.data_as<double>(), *const r = rstd.data_as<double>();
-    double *const dw = by_weight.data_as<double>(), *const db = by_bias.data_as<double>();
-    for (int64_t g = 0; g < layout.groups; ++g) {
-      double sum = 0, product = 0;
-      for (int64_t o = 0; o < layout.outer; ++o) {
-        const int64_t at = (o * layout.groups + g) * layout.inner;
-        for (int64_t i = 0; i < layout.inner; ++i) {
-          const int64_t c = channel_of(g, i);
-          const double d = static_cast<double>(dy[at + i]), z = (static_cast<double>(x[at + i]) - m[g]) * r[g];
-          dw[c] += d * z;
-          db[c] += d;
-          const double scaled = w ? d * static_cast<double>(w[c]) : d;
-          sum += scaled;
-          product += scaled * z;
+// The gradients by input, weight and bias, in the dtypes of computation: the last two double, by channel.
+struct Gradients {
+  const Tensor &grad, &in;
+  const Tensor &mean, &rstd;  // double, by group
+  const Tensor& weight;       // may be undefined
+  std::span<const int32_t> mask;
+
+  // Of layer norms, whose channels are the elements of a row.
+  std::array<Tensor, 3> of_rows(int64_t rows, int64_t width) const {
+    std::array<Tensor, 3> out;
+    out[0] = Tensor::empty(in.sizes(), in.dtype());
+    // Each thread its own sums: rows all go to the same.
+    const int64_t parts = slice_parts(rows, width * 4), sizes[] = {parts, 2, width};
+    Tensor sums = Tensor::empty(sizes, DType::kFloat64);
+    zero(sums);
+    dispatch_float_double(in.dtype(), "normalization", [&]<class T>() -> void {
+      const T *const x = in.data_as<T>(), *const dy = grad.data_as<T>(), *const w = values_of<T>(weight);
+      T* const dx = out[0].data_as<T>();
+      const double *const m = mean.data_as<double>(), *const r = rstd.data_as<double>();
+      parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
+        for (int64_t part = begin; part < end; ++part) {
+          double *const dw = sums.data_as<double>() + part * 2 * width, *const db = dw + width;
+          for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row)
+            row_gradients(dy + row * width, x + row * width, w, width, m[row], r[row], dx + row * width, dw, db);
         }
-      }
-      const double n = static_cast<double>(layout.count());
-      for (int64_t o = 0; mask[0] && o < layout.outer; ++o) {
-        const int64_t at = (o * layout.groups + g) * layout.inner;
-        for (int64_t i = 0; i < layout.inner; ++i) {
-          const int64_t c = channel_of(g, i);
-          const double d = static_cast<double>(dy[at + i]) * (w ? static_cast<double>(w[c]) : 1);
-          const double z = (static_cast<double>(x[at + i]) - m[g]) * r[g];
-          dx[at + i] = static_cast<T>(r[g] * (constant_statistics ? d : d - (sum + z * product) / n));
+      });
+    });
+    const int64_t first = 0;
+    const Tensor total = sum(sums, IntSpan(&first, 1), false, std::nullopt);
+    if (!mask[0]) out[0] = Tensor();
+    for (int64_t i = 0; i < 2; ++i)
+      if (mask[static_cast<size_t>(i + 1)]) out[static_cast<size_t>(i + 1)] = contiguous(select(total, 0, i));
+    return out;
+  }
+
+  // Of the others: `run` elements after each other belong to one channel, of which each group has `each`; group g's
+  // first is g % (channels / each) * each.
+  std::array<Tensor, 3> of_runs(Layout layout, int64_t channels, int64_t each, bool constant_statistics) const {
+    std::array<Tensor, 3> out;
+    out[0] = Tensor::empty(in.sizes(), in.dtype());
+    const int64_t run = each ? layout.inner / each : 0, sizes[] = {layout.groups, each};
+    Tensor products = Tensor::empty(sizes, DType::kFloat64), totals = Tensor::empty(sizes, DType::kFloat64);
+    dispatch_float_double(in.dtype(), "normalization", [&]<class T>() -> void {
+      const T *const x = in.data_as<T>(), *const dy = grad.data_as<T>(), *const w = values_of<T>(weight);
+      T* const dx = out[0].data_as<T>();
+      for_planes(layout.groups, layout.count() * 2, [&](int64_t g) noexcept {
+        const double m = mean.data_as<double>()[g], r = rstd.data_as<double>()[g];
+        const T middle = static_cast<T>(m);
+        const double beside = static_cast<double>(middle) - m;
+        double sum = 0, product = 0;
+        for (int64_t k = 0; k < each; ++k) {
+          double of_grad = 0, of_product = 0;
+          for (int64_t o = 0; o < layout.outer; ++o) {
+            const int64_t at = ((o * layout.groups + g) * each + k) * run;
+            of_grad += row_sum(dy + at, run);
+            of_product += row_dot(dy + at, x + at, run, middle);
+          }
+          of_product = (of_product + beside * of_grad) * r;
+          products.data_as<double>()[g * each + k] = of_product;
+          totals.data_as<double>()[g * each + k] = of_grad;
+          const double factor = w ? static_cast<double>(w[g * each % channels + k]) : 1;
+          sum += factor * of_grad;
+          product += factor * of_product;
         }
-      }
+        if (!mask[0]) return;
+        const double n = static_cast<double>(layout.count());
+        const T by_value = constant_statistics ? T(0) : static_cast<T>(r * r * product / n),
+                shift = constant_statistics ? T(0) : static_cast<T>(r * sum / n);
+        for (int64_t o = 0; o < layout.outer; ++o)
+          for (int64_t k = 0; k < each; ++k) {
+            const int64_t at = ((o * layout.groups + g) * each + k) * run;
+            const T by_grad = static_cast<T>(w ? r * static_cast<double>(w[g * each % channels + k]) : r);
+            if (constant_statistics)
+              for (int64_t i = at; i < at + run; ++i) dx[i] = by_grad * dy[i];
+            else
+              for (int64_t i = at; i < at + run; ++i) dx[i] = by_grad * dy[i] - shift - (x[i] - middle) * by_value;
+          }
+      });
+    });
+    // Groups of other images have the same channels.
+    const int64_t images = channels ? layout.groups * each / channels : 0, shape[] = {images, channels}, first = 0;
+    if (!mask[0]) out[0] = Tensor();
+    if (mask[1]) out[1] = sum(reshape(products, shape), IntSpan(&first, 1), false, std::nullopt);
+    if (mask[2]) out[2] = sum(reshape(totals, shape), IntSpan(&first, 1), false, std::nullopt);
+    return out;
+  }
+
+ private:
+  template <class T>
+  static void row_gradients(const T* dy, const T* x, const T* w, int64_t width, double m, double r, T* dx, double* dw,
+                            double* db) noexcept {
+    const T middle = static_cast<T>(m), scale = static_cast<T>(r);
+    // dx holds the weighted gradients for a while.
+    if (w)
+      for (int64_t i = 0; i < width; ++i) dx[i] = dy[i] * w[i];
+    else
+      std::copy_n(dy, width, dx);
+    for (int64_t i = 0; i < width; ++i) {
+      dw[i] += static_cast<double>(dy[i] * ((x[i] - middle) * scale));
+      db[i] += static_cast<double>(dy[i]);
     }
-  });
-  if (!mask[0]) out[0] = Tensor();
-  if (mask[1]) out[1] = by_weight;
-  if (mask[2]) out[2] = by_bias;
-  return out;
-}
+    const double n = static_cast<double>(width), sum = row_sum(dx, width);
+    const double product = (row_dot(dx, x, width, middle) + (static_cast<double>(middle) - m) * sum) * r;
+    const T by_value = static_cast<T>(r * r * product / n), shift = static_cast<T>(r * sum / n);
+    for (int64_t i = 0; i < width; ++i) dx[i] = scale * dx[i] - shift - (x[i] - middle) * by_value;
+  }
+};
 
 void check_floating(const char* name, const Tensor& input) {
   if (!is_floating(input.dtype())) fail_dispatch(input.dtype(), name);
@@ -210,10 +272,9 @@ std::array<Tensor, 3> native_layer_norm_backward(const Tensor& grad_out, const T
   check_parameter(kName, "grad_out", &grad_out, input.numel());
   SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, kName, ": output_mask has ", output_mask.size(), " elements");
   const DType dtype = summed_dtype(input.dtype()), kept = parameter_dtype(input, {weight, bias});
-  auto [dx, dw, db] =
-      gradients(computed(grad_out, dtype), computed(input, dtype), Layout{1, sizes.rows, sizes.width},
-                computed(mean, DType::kFloat64), computed(rstd, DType::kFloat64), computed(weight, dtype), sizes.width,
-                false, output_mask, [](int64_t, int64_t i) noexcept { return i; });
+  const Tensor grad = computed(grad_out, dtype), in = computed(input, dtype), middle = computed(mean, DType::kFloat64),
+               scale = computed(rstd, DType::kFloat64), factors = computed(weight, dtype);
+  auto [dx, dw, db] = Gradients{grad, in, middle, scale, factors, output_mask}.of_rows(sizes.rows, sizes.width);
   if (dx.defined()) dx = to_dtype(dx, input.dtype());
   for (Tensor* parameter : {&dw, &db})
     if (parameter->defined()) *parameter = reshape(to_dtype(*parameter, kept), normalized_shape);
@@ -265,10 +326,10 @@ std::array<Tensor, 3> native_group_norm_backward(const Tensor& grad_out, const T
   SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, kName, ": output_mask has ", output_mask.size(), " elements");
   const DType dtype = summed_dtype(input.dtype()), kept = parameter_dtype(input, {weight});
   const int64_t each = C / group;
-  auto [dx, dw, db] = gradients(
-      computed(grad_out, dtype), computed(input, dtype), Layout{1, N * group, each * HxW},
-      computed(mean, DType::kFloat64), computed(rstd, DType::kFloat64), computed(weight, dtype), C, false, output_mask,
-      [=](int64_t g, int64_t i) noexcept { return g % group * each + i / std::max<int64_t>(HxW, 1); });
+  const Tensor grad = computed(grad_out, dtype), in = computed(input, dtype), middle = computed(mean, DType::kFloat64),
+               scale = computed(rstd, DType::kFloat64), factors = computed(weight, dtype);
+  auto [dx, dw, db] = Gradients{grad, in, middle, scale, factors, output_mask}.of_runs(Layout{1, N * group, each * HxW},
+                                                                                       C, each, false);
   if (dx.defined()) dx = in_format(kName, dx, input.dtype(), suggested_format(input));
   if (dw.defined()) dw = to_dtype(dw, kept);
   if (db.defined()) db = to_dtype(db, kept);
@@ -374,9 +435,9 @@ std::array<Tensor, 3> native_batch_norm_backward(const Tensor& grad_out, const T
     check_parameter(kName, "running_var", running_var, layout.groups);
     found = running_statistics(kName, running_mean, running_var, eps);
   }
+  const Tensor grad = computed(grad_out, dtype), in = computed(input, dtype), factors = computed(weight, dtype);
   auto [dx, dw, db] =
-      gradients(computed(grad_out, dtype), computed(input, dtype), layout, found[0], found[1], computed(weight, dtype),
-                layout.groups, !train, output_mask, [](int64_t g, int64_t) noexcept { return g; });
+      Gradients{grad, in, found[0], found[1], factors, output_mask}.of_runs(layout, layout.groups, 1, !train);
   if (dx.defined()) dx = in_format(kName, dx, input.dtype(), suggested_format(input));
   if (dw.defined()) dw = to_dtype(dw, kept);
   if (db.defined()) db = to_dtype(db, kept);

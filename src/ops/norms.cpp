@@ -10,11 +10,14 @@
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
 #include "src/ops/convert.h"
+#include "src/ops/exponential_rows.h"
 #include "src/ops/factory.h"
 #include "src/ops/functions.h"
 #include "src/ops/moments.h"
 #include "src/ops/plane_scatter.h"
 #include "src/ops/reduced_rows.h"
+#include "src/ops/row_extrema.h"
+#include "src/ops/row_sums.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/sum.h"
 
@@ -22,6 +25,7 @@ namespace sconce::cpu {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kPowers = 512;
 
 // f(row, width) -> double of rows of self's elements, computed in `type`.
 template <class F>
@@ -64,8 +68,23 @@ DType norm_dtype(const char* name, const Tensor& self, std::optional<DType> dtyp
   return *dtype;
 }
 
+// The sum of f of sizes, several at once: one addition waits for the one before.
+template <class T, class F>
+double sum_of_sizes(const T* row, int64_t width, const F& f) {
+  constexpr int64_t kLanes = 16;
+  double lanes[kLanes] = {}, total = 0;
+  int64_t j = 0;
+  for (; j + kLanes <= width; j += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(size_of(row[j + lane]));
+  for (; j < width; ++j) total += f(size_of(row[j]));
+  for (const double lane : lanes) total += lane;
+  return total;
+}
+
 template <class T>
 double powers_of(const T* row, int64_t width, double order) {
+  if (order == 3) return sum_of_sizes(row, width, [](double size) { return size * size * size; });
+  if (order == 4) return sum_of_sizes(row, width, [](double size) { return size * size * size * size; });
   double total = 0;
   for (int64_t j = 0; j < width; ++j) total += std::pow(size_of(row[j]), order);
   return total;
@@ -95,22 +114,9 @@ Tensor linalg_vector_norm(const Tensor& self, Scalar ord, std::optional<IntSpan>
       }
       return best;
     }
-    double total = 0;
-    if (order == 0) {
-      for (int64_t j = 0; j < width; ++j) total += size_of(row[j]) != 0 ? 1 : 0;
-      return total;
-    }
-    if (order == 1) {
-      for (int64_t j = 0; j < width; ++j) total += size_of(row[j]);
-      return total;
-    }
-    if (order == 2) {
-      for (int64_t j = 0; j < width; ++j) {
-        const double size = size_of(row[j]);
-        total += size * size;
-      }
-      return std::sqrt(total);
-    }
+    if (order == 0) return sum_of_sizes(row, width, [](double size) { return size != 0 ? 1.0 : 0.0; });
+    if (order == 1) return sum_of_sizes(row, width, [](double size) { return size; });
+    if (order == 2) return std::sqrt(sum_of_sizes(row, width, [](double size) { return size * size; }));
     return std::pow(powers_of(row, width, order), 1 / order);
   });
 }
@@ -131,35 +137,57 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   constexpr const char* kName = "logsumexp";
   SCONCE_CHECK(!is_complex(self.dtype()), kUnsupported, kName, ": complex numbers are not supported");
   const DType type = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
-  return rows_to_reals(kName, self, dim, keepdim, type, []<class T>(const T* row, int64_t width) -> double {
-    if constexpr (kIsComplex<T>) {
-      return 0;  // refused above
-    } else {
-      const auto at = [row](int64_t j) { return static_cast<double>(static_cast<ComputeType<T>>(row[j])); };
-      double most = -kInfinity;
-      for (int64_t j = 0; j < width; ++j) {
-        if (std::isnan(at(j))) return at(j);
-        most = std::max(most, at(j));
-      }
-      const double base = std::isinf(most) ? 0 : most;
-      double total = 0;
-      for (int64_t j = 0; j < width; ++j) total += std::exp(at(j) - base);
-      return std::log(total) + base;
-    }
-  });
+  require_library(sleef_library());
+  const Tensor given = to_dtype(self, summed_dtype(type));
+  const Tensor out =
+      rows_to_reals(kName, given, dim, keepdim, given.dtype(), []<class T>(const T* row, int64_t width) -> double {
+        if constexpr (!std::is_floating_point_v<T>) {
+          return 0;  // not chosen above
+        } else {
+          if (width == 0) return -kInfinity;
+          const T most = best_of<true>(row, width), base = std::isinf(most) ? T(0) : most;
+          if (std::isnan(most)) return static_cast<double>(most);
+          double total = 0;
+          T powers[kPowers];
+          for (int64_t begin = 0; begin < width; begin += kPowers)
+            total += exponentials(row + begin, base, powers, std::min(kPowers, width - begin));
+          return std::log(total) + static_cast<double>(base);
+        }
+      });
+  return to_dtype(out, type);
 }
 
 Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   SCONCE_CHECK(!is_complex(self.dtype()), kInvalidArgument, "nansum: nansum on CPU does not support complex inputs");
   if (is_integral(self.dtype(), true)) return sum(self, dim, keepdim, dtype);
+  const DType type = dtype.value_or(self.dtype());
+  if (type == self.dtype() && (type == DType::kFloat32 || type == DType::kFloat64))
+    return rows_to_reals("nansum", self, dim, keepdim, type, []<class T>(const T* row, int64_t width) -> double {
+      if constexpr (std::is_floating_point_v<T>)
+        return row_sum_but_nan(row, width);
+      else
+        return 0;  // not chosen above
+    });
   return sum(masked_fill_number(self, isnan(self), Scalar(0.0)), dim, keepdim, dtype);
 }
 Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {
+  if (self.dtype() == DType::kInt64 || self.dtype() == DType::kInt32 || self.dtype() == DType::kFloat32) {
+    const ReducedRows reduced = reduced_rows("count_nonzero", self, dim, false, self.dtype());
+    Tensor out = Tensor::empty(reduced.sizes, DType::kInt64);
+    auto* const to = out.data_as<int64_t>();
+    detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kFloat32>(
+        self.dtype(), "count_nonzero", [&]<class T>() -> void {
+          const T* const in = reduced.rows.template data_as<T>();
+          for_planes(out.numel(), reduced.width, [&](int64_t i) noexcept {
+            const T* const row = in + i * reduced.width;
+            int64_t count = 0;
+            for (int64_t j = 0; j < reduced.width; ++j) count += row[j] != T(0);
+            to[i] = count;
+          });
+        });
+    return out;
+  }
   return sum(to_dtype(self, DType::kBool), dim, false, std::nullopt);
-}
-Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
-  const Tensor result = logical_not(any(logical_not(self), dim, keepdim));
-  return self.dtype() == DType::kUInt8 ? to_dtype(result, DType::kUInt8) : result;
 }
 std::array<Tensor, 2> std_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
                                bool keepdim) {

@@ -20,7 +20,6 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim);  // integers as
 // NaN counts as 0; integers and bool as by sum.
 Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype);
 Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim);      // int64, of any dtype
-Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);  // of any dtype: bool, uint8 of uint8
 std::array<Tensor, 2> std_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
                                bool keepdim);
 

@@ -101,13 +101,15 @@ Tensor resize(const char* name, const Tensor& self, IntSpan size, bool align_cor
   if (is_nearest) {
     out = nearest(contiguous(self), axes, mode == ResampleMode::kNearestExact, sizes);
   } else {
-    out = clone_contiguous(to_dtype(self, summed_dtype(self.dtype())));
+    const Tensor in = contiguous(to_dtype(self, summed_dtype(self.dtype())));
+    out = in;
     const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
     for (size_t a = 3; a-- > 3 - dims;) {  // the last dimension first
       // A cubic resize to the same sizes copies, whatever the scales say; so does a linear one of a line.
       if (mode == ResampleMode::kCubic ? same : axes[a].input == axes[a].output) continue;
       out = along(out, mode, axes[a], static_cast<int64_t>(2 + a + dims) - 3, align_corners, name);
     }
+    if (out.data() == in.data()) out = clone_contiguous(out);
   }
   return in_format(name, out, self.dtype(), suggested_format(self));
 }

@@ -21,11 +21,40 @@ struct LineWindows {
   int64_t width = 0;
 };
 
+// [outer, from] to [outer, to], of two neighbours at most. A neighbour that is alone comes twice, each with half.
+template <class T, class Weight>
+void resample_pairs(const T* in, T* out, int64_t outer, int64_t from, const LineWindows& axis,
+                    const std::vector<Weight>& weights) {
+  const auto to = static_cast<int64_t>(axis.windows.size());
+  std::vector<int32_t> low(axis.windows.size()), high(axis.windows.size());
+  std::vector<T> low_weight(axis.windows.size()), high_weight(axis.windows.size());
+  for (size_t i = 0; i < axis.windows.size(); ++i) {
+    const auto [first, count] = axis.windows[i];
+    low[i] = static_cast<int32_t>(first);
+    high[i] = static_cast<int32_t>(first + count - 1);
+    low_weight[i] = count == 1 ? weights[2 * i] / 2 : weights[2 * i];
+    high_weight[i] = count == 1 ? weights[2 * i] / 2 : weights[2 * i + 1];
+  }
+  parallel_for(0, outer, std::max<int64_t>(1, 16384 / std::max<int64_t>(to, 1)),
+               [&](int64_t begin, int64_t end) noexcept {
+                 const int32_t *const l = low.data(), *const h = high.data();
+                 const T *const a = low_weight.data(), *const b = high_weight.data();
+                 for (int64_t row = begin; row < end; ++row) {
+                   const T* const source = in + row * from;
+                   T* const target = out + row * to;
+#pragma GCC ivdep
+                   for (int64_t i = 0; i < to; ++i) target[i] = source[l[i]] * a[i] + source[h[i]] * b[i];
+                 }
+               });
+}
+
 // [outer, from, inner] to [outer, to, inner]
 template <class T, class Weight>
 void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const LineWindows& axis,
               const std::vector<Weight>& weights, int shift) {
   const auto to = static_cast<int64_t>(axis.windows.size());
+  if constexpr (!std::is_same_v<T, uint8_t>)
+    if (inner == 1 && axis.width == 2 && from <= INT32_MAX) return resample_pairs(in, out, outer, from, axis, weights);
   parallel_for(0, outer * to, std::max<int64_t>(1, 16384 / std::max<int64_t>(inner * axis.width, 1)),
                [&](int64_t begin, int64_t end) noexcept {
                  for (int64_t row = begin; row < end; ++row) {
@@ -34,6 +63,13 @@ void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, c
                    const Weight* const w = weights.data() + i * axis.width;
                    const T* const source = in + (o * from + first) * inner;
                    T* const target = out + row * inner;
+                   if constexpr (!std::is_same_v<T, uint8_t>)
+                     if (inner > 1) {
+                       for (int64_t x = 0; x < inner; ++x) target[x] = source[x] * w[0];
+                       for (int64_t j = 1; j < count; ++j)
+                         for (int64_t x = 0; x < inner; ++x) target[x] += source[j * inner + x] * w[j];
+                       continue;
+                     }
                    for (int64_t x = 0; x < inner; ++x) {
                      if constexpr (std::is_same_v<T, uint8_t>) {
                        int32_t sum = 1 << (shift - 1);

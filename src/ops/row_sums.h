@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
+
+#include "src/ops/convert.h"
+#include "src/ops/dispatch.h"
 
 namespace sconce {
 namespace detail {
@@ -36,6 +40,75 @@ double row_sum(const T* row, int64_t width) noexcept {
 template <class T>
 double row_spread(const T* row, int64_t width, T middle) noexcept {
   return detail::mapped_row_sum(row, width, [middle](auto x) { return (x - middle) * (x - middle); });
+}
+
+// Of products; of products with (b[j] - middle).
+template <class T>
+double row_dot(const T* a, const T* b, int64_t width, T middle = 0) noexcept {
+  typedef T Vector __attribute__((vector_size(32), aligned(sizeof(T))));
+  constexpr int64_t kLanes = 32 / sizeof(T), kVectors = 4, kWide = kLanes * kVectors, kSteps = 16;
+  double total = 0;
+  int64_t j = 0;
+  while (j + kWide <= width) {
+    Vector sums[kVectors] = {};
+    const int64_t end = j + std::min(kSteps * kWide, (width - j) / kWide * kWide);
+    for (; j < end; j += kWide)
+      for (int v = 0; v < kVectors; ++v)
+        sums[v] += *reinterpret_cast<const Vector*>(a + j + v * kLanes) *
+                   (*reinterpret_cast<const Vector*>(b + j + v * kLanes) - middle);
+    const Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int lane = 0; lane < kLanes; ++lane) total += static_cast<double>(all[lane]);
+  }
+  for (; j < width; ++j) total += static_cast<double>(a[j] * (b[j] - middle));
+  return total;
+}
+template <class T>
+double row_sum_but_nan(const T* row, int64_t width) noexcept {
+  return detail::mapped_row_sum(row, width, [](auto x) { return x == x ? x : decltype(x){}; });
+}
+
+// What sums of T's are counted in.
+template <class T>
+using Total =
+    std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+
+// Of a row of any dtype.
+template <class T>
+Total<T> row_total(const T* row, int64_t width) noexcept {
+  if constexpr (std::is_floating_point_v<T>) {
+    return row_sum(row, width);
+  } else if constexpr (std::is_same_v<Total<T>, double>) {  // half types, as float
+    constexpr int64_t kBlock = 512;
+    float values[kBlock];
+    double total = 0;
+    for (int64_t begin = 0; begin < width; begin += kBlock) {
+      const int64_t n = std::min(kBlock, width - begin);
+      convert(kDType<T>, row + begin, DType::kFloat32, values, n);
+      total += row_sum(values, n);
+    }
+    return total;
+  } else {
+    Total<T> total = 0;
+    for (int64_t j = 0; j < width; ++j) total += static_cast<Total<T>>(row[j]);
+    return total;
+  }
+}
+
+// totals[j] = the sum of x[r * stride + j] over all rows r, for `columns` of them, at most kColumns.
+inline constexpr int64_t kColumns = 128;
+template <class T>
+void column_totals(const T* x, int64_t rows, int64_t columns, int64_t stride, double* totals) noexcept {
+  static_assert(std::is_floating_point_v<T>);
+  constexpr int64_t kSteps = 32;
+  std::fill_n(totals, columns, 0.0);
+  for (int64_t begin = 0; begin < rows; begin += kSteps) {
+    T part[kColumns] = {};
+    for (int64_t r = begin; r < std::min(begin + kSteps, rows); ++r) {
+      const T* const row = x + r * stride;
+      for (int64_t j = 0; j < columns; ++j) part[j] += row[j];
+    }
+    for (int64_t j = 0; j < columns; ++j) totals[j] += static_cast<double>(part[j]);
+  }
 }
 
 }  // namespace sconce

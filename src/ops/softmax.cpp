@@ -6,12 +6,11 @@
 
 #include "sconce/check.h"
 #include "src/ops/binary_functions.h"
-#include "src/ops/convolution_activations.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
-#include "src/ops/gemm_isa.h"
+#include "src/ops/exponential_rows.h"
 #include "src/ops/plane_scatter.h"
-#include "src/ops/pooling_lanes.h"
+#include "src/ops/row_extrema.h"
 #include "src/ops/row_sums.h"
 #include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
@@ -40,11 +39,45 @@ Tensor in_place(const Tensor& rows, const Tensor& like, int64_t dim, DType dtype
   return out;
 }
 
-// run(in rows..., out row, width) for every row of tensors of one shape.
+// Columns done side by side.
+constexpr int64_t kSide = 256;
+
+template <class F, class T>
+[[gnu::flatten]] void columns_narrow(const T* x, const T* y, T* to, int64_t n, int64_t stride, int64_t count) noexcept {
+  F::of_columns(x, y, to, n, stride, count);
+}
+template <class F, class T>
+[[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
+columns_wide(const T* x, const T* y, T* to, int64_t n, int64_t stride, int64_t count) noexcept {
+  F::of_columns(x, y, to, n, stride, count);
+}
+
+// f(in rows..., out row, width) for every row of tensors of one shape. F::of_columns does rows that lie side by side,
+// as columns.
 template <class F>
 Tensor over_rows(const char* name, const Tensor& first, const Tensor* second, int64_t dim, DType result, const F& f) {
+  require_library(sleef_library());
   dim = wrap_dim(name, dim, first.dim());
   const DType dtype = summed_dtype(first.dtype());
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < first.dim(); ++d) inner *= first.size(d);
+  if constexpr (requires { F::template of_columns<float>; })
+    if (inner >= 16 && first.numel() > 0) {
+      const Tensor a = contiguous(to_dtype(first, dtype)), b = second ? contiguous(to_dtype(*second, dtype)) : Tensor();
+      const int64_t width = first.size(dim), outer = first.numel() / (inner * width),
+                    blocks = (inner + kSide - 1) / kSide;
+      Tensor out = Tensor::empty(first.sizes(), dtype);
+      dispatch_float_double(dtype, name, [&]<class T>() -> void {
+        const T *const x = a.data_as<T>(), *const y = second ? b.data_as<T>() : nullptr;
+        T* const to = out.data_as<T>();
+        const auto run = has_avx512() ? columns_wide<F, T> : columns_narrow<F, T>;
+        for_planes(outer * blocks, std::min(kSide, inner) * width * 8, [&](int64_t block) noexcept {
+          const int64_t column = block % blocks * kSide, at = block / blocks * width * inner + column;
+          run(x + at, y ? y + at : nullptr, to + at, width, inner, std::min(kSide, inner - column));
+        });
+      });
+      return to_dtype(out, result);
+    }
   const SoftmaxRows a = rows_along(first, dim, dtype), b = second ? rows_along(*second, dim, dtype) : SoftmaxRows();
   Tensor out = Tensor::empty(a.values.sizes(), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() -> void {
@@ -64,56 +97,88 @@ void check_softmax(const char* name, const Tensor& self, bool half_to_float) {
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
 }
 
-template <class T>
-[[gnu::always_inline]] inline T power_of_e(T x) noexcept {
-  if constexpr (std::is_same_v<T, float>)
-    return exponential(x);
-  else
-    return std::exp(x);
-}
-
-// The largest of a row, or a NaN in it.
-template <class T>
-T largest(const T* x, int64_t n) noexcept {
-  using L = PoolLanes<T>;
-  T most = x[0];
-  int64_t i = 0;
-  if (n >= L::kLanes) {
-    typename L::Values lanes = L::load(x);
-    for (i = L::kLanes; i + L::kLanes <= n; i += L::kLanes) {
-      const auto v = L::load(x + i);
-      lanes = (v > lanes) | (v != v) ? v : lanes;  // nothing is above a NaN
-    }
-    for (int lane = 0; lane < L::kLanes; ++lane)
-      most = lanes[lane] > most || lanes[lane] != lanes[lane] ? lanes[lane] : most;
-  }
-  for (; i < n; ++i) most = x[i] > most || x[i] != x[i] ? x[i] : most;
-  return most;
-}
-
-// to[i] = e^(x[i] - most); returns their sum.
-template <class T>
-[[gnu::always_inline]] inline double exponentials_any(const T* x, T most, T* to, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) to[i] = power_of_e(x[i] - most);
-  return row_sum(to, n);
-}
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) inline double exponentials_wide(
-    const float* x, float most, float* to, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) to[i] = exponential(x[i] - most);
-  return row_sum(to, n);
-}
-template <class T>
-double exponentials(const T* x, T most, T* to, int64_t n) noexcept {
-  if constexpr (std::is_same_v<T, float>)
-    if (has_avx512()) return exponentials_wide(x, most, to, n);
-  return exponentials_any(x, most, to, n);
-}
-
 struct Softmax {
   template <class T>
   void operator()(const T* x, const T*, T* to, int64_t n) const noexcept {
-    const T scale = static_cast<T>(1 / exponentials(x, largest(x, n), to, n));
+    const T scale = static_cast<T>(1 / exponentials(x, best_of<true>(x, n), to, n));
     for (int64_t i = 0; i < n; ++i) to[i] *= scale;
+  }
+  template <class T>
+  [[gnu::always_inline]] static inline void of_columns(const T* x, const T*, T* to, int64_t n, int64_t stride,
+                                                       int64_t columns) noexcept {
+    T most[kSide], total[kSide];
+    powers(x, to, n, stride, columns, most, total);
+    for (int64_t j = 0; j < columns; ++j) total[j] = T(1) / total[j];
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) to[i * stride + j] *= total[j];
+  }
+  // Of each column its largest, e^(x - largest), and their sum.
+  template <class T>
+  [[gnu::always_inline]] static inline void powers(const T* x, T* to, int64_t n, int64_t stride, int64_t columns,
+                                                   T* most, T* total) noexcept {
+    for (int64_t j = 0; j < columns; ++j) most[j] = x[j];
+    for (int64_t i = 1; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        const T v = x[i * stride + j], m = most[j];
+        most[j] = (v > m) | (v != v) ? v : m;  // nothing is above a NaN
+      }
+    std::fill_n(total, columns, T(0));
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        const T power = lanes::quick_exp(x[i * stride + j] - most[j]);
+        to[i * stride + j] = power;
+        total[j] += power;
+      }
+  }
+};
+struct LogSoftmax {
+  template <class T>
+  void operator()(const T* x, const T*, T* to, int64_t n) const noexcept {
+    const T most = best_of<true>(x, n), rest = static_cast<T>(std::log(exponentials(x, most, to, n)));
+    for (int64_t i = 0; i < n; ++i) to[i] = x[i] - most - rest;
+  }
+  template <class T>
+  [[gnu::always_inline]] static inline void of_columns(const T* x, const T*, T* to, int64_t n, int64_t stride,
+                                                       int64_t columns) noexcept {
+    T most[kSide], total[kSide];
+    Softmax::powers(x, to, n, stride, columns, most, total);
+    for (int64_t j = 0; j < columns; ++j) total[j] = lanes::log(total[j]);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) to[i * stride + j] = x[i * stride + j] - most[j] - total[j];
+  }
+};
+struct SoftmaxGradient {
+  template <class T>
+  void operator()(const T* grad, const T* y, T* to, int64_t n) const noexcept {
+    const T total = static_cast<T>(row_dot(grad, y, n));
+    for (int64_t i = 0; i < n; ++i) to[i] = y[i] * (grad[i] - total);
+  }
+  template <class T>
+  [[gnu::always_inline]] static inline void of_columns(const T* grad, const T* y, T* to, int64_t n, int64_t stride,
+                                                       int64_t columns) noexcept {
+    T total[kSide] = {};
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) total[j] += grad[i * stride + j] * y[i * stride + j];
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) to[i * stride + j] = y[i * stride + j] * (grad[i * stride + j] - total[j]);
+  }
+};
+struct LogSoftmaxGradient {
+  template <class T>
+  void operator()(const T* grad, const T* y, T* to, int64_t n) const noexcept {
+    const T total = static_cast<T>(row_sum(grad, n));
+    exponentials(y, T(0), to, n);
+    for (int64_t i = 0; i < n; ++i) to[i] = grad[i] - to[i] * total;
+  }
+  template <class T>
+  [[gnu::always_inline]] static inline void of_columns(const T* grad, const T* y, T* to, int64_t n, int64_t stride,
+                                                       int64_t columns) noexcept {
+    T total[kSide] = {};
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j) total[j] += grad[i * stride + j];
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        to[i * stride + j] = grad[i * stride + j] - lanes::quick_exp(y[i * stride + j]) * total[j];
   }
 };
 
@@ -136,31 +201,17 @@ Tensor _softmax(const Tensor& self, int64_t dim, bool half_to_float) {
 }
 Tensor _log_softmax(const Tensor& self, int64_t dim, bool half_to_float) {
   check_softmax("_log_softmax", self, half_to_float);
-  return over_rows("_log_softmax", self, nullptr, dim, self.dtype(),
-                   []<class T>(const T* x, const T*, T* to, int64_t n) noexcept {
-                     const T most = largest(x, n), rest = static_cast<T>(std::log(exponentials(x, most, to, n)));
-                     for (int64_t i = 0; i < n; ++i) to[i] = x[i] - most - rest;
-                   });
+  return over_rows("_log_softmax", self, nullptr, dim, self.dtype(), LogSoftmax());
 }
 Tensor _softmax_backward_data(const Tensor& grad_output, const Tensor& output, int64_t dim, DType input_dtype) {
   constexpr const char* kName = "_softmax_backward_data";
   check_gradient(kName, grad_output, output);
-  return over_rows(kName, grad_output, &output, dim, input_dtype,
-                   []<class T>(const T* grad, const T* y, T* to, int64_t n) noexcept {
-                     T total = 0;
-                     for (int64_t i = 0; i < n; ++i) total += grad[i] * y[i];
-                     for (int64_t i = 0; i < n; ++i) to[i] = y[i] * (grad[i] - total);
-                   });
+  return over_rows(kName, grad_output, &output, dim, input_dtype, SoftmaxGradient());
 }
 Tensor _log_softmax_backward_data(const Tensor& grad_output, const Tensor& output, int64_t dim, DType input_dtype) {
   constexpr const char* kName = "_log_softmax_backward_data";
   check_gradient(kName, grad_output, output);
-  return over_rows(kName, grad_output, &output, dim, input_dtype,
-                   []<class T>(const T* grad, const T* y, T* to, int64_t n) noexcept {
-                     T total = 0;
-                     for (int64_t i = 0; i < n; ++i) total += grad[i];
-                     for (int64_t i = 0; i < n; ++i) to[i] = grad[i] - std::exp(y[i]) * total;
-                   });
+  return over_rows(kName, grad_output, &output, dim, input_dtype, LogSoftmaxGradient());
 }
 Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   const Tensor given = to_dtype(self, dtype.value_or(self.dtype()));

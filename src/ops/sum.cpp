@@ -8,32 +8,63 @@
 #include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/moments.h"
 #include "src/ops/reduced_rows.h"
 #include "src/ops/row_sums.h"
+#include "src/ops/strided_loop.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
 namespace {
 
-template <class T>
-using Accumulator =
-    std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+// How many of the first dimensions go, where those are all that do; else 0.
+int leading(const Tensor& self, const std::optional<IntSpan>& dims) {
+  if (!dims || dims->empty() || dims->size() >= static_cast<size_t>(self.dim())) return 0;
+  uint64_t gone = 0;
+  for (const int64_t d : *dims) gone |= uint64_t{1} << wrap_dim("sum", d, self.dim());
+  return gone == (uint64_t{1} << dims->size()) - 1 ? static_cast<int>(dims->size()) : 0;
+}
 
-template <class T>
-Accumulator<T> total_of(const T* row, int64_t width) noexcept {
-  if constexpr (std::is_floating_point_v<T>) return row_sum(row, width);
-  Accumulator<T> total = 0;
-  for (int64_t j = 0; j < width; ++j) total += static_cast<Accumulator<T>>(row[j]);
-  return total;
+// Over the first dimensions of a packed tensor, without turning it around.
+bool sum_columns(const Tensor& self, const std::optional<IntSpan>& dims, bool keepdim, DType type, bool mean,
+                 Tensor& out) {
+  const int gone = leading(self, dims);
+  if (gone == 0 || self.dtype() != type || !self.is_contiguous() || self.numel() == 0) return false;
+  if (type != DType::kFloat32 && type != DType::kFloat64) return false;
+  int64_t rows = 1, columns = 1;
+  Shape sizes;
+  for (int d = 0; d < self.dim(); ++d) {
+    (d < gone ? rows : columns) *= self.size(d);
+    if (d >= gone || keepdim) sizes.push_back(d < gone ? 1 : self.size(d));
+  }
+  if (columns < 8) return false;
+  out = Tensor::empty(sizes, type);
+  dispatch_float_double(type, "sum", [&]<class T>() -> void {
+    const T* const in = self.data_as<T>();
+    T* const to = out.data_as<T>();
+    const double by = mean ? static_cast<double>(rows) : 1.0;
+    parallel_for(0, (columns + kColumns - 1) / kColumns, std::max<int64_t>(1, 32768 / (rows * kColumns)),
+                 [&](int64_t begin, int64_t end) noexcept {
+                   for (int64_t at = begin * kColumns; at < std::min(end * kColumns, columns); at += kColumns) {
+                     double totals[kColumns];
+                     const int64_t n = std::min(kColumns, columns - at);
+                     column_totals(in + at, rows, n, columns, totals);
+                     for (int64_t j = 0; j < n; ++j) to[at + j] = static_cast<T>(totals[j] / by);
+                   }
+                 });
+  });
+  return true;
 }
 
 }  // namespace
 
 Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   const DType type = dtype.value_or(is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype());
+  Tensor out;
+  if (sum_columns(self, dim, keepdim, type, false, out)) return out;
   const ReducedRows reduced = reduced_rows("sum", self, dim, keepdim, type);
   const int64_t width = reduced.width;
-  Tensor out = Tensor::empty(reduced.sizes, type);
+  out = Tensor::empty(reduced.sizes, type);
   detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32, DType::kFloat64, DType::kFloat16,
                         DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kBool, DType::kComplex64,
                         DType::kComplex128>(type, "sum", [&]<class T>() -> void {
@@ -41,7 +72,30 @@ Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::op
     T* const to = out.data_as<T>();
     parallel_for(0, out.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
                  [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) to[i] = convert_value<T>(total_of(in + i * width, width));
+                   for (int64_t i = begin; i < end; ++i) to[i] = convert_value<T>(row_total(in + i * width, width));
+                 });
+  });
+  return out;
+}
+
+Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  const DType type = dtype.value_or(self.dtype());
+  SCONCE_CHECK(is_floating(type) || is_complex(type), kInvalidArgument,
+               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+               "Got: ",
+               dtype_name(type));
+  Tensor out;
+  if (sum_columns(self, dim, keepdim, type, true, out)) return out;
+  const ReducedRows reduced = reduced_rows("mean", self, dim, keepdim, type);
+  const int64_t width = reduced.width;
+  out = Tensor::empty(reduced.sizes, type);
+  dispatch_floating_complex(type, "mean", [&]<class T>() -> void {
+    const T* const in = reduced.rows.data_as<T>();
+    T* const to = out.data_as<T>();
+    parallel_for(0, out.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
+                 [&](int64_t begin, int64_t end) noexcept {
+                   for (int64_t i = begin; i < end; ++i)
+                     to[i] = convert_value<T>(row_total(in + i * width, width) / static_cast<double>(width));
                  });
   });
   return out;

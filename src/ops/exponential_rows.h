@@ -1,0 +1,34 @@
+// Powers of e along packed rows of float or double, with the widest vectors of the CPU.
+//
+// require_library(sleef_library()) before.
+#pragma once
+
+#include <cstdint>
+
+#include "src/ops/lanes.h"
+#include "src/ops/row_sums.h"
+
+namespace sconce {
+namespace detail {
+
+template <class T>
+[[gnu::flatten]] double exponentials_narrow(const T* x, T base, T* to, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; ++i) to[i] = lanes::quick_exp(x[i] - base);
+  return row_sum(to, n);
+}
+template <class T>
+[[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) double
+exponentials_wide(const T* x, T base, T* to, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; ++i) to[i] = lanes::quick_exp(x[i] - base);
+  return row_sum(to, n);
+}
+
+}  // namespace detail
+
+// to[i] = e^(x[i] - base); returns their sum.
+template <class T>
+double exponentials(const T* x, T base, T* to, int64_t n) noexcept {
+  return has_avx512() ? detail::exponentials_wide(x, base, to, n) : detail::exponentials_narrow(x, base, to, n);
+}
+
+}  // namespace sconce
