@@ -9,11 +9,13 @@
 #endif
 
 #include "sconce/check.h"
+#include "src/device/compiled_threads.h"
 
 namespace sconce {
 namespace {
 
 thread_local int threads_of_this_thread = 0;  // 0: not set
+thread_local int compiled_threads_of_this_thread = 0;
 
 // What a team's threads wrote before handing over is seen by those that take over: libgomp's barriers do that, but
 // ThreadSanitizer does not see them.
@@ -40,6 +42,9 @@ void set_kernel_threads(int threads) {
   SCONCE_CHECK(threads >= 1, kInvalidArgument, "kernel threads: at least 1 is needed, not ", threads);
   threads_of_this_thread = threads;
 }
+
+int compiled_threads() noexcept { return compiled_threads_of_this_thread; }
+void set_compiled_threads(int threads) noexcept { compiled_threads_of_this_thread = threads; }
 
 void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, const void* context) noexcept {
   const int threads = kernel_threads();

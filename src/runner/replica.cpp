@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "src/device/compiled_threads.h"
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/shim/guard.h"
@@ -81,6 +82,7 @@ void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::sp
                   bool device_outputs) {
   const CpuArena::Scope scope(arena_.get());
   set_kernel_threads(settings_.threads);
+  set_compiled_threads(settings_.compiled_threads);
   if (!lane_) return bound.container->run(inputs, outputs);
   const DeviceLane::Scope on_device(lane_.get());
   const bool fetch = settings_.host_outputs && !device_outputs;

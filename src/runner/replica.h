@@ -28,7 +28,7 @@ struct BoundContainer {
 class Replica {
  public:
   struct Settings {
-    int threads = 1;
+    int threads = 1, compiled_threads = 0;
     bool host_outputs = false;
     std::vector<Device> input_devices;  // by input; CPU where the model reads it there
     std::vector<bool> written_inputs;   // by input: the model may write it

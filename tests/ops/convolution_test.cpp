@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "src/device/compiled_threads.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/threads.h"
 #include "src/ops/convolution_isa.h"
@@ -51,6 +52,26 @@ void check(const Tensor& input, const Tensor& weight, const Tensor* bias, const 
 }
 
 }  // namespace
+
+TEST_CASE("convolution: a layout that follows the compiler's threads, not ours") {
+  const int before = kernel_threads();
+  const auto channels_last = [](int compiled, int threads) {
+    set_compiled_threads(compiled);
+    set_kernel_threads(threads);
+    const std::vector<int64_t> sizes{2, 4, 3, 3, 3}, strides{108, 1, 36, 12, 4}, weight_sizes{4, 4, 1, 1, 1};
+    Tensor x = Tensor::empty_strided(sizes, strides, DType::kFloat32), w = Tensor::empty(weight_sizes, DType::kFloat32);
+    std::fill_n(x.data_as<float>(), x.numel(), 1.f);
+    std::fill_n(w.data_as<float>(), w.numel(), 1.f);
+    const std::vector<int64_t> one{1, 1, 1}, zero{0, 0, 0};
+    return cpu::convolution(x, w, nullptr, one, zero, one, false, zero, 1).stride(1) == 1;
+  };
+  CHECK(channels_last(0, 2));
+  CHECK(!channels_last(0, 1));
+  CHECK(channels_last(8, 1));
+  CHECK(!channels_last(1, 2));
+  set_compiled_threads(0);
+  set_kernel_threads(before);
+}
 
 TEST_CASE("convolution: as PyTorch, strides and refusals too") {
   for (const bool avx512 : {false, true}) {
