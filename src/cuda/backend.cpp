@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/cuda/caching_allocator.h"
+#include "src/cuda/compute_abi.h"
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
 #include "src/cuda/model_memory.h"
@@ -130,15 +131,20 @@ class Backend final : public DeviceBackend {
   }
 
   std::span<const Replacement> replacements() noexcept override {
-    static const Replacement all[] = {
-        {"cudaMalloc", reinterpret_cast<void*>(&model_malloc)},
-        {"cudaFree", reinterpret_cast<void*>(&model_free)},
-        {"cudaMemcpy", reinterpret_cast<void*>(&model_memcpy)},
-        {"cudaMemcpyAsync", reinterpret_cast<void*>(&model_memcpy_async)},
-        {"cuModuleLoad", reinterpret_cast<void*>(&load_module_file)},
-        {"cuModuleLoadData", reinterpret_cast<void*>(&load_module_data)},
-        {"cuModuleUnload", reinterpret_cast<void*>(&unload_module)},
-    };
+    static const std::vector<Replacement> all = [] {
+      std::vector<Replacement> rows{
+          {"cudaMalloc", reinterpret_cast<void*>(&model_malloc)},
+          {"cudaFree", reinterpret_cast<void*>(&model_free)},
+          {"cudaMemcpy", reinterpret_cast<void*>(&model_memcpy)},
+          {"cudaMemcpyAsync", reinterpret_cast<void*>(&model_memcpy_async)},
+          {"cuModuleLoad", reinterpret_cast<void*>(&load_module_file)},
+          {"cuModuleLoadData", reinterpret_cast<void*>(&load_module_data)},
+          {"cuModuleUnload", reinterpret_cast<void*>(&unload_module)},
+      };
+      const auto compute = compute_replacements();
+      rows.insert(rows.end(), compute.begin(), compute.end());
+      return rows;
+    }();
     return all;
   }
   NamedKernel kernel_named(std::string_view name) noexcept override { return cuda::kernel_named(name); }

@@ -4,6 +4,7 @@
 // of bounds is found when the stream has passed, and fails the run.
 #include <vector>
 
+#include "src/cuda/compute_abi.h"
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
 #include "src/cuda/indexing_kernels.h"
@@ -37,11 +38,9 @@ Tensor as_int64(const Tensor& t, Device device) {
 // Index tensors as a plan takes them on a device: masks as the positions of what is set in them.
 class Indices {
  public:
-  Indices(const char* name, const Tensor& self, const OptTensorList& given) {
-    const IndexList list(given);
-    const std::span<const Tensor* const> all = list;
+  Indices(const char* name, const Tensor& self, std::span<const Tensor* const> given) {
     int64_t dim = 0;
-    for (const Tensor* index : all) {
+    for (const Tensor* index : given) {
       if (!index) {
         tensors_.emplace_back();
         ++dim;
@@ -167,7 +166,7 @@ void done() {
 
 Tensor index_Tensor(const Tensor& self, OptTensorList indices) {
   const DeviceScope scope(self.device());
-  const Indices given("index", self, indices);
+  const Indices given("index", self, IndexList(indices));
   IndexPlan plan(self, given);
   Tensor out = Tensor::empty_strided(plan.result_sizes(), plan.result_strides(), self.dtype(), self.device());
   if (out.numel() == 0) return out;
@@ -178,36 +177,40 @@ Tensor index_Tensor(const Tensor& self, OptTensorList indices) {
   return out;
 }
 
-Tensor index_put(const Tensor& self, OptTensorList indices, const Tensor& values, bool accumulate) {
+void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* const> indices, const Tensor& values,
+                   bool accumulate) {
   SCONCE_CHECK(values.dtype() == self.dtype(), kInvalidArgument,
                "Index put requires the source and destination dtypes match, got ", dtype_name(self.dtype()),
                " for the destination and ", dtype_name(values.dtype()), " for the source.");
   SCONCE_CHECK(!accumulate || !is_complex(self.dtype()), kUnsupported, "index_put: not implemented for '",
                dtype_name(self.dtype()), "' on CUDA");
-  const DeviceScope scope(self.device());
-  Tensor out = clone_of(self);
-  const Indices given("index_put", self, indices);
-  IndexPlan plan(out, given);
-  const IntSpan sizes = plan.result_sizes();
+  SCONCE_CHECK(out.dtype() == self.dtype() && std::ranges::equal(out.sizes(), self.sizes()), kInvalidArgument,
+               "index_put: the result is ", dtype_name(out.dtype()), " ", to_string(out.sizes()), ", not ",
+               dtype_name(self.dtype()), " ", to_string(self.sizes()));
+  const DeviceScope scope(out.device());
   Tensor from = values;
-  if (values.is_cpu()) {
-    from = Tensor::empty(values.sizes(), values.dtype(), self.device());
+  // Values that are part of the result are what they were before.
+  if (values.device() != out.device() || values.storage() == out.storage()) {
+    from = Tensor::empty(values.sizes(), values.dtype(), out.device());
     copy(values, from, true);
   }
+  const Indices given("index_put", self, indices);
+  if (out.data() != self.data()) copy(self, out, false);
+  IndexPlan plan(out, given);
+  const IntSpan sizes = plan.result_sizes();
   const Shape strides = broadcast_strides("index_put", from, sizes);
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
-  if (count == 0) return out;
+  if (count == 0) return;
   plan.order_by(strides, from.itemsize());
   const IndexWalk walk = walk_of("index_put", plan, Noted::kIndexPut);
   const cudaStream_t stream = current_stream();
   auto* other = static_cast<char*>(from.data());
   if (!accumulate) {
-    launch_index(walk, plan.self_data(), other, static_cast<int>(self.itemsize()), true, stream);
-    done();
-    return out;
+    launch_index(walk, plan.self_data(), other, static_cast<int>(out.itemsize()), true, stream);
+    return done();
   }
-  const auto words = [&] { return Tensor::empty(IntSpan(&walk.positions, 1), DType::kInt64, self.device()); };
+  const auto words = [&] { return Tensor::empty(IntSpan(&walk.positions, 1), DType::kInt64, out.device()); };
   const Tensor keys = words(), numbers = words(), sorted_keys = words(), sorted_numbers = words();
   launch_index_keys(walk, keys.data_as<int64_t>(), numbers.data_as<int64_t>(), stream);
   size_t bytes = 0;
@@ -216,10 +219,16 @@ Tensor index_put(const Tensor& self, OptTensorList indices, const Tensor& values
                             sorted_numbers.data_as<int64_t>(), walk.positions, 64, stream));
   };
   sort(nullptr);
-  sort(scratch(bytes, self.device()).data());
-  launch_index_add(walk, plan.self_data(), other, static_cast<int>(self.dtype()), sorted_keys.data_as<int64_t>(),
+  sort(scratch(bytes, out.device()).data());
+  launch_index_add(walk, plan.self_data(), other, static_cast<int>(out.dtype()), sorted_keys.data_as<int64_t>(),
                    sorted_numbers.data_as<int64_t>(), stream);
   done();
+}
+
+Tensor index_put(const Tensor& self, OptTensorList indices, const Tensor& values, bool accumulate) {
+  const DeviceScope scope(self.device());
+  Tensor out = clone_of(self);
+  index_put_out(out, out, IndexList(indices), values, accumulate);
   return out;
 }
 

@@ -1,4 +1,6 @@
 // The compute functions that shim.h declares by hand. ABI: c/shim.h, torch 2.6 to 2.15.
+#include "src/shim/compute.h"
+
 #include <vector>
 
 #include "src/ops/index.h"
