@@ -1,4 +1,4 @@
-#include <doctest/doctest.h>
+#include "src/cuda/compute_abi.h"
 
 #include <string_view>
 
@@ -33,7 +33,7 @@ Tensor on_host(const Numbers& numbers, std::vector<int64_t> sizes, DType dtype) 
 
 TEST_CASE("aoti_torch_index_put_out: a mask, a dimension that is not indexed, values from the result itself") {
   const auto put = SCONCE_ON_DEVICE(aoti_torch_index_put_out);
-  REQUIRE(put != nullptr);
+  REQUIRE(bool{put != nullptr});
   const Numbers start{0, 1, 2, 3, 4, 5};
   for (const bool host : {false, true}) {
     CAPTURE(host);
@@ -62,7 +62,7 @@ TEST_CASE("aoti_torch_index_put_out: a mask, a dimension that is not indexed, va
 
 TEST_CASE("aoti_torch__mm_plus_mm_out: two products on the device") {
   const auto both = SCONCE_ON_DEVICE(aoti_torch__mm_plus_mm_out);
-  REQUIRE(both != nullptr);
+  REQUIRE(bool{both != nullptr});
   const Numbers a = random_numbers(12, 1), b = random_numbers(20, 2), c = random_numbers(6, 3),
                 d = random_numbers(10, 4);
   Tensor out = on_device(Numbers(15), {3, 5}, DType::kFloat64), ta = on_device(a, {3, 4}, DType::kFloat64),
