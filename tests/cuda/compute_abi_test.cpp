@@ -1,5 +1,7 @@
 #include "src/cuda/compute_abi.h"
 
+#include <doctest/doctest.h>
+
 #include <string_view>
 
 #include "src/device/device_backend.h"
