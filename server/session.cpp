@@ -180,6 +180,7 @@ void Session::on_notice() noexcept {
     return proceed();
   }
   running_ = false;
+  worker_.lane_requests(-1);
   if (state_ != State::kRunning) inference_.clear();  // closed, or answered in the meantime
   released();
   if (state_ != State::kRunning) return;

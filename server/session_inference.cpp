@@ -49,6 +49,7 @@ bool Session::run_model() {
     // The run may be over by now, but its notice waits for this thread.
     state_ = State::kRunning;
     running_ = true;
+    worker_.lane_requests(1);
     ++pending_;
     deadline_ = inference_.deadline();
     worker_.wake_by(deadline_);
@@ -68,6 +69,7 @@ void Session::watch_client() {
 bool Session::stop_waiting() noexcept {
   if (!inference_.cancel()) return false;
   running_ = false;
+  worker_.lane_requests(-1);
   --pending_;
   return true;
 }

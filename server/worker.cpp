@@ -1,5 +1,7 @@
 #include "server/worker.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
@@ -38,10 +40,22 @@ struct NoticeAllocator {
   std::byte* memory;
 };
 
+std::chrono::nanoseconds busy_poll_of(const Service& service) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  // On a single core whoever looks keeps the others from coming.
+  const bool alone = sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < 2;
+  return alone ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(service.config.busy_poll);
+}
+
 }  // namespace
 
 Worker::Worker(Service& service, size_t index)
-    : service_(service), index_(index), guard_(asio::make_work_guard(context_)), timer_(context_) {
+    : service_(service),
+      index_(index),
+      guard_(asio::make_work_guard(context_)),
+      timer_(context_),
+      busy_poll_(busy_poll_of(service)) {
   update_date();
 }
 
@@ -49,7 +63,20 @@ Worker::~Worker() { stop(); }
 
 void Worker::start() {
   tick();
-  thread_ = std::thread([this] { context_.run(); });
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::run() {
+  while (!context_.stopped()) {
+    // Who waits for a lane leaves the core to it.
+    if (lane_requests_ != 0 || !busy_poll_.pays()) {
+      if (context_.run_one() != 0) busy_poll_.came(Clock::now());
+    } else if (context_.poll_one() != 0) {
+      busy_poll_.came(Clock::now());
+    } else if (busy_poll_.again(Clock::now())) {
+      std::this_thread::yield();
+    }
+  }
 }
 
 void Worker::stop() {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <thread>
 
+#include "server/busy_poll.h"
 #include "server/router.h"
 #include "server/service.h"
 
@@ -52,6 +53,8 @@ class Worker {
   void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
   // Deadlines are looked at by then, rather than at the next tick.
   void wake_by(Clock::time_point time);
+  // A session's request went to a lane, or has come back.
+  void lane_requests(int change) noexcept { lane_requests_ += change; }
   // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
   void freed_much() noexcept { freed_much_ = true; }
 
@@ -60,6 +63,7 @@ class Worker {
   void notify(Session& session) noexcept;
 
  private:
+  void run();
   void pass_on_notices() noexcept;
   void tick();
   void sleep_until(Clock::time_point time);
@@ -73,6 +77,8 @@ class Worker {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;
   Clock::time_point wakes_at_;
+  BusyPoll busy_poll_;
+  int lane_requests_ = 0;
   bool freed_much_ = false;
   Sessions sessions_, retired_;
   std::shared_ptr<const Catalog> catalog_;
