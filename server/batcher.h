@@ -49,20 +49,24 @@ class Batcher final : private AlarmClock::Alarm {
 
  private:
   class Execution;
-  // What is one thread's at a time.
+  // What is one thread's at a time. Leaving costs no system call unless somebody waits.
   class Section {
    public:
-    bool try_enter() noexcept { return !inside_.exchange(true); }
+    bool try_enter() noexcept {
+      int free = kFree;
+      return state_.compare_exchange_strong(free, kInside);
+    }
     void enter() noexcept {
-      while (!try_enter()) inside_.wait(true);
+      if (try_enter()) return;
+      while (state_.exchange(kAwaited) != kFree) state_.wait(kAwaited);
     }
     void leave() noexcept {
-      inside_.store(false);
-      inside_.notify_one();
+      if (state_.exchange(kFree) == kAwaited) state_.notify_one();
     }
 
    private:
-    std::atomic<bool> inside_{false};
+    static constexpr int kFree = 0, kInside = 1, kAwaited = 2;
+    std::atomic<int> state_{kFree};
   };
 
   void ring() noexcept override;

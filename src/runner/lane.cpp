@@ -1,7 +1,10 @@
 #include "src/runner/lane.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -47,6 +50,20 @@ Lane::Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::str
 
 Lane::~Lane() { close(); }
 
+// Not std::atomic's wait and notify: those yield the core before they sleep, which takes as many switches between
+// threads as the sleep, and wake with a system call whoever waits for something else.
+void Lane::wake() noexcept {
+  arrivals_.fetch_add(1);
+  if (asleep_.load()) syscall(SYS_futex, &arrivals_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void Lane::sleep(uint32_t seen) noexcept {
+  asleep_.store(true);
+  // Who comes before this sees asleep_, who comes after it has changed arrivals_.
+  if (arrivals_.load() == seen) syscall(SYS_futex, &arrivals_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+  asleep_.store(false, std::memory_order_relaxed);
+}
+
 void Lane::leave() noexcept {
   if (load_.fetch_sub(1) == 1 && closed_.load()) load_.notify_all();
 }
@@ -67,10 +84,7 @@ bool Lane::submit(RunRequest& request) noexcept {
   RunRequest* head = stack_.load(std::memory_order_relaxed);
   do request.next_ = head;
   while (!stack_.compare_exchange_weak(head, &request, std::memory_order_release, std::memory_order_relaxed));
-  if (!head) {
-    arrivals_.fetch_add(1, std::memory_order_release);
-    arrivals_.notify_one();
-  }
+  if (!head) wake();
   return true;
 }
 
@@ -93,8 +107,7 @@ void Lane::close() noexcept {
   const std::lock_guard lock(starting_);
   if (!started_.load(std::memory_order_relaxed)) return;
   stopping_.store(true, std::memory_order_release);
-  arrivals_.fetch_add(1, std::memory_order_release);
-  arrivals_.notify_one();
+  wake();
   thread_.join();
   stopping_.store(false, std::memory_order_relaxed);
   started_.store(false, std::memory_order_release);
@@ -116,7 +129,7 @@ void Lane::loop() {
     RunRequest* newest = stack_.exchange(nullptr, std::memory_order_acquire);
     if (!newest) {
       if (stopping_.load(std::memory_order_acquire)) return;
-      arrivals_.wait(seen, std::memory_order_acquire);
+      sleep(seen);
       continue;
     }
     RunRequest* oldest = nullptr;

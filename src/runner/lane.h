@@ -40,6 +40,8 @@ class Lane {
 
  private:
   void loop();
+  void wake() noexcept;
+  void sleep(uint32_t seen) noexcept;
   bool start(RunRequest& request) noexcept;
   void leave() noexcept;
 
@@ -47,7 +49,8 @@ class Lane {
   std::vector<int> cpus_;
   std::string name_;
   std::atomic<RunRequest*> stack_{nullptr};  // newest first
-  std::atomic<uint32_t> arrivals_{0};
+  std::atomic<uint32_t> arrivals_{0};        // a futex
+  std::atomic<bool> asleep_{false};
   std::atomic<int64_t> load_{0};
   std::atomic<bool> closed_{false}, stopping_{false}, started_{false};
   std::mutex starting_;
