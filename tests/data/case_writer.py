@@ -43,17 +43,17 @@ class DataFile:
 
     def add(self, tensor):
         """Appends the tensor's storage; its description."""
-        storage = tensor.untyped_storage()
         self.bytes.extend(b"\0" * (-len(self.bytes) % ALIGNMENT))
         at = len(self.bytes)
-        self.bytes.extend(bytes(storage.tolist()))
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+        self.bytes.extend(whole.cpu().numpy().tobytes())
         return self.describe(tensor, at)
 
     @staticmethod
     def describe(tensor, at):
         return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape),
-                "stride": list(tensor.stride()), "offset": tensor.storage_offset(), "device": "cpu", "at": at,
-                "bytes": tensor.untyped_storage().nbytes()}
+                "stride": list(tensor.stride()), "offset": tensor.storage_offset(), "device": tensor.device.type,
+                "at": at, "bytes": tensor.untyped_storage().nbytes()}
 
 
 class Recorder:
