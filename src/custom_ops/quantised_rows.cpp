@@ -17,6 +17,7 @@
 #include "src/ops/extrema.h"
 #include "src/ops/fill.h"
 #include "src/ops/functions.h"
+#include "src/ops/pooling.h"
 #include "src/ops/quantised.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/view.h"
@@ -252,6 +253,19 @@ Tensor linear_half_relu(const Tensor& x, const Tensor& w, const Tensor* bias) {
   return cpu::linear_dynamic_fp16(x, w, bias, true);
 }
 
+// Of bytes; channels last, as the compiler was told, whatever the input's format is.
+Tensor max_pool2d_bytes(const Tensor& qx, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
+                        bool ceil_mode) {
+  constexpr int32_t kChannelsLast = 2;
+  SCONCE_CHECK(qx.dtype() == DType::kUInt8 && qx.dim() == 4, kUnsupported,
+               "quantized::max_pool2d: not implemented but for uint8 [N, C, H, W], got ", describe(qx));
+  const Tensor x = cpu::contiguous_in_format(qx, kChannelsLast);
+  const auto [pooled, indices] = cpu::max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode);
+  const Tensor last = cpu::contiguous_in_format(pooled, kChannelsLast);
+  const int64_t c = last.size(1), h = last.size(2), w = last.size(3), strides[4] = {h * w * c, 1, w * c, c};
+  return last.as_strided(last.sizes(), strides, last.storage_offset());  // also of dimensions of size 1
+}
+
 // clang-format off
 constexpr AtenRow kRows[] = {
     {"onednn::linear_dynamic_fp16(Tensor x, Tensor w, Tensor? bias) -> Tensor", boxed<linear_half>},
@@ -259,6 +273,7 @@ constexpr AtenRow kRows[] = {
     {"quantized::embedding_bag_byte_prepack(Tensor weight) -> Tensor", boxed<cpu::embedding_bag_byte_prepack>},
     {"quantized::embedding_bag_byte_rowwise_offsets(Tensor weight, Tensor indices, Tensor? offsets=None, bool scale_grad_by_freq=False, int mode=0, bool pruned_weights=False, Tensor? per_sample_weights=None, Tensor? compressed_indices_mapping=None, bool include_last_offset=False) -> Tensor", boxed<cpu::embedding_bag_byte_rowwise_offsets>},
     {"quantized::embedding_bag_byte_unpack(Tensor weight) -> Tensor", boxed<cpu::embedding_bag_byte_unpack>},
+    {"quantized::max_pool2d(Tensor qx, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor", boxed<max_pool2d_bytes>},
     {"quantized_decomposed::_choose_qparams_per_token_asymmetric_impl(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", boxed<choose_qparams_per_token_asymmetric>},
     {"quantized_decomposed::choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)", boxed<choose_qparams>},
     {"quantized_decomposed::choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", boxed<choose_qparams_per_token>},

@@ -96,10 +96,21 @@ def embeddings(out, s):
     out.add(name, w, i, None, False, 0, False, None, None, False, message="expects offsets to be set for 1D indices")
 
 
+def pooling(out, s):
+    name = "quantized::max_pool2d"
+    for channels in (1, 3, 20):
+        x = torch.randint(0, 256, (2, channels, 7, 8), generator=s.g).to(torch.uint8)
+        x = x.contiguous(memory_format=torch.channels_last)
+        for window in (([2, 2], [2, 2], [0, 0], [1, 1], False), ([3, 3], [2, 2], [1, 1], [1, 1], True),
+                       ([2, 3], [1, 2], [1, 1], [2, 1], False)):
+            out.add(name, x, *window)
+    out.add(name, x.float(), *window, message="")
+
+
 def main():
     torch.set_num_threads(1)
     out, s = Atens("by_name_quantised.cases"), Samples(31)
-    for part in (per_tensor, per_channel, per_token, embeddings):
+    for part in (per_tensor, per_channel, per_token, embeddings, pooling):
         part(out, s)
     out.out.close()
     source = (HERE.parents[1] / "src/custom_ops/quantised_rows.cpp").read_text()
