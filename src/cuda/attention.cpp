@@ -1,4 +1,5 @@
-// Attention: one kernel where it can (flash_attention.h); else products and a softmax, of any layout: products of half
+// Attention: cuDNN's where it has Hopper's instructions and there is much to do, else one kernel of our own where it
+// can (flash_attention.h); else products and a softmax, of any layout: products of half
 // types on tensor cores with float32 scores and probabilities of the half type, all else in float32, scores of as many
 // heads as fit kScoreBytes in memory at once. ABI: generated/c_shim_cuda.h; match
 // aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention (torch 2.11) without dropout.
@@ -90,7 +91,12 @@ bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, co
   a.empty_logsumexp = call.empty_logsumexp;
   const DeviceProperties& device = device_properties(q.device().index);
   const auto dtype = static_cast<int>(q.dtype());
-  if (!plan_flash(a, dtype, {device.multiprocessors, device.shared_bytes})) return false;
+  const FlashDevice what{device.multiprocessors, device.shared_bytes, device.capability};
+  if (!call.bias && prefers_dnn(a, dtype, what) && launch_dnn_attention(a, dtype, q.device().index)) {
+    if (out.data() != result.out.data()) copy(out, result.out, false);
+    return true;
+  }
+  if (!plan_flash(a, dtype, what)) return false;
   if (call.bias) {
     const int64_t sizes[] = {a.batch, a.heads, a.queries, a.keys};
     bias = *call.bias;

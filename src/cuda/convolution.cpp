@@ -1,15 +1,15 @@
-// Convolutions by cuDNN. Match aten::convolution and convolution_backward (torch 2.11, CUDA): one to three dimensions,
-// groups, dilation, transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half types with
-// sums in float32. Results are channels-last where ATen's are.
+// Convolutions by graphs of cuDNN's. Match aten::convolution and convolution_backward (torch 2.11, CUDA): one to three
+// dimensions, groups, dilation, transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half
+// types with sums in float32. Results are channels-last where ATen's are.
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 
 #include "src/cuda/copy.h"
-#include "src/cuda/cudnn_library.h"
+#include "src/cuda/dnn_lane.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
-#include "src/cuda/plan_cache.h"
-#include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
 #include "src/ops/convolution_shape.h"
 #include "src/ops/strided_loop.h"
@@ -78,89 +78,51 @@ void describe_bias(TensorHandle& handle, const Tensor& out) {
                                         strides.data()));
 }
 
-// Of the last `rank - 2` dimensions.
-std::array<int, 3> settings(const Dims3& dims, int count) {
-  std::array<int, 3> result{};
-  for (int i = 0; i < count; ++i)
-    result[static_cast<size_t>(i)] = static_cast<int>(dims[static_cast<size_t>(3 - count + i)]);
-  return result;
+using Pass = DnnGraph::Pass;
+
+bool aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()) % 16 == 0; }
+
+DnnGraph::Id add_tensor(DnnGraph& graph, const Tensor& t) {
+  const Extents e = extents_of(t);
+  std::array<int64_t, 5> sizes{}, strides{};
+  std::copy_n(e.sizes.begin(), e.rank, sizes.begin());
+  std::copy_n(e.strides.begin(), e.rank, strides.begin());
+  const auto rank = static_cast<size_t>(e.rank);
+  return graph.tensor(dnn_type_of("convolution", t.dtype()), std::span(sizes).first(rank),
+                      std::span(strides).first(rank), aligned(t) ? 16 : static_cast<int64_t>(t.itemsize()));
 }
 
-enum class Pass { kForward, kData, kFilter };
-
-// Descriptions and the algorithm of a convolution: asking cuDNN for them takes longer than a small convolution.
-struct Plan {
-  TensorHandle x, y;
-  Handle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor> w;
-  Handle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor> convolution;
-  cudnnConvolutionFwdAlgo_t forward{};
-  cudnnConvolutionBwdDataAlgo_t data{};
-  cudnnConvolutionBwdFilterAlgo_t filter{};
-  size_t workspace = 0;
-  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;  // of finding an algorithm
-};
-
-std::shared_ptr<Plan> make_plan(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x, const Tensor& w,
-                                const Tensor& out, bool channels_last, Pass pass, int64_t groups) {
-  auto plan = std::make_shared<Plan>();
-  describe_tensor(plan->x, x);
-  describe_tensor(plan->y, out);
-  const Extents filter = extents_of(w);
-  SCONCE_DNN(cudnnCreateFilterDescriptor(&plan->w.value));
-  SCONCE_DNN(cudnnSetFilterNdDescriptor(plan->w.value, dnn_type_of("convolution", w.dtype()),
-                                        channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, filter.rank,
-                                        filter.sizes.data()));
-  SCONCE_DNN(cudnnCreateConvolutionDescriptor(&plan->convolution.value));
-  const cudnnConvolutionDescriptor_t convolution = plan->convolution.value;
-  const int spatial = filter.rank - 2;
-  const auto pads = settings(shape.padding, spatial), steps = settings(shape.stride, spatial),
-             gaps = settings(shape.dilation, spatial);
-  const bool wide = x.dtype() == DType::kFloat64;
-  SCONCE_DNN(cudnnSetConvolutionNdDescriptor(convolution, spatial, pads.data(), steps.data(), gaps.data(),
-                                             CUDNN_CROSS_CORRELATION, wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
-  SCONCE_DNN(cudnnSetConvolutionGroupCount(convolution, static_cast<int>(groups)));
-  const bool half = x.dtype() == DType::kFloat16 || x.dtype() == DType::kBFloat16;
-  SCONCE_DNN(cudnnSetConvolutionMathType(convolution, half ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH));
-  int found = 0;
-  const auto take = [&](const auto& best, auto& algorithm) {
-    plan->status = found > 0 ? best.status : CUDNN_STATUS_NOT_SUPPORTED;
-    algorithm = best.algo;
-    plan->workspace = best.memory;
-  };
-  if (pass == Pass::kData) {
-    cudnnConvolutionBwdDataAlgoPerf_t best{};
-    SCONCE_DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, plan->w.value, plan->x.value, convolution,
-                                                           plan->y.value, 1, &found, &best));
-    take(best, plan->data);
-  } else if (pass == Pass::kFilter) {
-    cudnnConvolutionBwdFilterAlgoPerf_t best{};
-    SCONCE_DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, plan->x.value, plan->y.value, convolution,
-                                                             plan->w.value, 1, &found, &best));
-    take(best, plan->filter);
-  } else {
-    cudnnConvolutionFwdAlgoPerf_t best{};
-    SCONCE_DNN(cudnnGetConvolutionForwardAlgorithm_v7(handle, plan->x.value, plan->w.value, convolution, plan->y.value,
-                                                      1, &found, &best));
-    take(best, plan->forward);
-  }
-  return plan;
+// Runs take x, w and y.
+std::shared_ptr<DnnGraph> make_graph(cudnnHandle_t handle, Pass pass, const ConvolutionShape& shape, const Tensor& x,
+                                     const Tensor& w, const Tensor& y) {
+  auto graph = std::make_shared<DnnGraph>();
+  const auto ids = std::array{add_tensor(*graph, x), add_tensor(*graph, w), add_tensor(*graph, y)};
+  const size_t count = std::max<size_t>(static_cast<size_t>(shape.spatial), 2);
+  const auto last = [&](const Dims3& dims) { return std::span(dims).last(count); };
+  graph->convolution(pass,
+                     {x.dtype() == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, last(shape.padding),
+                      last(shape.stride), last(shape.dilation)},
+                     ids[0], ids[1], ids[2]);
+  graph->plan(handle);
+  return graph;
 }
 
-// `out` [N, O, ...] is what a convolution makes of x; with kData, x is what it makes of `out`.
-std::shared_ptr<const Plan> plan_for(cudnnHandle_t handle, const ConvolutionShape& shape, const Tensor& x,
-                                     const Tensor& w, const Tensor& out, bool channels_last, Pass pass,
-                                     int64_t groups) {
+// kForward and kData make `out` of `in` and w; kFilter makes w, where a convolution takes `in` to `out`.
+cudnnStatus_t apply(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
+                    bool channels_last) {
+  const Tensor &x = pass == Pass::kData ? out : in, &y = pass == Pass::kData ? in : out;
   PlanKey key;
-  for (const int64_t value : {int64_t{x.device().index}, int64_t{static_cast<int8_t>(x.dtype())},
-                              int64_t{channels_last}, int64_t{static_cast<int>(pass)}, groups, x.dim()})
-    key.add(value);
-  for (const IntSpan list : {x.sizes(), w.sizes(), out.sizes()}) key.add(list);
-  for (const Dims3* dims : {&shape.padding, &shape.stride, &shape.dilation})
-    for (const int64_t value : *dims) key.add(value);
-  constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
-  // Never destroyed: cuDNN may go before us when the process ends.
-  static auto& plans = *new PlanCache<Plan>(kMost);
-  return plans.get(key, [&] { return make_plan(handle, shape, x, w, out, channels_last, pass, groups); });
+  key.add(static_cast<int8_t>(x.dtype()));
+  key.add(int64_t{channels_last} | int64_t{static_cast<int>(pass)} << 1 | int64_t{aligned(x)} << 3 |
+          int64_t{aligned(w)} << 4 | int64_t{aligned(y)} << 5 | x.dim() << 6);
+  for (const IntSpan list : {x.sizes(), w.sizes(), y.sizes()}) key.add(list);
+  for (const Dims3* dims : {&shape.padding, &shape.stride, &shape.dilation}) key.add(IntSpan(*dims));
+  DnnLane& lane = dnn_lane(x.device().index);
+  const std::shared_ptr<DnnGraph> graph =
+      lane.graphs().get(key, [&] { return make_graph(lane.handle(), pass, shape, x, w, y); });
+  keep_for_graph(graph);
+  void* const memory[] = {x.data(), w.data(), y.data()};
+  return run_graph(lane, *graph, x.device(), memory);
 }
 
 // The factors 1 and 0 of a dtype, as cuDNN takes them.
@@ -172,32 +134,6 @@ struct Factors {
   const void* one() const { return wide ? static_cast<const void*>(&one64) : &one32; }
   const void* none() const { return wide ? static_cast<const void*>(&none64) : &none32; }
 };
-
-// kForward and kData make `out` of `in` and w; kFilter makes w, where a convolution takes `in` to `out`.
-cudnnStatus_t apply(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
-                    bool channels_last, int64_t groups) {
-  const cudnnHandle_t handle = dnn_handle(in.device().index);
-  const Factors factors(in.dtype());
-  const auto plan = plan_for(handle, shape, in, w, out, channels_last, pass, groups);
-  if (plan->status != CUDNN_STATUS_SUCCESS) return plan->status;
-  const Tensor workspace = scratch(plan->workspace, in.device());
-  const cudnnConvolutionDescriptor_t form = plan->convolution.value;
-  switch (pass) {
-    case Pass::kForward:
-      return cudnnConvolutionForward(handle, factors.one(), plan->x.value, in.data(), plan->w.value, w.data(), form,
-                                     plan->forward, workspace.data(), plan->workspace, factors.none(), plan->y.value,
-                                     out.data());
-    case Pass::kData:
-      return cudnnConvolutionBackwardData(handle, factors.one(), plan->w.value, w.data(), plan->x.value, in.data(),
-                                          form, plan->data, workspace.data(), plan->workspace, factors.none(),
-                                          plan->y.value, out.data());
-    case Pass::kFilter:
-      break;
-  }
-  return cudnnConvolutionBackwardFilter(handle, factors.one(), plan->x.value, in.data(), plan->y.value, out.data(),
-                                        form, plan->filter, workspace.data(), plan->workspace, factors.none(),
-                                        plan->w.value, w.data());
-}
 
 // Row-major, in float32.
 Tensor widened(const Tensor& t) {
@@ -211,14 +147,14 @@ bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::k
 // The same whatever cuDNN lacks for half types and channels-last (gradients of depthwise convolutions): in float32
 // then.
 void run(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
-         bool channels_last, int64_t groups) {
-  const cudnnStatus_t status = apply(pass, shape, in, w, out, channels_last, groups);
+         bool channels_last) {
+  const cudnnStatus_t status = apply(pass, shape, in, w, out, channels_last);
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool refused = is_unsupported(status) || status / 1000 * 1000 == CUDNN_STATUS_BAD_PARAM;
   if (!refused || !(channels_last || is_half(in.dtype())))
     check_dnn(status, pass == Pass::kForward ? "convolution" : "gradient of a convolution");
   const Tensor wide[] = {widened(in), widened(w), widened(out)};
-  SCONCE_DNN(apply(pass, shape, wide[0], wide[1], wide[2], false, groups));
+  SCONCE_DNN(apply(pass, shape, wide[0], wide[1], wide[2], false));
   Tensor result = pass == Pass::kFilter ? w : out;
   copy(wide[pass == Pass::kFilter ? 1 : 2], result, false);
 }
@@ -248,7 +184,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
     fill_zero(out);
   } else {
     run(transposed ? Pass::kData : Pass::kForward, shape, packed(input, channels_last), packed(weight, channels_last),
-        out, channels_last, groups);
+        out, channels_last);
   }
   if (bias) {
     Tensor row = *bias;
@@ -303,9 +239,9 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   const Tensor grad = packed(grad_output, channels_last), w = packed(weight, channels_last),
                x = packed(input, channels_last);
   // A transposed convolution is the gradient of a plain one from its output to its input.
-  if (output_mask[0]) run(transposed ? Pass::kForward : Pass::kData, shape, grad, w, results[0], channels_last, groups);
+  if (output_mask[0]) run(transposed ? Pass::kForward : Pass::kData, shape, grad, w, results[0], channels_last);
   if (output_mask[1])
-    run(Pass::kFilter, shape, transposed ? grad : x, results[1], transposed ? x : grad, channels_last, groups);
+    run(Pass::kFilter, shape, transposed ? grad : x, results[1], transposed ? x : grad, channels_last);
   if (output_mask[2]) {
     // cuDNN has no sum of bfloat16.
     const bool widen = dtype == DType::kBFloat16;

@@ -1,4 +1,4 @@
-// cuDNN: opened when first needed; a handle per thread and device; its errors as ours.
+// cuDNN: opened when first needed; its errors as ours. Handles: dnn_lane.h.
 #pragma once
 
 #include <cudnn.h>
@@ -10,8 +10,7 @@
 namespace sconce::cuda {
 
 void require_dnn();
-// Of the calling thread and its current device, on its current stream.
-cudnnHandle_t dnn_handle(int device);
+bool try_dnn();  // false where it cannot be opened
 // One of the group of errors that say so.
 inline bool is_unsupported(cudnnStatus_t status) { return status / 1000 * 1000 == CUDNN_STATUS_NOT_SUPPORTED; }
 // kUnsupported "NAME: not implemented for ..." for dtypes that are none of cuDNN's.

@@ -12,6 +12,7 @@ namespace sconce::cuda {
 struct DeviceProperties {
   int multiprocessors = 0, threads_per_multiprocessor = 0;
   int shared_bytes = 0;  // that a block can ask for
+  int capability = 0;    // 90 for 9.0
 };
 
 // Of the current device.
@@ -22,6 +23,10 @@ inline const DeviceProperties& device_properties(int device) {
     SCONCE_CUDA(
         cudaDeviceGetAttribute(&properties.threads_per_multiprocessor, cudaDevAttrMaxThreadsPerMultiProcessor, device));
     SCONCE_CUDA(cudaDeviceGetAttribute(&properties.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    int minor = 0;
+    SCONCE_CUDA(cudaDeviceGetAttribute(&properties.capability, cudaDevAttrComputeCapabilityMajor, device));
+    SCONCE_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    properties.capability = 10 * properties.capability + minor;
     SCONCE_CUDA(cudaDeviceGetAttribute(&properties.multiprocessors, cudaDevAttrMultiProcessorCount, device));
   }
   return properties;

@@ -30,7 +30,15 @@ struct FlashAttention {
 // What a device has.
 struct FlashDevice {
   int multiprocessors, shared_bytes;  // the latter a block, at most
+  int capability = 0;                 // 90 for 9.0
 };
+
+// Whether cuDNN is to be asked first: it has kernels of Hopper's and Blackwell's own matrix instructions. They win
+// where there is much to multiply, and every shape must be planned for tens of milliseconds once. A matter of the
+// problem alone, so that the same problem always gives the same bits.
+bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device);
+// On the current stream. False, and nothing done, where cuDNN is not there or has no kernel. kDevice, kOutOfMemory.
+bool launch_dnn_attention(const FlashAttention& a, int dtype, int device);
 
 // How the work is cut so that the device is full. False where there is no kernel: it takes float32, float16 or bfloat16
 // (dtype: c10::ScalarType), up to 256 elements a head in whole 16 bytes, rows at multiples of 16 bytes, and enough

@@ -16,7 +16,27 @@ bool in_16_bytes(const void* data, const int64_t (&strides)[3], size_t itemsize)
                      [&](int64_t stride) { return stride * static_cast<int64_t>(itemsize) % 16 == 0; });
 }
 
+constexpr double kDnnOperations = 8e9;  // our kernel takes some 50 microseconds of an H200 for these
+
 }  // namespace
+
+bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device) {
+  if (device.capability < 90 || device.capability >= 120) return false;
+  if ((dtype != kFloat16 && dtype != kBFloat16) || a.bias || (a.causal && a.diagonal != 0)) return false;
+  if (a.d % 8 != 0 || a.dv % 8 != 0 || a.d > 256 || a.dv > 256 || a.queries < 64) return false;
+  if (!in_16_bytes(a.q, a.q_strides, 2) || !in_16_bytes(a.k, a.k_strides, 2) || !in_16_bytes(a.v, a.v_strides, 2) ||
+      !in_16_bytes(a.out, a.out_strides, 2))
+    return false;
+  // It takes no tensor whose elements are the same memory.
+  const auto repeats = [](const int64_t(&strides)[3], int batch, int heads, int tokens) {
+    return (batch > 1 && strides[0] == 0) || (heads > 1 && strides[1] == 0) || (tokens > 1 && strides[2] == 0);
+  };
+  if (repeats(a.q_strides, a.batch, a.heads, a.queries) || repeats(a.k_strides, a.batch, a.kv_heads, a.keys) ||
+      repeats(a.v_strides, a.batch, a.kv_heads, a.keys))
+    return false;
+  const double pairs = 1.0 * a.batch * a.heads * a.queries * a.keys * (a.causal ? 0.5 : 1.0);
+  return 2.0 * pairs * (a.d + a.dv) >= kDnnOperations;
+}
 
 bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device) {
   if (dtype != kFloat16 && dtype != kFloat32 && dtype != kBFloat16) return false;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/cuda/copy.h"
-#include "src/cuda/cudnn_library.h"
+#include "src/cuda/dnn_lane.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/plan_cache.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/cuda/caching_allocator.h"
+#include "src/cuda/dnn_lane.h"
 #include "src/cuda/error.h"
 #include "src/cuda/graph.h"
 #include "src/cuda/graph_copies.h"
@@ -73,6 +74,7 @@ Lane::Lane(Device device, LaneOptions options) : device_(device), options_(optio
 Lane::~Lane() {
   const DeviceScope scope(device_);
   cudaStreamSynchronize(stream_);
+  dnn_.reset();
   memory_->orphan();
   cudaStreamDestroy(stream_);
   cudaFreeHost(noted_);
@@ -85,7 +87,8 @@ void Lane::enter() {
                .stream = stream_,
                .memory = memory_,
                .allow_tf32 = options_.allow_tf32,
-               .noted = noted_};
+               .noted = noted_,
+               .dnn = &dnn_};
 }
 
 void Lane::leave() noexcept {

@@ -13,14 +13,16 @@
 namespace sconce::cuda {
 
 class CachingAllocator;
+class DnnLane;
 
 struct Current {
   int device = 0;
-  cudaStream_t stream = nullptr;       // null: the device's legacy default stream
-  CachingAllocator* memory = nullptr;  // null: memory is taken from the device each time
-  bool allow_tf32 = false;             // of the lane
-  bool capturing = false;              // work of the stream is recorded, not done
-  int* noted = nullptr;                // where kernels note what is wrong; null: nobody will look
+  cudaStream_t stream = nullptr;            // null: the device's legacy default stream
+  CachingAllocator* memory = nullptr;       // null: memory is taken from the device each time
+  bool allow_tf32 = false;                  // of the lane
+  bool capturing = false;                   // work of the stream is recorded, not done
+  int* noted = nullptr;                     // where kernels note what is wrong; null: nobody will look
+  std::unique_ptr<DnnLane>* dnn = nullptr;  // where cuDNN's things of the lane are; null: no lane
   // What must live as long as the work that is recorded; null while none is.
   std::vector<std::shared_ptr<const void>>* kept = nullptr;
 };
@@ -80,6 +82,7 @@ class Lane final : public DeviceLane {
   CachingAllocator* recorded_ = nullptr;  // while work is recorded: where its memory comes from
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<cudaGraphNode_t> copies_before_;
+  std::unique_ptr<DnnLane> dnn_;
   Current before_;
 };
 

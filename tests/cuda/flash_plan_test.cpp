@@ -75,3 +75,30 @@ TEST_CASE("flash attention: the device is filled before warps take more queries,
     CHECK((a.splits - 1) * each < tiles);
   }
 }
+
+TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, and by the problem alone") {
+  constexpr FlashDevice kHopper{132, 227 << 10, 90}, kAmpere{108, 163 << 10, 80};
+  const FlashAttention large = attention(8, 16, 2048, 2048, 128);
+  CHECK(prefers_dnn(large, kHalf, kHopper));
+  CHECK(prefers_dnn(large, kBFloat16, kHopper));
+  CHECK_FALSE(prefers_dnn(large, kFloat, kHopper));
+  CHECK_FALSE(prefers_dnn(large, kHalf, kAmpere));
+  CHECK_FALSE(prefers_dnn(large, kHalf, kBig));
+  CHECK_FALSE(prefers_dnn(attention(1, 8, 16, 16, 64), kHalf, kHopper));
+  CHECK_FALSE(prefers_dnn(attention(64, 64, 1, 8192, 128), kHalf, kHopper));
+  CHECK_FALSE(prefers_dnn(attention(8, 16, 2048, 2048, 132), kHalf, kHopper));
+  FlashAttention a = large;
+  a.causal = true;
+  CHECK(prefers_dnn(a, kHalf, kHopper));
+  a.diagonal = 5;
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a = large;
+  a.bias = a.q;
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a = large;
+  a.k_strides[2] += 1;
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a = large;
+  a.k_strides[1] = 0;  // all heads read the same keys
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+}

@@ -193,7 +193,11 @@ def attention_shape_cases():
                                             (2, 8, 2, 50, 50, 64, True), (1, 8, 1, 200, 200, 128, False),
                                             (1, 4, 4, 1, 4000, 128, False), (1, 2, 2, 5, 3000, 64, False),
                                             (1, 2, 2, 16, 2000, 192, True), (4, 16, 16, 512, 512, 64, True),
-                                            (8, 16, 4, 300, 1100, 128, True), (1, 1, 1, 9, 5, 64, True)]:
+                                            (8, 16, 4, 300, 1100, 128, True), (1, 1, 1, 9, 5, 64, True),
+                                            # Enough for cuDNN's kernels.
+                                            (2, 16, 16, 1024, 1024, 64, False), (2, 16, 16, 1536, 1536, 64, True),
+                                            (2, 16, 16, 1000, 1000, 128, True), (1, 32, 8, 1024, 1000, 128, False),
+                                            (1, 8, 8, 2048, 2048, 256, True), (2, 16, 16, 1001, 777, 96, False)]:
             for layout in ("by token", "by head", "of one"):
                 if layout == "by token":
                     q, k, v = (randn(b, n, m, d, dtype=dtype).transpose(1, 2)

@@ -3,14 +3,18 @@
 //   bench_cuda_call --throughput DEVICES SECONDS PACKAGE     runs of a replica on each of the first devices
 //   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give what runs without them give
 //   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times
+//   bench_cuda_call --memory PACKAGE        what is resident after a load and three runs, by what it is mapped from
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/cuda/device.h"
@@ -126,11 +130,57 @@ int same(const char* path) {
   return different ? 1 : 0;
 }
 
+// Megabytes by file, or by kind of memory without one: all, and what no other process could share.
+void print_memory(const char* when) {
+  std::ifstream maps("/proc/self/smaps");
+  std::map<std::string, std::pair<double, double>> by_name;
+  std::string line, name;
+  double all = 0;
+  while (std::getline(maps, line)) {
+    unsigned long first = 0, last = 0;
+    int at = 0;
+    char text[512] = "";
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %*s %*s %*s %n", &first, &last, &at) == 2 && at > 0) {
+      name = line.substr(static_cast<size_t>(at));
+      if (const size_t slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
+      if (name.empty()) name = "(anonymous)";
+    } else if (long kb = 0; std::sscanf(line.c_str(), "%511[^:]: %ld kB", text, &kb) == 2) {
+      if (std::string(text) == "Rss")
+        by_name[name].first += static_cast<double>(kb) / 1024, all += static_cast<double>(kb) / 1024;
+      if (std::string(text) == "Private_Dirty") by_name[name].second += static_cast<double>(kb) / 1024;
+    }
+  }
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [file, mb] : by_name) order.emplace_back(mb.first, file);
+  std::sort(order.rbegin(), order.rend());
+  std::printf("%s: %.0f MB", when, all);
+  for (size_t i = 0; i < std::min<size_t>(order.size(), 14); ++i)
+    std::printf("%s%s %.1f (%.1f)", i ? ", " : "; resident (written): ", order[i].second.c_str(), order[i].first,
+                by_name[order[i].second].second);
+  std::printf("\n");
+}
+
+int memory(const char* path) {
+  print_memory("start");
+  LoadOptions options;
+  options.devices = {{DeviceType::kCuda, 0}};
+  { const Tensor first = copy_to(Tensor::empty({}, DType::kFloat32), options.devices[0]); }
+  print_memory("context");
+  const auto model = Model::load(Package::open(path), options);
+  print_memory("loaded");
+  std::vector<Tensor> inputs, outputs(model->info().spec.outputs.size());
+  for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(input_of(spec, 8));
+  for (int i = 0; i < 3; ++i) model->run(inputs, outputs);
+  print_memory("ran");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "usage: bench_cuda_call PACKAGE [SIZE]\n"), 2;
   if (argc == 3 && std::string(argv[1]) == "--same") return same(argv[2]);
+  if (argc == 3 && std::string(argv[1]) == "--memory") return memory(argv[2]);
   if (argc == 4 && std::string(argv[1]) == "--cycles") return cycles(std::atoi(argv[2]), argv[3]);
   if (argc == 5 && std::string(argv[1]) == "--throughput")
     return throughput(std::atoi(argv[2]), std::atof(argv[3]), argv[4]);
