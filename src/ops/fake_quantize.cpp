@@ -8,6 +8,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/fill.h"
+#include "src/ops/row_extrema.h"
 #include "src/ops/scalar.h"
 #include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
@@ -70,12 +71,12 @@ bool is_on(const Tensor& flag) {
 }
 
 void observe(const float* values, int64_t count, double averaging, float& low, float& high) {
-  const auto [least, most] = std::minmax_element(values, values + count);
+  const float least = best_of<false>(values, count), most = best_of<true>(values, count);
   const auto move = [averaging](float& running, float now) {
     running = std::isinf(running) ? now : running + static_cast<float>(averaging) * (now - running);
   };
-  move(low, *least);
-  move(high, *most);
+  move(low, least);
+  move(high, most);
 }
 
 void check_bounds(int64_t quant_min, int64_t quant_max) {
@@ -171,15 +172,26 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
   for (int64_t d = axis + 1; per_row_fake_quant && d < self.dim(); ++d) inner *= self.size(d);
   const Tensor in = contiguous(self);
   Tensor rounded = Tensor::empty(self.sizes(), DType::kFloat32), kept = Tensor::empty(self.sizes(), DType::kBool);
-  for (int64_t i = 0; i < self.numel(); ++i) {
-    const auto c = per_row_fake_quant ? i / inner % channels : 0;
-    const float step = scale.data_as<float>()[c], inverse = 1.0f / step;
-    const int32_t zero = zero_point.data_as<int32_t>()[c];
-    const float at = std::nearbyint(in.data_as<float>()[i] * inverse) + static_cast<float>(zero);
-    const float least = static_cast<float>(quant_min), most = static_cast<float>(quant_max);
-    kept.data_as<bool>()[i] = at >= least && at <= most;
-    rounded.data_as<float>()[i] = (std::min(std::max(at, least), most) - static_cast<float>(zero)) * step;
-  }
+  // Runs of elements of one channel.
+  const int64_t run = per_row_fake_quant ? inner : self.numel();
+  const auto least = static_cast<float>(quant_min), most = static_cast<float>(quant_max);
+  parallel_for(0, self.numel(), 16384, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t at = begin, next = 0; at < end; at = next) {
+      next = std::min((at / run + 1) * run, end);
+      const int64_t c = at / run % channels;
+      const float step = scale.data_as<float>()[c], inverse = 1.0f / step;
+      const auto zero = static_cast<float>(zero_point.data_as<int32_t>()[c]);
+      const float* const from = in.data_as<float>();
+      auto* const flags = static_cast<uint8_t*>(kept.data());
+      float* const to = rounded.data_as<float>();
+      for (int64_t i = at; i < next; ++i) {
+        const float place = std::nearbyint(from[i] * inverse) + zero;
+        flags[i] = static_cast<uint8_t>(place >= least) & static_cast<uint8_t>(place <= most);
+        to[i] = (std::min(std::max(place, least), most) - zero) * step;
+      }
+    }
+  });
+  if (out.is_contiguous()) return {std::move(rounded), std::move(kept)};
   copy(rounded, out);
   copy(kept, mask);
   return {std::move(out), std::move(mask)};

@@ -8,10 +8,13 @@
 #include <numbers>
 #include <utility>
 
+#include "src/ops/fft_lines.h"
+
 namespace sconce {
 namespace {
 
 constexpr int64_t kLargestRadix = 31;
+constexpr int64_t kSplitSide = 2048;  // the longest side of a line taken apart: its buffers are on the stack
 
 // exp(-2 pi i k / n): the angle is brought into the first octant in integers, where sine and cosine are exact to the
 // last bit or so.
@@ -213,6 +216,7 @@ FftPlan<R>::FftPlan(int64_t length) : length_(length) {
       passes_.push_back(std::move(pass));
       current /= radix;
     }
+    split(length);
     return;
   }
   const int64_t convolved = smooth_length(2 * length - 1);
@@ -233,9 +237,63 @@ FftPlan<R>::FftPlan(int64_t length) : length_(length) {
 }
 
 template <class R>
+void FftPlan<R>::split(int64_t length) {
+  constexpr int64_t kLeast = 1024;
+  if (length < kLeast) return;
+  int64_t rows = 0;
+  for (int64_t r = kFftLanes<R>; r * r <= length; r += kFftLanes<R>)
+    if (length % r == 0 && length / r % kFftLanes<R> == 0) rows = r;
+  if (rows * rows * 16 < length || length / rows > kSplitSide) return;
+  const int64_t columns = length / rows;
+  auto made = std::make_shared<Split>();
+  made->of_columns = of(rows);
+  made->of_rows = of(columns);
+  for (int64_t k = 0; k < rows; ++k)
+    for (int64_t column = 0; column < columns; ++column) {
+      const std::complex<R> w = root<R>(k * column, length);
+      made->re.push_back(w.real());
+      made->im.push_back(w.imag());
+    }
+  split_ = std::move(made);
+}
+
+template <class R>
+void FftPlan<R>::transform_split(Lanes<R, 1>* data, Lanes<R, 1>* other) const noexcept {
+  constexpr int kWide = kFftLanes<R>;
+  const int64_t rows = split_->of_columns->length(), columns = split_->of_rows->length();
+  static_assert(sizeof(Lanes<R, 1>) == sizeof(std::complex<R>));
+  auto* const line = reinterpret_cast<std::complex<R>*>(data);
+  auto* const turned = reinterpret_cast<std::complex<R>*>(other);
+  Lanes<R, kWide> buffer[kSplitSide], scratch[kSplitSide];
+  int64_t at[kWide];
+  for (int64_t column = 0; column < columns; column += kWide) {
+    for (int w = 0; w < kWide; ++w) at[w] = column + w;
+    fft::read_complex(line, at, columns, rows, int64_t{kWide}, false, buffer);
+    const Lanes<R, kWide>* const result = split_->of_columns->template transform<kWide>(buffer, scratch);
+    fft::write_complex<R, kWide>(turned, at, columns, rows, kWide, [&](int64_t k) {
+      const auto re = fft::load<R, kWide>(split_->re.data() + k * columns + column),
+                 im = fft::load<R, kWide>(split_->im.data() + k * columns + column);
+      return Lanes<R, kWide>{result[k].re * re - result[k].im * im, result[k].re * im + result[k].im * re};
+    });
+  }
+  for (int64_t row = 0; row < rows; row += kWide) {
+    for (int w = 0; w < kWide; ++w) at[w] = (row + w) * columns;
+    fft::read_complex(turned, at, int64_t{1}, columns, int64_t{kWide}, false, buffer);
+    const Lanes<R, kWide>* const result = split_->of_rows->template transform<kWide>(buffer, scratch);
+    for (int w = 0; w < kWide; ++w) at[w] = row + w;
+    fft::write_complex<R, kWide>(line, at, rows, columns, kWide, [&](int64_t k) { return result[k]; });
+  }
+}
+
+template <class R>
 template <int W>
 Lanes<R, W>* FftPlan<R>::transform(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept {
   if (convolution_) return convolve<W>(data, other);
+  if constexpr (W == 1)
+    if (split_) {
+      transform_split(data, other);
+      return data;
+    }
   int64_t stride = 1;
   for (const Pass& pass : passes_) {
     const std::complex<R>* const twiddles = pass.twiddles.data();

@@ -55,8 +55,18 @@ class FftPlan {
   template <int W>
   Lanes<R, W>* convolve(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept;
 
+  // A long line by itself, as a matrix [rows, columns]: transforms of its columns, several side by side, turned by
+  // roots of unity, then of its rows, which leaves the result transposed.
+  struct Split {
+    std::shared_ptr<const FftPlan> of_columns, of_rows;
+    std::vector<R> re, im;  // exp(-2 pi i k column / length): [rows, columns]
+  };
+  void split(int64_t length);
+  void transform_split(Lanes<R, 1>* data, Lanes<R, 1>* other) const noexcept;
+
   int64_t length_;
   std::vector<Pass> passes_;
+  std::shared_ptr<const Split> split_;
   // Bluestein: x[k] c[k] convolved with conj(c), c[k] = exp(-i pi k^2 / n).
   std::shared_ptr<const FftPlan> convolution_;
   std::vector<std::complex<R>> chirp_, kernel_;  // kernel: transformed, scaled

@@ -1,6 +1,9 @@
 #include "src/ops/grid_sampler.h"
 
+#include <immintrin.h>
+
 #include <cmath>
+#include <type_traits>
 
 #include "src/ops/plane_scatter.h"
 #include "src/ops/strided_loop.h"
@@ -294,34 +297,98 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
   return {by_input.defined() ? to_dtype(by_input, input.dtype()) : Tensor(), to_dtype(by_grid, grid.dtype())};
 }
 
+// The taps of some places, by tap.
+template <class T, class Offset>
+struct TapBlock {
+  static constexpr int64_t kPlaces = 64;
+  Offset offset[16][kPlaces], inside[16][kPlaces];  // inside: all bits, or none; offset is 0 outside
+  T weight[16][kPlaces];
+  int taps = 0;
+
+  void of_any(const Geometry& g, const T* places, int64_t count) noexcept {
+    for (int64_t i = 0; i < count; ++i) {
+      Tap<T> all[16];
+      taps = taps_of(g, places + i * g.dims, all);
+      for (int k = 0; k < taps; ++k) {
+        inside[k][i] = -static_cast<Offset>(all[k].offset >= 0);
+        offset[k][i] = static_cast<Offset>(std::max<int64_t>(all[k].offset, 0));
+        weight[k][i] = all[k].weight;
+      }
+    }
+  }
+  // The four neighbours in a plane; no reflection.
+  void of_bilinear(const Geometry& g, const T* places, int64_t count) noexcept {
+    T upper[2][kPlaces];
+    Offset first[2][kPlaces];
+    for (int d = 0; d < 2; ++d) {
+      const T size = static_cast<T>(g.size[d]), last = size - 1;
+      const bool border = g.padding == Padding::kBorder;
+      for (int64_t i = 0; i < count; ++i) {
+        const T grid = places[2 * i + d];
+        const T raw = g.align_corners ? (grid + 1) / 2 * last : ((grid + 1) * size - 1) / 2;
+        const T above = raw > 0 ? raw : T(0), clipped = above >= last ? last : above;
+        const T at = border ? clipped : raw;
+        const T floor = std::floor(at);
+        // Far away, infinite and NaN coordinates end outside.
+        const T near = floor > T(-1e9) && floor < T(1e9) ? floor : T(-100);
+        first[d][i] = static_cast<Offset>(near);
+        upper[d][i] = at - floor;
+      }
+    }
+    taps = 4;
+    using Unsigned = std::make_unsigned_t<Offset>;  // far outside, it wraps
+    const auto width = static_cast<Offset>(g.size[0]), height = static_cast<Offset>(g.size[1]);
+    for (int k = 0; k < 4; ++k)
+      for (int64_t i = 0; i < count; ++i) {
+        const Offset x = first[0][i] + (k & 1), y = first[1][i] + (k >> 1);
+        const Offset is_inside = -static_cast<Offset>((x >= 0) & (x < width) & (y >= 0) & (y < height));
+        inside[k][i] = is_inside;
+        const auto at = static_cast<Unsigned>(y) * static_cast<Unsigned>(width) + static_cast<Unsigned>(x);
+        offset[k][i] = static_cast<Offset>(at) & is_inside;
+        weight[k][i] = (k & 1 ? upper[0][i] : 1 - upper[0][i]) * (k >> 1 ? upper[1][i] : 1 - upper[1][i]);
+      }
+  }
+};
+
+// sums[i] += plane[offset[i]] * weight[i] where that is inside, for a multiple of 8 places.
+inline void add_tap(const float* plane, const int32_t* offset, const int32_t* inside, const float* weight,
+                    int64_t count, float* sums) noexcept {
+  for (int64_t i = 0; i < count; i += 8) {
+    const __m256i mask = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(inside + i));
+    const __m256 value = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), plane,
+                                                  _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset + i)),
+                                                  _mm256_castsi256_ps(mask), 4);
+    const __m256 product = _mm256_and_ps(_mm256_mul_ps(value, _mm256_loadu_ps(weight + i)), _mm256_castsi256_ps(mask));
+    _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_loadu_ps(sums + i), product));
+  }
+}
+template <class T, class Offset>
+void add_tap(const T* plane, const Offset* offset, const Offset* inside, const T* weight, int64_t count,
+             T* sums) noexcept {
+  for (int64_t i = 0; i < count; ++i) sums[i] += inside[i] ? plane[offset[i]] * weight[i] : T(0);
+}
+
 // Some places at a time, a channel after the other.
 template <class T, class Offset>
 void sample(const Geometry& g, const T* in, const T* places, T* out) {
-  constexpr int64_t kBlock = 64;
-  const int64_t blocks = (g.out_plane + kBlock - 1) / kBlock;
-  for_planes(g.batch * blocks, g.channels * kBlock * 8, [&](int64_t block) noexcept {
-    const int64_t n = block / blocks, first = block % blocks * kBlock, size = std::min(kBlock, g.out_plane - first);
-    Offset offsets[16][kBlock];
-    bool inside[16][kBlock];
-    T weights[16][kBlock];
-    int count = 0;
-    for (int64_t i = 0; i < size; ++i) {
-      Tap<T> taps[16];
-      count = taps_of(g, places + (n * g.out_plane + first + i) * g.dims, taps);
-      for (int k = 0; k < count; ++k) {
-        inside[k][i] = taps[k].offset >= 0;
-        offsets[k][i] = static_cast<Offset>(std::max<int64_t>(taps[k].offset, 0));
-        weights[k][i] = taps[k].weight;
+  using Block = TapBlock<T, Offset>;
+  const int64_t blocks = (g.out_plane + Block::kPlaces - 1) / Block::kPlaces;
+  const bool bilinear = g.dims == 2 && g.interpolation == Interpolation::kLinear && g.padding != Padding::kReflection;
+  for_planes(g.batch * blocks, g.channels * Block::kPlaces * 8, [&](int64_t block) noexcept {
+    const int64_t n = block / blocks, first = block % blocks * Block::kPlaces,
+                  size = std::min(Block::kPlaces, g.out_plane - first), whole = (size + 7) / 8 * 8;
+    Block taps;
+    const T* const at = places + (n * g.out_plane + first) * g.dims;
+    bilinear ? taps.of_bilinear(g, at, size) : taps.of_any(g, at, size);
+    for (int k = 0; k < taps.taps; ++k)
+      for (int64_t i = size; i < whole; ++i) {
+        taps.inside[k][i] = taps.offset[k][i] = 0;
+        taps.weight[k][i] = 0;
       }
-    }
     for (int64_t c = 0; c < g.channels; ++c) {
-      const T* const plane = in + (n * g.channels + c) * g.in_plane;
-      T sums[kBlock] = {};
-      for (int k = 0; k < count; ++k)
-        for (int64_t i = 0; i < size; ++i) {
-          const T value = plane[offsets[k][i]];
-          sums[i] += inside[k][i] ? value * weights[k][i] : T(0);
-        }
+      T sums[Block::kPlaces] = {};
+      for (int k = 0; k < taps.taps; ++k)
+        add_tap(in + (n * g.channels + c) * g.in_plane, taps.offset[k], taps.inside[k], taps.weight[k], whole, sums);
       std::copy_n(sums, size, out + (n * g.channels + c) * g.out_plane + first);
     }
   });

@@ -77,13 +77,13 @@ Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::o
       int64_t j = 0;
       if constexpr (std::is_floating_point_v<T>) {
         // Several products at once: one waits for the multiplication before.
-        constexpr int64_t kLanes = 16;
-        double lanes[kLanes];
-        std::fill_n(lanes, kLanes, 1.0);
+        constexpr int64_t kLanes = 32;
+        T lanes[kLanes];
+        std::fill_n(lanes, kLanes, T(1));
         for (; j + kLanes <= width; j += kLanes)
-          for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] *= static_cast<double>(row[j + lane]);
+          for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] *= row[j + lane];
         if (j > 0)
-          for (const double lane : lanes) product *= lane;
+          for (const T lane : lanes) product *= static_cast<double>(lane);
       }
       for (; j < width; ++j) {
         if constexpr (std::is_integral_v<T>)  // wraps

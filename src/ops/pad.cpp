@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "sconce/check.h"
+#include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/factory.h"
@@ -128,6 +130,44 @@ void fill_borders(const Tensor& out, int d, int64_t begin, int64_t inner, Border
   });
 }
 
+// Row by row, where elements of a row lie together.
+void pad_rows(const Tensor& inner, Tensor& out, const Sides& sides, Border border) {
+  const int rank = static_cast<int>(out.dim()), last = rank - 1;
+  const int64_t width = out.size(last), kept = inner.size(last), before = sides.of[last].grow_before();
+  std::vector<int64_t> borders;  // places in the row's inner part, of what is before and behind it
+  for (int64_t j = 0; j < width; ++j)
+    if (j < before || j >= before + kept) borders.push_back(source_of(border, j - before, kept));
+  const int64_t height = last ? out.size(last - 1) : 1;
+  const int64_t* const sides_from = borders.data();
+  const auto place_in = [&](int d, int64_t at) noexcept {
+    const int64_t j = d >= sides.first ? at - sides.of[d].grow_before() : at;
+    return j < 0 || j >= inner.size(d) ? source_of(border, j, inner.size(d)) : j;
+  };
+  dispatch_bytes(out.itemsize(), [&]<class T>() {
+    parallel_for(0, out.numel() / width, std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t row = begin, next = begin; row < end; row = next) {
+        // Of a plane, which has its place.
+        next = std::min((row / height + 1) * height, end);
+        int64_t rest = row / height, to = 0, from = 0;
+        for (int d = last - 2; d >= 0; --d) {
+          const int64_t at = rest % out.size(d);
+          rest /= out.size(d);
+          to += at * out.stride(d);
+          from += place_in(d, at) * inner.stride(d);
+        }
+        for (int64_t at = row % height; row < next; ++row, ++at) {
+          const T* const source =
+              static_cast<const T*>(inner.data()) + from + (last ? place_in(last - 1, at) * inner.stride(last - 1) : 0);
+          T* const target = static_cast<T*>(out.data()) + to + (last ? at * out.stride(last - 1) : 0);
+          for (int64_t j = 0; j < before; ++j) target[j] = source[sides_from[j]];
+          std::copy_n(source, kept, target + before);
+          for (int64_t j = before + kept; j < width; ++j) target[j] = source[sides_from[j - kept]];
+        }
+      }
+    });
+  });
+}
+
 // The padded tensor; every side's padding is positive, but for circular padding, which wraps what is left after
 // cropping.
 void pad_border_into(Tensor& out, const Tensor& self, const Sides& sides, Border border) {
@@ -135,6 +175,8 @@ void pad_border_into(Tensor& out, const Tensor& self, const Sides& sides, Border
   const Tensor inner = cropped(self, sides);
   SCONCE_CHECK(inner.numel() > 0, kInvalidArgument, "pad: negative padding leaves nothing of ", to_string(self.sizes()),
                " to take the border from");
+  if (out.is_cpu() && out.stride(rank - 1) == 1 && inner.stride(rank - 1) == 1 && out.numel() > 0)
+    return pad_rows(inner, out, sides, border);
   Tensor region = out;
   for (int d = sides.first; d < rank; ++d)
     region = part(region, d, sides.of[d].grow_before(), sides.of[d].grow_before() + inner.size(d));

@@ -8,6 +8,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
 #include "src/ops/fill.h"
+#include "src/ops/row_sums.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/sum.h"
 #include "src/ops/type_promotion.h"
@@ -165,6 +166,12 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
 }
 Tensor dot(const Tensor& self, const Tensor& other) {
   check_vectors("dot", self, other);
+  if (self.dtype() == DType::kFloat32 && other.dtype() == DType::kFloat32 && self.is_contiguous() &&
+      other.is_contiguous()) {
+    Tensor out = Tensor::empty({}, DType::kFloat32);
+    *out.data_as<float>() = static_cast<float>(row_dot(self.data_as<float>(), other.data_as<float>(), self.numel()));
+    return out;
+  }
   const Tensor total = sum(multiply(self, other), std::nullopt, false, std::nullopt);
   return to_dtype(total, self.dtype());
 }

@@ -89,7 +89,15 @@ Total<T> row_total(const T* row, int64_t width) noexcept {
     return total;
   } else {
     Total<T> total = 0;
-    for (int64_t j = 0; j < width; ++j) total += static_cast<Total<T>>(row[j]);
+    int64_t j = 0;
+    if constexpr (std::is_integral_v<T>) {
+      constexpr int64_t kLanes = 16;
+      int64_t lanes[kLanes] = {};
+      for (; j + kLanes <= width; j += kLanes)
+        for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<int64_t>(row[j + lane]);
+      for (const int64_t lane : lanes) total += lane;
+    }
+    for (; j < width; ++j) total += static_cast<Total<T>>(row[j]);
     return total;
   }
 }

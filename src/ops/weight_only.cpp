@@ -131,10 +131,59 @@ template <Int4Packing Packing, int64_t Columns>
   }
 }
 
+// The same for whole blocks of 64 columns, a table's entry for each nibble.
+template <int Rows>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void int4_by_table(const Int4Block& b, const float* a,
+                                                                                 float* out) {
+  constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 takes the forms without a mask for uses of what is not set
+  const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  __m512 total[Rows][4];
+  for (auto& row : total)
+    for (__m512& part : row) part = _mm512_setzero_ps();
+  for (int64_t g = 0; g < b.k / b.group; ++g) {
+    __m512 sums[Rows][4];
+    float row_sums[Rows] = {};
+    for (auto& row : sums)
+      for (__m512& part : row) part = _mm512_setzero_ps();
+    for (int64_t p = g * b.group; p < (g + 1) * b.group; ++p) {
+      __m512 w[4];
+      for (int half = 0; half < 2; ++half) {
+        const auto* const bytes = reinterpret_cast<const __m128i*>(b.bytes + p * 32 + half * 16);
+        const __m512i both = _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(bytes));
+        w[half] = _mm512_maskz_permutexvar_ps(kAll, both, table);  // of which the lowest four bits count
+        w[2 + half] = _mm512_maskz_permutexvar_ps(kAll, _mm512_maskz_srli_epi32(kAll, both, 4), table);
+      }
+      for (int r = 0; r < Rows; ++r) {
+        const float factor = a[r * b.k + p];
+        row_sums[r] += factor;
+        for (int j = 0; j < 4; ++j) sums[r][j] = _mm512_fmadd_ps(_mm512_set1_ps(factor), w[j], sums[r][j]);
+      }
+    }
+    const float *scale = b.scales + g * 2 * 64, *zero = scale + 64;
+    for (int r = 0; r < Rows; ++r)
+      for (int j = 0; j < 4; ++j) {
+        const __m512 shift = _mm512_mul_ps(_mm512_set1_ps(row_sums[r]), _mm512_loadu_ps(zero + 16 * j));
+        total[r][j] = _mm512_add_ps(total[r][j], _mm512_fmadd_ps(sums[r][j], _mm512_loadu_ps(scale + 16 * j), shift));
+      }
+  }
+  for (int r = 0; r < Rows; ++r)
+    for (int j = 0; j < 4; ++j) _mm512_storeu_ps(out + r * kMostColumns + 16 * j, total[r][j]);
+}
+
 void int4_avx2(const Int4Block& b, int64_t rows, const float* a, float* out) { int4_any(b, rows, a, out); }
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void int4_avx512(
     const Int4Block& b, int64_t rows, const float* a, float* out) {
-  int4_any(b, rows, a, out);
+  if (b.packing != Int4Packing::kColumns64) return int4_any(b, rows, a, out);
+  switch (rows) {
+    case 1:
+      return int4_by_table<1>(b, a, out);
+    case 2:
+      return int4_by_table<2>(b, a, out);
+    case 3:
+      return int4_by_table<3>(b, a, out);
+    default:
+      return int4_by_table<4>(b, a, out);
+  }
 }
 
 int64_t width(Int4Packing packing) { return packing == Int4Packing::kColumns64 ? 64 : 32; }
