@@ -82,7 +82,8 @@ Tensor elu_backward(const Tensor& grad_output, Scalar alpha, Scalar scale, Scala
                 is_result]<class T>(T grad, T x) -> T {
                  const T power = static_cast<T>(a) * quick_exp(x * static_cast<T>(n));
                  const T inner = choose(is_result, x + static_cast<T>(a), power);
-                 return choose(x > T(0), grad * static_cast<T>(s), grad * static_cast<T>(n) * inner);
+                 // NaN is no less than 0.
+                 return choose(x <= T(0), grad * static_cast<T>(n) * inner, grad * static_cast<T>(s));
                });
 }
 Tensor celu(const Tensor& self, Scalar alpha) {

@@ -6,15 +6,25 @@
 
 #include "sconce/check.h"
 #include "src/ops/arithmetic.h"
+#include "src/ops/binary_functions.h"
 #include "src/ops/computed.h"
 #include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/functions.h"
 #include "src/ops/moments.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/sum.h"
 
 namespace sconce::cpu {
+namespace {
+
+bool is_small(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// exp(-target * self), rounded to the dtype at each step, as ATen's operators in a row: in half precision it overflows.
+Tensor inverse_odds(const Tensor& self, const Tensor& target) { return exp(multiply(neg(target), self)); }
+
+}  // namespace
 
 Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                  int64_t reduction) {
@@ -22,8 +32,13 @@ Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, 
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
   const Shape shape =
       broadcast_shapes(kName, broadcast_shapes(kName, self.sizes(), target.sizes()), grad_output.sizes());
-  const bool half = self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16;
-  const DType dtype = half ? DType::kFloat32 : self.dtype();
+  if (is_small(self.dtype())) {
+    const Tensor z = inverse_odds(self, target);
+    const double norm = reduction == 1 ? -1.0 / static_cast<double>(self.numel()) : -1.0;
+    const Tensor slope = multiply_number(multiply(target, z), Scalar(norm));
+    return multiply(divide(slope, add_number(z, Scalar(int64_t{1}), Scalar(int64_t{1}))), grad_output);
+  }
+  const DType dtype = self.dtype();
   const Tensor* const operands[] = {&target, &self};
   Tensor out = Tensor::empty_strided(shape, elementwise_strides(shape, operands), dtype);
   const Tensor x = to_dtype(self, dtype), y = to_dtype(target, dtype), g = to_dtype(grad_output, dtype);
@@ -97,6 +112,7 @@ struct CrossEntropy {
 }  // namespace
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  if (is_small(promoted(self, target))) return reduced(log1p(inverse_odds(self, target)), reduction);
   return loss_of("soft_margin_loss", self, target, reduction,
                  []<class T>(T x, T y) -> T { return lanes::log1p(lanes::quick_exp(-y * x)); });
 }

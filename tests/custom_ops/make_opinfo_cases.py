@@ -54,10 +54,22 @@ def infinities(out, s):
     out.add("_euclidean_dist", b.double(), b.double() * 2, tolerance=1e-10)
 
 
+def steps_in_half(out, s):
+    """Operators that ATen makes of several, each of which rounds."""
+    for dtype in HALVES:
+        x, y = torch.tensor([12, -12, 1.5, 3, 0.25], dtype=dtype), torch.tensor([-1, 1, 1, -1, 1], dtype=dtype)
+        for reduction in (0, 1, 2):
+            grad = out.add("soft_margin_loss", x, y, reduction, tolerance=1e-6)
+            out.add("soft_margin_loss_backward", torch.ones_like(grad), x, y, reduction, tolerance=1e-6)
+    x = torch.tensor([float("nan"), -1.0, 0.0, 2.0, -INF, INF])
+    for is_result in (False, True):
+        out.add("elu_backward", torch.full((6,), 0.5), 1.5, 1.0, 2.0, is_result, x, tolerance=1e-6)
+
+
 def main():
     torch.set_num_threads(1)
     out, s = Atens("opinfo.cases"), Samples(21)
-    for part in (wide_integers, layouts_of_nothing, infinities):
+    for part in (wide_integers, layouts_of_nothing, infinities, steps_in_half):
         part(out, s)
     out.out.close()
 

@@ -30,6 +30,7 @@ NOT_DRAWN = {("special", "conv"): "whether the padding's zeros meet infinity is 
              ("special", "attention"): "whether NaN in a row reaches the result depends on PyTorch's vector width",
              ("transposed", "_scaled_dot_product_flash_attention_for_cpu"):
                  "PyTorch's kernel takes the last dimension for contiguous and reads other memory",
+             ("special", "_scaled_mm"): "where infinite scales meet sums is up to the kernel",
              ("special", "linalg"): "how far NaN and infinity spread is up to the LAPACK library",
              ("special", "cholesky"): "how far NaN and infinity spread is up to the LAPACK library",
              ("special", "fft"): "how far NaN and infinity spread is up to the algorithm",
