@@ -12,6 +12,7 @@
 #include "src/ops/fill.h"
 #include "src/ops/index.h"
 #include "src/ops/movement.h"
+#include "src/ops/packed_sequence.h"
 #include "src/ops/pad.h"
 #include "src/ops/ranges.h"
 #include "src/ops/rearrangements.h"
@@ -135,6 +136,7 @@ constexpr AtenRow kRows[] = {
     {"aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", boxed<cpu::_chunk_cat>},
     {"aten::_conj_copy(Tensor self) -> Tensor", boxed<CopyOf<cpu::conj>::copy>},
     {"aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor", boxed<index_put_impl>},
+    {"aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", boxed<cpu::_pack_padded_sequence>},
     {"aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", boxed<CopyOf<cpu::reshape>::copy>},
     {"aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", boxed<cpu::stack>},
     {"aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", boxed<cpu::index_Tensor>},

@@ -42,7 +42,6 @@ constexpr Refusal kRefusals[] = {
     {"aten::_make_per_", kQuantised},
     {"aten::_nested_", kNested},
     {"aten::_nnpack_spatial_convolution", kNoCpu},
-    {"aten::_pack_padded_sequence", kUntraced},
     {"aten::_resize_output", kNoCpu},
     {"aten::_scaled_addmm", kNoCpu},
     {"aten::_scaled_grouped_mm_v2", kNoCpu},

@@ -109,6 +109,15 @@ def movement(out, s):
     out.add("slice_scatter", x(), x(), 1, 0, 1, 1, message="expected src to have a size equal to the slice of self")
     out.add("index_add", x(), 0, torch.tensor([2]), x(shape=(1, 3, 4)), 1, message="is out of bounds for dimension 0 with size 2")
     out.add("flip", x(), [0, 0], message="appears multiple times in the list of dims")
+    for first, shape in ((False, [5, 3, 2]), (True, [3, 5, 2]), (False, [5, 3]), (False, [5, 3, 2, 2])):
+        for dtype in (torch.float32, torch.float16, torch.int64):
+            for lengths in ([5, 3, 1], [4, 4, 4], [1, 1, 1]):
+                out.add("_pack_padded_sequence", s.sample(dtype, shape), torch.tensor(lengths), first)
+    x = s.sample(torch.float32, [5, 3, 2])
+    for lengths, text in (([3, 5, 1], "sorted in decreasing order"), ([5, 3, 0], "greater than 0"),
+                          ([5, 3], "to be equal to batch_size")):
+        out.add("_pack_padded_sequence", x, torch.tensor(lengths), False, message=text)
+    out.add("_pack_padded_sequence", x[:0], torch.tensor([1, 1, 1]), False, message="Cannot pack empty tensors")
 
 
 def functions(out, s):

@@ -1,0 +1,14 @@
+// Sequences of different lengths, step by step without their padding. Match aten::_pack_padded_sequence, torch 2.15.
+#pragma once
+
+#include <array>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cpu {
+
+// input [T, B, ...], or [B, T, ...] with batch_first, any dtype and strides; lengths int64 [B], falling, from 1 to T.
+// {[sum of lengths, ...]: at step t those of the sequences that have one; int64 [longest]: how many these are}.
+std::array<Tensor, 2> _pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first);
+
+}  // namespace sconce::cpu
