@@ -165,16 +165,22 @@ class Decoder {
   void read_input() {
     WireTensor wire;
     RegionParameters shared;
+    const auto once = [](bool first, std::string_view key) {
+      SCONCE_CHECK(first, kInvalidArgument, "an input has '", key, "' twice");
+    };
     json_.object("an input", [&](std::string_view key) {
       if (key == "name") {
+        once(wire.name.empty(), key);
         wire.name = json_.string("an input's 'name'");
       } else if (key == "datatype") {
+        once(wire.datatype.empty(), key);
         wire.datatype = json_.string("an input's 'datatype'");
       } else if (key == "shape") {
+        once(!wire.has_shape, key);
         wire.has_shape = true;
-        wire.shape.rank = 0;
         json_.array("an input's 'shape'", [&](size_t i) { read_size(wire.shape, i); });
       } else if (key == "data") {
+        once(!wire.data_at, key);
         if (json_.peek() != '[') json_.fail_expected("an input's 'data'", "an array");
         wire.data_at = json_.offset();
         wire.data_bytes = json_.skip_unchecked().size();
@@ -300,6 +306,7 @@ class Decoder {
     uint64_t classes = 0;
     json_.object("an output", [&](std::string_view key) {
       if (key == "name") {
+        SCONCE_CHECK(name.empty(), kInvalidArgument, "an output has 'name' twice");
         json_.peek();
         const size_t at = json_.offset();
         name = json_.string("an output's 'name'");

@@ -23,6 +23,15 @@ bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// RFC 3986's host and port, not looked at closer.
+bool is_host(std::string_view text) noexcept {
+  constexpr std::string_view kOthers = "-._~!$&'()*+,;=:%[]";
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+           kOthers.find(c) != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 RequestParser::RequestParser(uint64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {
@@ -82,6 +91,7 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
   switch (name) {
     case field::host:
       if (has_host_) return refuse(400, "two Host fields", ec);
+      if (!is_host(trim(view(value)))) return refuse(400, "malformed Host", ec);
       has_host_ = true;
       return;
     case field::content_length:

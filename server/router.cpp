@@ -158,6 +158,11 @@ CanonicalTarget canonical_target(std::string_view target) {
       target.starts_with('/') ? boost::urls::parse_origin_form(text) : boost::urls::parse_absolute_uri(text);
   SCONCE_CHECK(parsed.has_value(), kInvalidArgument, "request target is not a path or an absolute URI");
   const boost::urls::url_view& url = *parsed;
+  if (!target.starts_with('/')) {
+    const bool http = url.scheme_id() == boost::urls::scheme::http || url.scheme_id() == boost::urls::scheme::https;
+    SCONCE_CHECK(http && url.has_authority() && !url.has_userinfo(), kInvalidArgument,
+                 "request target is not a path or an http URI without a user's name");
+  }
   CanonicalTarget canonical;
   url.path().swap(canonical.path);
   if (canonical.path.empty()) canonical.path.push_back('/');

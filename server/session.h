@@ -74,6 +74,7 @@ class Session {
   // session_read.cpp
   uint64_t body_limit() const noexcept;
   Next read_header();
+  void skip_empty_line() noexcept;
   void begin_body();
   Next read_fixed_body();
   Next read_chunked_body();
@@ -133,6 +134,7 @@ class Session {
   bool keep_alive_ = false;  // after the answer
   bool body_left_ = false;   // the request's body was not read to its end
   bool saw_bytes_ = false;   // of the request that is being read
+  bool empty_line_ = false;  // there was one before it
 
   // Bytes read and not yet used: [begin_, end_). The header that is being parsed starts at header_.
   std::unique_ptr<char[]> in_;

@@ -98,7 +98,7 @@ void Session::finish_request() {
   if (!running_) inference_.clear();
   admin_.reset();
   parser_.reset();
-  saw_bytes_ = false;
+  saw_bytes_ = empty_line_ = false;
   head_only_ = false;
   http11_ = true;
   if (!keep_alive_) return linger();

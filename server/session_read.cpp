@@ -33,8 +33,10 @@ Session::Next Session::read_header() {
       saw_bytes_ = true;
       deadline_ = Clock::now() + worker_.service().config.header_timeout;
     }
+    if (begin_ == header_ && in_[begin_] == '\r' && !empty_line_) skip_empty_line();
     boost::beast::error_code ec;
-    begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
+    if (begin_ != end_ && (in_[begin_] != '\r' || empty_line_))
+      begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
     if (!ec && parser_->is_header_done()) {
       begin_body();
       return Next::kContinue;
@@ -61,6 +63,17 @@ Session::Next Session::read_header() {
   }
   read(in_.get() + end_, in_capacity_ - end_);
   return Next::kWait;
+}
+
+// One before a request is ignored: some clients send it behind a body.
+void Session::skip_empty_line() noexcept {
+  if (end_ - begin_ < 2) return;
+  empty_line_ = true;
+  if (in_[begin_ + 1] != '\n') return;  // that is the parser's to say
+  header_ = begin_ += 2;
+  if (begin_ != end_) return;
+  saw_bytes_ = false;  // no request has begun
+  deadline_ = Clock::now() + worker_.service().config.idle_timeout;
 }
 
 void Session::begin_body() {

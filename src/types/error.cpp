@@ -39,8 +39,18 @@ int http_status(ErrorCode code) noexcept {
   return 500;
 }
 
+namespace {
+
+// what() ends at the first NUL, which a client's name may have.
+std::string visible(std::string message) {
+  for (size_t at = 0; (at = message.find('\0', at)) != std::string::npos;) message.replace(at, 1, "\\0");
+  return message;
+}
+
+}  // namespace
+
 Error::Error(ErrorCode code, const std::string& message)
-    : std::runtime_error(ErrorContext::added_to(message)), code_(code) {}
+    : std::runtime_error(visible(ErrorContext::added_to(message))), code_(code) {}
 Error::~Error() = default;
 
 }  // namespace sconce

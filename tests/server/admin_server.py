@@ -46,11 +46,8 @@ class AdminServer(Server):
         return self.admin("GET", f"/v2/admin/operations/{number}").json
 
     def wait_operation(self, number, seconds=20):
-        end = time.time() + seconds
-        while (operation := self.operation(number))["state"] == "running":
-            assert time.time() < end, operation
-            time.sleep(0.01)
-        return operation
+        until(lambda: self.operation(number)["state"] != "running", seconds, lambda: self.operation(number))
+        return self.operation(number)
 
     def running(self):
         return [o for o in self.admin("GET", "/v2/admin/operations").json["operations"] if o["state"] == "running"]

@@ -65,10 +65,7 @@ class Server:
         return self.lines.get()
 
     def wait_ready(self, seconds=30):
-        end = time.time() + seconds
-        while self.get("/v2/health/ready").status != 200:
-            assert time.time() < end, "not ready"
-            time.sleep(0.01)
+        until(lambda: self.get("/v2/health/ready").status == 200, seconds)
 
     def request(self, method, path, body=None, headers=None, port=None, timeout=30):
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=timeout)
@@ -171,11 +168,13 @@ class HeldServer(Server):
         return super().stop(*arguments, **others)
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=30, why="it does not come true"):
+    """What the condition says once that is true. Looks again and again; why: or what tells, of what it said last."""
     end = time.time() + seconds
-    while not condition():
-        assert time.time() < end, "it does not come true"
+    while not (said := condition()):
+        assert time.time() < end, why() if callable(why) else why
         time.sleep(0.01)
+    return said
 
 
 def read_all(connection):

@@ -9,7 +9,7 @@ import time
 import pytest
 from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, expected,
                           server, shared)
-from serving import FAKE_MODELS, read_answer, run_serve
+from serving import FAKE_MODELS, read_answer, run_serve, until
 from weights_files import content_digest, fake_weights, floats, repeated, safetensors
 
 
@@ -322,10 +322,7 @@ def test_cancel(server):
     data = fake_weights(9, LARGE_FEATURES)
     before = server.sets("large")
     with server.begin_push("large", data, len(data) // 2, "commit=true") as connection:
-        end = time.time() + 10
-        while not (running := server.running()):
-            assert time.time() < end
-        operation, = running
+        operation, = until(server.running)
         assert operation["model"] == "large" and operation["total_bytes"] == len(data)
         answer = server.admin("DELETE", f"/v2/admin/operations/{operation['operation']}")
         assert answer.status == 200

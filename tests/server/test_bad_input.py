@@ -15,7 +15,7 @@ import threading
 import time
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, read_all, read_answer
+from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, read_all, read_answer, until
 
 DTYPES = [("BOOL", 1), ("UINT8", 1), ("INT8", 1), ("INT16", 2), ("INT32", 4), ("INT64", 8), ("FP16", 2), ("BF16", 2),
           ("FP32", 4), ("FP64", 8), ("FP32", 4), ("UINT8", 1)]  # the inputs of several.dtypes; [10] is complex64
@@ -45,10 +45,8 @@ def memory_and_life(target):
     before = target.memory_kb()
     yield
     valid(target)
-    end = time.time() + 5
-    while target.grown_kb(before) > GROWTH_KB and time.time() < end:
-        time.sleep(0.1)  # idle connections give theirs back
-    assert target.grown_kb(before) < GROWTH_KB
+    # Idle connections give theirs back.
+    until(lambda: target.grown_kb(before) < GROWTH_KB, why=lambda: f"grew by {target.grown_kb(before)} kB")
     assert target.process.poll() is None
 
 

@@ -189,6 +189,25 @@ def test_bad_tensors(server, inputs, text):
     assert text in answer.json["error"]
 
 
+@pytest.mark.parametrize("member, value", [("name", '"INPUT__0"'), ("shape", "[1,3,4,5]"), ("datatype", '"FP32"'),
+                                           ("data", "[0]")])
+def test_members_of_a_tensor_come_once(server, member, value):
+    """Which of two would count is for nobody to guess."""
+    tensor = json.dumps({"name": "INPUT__0", "shape": [1, 3, 4, 5], "datatype": "FP32", "data": [0] * 60})
+    twice = tensor[:-1] + f',"{member}":{value}}}'
+    answer = server.post("/v2/models/several.channels_last/infer", f'{{"inputs":[{twice}]}}')
+    assert answer.status == 400 and answer.json["error"] == f"an input has '{member}' twice"
+    outputs = '"outputs":[{"name":"RESULT[0]","name":"RESULT[1]"}]'
+    answer = server.post("/v2/models/several.channels_last/infer", f'{{"inputs":[{tensor}],{outputs}}}')
+    assert answer.status == 400 and answer.json["error"] == "an output has 'name' twice"
+
+
+def test_errors_say_all_of_a_name_with_a_nul(server):
+    answer = server.infer("several.channels_last", {"a\0b": ("FP32", [1], [0])})
+    assert answer.status == 400
+    assert "'a\\0b' for model 'several.channels_last'" in answer.json["error"]
+
+
 def test_bad_values(server):
     for data, text in (([300], "out of range"), ([-1], "out of range"), ([1.5], "expected an integer"),
                        ([True], "expected an integer"), (["1"], "expected an integer"), ([None], "expected an integer")):

@@ -122,9 +122,7 @@ def test_a_model_that_cannot_be_loaded(tmp_path):
     status, output = run_serve(f"good={FAKE}", f"bad={FAKE}", *flags)
     assert status != 0 and "bad" in output
     with Server(f"good={FAKE}", f"bad={FAKE}", flags=[*flags, "--exit-on-error", "false"], wait=False) as server:
-        end = time.time() + 20
-        while server.get("/v2/models/good/ready").status != 200 and time.time() < end:
-            time.sleep(0.02)
+        until(lambda: server.get("/v2/models/good/ready").status == 200)
         assert server.infer("good", ZERO).status == 200
         assert server.get("/v2/health/live").status == 200
         assert server.get("/v2/health/ready").status == 503

@@ -344,6 +344,76 @@ def test_new_certificates_without_a_break(authority, stranger, tmp_path, signall
         assert server.stop() == 0
 
 
+def test_a_storm_of_reloads(authority, tmp_path):
+    """SIGHUP again and again, with files that are whole, broken, half written, gone or unreadable: clients see nothing."""
+    cert, key, tokens = tmp_path / "cert.pem", tmp_path / "key.pem", tmp_path / "tokens"
+    pairs = [[source.read_bytes() for source in authority.issue(name)] for name in ("storm-a", "storm-b")]
+    good = b"infer,metrics,admin a-token-of-the-storm\n"
+
+    def put(pair, text):
+        cert.write_bytes(pair[0])
+        key.write_bytes(pair[1])
+        tokens.write_bytes(text)
+
+    put(pairs[0], good)
+    bearer = {"Authorization": "Bearer a-token-of-the-storm"}
+    flags = [*tls_flags(cert, key), "--token-file", str(tokens)]
+    with TlsServer(f"fake={FAKE}", context=authority.context(), flags=flags, wait=False) as server:
+        until(lambda: server.request("GET", "/v2/health/ready", headers=bearer).status == 200)
+        files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        problems, stop = [], threading.Event()
+
+        def ask(lasting):
+            connection = None
+            while not stop.is_set():
+                try:
+                    connection = connection or http.client.HTTPSConnection("127.0.0.1", server.port, timeout=20,
+                                                                           context=authority.context())
+                    connection.request("GET", "/v2/models/fake", headers=bearer)
+                    answer = connection.getresponse()
+                    answer.read()
+                    if answer.status != 200:
+                        problems.append(answer.status)
+                    if not lasting:
+                        connection.close()
+                        connection = None
+                except Exception as e:
+                    problems.append(repr(e))
+                    return
+
+        threads = [threading.Thread(target=ask, args=(lasting,)) for lasting in (True, False)]
+        for t in threads:
+            t.start()
+        half = len(pairs[0][0]) // 2
+        for turn in range(60):
+            damage = [lambda: cert.write_bytes(pairs[turn % 2][0][:half]), lambda: key.write_bytes(b""),
+                      lambda: cert.unlink(missing_ok=True), lambda: key.write_bytes(bytes(100_000)),
+                      lambda: tokens.write_bytes(b"nonsense\n"), lambda: tokens.unlink(missing_ok=True),
+                      lambda: put(pairs[turn % 2], good)]
+            damage[turn % len(damage)]()
+            for _ in range(5):
+                server.process.send_signal(signal.SIGHUP)
+                time.sleep(0.002)
+        tokens.write_bytes(good)
+        put(pairs[1], good)
+        server.process.send_signal(signal.SIGHUP)
+        last = ssl.PEM_cert_to_DER_cert(pairs[1][0].decode().split("-----END CERTIFICATE-----")[0]
+                                                   + "-----END CERTIFICATE-----\n")
+
+        def served():
+            with server.connect() as connection:
+                return connection.getpeercert(binary_form=True)
+
+        until(lambda: served() == last)
+        stop.set()
+        for t in threads:
+            t.join()
+        assert not problems
+        assert server.request("GET", "/v2/models/fake").status == 401
+        until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) <= files + 2)
+        assert server.stop() == 0
+
+
 # The end.
 
 def test_drain(authority, pair):

@@ -10,7 +10,7 @@ import time
 import pytest
 from admin_server import AdminServer
 from fake_admin import FakeAdmin
-from serving import PROGRAM, ROOT
+from serving import PROGRAM, ROOT, until
 
 
 def run(*arguments, timeout=60):
@@ -185,10 +185,7 @@ def test_ctrl_c_leaves_nothing_staged(tmp_path):
         look.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(document), document))
         upload, _ = slow.accept()
         upload.recv(1000)
-        end = time.time() + 20
-        while quick.staged is None and time.time() < end:
-            time.sleep(0.01)
-        assert quick.staged is not None
+        until(lambda: quick.staged is not None)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=30)
         assert process.returncode == 1
@@ -355,9 +352,7 @@ def test_what_one_real_server_refuses_changes_none(servers, tmp_path):
     # An upload that another client has begun and not ended.
     data = (DIGITS / "digits-v2.safetensors").read_bytes()
     with servers[1].begin_push("digits", data, len(data) // 2):
-        end = time.time() + 20
-        while not servers[1].running() and time.time() < end:
-            time.sleep(0.01)
+        until(servers[1].running)
         result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", admin_urls(servers))
         assert result.returncode == 1 and "409" in result.stdout
         assert "staged" not in servers[0].sets("digits")
