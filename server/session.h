@@ -74,7 +74,7 @@ class Session {
   // session_read.cpp
   uint64_t body_limit() const noexcept;
   Next read_header();
-  void skip_empty_line() noexcept;
+  bool skip_empty_line() noexcept;
   void begin_body();
   Next read_fixed_body();
   Next read_chunked_body();

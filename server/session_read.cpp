@@ -33,10 +33,9 @@ Session::Next Session::read_header() {
       saw_bytes_ = true;
       deadline_ = Clock::now() + worker_.service().config.header_timeout;
     }
-    if (begin_ == header_ && in_[begin_] == '\r' && !empty_line_) skip_empty_line();
+    const bool waits = begin_ == header_ && in_[begin_] == '\r' && !empty_line_ && !skip_empty_line();
     boost::beast::error_code ec;
-    if (begin_ != end_ && (in_[begin_] != '\r' || empty_line_))
-      begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
+    if (begin_ != end_ && !waits) begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
     if (!ec && parser_->is_header_done()) {
       begin_body();
       return Next::kContinue;
@@ -65,15 +64,16 @@ Session::Next Session::read_header() {
   return Next::kWait;
 }
 
-// One before a request is ignored: some clients send it behind a body.
-void Session::skip_empty_line() noexcept {
-  if (end_ - begin_ < 2) return;
+// One before a request is ignored: some clients send it behind a body. False: only half of it is there.
+bool Session::skip_empty_line() noexcept {
+  if (end_ - begin_ < 2) return false;
   empty_line_ = true;
-  if (in_[begin_ + 1] != '\n') return;  // that is the parser's to say
+  if (in_[begin_ + 1] != '\n') return true;  // that is the parser's to say
   header_ = begin_ += 2;
-  if (begin_ != end_) return;
+  if (begin_ != end_) return true;
   saw_bytes_ = false;  // no request has begun
   deadline_ = Clock::now() + worker_.service().config.idle_timeout;
+  return true;
 }
 
 void Session::begin_body() {

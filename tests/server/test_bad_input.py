@@ -190,9 +190,9 @@ def test_pipelined_requests_are_all_answered(target):
 
 
 @pytest.mark.parametrize("at", [1, 3, 4, 5, 20, 30, 40, 41, 42])
-def test_request_line_in_two_segments(target, at):
+def test_request_line_in_two_segments(server, at):
     text = head(b"GET", b"/v2/health/live") + b"\r\n"
-    with target.connect() as connection:
+    with server.connect() as connection:
         connection.sendall(text[:at])
         time.sleep(0.05)
         connection.sendall(text[at:])
