@@ -240,13 +240,13 @@ void read_compile_command(std::string_view command, ModelSpec& spec) {
 }  // namespace
 
 int kernel_threads(std::string_view text) {
-  constexpr std::string_view kClause = "num_threads(";
   int64_t threads = 0;
-  for (size_t at = find_text(text, kClause); at != std::string_view::npos; at = find_text(text, kClause, at)) {
-    at += kClause.size();
-    std::string_view rest = text.substr(at);
-    threads = std::max(threads, skip_integer(rest).value_or(0));
-  }
+  for (const std::string_view before : {"num_threads(", "int64_t num_thread = "})
+    for (size_t at = find_text(text, before); at != std::string_view::npos; at = find_text(text, before, at)) {
+      at += before.size();
+      std::string_view rest = text.substr(at);
+      threads = std::max(threads, skip_integer(rest).value_or(0));
+    }
   return static_cast<int>(std::min<int64_t>(threads, kMaxCount));
 }
 

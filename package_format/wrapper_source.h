@@ -22,7 +22,8 @@ struct WrapperSource {
 // package's, so it is bounded by nothing: counts beyond 65,536 are kCorruptPackage.
 WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec);
 
-// The largest N of `num_threads(N)`; 0 if there is none.
+// The largest N of `num_threads(N)`, or of a template's `num_thread = N`, whose scratch is for so many; 0 if there is
+// none.
 int kernel_threads(std::string_view text);
 
 }  // namespace sconce

@@ -44,7 +44,14 @@ void set_kernel_threads(int threads) {
 }
 
 int compiled_threads() noexcept { return compiled_threads_of_this_thread; }
-void set_compiled_threads(int threads) noexcept { compiled_threads_of_this_thread = threads; }
+int template_threads() noexcept {
+  const int compiled = compiled_threads_of_this_thread;
+  return compiled > 0 ? std::min(compiled, kernel_threads()) : kernel_threads();
+}
+void set_compiled_threads(int threads) noexcept {
+  compiled_threads_of_this_thread = threads;
+  omp_set_num_threads(template_threads());
+}
 
 void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, const void* context) noexcept {
   const int threads = kernel_threads();

@@ -224,7 +224,7 @@ Tensor copied(const Tensor& self, const Tensor& src) {
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index) {
   dim = wrap_dim("gather", dim, self.dim());
-  SCONCE_CHECK(index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32, kInvalidArgument,
+  SCONCE_CHECK(index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32 || index.numel() == 0, kInvalidArgument,
                "gather: Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
   Tensor out = Tensor::empty(index.sizes(), self.dtype());
   if (index.numel() == 0) return out;

@@ -38,8 +38,8 @@ int64_t check_scatter(std::string_view name, const Tensor& out, const Tensor& se
   SCONCE_CHECK(out.is_cpu() && self.is_cpu() && index.is_cpu() && (!src || src->is_cpu()), kUnsupported, name,
                ": tensors on a device need the CUDA side of the runtime");
   dim = wrap_dim(name, dim, self.dim());
-  SCONCE_CHECK(index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32, kInvalidArgument, name,
-               "(): Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
+  SCONCE_CHECK(index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32 || index.numel() == 0, kInvalidArgument,
+               name, "(): Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
   SCONCE_CHECK(!src || src->dtype() == self.dtype(), kInvalidArgument, name,
                "(): Expected self.dtype to be equal to src.dtype, got ", dtype_name(self.dtype()), " and ",
                dtype_name(src->dtype()));

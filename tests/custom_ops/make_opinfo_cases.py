@@ -33,6 +33,8 @@ def wide_integers(out, s):
 
 def layouts_of_nothing(out, s):
     """empty_like keeps the strides of what has no elements."""
+    out.add("gather", torch.arange(5.0), 0, torch.zeros(2, 0, dtype=torch.uint8), False)
+    out.add("scatter.src", torch.arange(5.0), 0, torch.zeros(0, dtype=torch.uint8), torch.zeros(3))
     out.add("frexp.Tensor", torch.zeros(2, 0, 6)[::2, :, ::2])
     out.add("frexp.Tensor", torch.randn(3, 8, generator=s.g)[:, ::2])
 

@@ -154,6 +154,7 @@ TEST_CASE("wrapper source: hostile texts") {
 
 TEST_CASE("wrapper source: threads of the kernels") {
   CHECK(kernel_threads("#pragma omp parallel num_threads(16)\n#pragma omp parallel num_threads(4)") == 16);
+  CHECK(kernel_threads("  int64_t num_thread = 8;\n  double x = (n + num_thread - 1) / num_thread;") == 8);
   CHECK(kernel_threads("#pragma omp simd") == 0);
   CHECK(kernel_threads("num_threads(") == 0);
 }

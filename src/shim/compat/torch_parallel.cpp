@@ -2,7 +2,7 @@
 // aten/src/ATen/ParallelOpenMP.cpp and c10/util/ParallelGuard.h, torch 2.15.
 #include <omp.h>
 
-#include "src/device/threads.h"
+#include "src/device/compiled_threads.h"
 
 namespace at {
 namespace {
@@ -12,8 +12,8 @@ thread_local int thread_number = 0;
 }  // namespace
 
 // Called once on each thread that reaches an at::parallel_for.
-void init_num_threads() { omp_set_num_threads(sconce::kernel_threads()); }
-int get_num_threads() { return sconce::kernel_threads(); }
+void init_num_threads() { omp_set_num_threads(sconce::template_threads()); }
+int get_num_threads() { return sconce::template_threads(); }
 int get_thread_num() { return thread_number; }
 bool in_parallel_region() { return omp_in_parallel() != 0; }
 
