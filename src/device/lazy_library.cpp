@@ -1,8 +1,12 @@
 #include "src/device/lazy_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +15,27 @@
 namespace sconce {
 
 namespace {
+
+// Loading a library reads its relocations and runs the constructors of all it has, tens of megabytes of some that
+// nothing reads again: they need not stay resident. Pages that nobody has written come back when they are touched.
+void drop_read_pages(void* handle) noexcept {
+  link_map* map = nullptr;
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return;
+  for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL))) return;
+  const auto drop = [](dl_phdr_info* info, size_t, void* base) {
+    if (info->dlpi_addr != *static_cast<const ElfW(Addr)*>(base)) return 0;
+    const auto page = static_cast<ElfW(Addr)>(::sysconf(_SC_PAGESIZE));
+    for (const ElfW(Phdr) & part : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_W) != 0) continue;
+      const ElfW(Addr) begin = (info->dlpi_addr + part.p_vaddr) / page * page,
+                       end = (info->dlpi_addr + part.p_vaddr + part.p_filesz) / page * page;
+      if (end > begin + (1 << 20)) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    }
+    return 1;
+  };
+  ::dl_iterate_phdr(drop, &map->l_addr);
+}
 
 // Why the library is not open; empty: it is.
 std::string open(LazyLibrary& library) {
@@ -36,6 +61,7 @@ std::string open(LazyLibrary& library) {
     }
   }
   for (size_t i = 0; i < library.count; ++i) __atomic_store_n(&library.targets[i], found[i], __ATOMIC_RELAXED);
+  drop_read_pages(handle);
   library.open.store(true, std::memory_order_release);
   return {};
 }
