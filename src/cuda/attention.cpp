@@ -89,14 +89,6 @@ bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, co
   a.causal = call.causal;
   a.diagonal = call.from_end ? a.keys - a.queries : 0;
   a.empty_logsumexp = call.empty_logsumexp;
-  const DeviceProperties& device = device_properties(q.device().index);
-  const auto dtype = static_cast<int>(q.dtype());
-  const FlashDevice what{device.multiprocessors, device.shared_bytes, device.capability};
-  if (!call.bias && prefers_dnn(a, dtype, what) && launch_dnn_attention(a, dtype, q.device().index)) {
-    if (out.data() != result.out.data()) copy(out, result.out, false);
-    return true;
-  }
-  if (!plan_flash(a, dtype, what)) return false;
   if (call.bias) {
     const int64_t sizes[] = {a.batch, a.heads, a.queries, a.keys};
     bias = *call.bias;
@@ -108,6 +100,15 @@ bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, co
     a.bias = bias.data();
     for (int64_t i = 0; i < 4; ++i) a.bias_strides[i] = bias.stride(i);
   }
+  const DeviceProperties& device = device_properties(q.device().index);
+  const auto dtype = static_cast<int>(q.dtype());
+  const FlashDevice what{device.multiprocessors, device.shared_bytes, device.capability};
+  if (!call.bias && prefers_dnn(a, dtype, what) && launch_dnn_attention(a, dtype, q.device().index)) {
+    if (out.data() != result.out.data()) copy(out, result.out, false);
+    return true;
+  }
+  pack_heads(a);
+  if (!plan_flash(a, dtype, what)) return false;
   Tensor parts, part_sums;
   if (a.splits > 1) {
     const int64_t rows = int64_t{a.splits} * a.batch * a.heads * a.queries, elements = rows * a.dv;
@@ -272,10 +273,10 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
 }
 
 AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention(
-    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* attn_bias, int32_t,
-    double dropout_p, int32_t is_causal, int32_t, double* scale, AtenTensorHandle* ret0, AtenTensorHandle* ret1,
-    AtenTensorHandle* ret2, AtenTensorHandle* ret3, int64_t* ret4, int64_t* ret5, AtenTensorHandle* ret6,
-    AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
+    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* attn_bias,
+    int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, int32_t, double* scale, AtenTensorHandle* ret0,
+    AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3, int64_t* ret4, int64_t* ret5,
+    AtenTensorHandle* ret6, AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
   return guard("aoti_torch_cuda__scaled_dot_product_cudnn_attention", [&] {
     const Tensor& q = in(query, "query");
     cuda::AttentionCall call{"cuDNN attention"};
@@ -284,7 +285,7 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention(
     call.causal = is_causal;
     call.scale = optional_value<double>(scale);
     call.layout = cuda::OutLayout::kOfQuery;
-    call.logsumexp_rows = q.dim() == 4 ? q.size(2) : 0;
+    call.logsumexp_rows = compute_log_sumexp && q.dim() == 4 ? q.size(2) : 0;
     call.empty_logsumexp = -std::numeric_limits<float>::infinity();
     cuda::Attention done = cuda::attend(call, q, in(key, "key"), in(value, "value"));
     if (ret4) *ret4 = q.size(2);
@@ -292,7 +293,8 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention(
     const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), 1};
     const int64_t none = 0;
     const Tensor state = cuda::no_random_state(q, {}, DType::kInt64);
-    deliver(std::array<Tensor, 7>{done.out, cuda::with_sizes(done.logsumexp, sizes), Tensor(), Tensor(), state, state,
+    const Tensor logsumexp = compute_log_sumexp ? cuda::with_sizes(done.logsumexp, sizes) : Tensor();
+    deliver(std::array<Tensor, 7>{done.out, logsumexp, Tensor(), Tensor(), state, state,
                                   Tensor::empty(IntSpan(&none, 1), q.dtype(), q.device())},
             ret0, ret1, ret2, ret3, ret6, ret7, ret8);
   });

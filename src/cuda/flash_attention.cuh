@@ -1,4 +1,5 @@
-// The kernel of flash_attention.h. Four warps have 16 or 32 queries each and walk over tiles of keys: scores and
+// The kernel of flash_attention.h. Four warps have 16 or 32 queries each, or the same 16 and a quarter of the keys each
+// where there are no more, and walk over tiles of keys: scores and
 // probabilities are registers, the running maximum and sum rescale what has been summed (the online softmax). Keys and
 // values arrive in one half of shared memory while the other is in use. Half types are multiplied with sums in
 // float32; float32 as three products of its halves of TF32, which keeps all but the last bits.
@@ -19,9 +20,6 @@ template <class T, int kDim, int kTiles, int kKeys>
 struct FlashTile {
   static constexpr int kChunk = 16 / sizeof(T);  // elements that are copied at once
   static constexpr int kPitch = kDim + kChunk;   // of rows in shared memory: neighbours in other banks
-  static constexpr int kRows = 64 * kTiles;      // queries a block
-  static constexpr int kQueryElements = kRows * kPitch, kKeyElements = kKeys * kPitch;
-  static constexpr int kSharedBytes = static_cast<int>(sizeof(T)) * (kQueryElements + 4 * kKeyElements);
 
   float scores[kTiles][kKeys / 8][4];
   float sums[kTiles][kDim / 8][4];
@@ -186,22 +184,93 @@ __device__ __forceinline__ float sum_of_group(float v) {
   return v + __shfl_xor_sync(0xFFFFFFFFu, v, 2);
 }
 
-template <class T, int kDim, int kTiles, int kKeys>
+template <class T>
+__device__ __forceinline__ T element_of(float v);
+template <>
+__device__ __forceinline__ float element_of<float>(float v) {
+  return v;
+}
+template <>
+__device__ __forceinline__ __half element_of<__half>(float v) {
+  return __float2half_rn(v);
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 element_of<__nv_bfloat16>(float v) {
+  return __float2bfloat16_rn(v);
+}
+
+// What the warps of a block have of the same 16 queries, put together and written.
+template <class T, int kDim, class Tile>
+__device__ __forceinline__ void join_warps(const FlashAttention& p, const Tile& tile, const float (&most)[2],
+                                           const float (&total)[2], float factor, int64_t head_number, T* out,
+                                           float* memory) {
+  constexpr int kWarps = kFlashThreads / 32, kWords = kDim + 2;  // of a query: the highest score, the sum, the results
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float* const mine = memory + (warp * 16 + 8 * half + g) * kWords;
+    const float sum = sum_of_group(total[half]);
+    if (t == 0) {
+      mine[0] = most[half] * factor;
+      mine[1] = sum;
+    }
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n) {
+      mine[2 + 8 * n + 2 * t] = tile.sums[0][n][2 * half];
+      mine[2 + 8 * n + 2 * t + 1] = tile.sums[0][n][2 * half + 1];
+    }
+  }
+  __syncthreads();
+  const int64_t part = static_cast<int64_t>(blockIdx.y) * p.batch * p.heads + head_number;
+  for (int i = threadIdx.x; i < p.queries * p.dv; i += kFlashThreads) {
+    const int query = i / p.dv, column = i % p.dv;
+    float highest = -INFINITY;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) highest = fmaxf(highest, memory[(w * 16 + query) * kWords]);
+    const float base = highest == -INFINITY ? 0.0f : highest;
+    float sum = 0, result = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      const float* const its = memory + (w * 16 + query) * kWords;
+      const float weight = power_of_2(its[0] - base);
+      sum += weight * its[1];
+      result += weight * its[2 + column];
+    }
+    result = sum == 0 ? 0.0f : result / sum;
+    const float logsumexp = sum == 0 ? -INFINITY : (base + log2f(sum)) * kLn2;
+    if (p.splits > 1) {
+      p.partial[(part * p.queries + query) * p.dv + column] = result;
+      if (column == 0) p.partial_logsumexp[part * p.queries + query] = logsumexp;
+    } else {
+      out[query * p.out_strides[2] + column] = element_of<T>(result);
+      if (column == 0 && p.logsumexp)
+        p.logsumexp[head_number * p.logsumexp_rows + query] = sum == 0 ? p.empty_logsumexp : logsumexp;
+    }
+  }
+  if (p.splits == 1 && p.logsumexp)
+    for (int query = p.queries + threadIdx.x; query < p.logsumexp_rows; query += kFlashThreads)
+      p.logsumexp[head_number * p.logsumexp_rows + query] = INFINITY;
+}
+
+// kFew: at most 16 queries, which all warps have.
+template <class T, int kDim, int kTiles, int kKeys, bool kFew>
 __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttention p) {
-  using Tile = typename FlashTileOf<T, kDim, kTiles, kKeys>::Type;
+  constexpr int kRows = (kFew ? 16 : 64) * kTiles, kWarpKeys = kFew ? kKeys / 4 : kKeys;
+  using Tile = typename FlashTileOf<T, kDim, kTiles, kWarpKeys>::Type;
+  constexpr int kQueryElements = kRows * Tile::kPitch, kKeyElements = kKeys * Tile::kPitch;
   extern __shared__ __align__(16) unsigned char flash_memory[];
   T* const queries = reinterpret_cast<T*>(flash_memory);
-  T* const tiles = queries + Tile::kQueryElements;  // keys, values, keys, values
+  T* const tiles = queries + kQueryElements;  // keys, values, keys, values
 
-  const int blocks = (p.queries + Tile::kRows - 1) / Tile::kRows;
+  const int blocks = (p.queries + kRows - 1) / kRows;
   const int64_t head_number = blockIdx.x / blocks;
   // Causal: those with most keys first.
   const int block =
       p.causal ? blocks - 1 - static_cast<int>(blockIdx.x % blocks) : static_cast<int>(blockIdx.x % blocks);
   const int batch = static_cast<int>(head_number / p.heads), head = static_cast<int>(head_number % p.heads);
-  const int kv_head = head / (p.heads / p.kv_heads), first_query = block * Tile::kRows;
+  const int kv_head = head / (p.heads / p.kv_heads), first_query = block * kRows;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int warp_row = warp * 16 * kTiles;
+  const int warp_row = kFew ? 0 : warp * 16 * kTiles, warp_key = kFew ? warp * kWarpKeys : 0;
   const bool works = first_query + warp_row < p.queries;
 
   const T* q = static_cast<const T*>(p.q) + batch * p.q_strides[0] + head * p.q_strides[1];
@@ -211,7 +280,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
       p.bias ? static_cast<const T*>(p.bias) + batch * p.bias_strides[0] + head * p.bias_strides[1] : nullptr;
 
   int limit = p.keys;
-  if (p.causal) limit = min(limit, min(first_query + Tile::kRows, p.queries) + p.diagonal);
+  if (p.causal) limit = min(limit, min(first_query + kRows, p.queries) + p.diagonal);
   const int all = limit > 0 ? (limit + kKeys - 1) / kKeys : 0, each = (all + p.splits - 1) / p.splits;
   const int begin = static_cast<int>(blockIdx.y) * each, end = min(all, begin + each);
 
@@ -232,12 +301,12 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
   }
 
   const auto fetch_tile = [&](int number) {
-    T* to = tiles + (number - begin) % 2 * 2 * Tile::kKeyElements;
+    T* to = tiles + (number - begin) % 2 * 2 * kKeyElements;
     Tile::template fetch<kKeys>(to, k, p.k_strides[2], number * kKeys, p.keys, p.d);
-    Tile::template fetch<kKeys>(to + Tile::kKeyElements, v, p.v_strides[2], number * kKeys, p.keys, p.dv);
+    Tile::template fetch<kKeys>(to + kKeyElements, v, p.v_strides[2], number * kKeys, p.keys, p.dv);
   };
   if (begin < end) {
-    Tile::template fetch<Tile::kRows>(queries, q, p.q_strides[2], first_query, p.queries, p.d);
+    Tile::template fetch<kRows>(queries, q, p.q_strides[2], first_query, p.queries, p.d);
     fetch_tile(begin);
   }
   commit_copies();
@@ -248,11 +317,11 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
     wait_copies<1>();
     __syncthreads();
     if (works) {
-      const T* keys = tiles + (number - begin) % 2 * 2 * Tile::kKeyElements;
+      const T* keys = tiles + (number - begin) % 2 * 2 * kKeyElements + warp_key * Tile::kPitch;
       tile.multiply_keys(queries + warp_row * Tile::kPitch, keys, p.d);
-      const int first_key = number * kKeys;
+      const int first_key = number * kKeys + warp_key;
       const bool cut =
-          first_key + kKeys > p.keys || (p.causal && first_key + kKeys - 1 > first_query + warp_row + p.diagonal);
+          first_key + kWarpKeys > p.keys || (p.causal && first_key + kWarpKeys - 1 > first_query + warp_row + p.diagonal);
 #pragma unroll
       for (int m = 0; m < kTiles; ++m)
 #pragma unroll
@@ -261,7 +330,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
           if (!folded) {
             const T* row = bias ? bias + static_cast<int64_t>(min(query, p.queries - 1)) * p.bias_strides[2] : nullptr;
 #pragma unroll
-            for (int n = 0; n < kKeys / 8; ++n)
+            for (int n = 0; n < kWarpKeys / 8; ++n)
 #pragma unroll
               for (int i = 0; i < 2; ++i) {
                 float& score = tile.scores[m][n][2 * half + i];
@@ -273,14 +342,14 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
           if (cut) {
             const int last = p.causal ? min(p.keys - 1, query + p.diagonal) : p.keys - 1;
 #pragma unroll
-            for (int n = 0; n < kKeys / 8; ++n)
+            for (int n = 0; n < kWarpKeys / 8; ++n)
 #pragma unroll
               for (int i = 0; i < 2; ++i)
                 if (first_key + 8 * n + 2 * t + i > last) tile.scores[m][n][2 * half + i] = -INFINITY;
           }
           float highest = most[m][half];
 #pragma unroll
-          for (int n = 0; n < kKeys / 8; ++n)
+          for (int n = 0; n < kWarpKeys / 8; ++n)
 #pragma unroll
             for (int i = 0; i < 2; ++i) highest = fmaxf(highest, tile.scores[m][n][2 * half + i]);
           highest = most_of_group(highest);
@@ -289,7 +358,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
           most[m][half] = highest;
           float sum = total[m][half] * correction;
 #pragma unroll
-          for (int n = 0; n < kKeys / 8; ++n)
+          for (int n = 0; n < kWarpKeys / 8; ++n)
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
               float& score = tile.scores[m][n][2 * half + i];
@@ -304,11 +373,17 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
               for (int i = 0; i < 2; ++i) tile.sums[m][n][2 * half + i] *= correction;
           }
         }
-      tile.multiply_values(keys + Tile::kKeyElements, p.dv);
+      tile.multiply_values(keys + kKeyElements, p.dv);
     }
     __syncthreads();  // the other half is free
   }
   wait_copies<0>();
+  if constexpr (kFew) {
+    join_warps<T, kDim>(p, tile, most[0], total[0], factor, head_number,
+                        static_cast<T*>(p.out) + batch * p.out_strides[0] + head * p.out_strides[1],
+                        reinterpret_cast<float*>(tiles));
+    return;
+  }
 
   // Rows of this warp go through shared memory, so that what is written to the device is in one piece.
   T* const mine = queries + warp_row * Tile::kPitch;
@@ -358,21 +433,6 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
       *reinterpret_cast<uint4*>(out + query * p.out_strides[2] + column) =
           *reinterpret_cast<const uint4*>(mine + row * Tile::kPitch + column);
   }
-}
-
-template <class T>
-__device__ __forceinline__ T element_of(float v);
-template <>
-__device__ __forceinline__ float element_of<float>(float v) {
-  return v;
-}
-template <>
-__device__ __forceinline__ __half element_of<__half>(float v) {
-  return __float2half_rn(v);
-}
-template <>
-__device__ __forceinline__ __nv_bfloat16 element_of<__nv_bfloat16>(float v) {
-  return __float2bfloat16_rn(v);
 }
 
 // What the parts of the keys gave, as one. A warp has a query.

@@ -22,6 +22,7 @@ struct FlashAttention {
   float empty_logsumexp;  // of a query that sees nothing
   // Of plan_flash():
   int tiles;                 // times 16 queries a warp
+  bool few;                  // at most 16 queries, a quarter of the keys a warp
   int splits;                // parts of the keys; more than one: partial results go to these
   float* partial;            // [splits, batch, heads, queries, dv]
   float* partial_logsumexp;  // [splits, batch, heads, queries]
@@ -39,6 +40,9 @@ struct FlashDevice {
 bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device);
 // On the current stream. False, and nothing done, where cuDNN is not there or has no kernel. kDevice, kOutOfMemory.
 bool launch_dnn_attention(const FlashAttention& a, int dtype, int device);
+
+// One query a head, and several heads for one of keys: these heads as queries of one head, so that keys are read once.
+void pack_heads(FlashAttention& a);
 
 // How the work is cut so that the device is full. False where there is no kernel: it takes float32, float16 or bfloat16
 // (dtype: c10::ScalarType), up to 256 elements a head in whole 16 bytes, rows at multiples of 16 bytes, and enough

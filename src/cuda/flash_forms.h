@@ -18,5 +18,10 @@ constexpr int flash_keys(size_t itemsize, int dim) {
 constexpr int flash_shared_bytes(size_t itemsize, int dim, int tiles) {
   return (64 * tiles + 4 * flash_keys(itemsize, dim)) * (dim * static_cast<int>(itemsize) + 16);
 }
+// At most so many queries can be those of every warp.
+constexpr int kFlashFew = 16;
+constexpr int flash_few_shared_bytes(size_t itemsize, int dim) {
+  return (kFlashFew + 4 * flash_keys(itemsize, dim)) * (dim * static_cast<int>(itemsize) + 16);
+}
 
 }  // namespace sconce::cuda

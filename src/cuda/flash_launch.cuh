@@ -8,12 +8,13 @@
 
 namespace sconce::cuda {
 
-template <class T, int kDim, int kTiles>
+template <class T, int kDim, int kTiles, bool kFew = false>
 cudaError_t launch_flash_form(const FlashAttention& a, cudaStream_t stream) {
   constexpr int kKeys = flash_keys(sizeof(T), kDim);
-  using Tile = typename FlashTileOf<T, kDim, kTiles, kKeys>::Type;
-  static_assert(Tile::kSharedBytes == flash_shared_bytes(sizeof(T), kDim, kTiles));
-  const auto kernel = flash_kernel<T, kDim, kTiles, kKeys>;
+  constexpr int kRows = kFew ? kFlashFew : 64 * kTiles;
+  constexpr int kBytes =
+      kFew ? flash_few_shared_bytes(sizeof(T), kDim) : flash_shared_bytes(sizeof(T), kDim, kTiles);
+  const auto kernel = flash_kernel<T, kDim, kTiles, kKeys, kFew>;
   // More than 48 kB have to be asked for, once a device.
   static std::atomic<uint64_t> asked{0};
   int device = 0;
@@ -21,14 +22,14 @@ cudaError_t launch_flash_form(const FlashAttention& a, cudaStream_t stream) {
   const uint64_t bit = uint64_t{1} << (device % 64);
   if (!(asked.load(std::memory_order_relaxed) & bit)) {
     const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::kSharedBytes);
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
     if (error != cudaSuccess) return error;
     asked.fetch_or(bit, std::memory_order_relaxed);
   }
-  const int blocks = (a.queries + Tile::kRows - 1) / Tile::kRows;
+  const int blocks = (a.queries + kRows - 1) / kRows;
   const dim3 grid(static_cast<unsigned>(blocks) * static_cast<unsigned>(a.batch) * static_cast<unsigned>(a.heads),
                   static_cast<unsigned>(a.splits));
-  kernel<<<grid, kFlashThreads, Tile::kSharedBytes, stream>>>(a);
+  kernel<<<grid, kFlashThreads, kBytes, stream>>>(a);
   if (a.splits > 1) {
     const int64_t rows = static_cast<int64_t>(a.batch) * a.heads * a.queries;
     flash_combine_kernel<T><<<static_cast<unsigned>((rows + 7) / 8), 256, 0, stream>>>(a);
@@ -38,6 +39,9 @@ cudaError_t launch_flash_form(const FlashAttention& a, cudaStream_t stream) {
 
 template <class T>
 cudaError_t launch_flash_of(const FlashAttention& a, cudaStream_t stream) {
+  if (a.few)
+    return flash_dim(a.d, a.dv) == 64 ? launch_flash_form<T, 64, 1, true>(a, stream)
+                                      : launch_flash_form<T, 128, 1, true>(a, stream);
   switch (flash_dim(a.d, a.dv)) {
     case 64:
       return a.tiles == 2 ? launch_flash_form<T, 64, 2>(a, stream) : launch_flash_form<T, 64, 1>(a, stream);

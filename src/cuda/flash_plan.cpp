@@ -16,7 +16,7 @@ bool in_16_bytes(const void* data, const int64_t (&strides)[3], size_t itemsize)
                      [&](int64_t stride) { return stride * static_cast<int64_t>(itemsize) % 16 == 0; });
 }
 
-constexpr double kDnnOperations = 8e9;  // our kernel takes some 50 microseconds of an H200 for these
+constexpr double kDnnOperations = 5e8;  // our kernel takes some 15 microseconds of an H200 for these
 
 }  // namespace
 
@@ -38,6 +38,22 @@ bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device) 
   return 2.0 * pairs * (a.d + a.dv) >= kDnnOperations;
 }
 
+void pack_heads(FlashAttention& a) {
+  if (a.queries != 1 || a.kv_heads == 0 || a.heads == a.kv_heads || a.logsumexp_rows > 1) return;
+  if (a.causal && a.diagonal < a.keys - 1) return;  // or the one sees all keys
+  const int group = a.heads / a.kv_heads;
+  for (auto* strides : {&a.q_strides, &a.out_strides}) {
+    (*strides)[2] = (*strides)[1];
+    (*strides)[1] *= group;
+  }
+  a.bias_strides[2] = a.bias_strides[1];
+  a.bias_strides[1] *= group;
+  a.causal = false;
+  a.heads = a.kv_heads;
+  a.queries = group;
+  a.logsumexp_rows *= group;
+}
+
 bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device) {
   if (dtype != kFloat16 && dtype != kFloat32 && dtype != kBFloat16) return false;
   const size_t itemsize = dtype == kFloat32 ? 4 : 2;
@@ -54,10 +70,14 @@ bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device) {
   a.tiles = itemsize == 2 && dim <= 128 && blocks(2) >= device.multiprocessors ? 2 : 1;
   if (flash_shared_bytes(itemsize, dim, a.tiles) > device.shared_bytes) a.tiles = 1;
   if (flash_shared_bytes(itemsize, dim, a.tiles) > device.shared_bytes) return false;
+  a.few = itemsize == 2 && dim <= 128 && a.queries <= kFlashFew;
   // Parts of 256 keys at least: putting them together costs a launch.
   const int tiles = (a.keys + flash_keys(itemsize, dim) - 1) / flash_keys(itemsize, dim);
   a.splits = 1;
-  if (a.keys >= 1024 && 5 * blocks(a.tiles) <= 4 * int64_t{device.multiprocessors})
+  if (a.few && a.keys >= 512)  // bound by memory: three blocks a multiprocessor keep enough of it on the way
+    a.splits = static_cast<int>(
+        std::clamp<int64_t>(3 * int64_t{device.multiprocessors} / blocks(1), 1, std::min(a.keys / 256, kMostSplits)));
+  else if (a.keys >= 1024 && 5 * blocks(a.tiles) <= 4 * int64_t{device.multiprocessors})
     a.splits = static_cast<int>(
         std::min({2 * int64_t{device.multiprocessors} / blocks(a.tiles), int64_t{a.keys} / 256, int64_t{kMostSplits}}));
   // None without keys.

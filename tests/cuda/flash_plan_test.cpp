@@ -95,10 +95,70 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   a = large;
   a.bias = a.q;
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  CHECK(prefers_dnn(attention(8, 12, 197, 197, 64), kHalf, kHopper));
   a = large;
   a.k_strides[2] += 1;
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a = large;
   a.k_strides[1] = 0;  // all heads read the same keys
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+}
+
+TEST_CASE("attention of one query a head: heads that share keys become queries of one head") {
+  FlashAttention a = attention(8, 32, 1, 4096, 128);
+  a.kv_heads = 8;
+  a.logsumexp_rows = 1;
+  a.bias_strides[0] = 7;
+  a.bias_strides[1] = 5;
+  a.causal = true;
+  a.diagonal = 4095;
+  const FlashAttention before = a;
+  pack_heads(a);
+  CHECK(a.heads == 8);
+  CHECK(a.kv_heads == 8);
+  CHECK(a.queries == 4);
+  CHECK(a.logsumexp_rows == 4);
+  CHECK_FALSE(a.causal);
+  CHECK(a.q_strides[0] == before.q_strides[0]);
+  CHECK(a.q_strides[1] == 4 * before.q_strides[1]);
+  CHECK(a.q_strides[2] == before.q_strides[1]);
+  CHECK(a.out_strides[2] == before.out_strides[1]);
+  CHECK(a.bias_strides[1] == 20);
+  CHECK(a.bias_strides[2] == 5);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.few);
+  CHECK(a.splits == 6);  // 64 heads: three blocks for each of 132 multiprocessors
+
+  const auto stays = [&](auto change) {
+    FlashAttention b = before;
+    change(b);
+    const int heads = b.heads, queries = b.queries;
+    pack_heads(b);
+    CHECK(b.heads == heads);
+    CHECK(b.queries == queries);
+  };
+  stays([](FlashAttention& b) { b.queries = 2; });
+  stays([](FlashAttention& b) { b.diagonal = 0; });         // sees the first key alone
+  stays([](FlashAttention& b) { b.logsumexp_rows = 32; });  // of each head
+  stays([](FlashAttention& b) { b.kv_heads = 32; });
+}
+
+TEST_CASE("attention of few queries: a quarter of the keys a warp, and parts of long keys") {
+  FlashAttention a = attention(1, 32, 1, 8192, 128);
+  REQUIRE(plan_flash(a, kBFloat16, kBig));
+  CHECK(a.few);
+  CHECK(a.splits == 12);
+  a = attention(1, 32, 16, 300, 64);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.few);
+  CHECK(a.splits == 1);
+  a = attention(1, 32, 17, 8192, 128);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK_FALSE(a.few);
+  a = attention(1, 32, 1, 8192, 128);
+  REQUIRE(plan_flash(a, kFloat, kBig));
+  CHECK_FALSE(a.few);
+  a = attention(1, 32, 1, 8192, 256);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK_FALSE(a.few);
 }
