@@ -109,10 +109,12 @@ class Backend final : public DeviceBackend {
     check(device);
     const DeviceScope scope(device);
     if (CachingAllocator* memory = current().memory) return memory->allocate(bytes);
-    void* data = nullptr;
-    SCONCE_CUDA(cudaMalloc(&data, std::max<size_t>(bytes, 1)));
-    return StoragePtr::adopt(new Storage(
-        data, bytes, device, [](void* address, size_t, void*) noexcept { cudaFree(address); }, nullptr));
+    return CachingAllocator::allocate_alone(bytes, device.index);
+  }
+  StoragePtr allocate_lasting(size_t bytes, Device device) override {
+    check(device);
+    const DeviceScope scope(device);
+    return CachingAllocator::allocate_alone(bytes, device.index);
   }
   StoragePtr allocate_host(size_t bytes) override { return pinned_.allocate(bytes); }
   void copy(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, true); }
@@ -125,9 +127,9 @@ class Backend final : public DeviceBackend {
   StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> bytes, Device device) override {
     return open_shared_memory(bytes, device);
   }
-  void upload(std::span<const Upload> uploads, Device device) override {
+  void upload(std::span<const Upload> uploads, Device device, const std::function<void(uint64_t)>& tick) override {
     const DeviceScope scope(device);
-    uploaders_[static_cast<size_t>(device.index)]->send(uploads, current_stream());
+    uploaders_[static_cast<size_t>(device.index)]->send(uploads, current_stream(), tick);
   }
 
   std::span<const Replacement> replacements() noexcept override {

@@ -108,6 +108,25 @@ StoragePtr CachingAllocator::allocate(size_t bytes) {
                                        &CachingAllocator::give_back, block));
 }
 
+StoragePtr CachingAllocator::allocate_alone(size_t bytes, int device) {
+  void* data = nullptr;
+  cudaError_t error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    cudaDeviceSynchronize();
+    trim_all(device);
+    error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
+  }
+  check(error, "taking device memory");
+  counters(device).in_use.fetch_add(bytes, std::memory_order_relaxed);
+  const auto release = [](void* address, size_t size, void* context) noexcept {
+    static_cast<Counters*>(context)->in_use.fetch_sub(size, std::memory_order_relaxed);
+    cudaFree(address);
+  };
+  return StoragePtr::adopt(
+      new Storage(data, bytes, {DeviceType::kCuda, static_cast<int8_t>(device)}, release, &counters(device)));
+}
+
 void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
   auto* block = static_cast<Block*>(context);
   CachingAllocator* owner = block->owner;

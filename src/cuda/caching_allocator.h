@@ -30,6 +30,8 @@ class CachingAllocator {
   // kOutOfMemory, after everything cached on the device was given back.
   StoragePtr allocate(size_t bytes);
   void trim() noexcept;
+  // Of exactly this size, ready for any stream of the device, which is the current one; kept by no allocator.
+  static StoragePtr allocate_alone(size_t bytes, int device);
 
   static uint64_t in_use(int device) noexcept;
   static uint64_t cached(int device) noexcept;

@@ -1,10 +1,12 @@
-// Uploader: constants from pageable memory, such as a file's mapping, to one device at the speed of the link.
+// Uploader: constants from pageable memory, such as a file's mapping, or from files to one device at the speed of the
+// link.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,8 +17,8 @@
 namespace sconce::cuda {
 
 // Threads fill pinned buffers, two each, and send them on streams of their own: one thread copies from the page cache
-// at a quarter of what PCIe 5 carries. Buffers of 2 MiB are taken when first used and kept. Thread-safe: one upload at
-// a time, others wait. kDevice, kOutOfMemory.
+// at a fifth of what PCIe 5 carries. Buffers of 1 MiB, which a core's cache holds, are taken when first used and kept.
+// Thread-safe: one upload at a time, others wait. kDevice, kOutOfMemory; of files kIo, kFailedPrecondition.
 class Uploader {
  public:
   explicit Uploader(int device) : device_(device) {}
@@ -24,24 +26,20 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  // After all that is on `stream`; done when it returns.
-  void send(std::span<const Upload> uploads, cudaStream_t stream);
+  // After all that is on `stream`; done when it returns. `tick` as in DeviceBackend::upload().
+  void send(std::span<const Upload> uploads, cudaStream_t stream, const std::function<void(uint64_t)>& tick = {});
 
  private:
-  struct Piece {
-    const std::byte* from;
-    std::byte* to;
-    size_t bytes;
-  };
   // What one thread sends with.
   struct Sender {
     cudaStream_t stream = nullptr;
     std::array<void*, 2> pinned{};
     std::array<cudaEvent_t, 2> sent{};
   };
+  struct Work;
+  struct Result;
   static cudaError_t open(Sender& sender);
-  static cudaError_t send_pieces(Sender& sender, std::span<const Piece> pieces, std::atomic<size_t>& next,
-                                 cudaEvent_t begin);
+  static Result send_pieces(Sender& sender, Work& work, const std::function<void(uint64_t)>& tick);
 
   const int device_;
   std::mutex mutex_;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,10 +39,13 @@ class DeviceGraph {
   virtual void launch(std::span<const DeviceCopy> before, std::span<const DeviceCopy> after) = 0;
 };
 
-// Plain bytes from memory of the host that may be a file's mapping, to memory of a device.
+// Plain bytes to memory of a device: of the host, which may be a file's mapping, or of an open file.
 struct Upload {
-  std::span<const std::byte> from;
+  const std::byte* from;  // null: of the file
+  size_t bytes;
   void* to;
+  int file = -1;
+  uint64_t offset = 0;
 };
 
 struct LaneOptions {
@@ -106,6 +110,8 @@ class DeviceBackend {
   virtual std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options = {}) = 0;
   // 256-byte aligned, uninitialised, ready in the order of the calling thread's stream. kOutOfMemory.
   virtual StoragePtr allocate(size_t bytes, Device device) = 0;
+  // For what stays: of exactly this size, and ready for any stream.
+  virtual StoragePtr allocate_lasting(size_t bytes, Device device) = 0;
   // Pinned memory of the host. kOutOfMemory.
   virtual StoragePtr allocate_host(size_t bytes) = 0;
   // destination = source, of any strides and dtypes, broadcast; at least one is on a device. Host memory may be touched
@@ -119,8 +125,10 @@ class DeviceBackend {
   virtual void wait(Device device) = 0;
   // See open_device_memory(). The device was checked.
   virtual StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) = 0;
-  // Streams constants to the device; they are there when it returns.
-  virtual void upload(std::span<const Upload> uploads, Device device) = 0;
+  // Streams constants to the device; they are there when it returns. `tick`, where there is one, is called on this
+  // thread with the bytes done so far, and may throw to stop. Of files: kIo, kFailedPrecondition (ends too early).
+  virtual void upload(std::span<const Upload> uploads, Device device,
+                      const std::function<void(uint64_t done)>& tick = {}) = 0;
 
   // Functions that take the place of a model's imports.
   struct Replacement {

@@ -4,28 +4,24 @@
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 #include "src/runner/constant_set.h"
+#include "src/runner/device_memory.h"
 
 namespace sconce {
-namespace {
-
-constexpr size_t kAlignment = 256;
-
-// A tensor over part of a piece of device memory, which it keeps.
-Tensor part_of(const StoragePtr& memory, size_t offset, const Tensor& like) {
-  auto storage = StoragePtr::adopt(new Storage(
-      static_cast<std::byte*>(memory->data()) + offset, like.storage()->bytes(), memory->device(),
-      [](void*, size_t, void* context) noexcept { delete static_cast<StoragePtr*>(context); }, new StoragePtr(memory)));
-  storage->set_immutable(true);
-  return Tensor(std::move(storage), like.dtype(), like.sizes(), like.strides(), like.storage_offset(), like.layout());
-}
-
-}  // namespace
 
 const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& table, const ConstantSet* before) const {
-  if (device.type == DeviceType::kCpu) return tensors_;
+  if (device.type == DeviceType::kCpu &&
+      std::all_of(tensors_.begin(), tensors_.end(), [](const Tensor& t) { return !t.defined() || t.is_cpu(); }))
+    return tensors_;
   const std::lock_guard lock(devices_mutex_);
   for (const auto& made : devices_)
     if (made->device == device) return made->tensors;
+  if (device.type == DeviceType::kCpu) {
+    auto made = std::make_unique<OnDevice>(OnDevice{device, tensors_});
+    for (Tensor& tensor : made->tensors)
+      if (tensor.defined()) tensor = on_host(tensor);
+    devices_.push_back(std::move(made));
+    return devices_.back()->tensors;
+  }
   const std::vector<Tensor>* shared = before && before != this ? &before->on(device, table, nullptr) : nullptr;
 
   auto made = std::make_unique<OnDevice>();
@@ -42,34 +38,43 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
   };
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
-    if (!wanted(i)) {
-      made->tensors[i] = tensor;  // constants that the model keeps on the CPU
+    if (!wanted(i) || tensor.device() == device) {
+      made->tensors[i] = tensor;  // constants that the model keeps on the CPU, or that came straight to the device
     } else if (shared && before->tensors()[i].defined() && before->tensors()[i].storage() == tensor.storage()) {
       made->tensors[i] = (*shared)[i];
     } else if (std::none_of(pieces.begin(), pieces.end(),
                             [&](const Piece& piece) { return piece.from == tensor.storage().get(); })) {
-      pieces.push_back({tensor.storage().get(), total});
-      total += (tensor.storage()->bytes() + kAlignment - 1) / kAlignment * kAlignment;
+      pieces.push_back({tensor.storage().get(), place_on_device(tensor.storage()->bytes(), total)});
     }
   }
+  if (pieces.empty()) {
+    devices_.push_back(std::move(made));
+    return devices_.back()->tensors;
+  }
   DeviceBackend& backend = device_backend(device);
-  const std::unique_ptr<DeviceLane> lane = backend.make_lane(device);
-  const DeviceLane::Scope scope(lane.get());
-  const StoragePtr memory = backend.allocate(std::max<size_t>(total, 1), device);
+  const StoragePtr memory = backend.allocate_lasting(total, device);
   std::vector<Upload> uploads;
   for (const Piece& piece : pieces)
-    uploads.push_back({{static_cast<const std::byte*>(piece.from->data()), piece.from->bytes()},
-                       static_cast<std::byte*>(memory->data()) + piece.offset});
+    if (piece.from->device().type == DeviceType::kCpu)
+      uploads.push_back({static_cast<const std::byte*>(piece.from->data()), piece.from->bytes(),
+                         static_cast<std::byte*>(memory->data()) + piece.offset});
   backend.upload(uploads, device);
-  lane->synchronize();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (made->tensors[i].defined() || !wanted(i)) continue;
     const auto piece = std::find_if(pieces.begin(), pieces.end(),
                                     [&](const Piece& p) { return p.from == tensors_[i].storage().get(); });
     made->tensors[i] = part_of(memory, piece->offset, tensors_[i]);
+    if (!tensors_[i].is_cpu()) backend.copy(tensors_[i], made->tensors[i]);  // from another device, as it came there
   }
   devices_.push_back(std::move(made));
   return devices_.back()->tensors;
+}
+
+Tensor on_host(const Tensor& tensor) {
+  if (tensor.is_cpu()) return tensor;
+  Tensor host = Tensor::empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype());
+  device_backend(tensor.device()).copy(tensor, host);
+  return host;
 }
 
 }  // namespace sconce

@@ -50,13 +50,17 @@ class ConstantTable {
   bool any_mutated_ = false;
 };
 
+// A constant of a set in memory of the host, in the same strides.
+Tensor on_host(const Tensor& tensor);
+
 class ConstantSet {
  public:
   explicit ConstantSet(std::vector<Tensor> tensors, bool user_managed = false)
       : tensors_(std::move(tensors)), user_managed_(user_managed) {}
-  const std::vector<Tensor>& tensors() const noexcept { return tensors_; }  // as table.stored(); undefined if not given
-  // The set on a device: for the CPU tensors() itself; else made by the first call, in one piece of device memory. What
-  // it shares with `before` (null: none) is taken from there. kOutOfMemory, kDevice.
+  // As table.stored(), where they came first: on the host, or on a device. Undefined if not given.
+  const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+  // The set on a device, made by the first call where it is not tensors() itself, in one piece of memory. What it
+  // shares with `before` (null: none) is taken from there. kOutOfMemory, kDevice.
   const std::vector<Tensor>& on(Device device, const ConstantTable& table, const ConstantSet* before) const;
   // Some of its bytes are the caller's, who may change them.
   bool user_managed() const noexcept { return user_managed_; }

@@ -104,8 +104,10 @@ ConstantMap Runner::extract(Buffer buffer) const {
   }
   ConstantMap map;
   for (size_t i = 0; i < set->tensors().size(); ++i) {
-    const Tensor& tensor = i < buffers.size() && buffers[i].defined() ? buffers[i] : set->tensors()[i];
-    if (tensor.defined()) map.emplace(table_->stored()[i].public_name(), tensor);
+    if (i < buffers.size() && buffers[i].defined())
+      map.emplace(table_->stored()[i].public_name(), buffers[i]);
+    else if (const Tensor& tensor = set->tensors()[i]; tensor.defined())
+      map.emplace(table_->stored()[i].public_name(), on_host(tensor));
   }
   return map;
 }

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,6 +94,9 @@ class Runner {
   void wait_until_unused(const Generation& generation) const noexcept;
   void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept;
   void drop_previous() noexcept;
+  // Where all replicas can have values from without the host having them: the first one's device. None where one of
+  // them is on the CPU.
+  std::optional<Device> device_of_all() const;
   void give_back(std::unique_ptr<Generation> generation) const noexcept;
 
   std::shared_ptr<const Package> package_;

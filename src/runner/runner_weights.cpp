@@ -99,6 +99,17 @@ void Runner::drop_previous() noexcept {
   if (other_ && other_state_ == WeightState::kPrevious) set_other(nullptr, WeightState::kPrevious);
 }
 
+std::optional<Device> Runner::device_of_all() const {
+  std::optional<Device> first;
+  for (size_t i = 0; i < seats_.limit(); ++i) {
+    if (!seats_[i].open.load()) continue;
+    const Device device = seats_[i].replica->device();
+    if (device.type == DeviceType::kCpu) return std::nullopt;
+    if (!first) first = device;
+  }
+  return first;
+}
+
 // Pages of the archive that only this set had are resident for nothing now.
 void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));

@@ -46,7 +46,7 @@ std::string set_digest(const ConstantTable& table, const ConstantSet& set) {
       sizes.append(std::to_string(size));
     }
     add_text(digest, std::move(sizes));
-    add_elements(digest, *tensor);
+    add_elements(digest, on_host(*tensor));
   }
   const auto hash = digest.finish();
   return "sha-256:" + to_hex(hash);

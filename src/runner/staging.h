@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "sconce/weights.h"
+#include "src/device/file_source.h"
 #include "src/runner/constant_set.h"
 #include "src/runner/weight_memory.h"
 
@@ -21,6 +23,8 @@ class Staging {
   struct Rules {
     bool full = false, check_finite = false;
     bool keep = true;  // false: values are checked and forgotten
+    // Where values may go past the host; the host has none of those that did. Empty: all come to the host.
+    std::optional<Device> device = {};
   };
   // The table outlives the staging. The errors of WeightUpdate::declare(), but for kOutOfMemory.
   Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules);
@@ -32,6 +36,9 @@ class Staging {
   // As in WeightUpdate.
   std::span<std::byte> memory(size_t entry);
   void complete(size_t entry);
+  // As in FileTaker.
+  bool takes(size_t entry) const;
+  void take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick);
   // In place of both: the value in any strides; copied, or used as it is, where the strides must be the model's.
   void give(size_t entry, const Tensor& value, bool in_place);
   // The set, all entries complete. kFailedPrecondition.

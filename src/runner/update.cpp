@@ -37,7 +37,10 @@ void Runner::Update::declare(std::span<const WeightEntry> entries) {
   shim::in_memory("declare", [&] {
     SCONCE_CHECK(!finished_ && !staging_, kFailedPrecondition, "declare: the entries have been declared already");
     Staging staging(*runner_.table_, entries,
-                    {.full = options_.full, .check_finite = options_.check_finite, .keep = !options_.dry_run});
+                    {.full = options_.full,
+                     .check_finite = options_.check_finite,
+                     .keep = !options_.dry_run,
+                     .device = runner_.device_of_all()});
     if (!options_.dry_run) {
       const std::lock_guard work(runner_.work_mutex_);
       runner_.drop_previous();
@@ -53,6 +56,10 @@ std::span<std::byte> Runner::Update::memory(size_t entry) {
 
 void Runner::Update::complete(size_t entry) {
   shim::in_memory("complete", [&] { staging("complete").complete(entry); });
+}
+
+void Runner::Update::take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick) {
+  shim::in_memory("take", [&] { staging("take").take(parts, tick); });
 }
 
 void Runner::Update::finish() {

@@ -5,17 +5,20 @@
 #include <optional>
 
 #include "sconce/weights.h"
+#include "src/device/file_source.h"
 #include "src/runner/runner.h"
 
 namespace sconce {
 
-class Runner::Update final : public WeightUpdate {
+class Runner::Update final : public WeightUpdate, public FileTaker {
  public:
   Update(Runner& runner, UpdateOptions options, std::shared_ptr<void> owner);
   void declare(std::span<const WeightEntry> entries) override;
   std::span<std::byte> memory(size_t entry) override;
   void complete(size_t entry) override;
   void finish() override;
+  bool takes(size_t entry) const override { return staging_ && staging_->takes(entry); }
+  void take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick) override;
 
  private:
   Staging& staging(const char* what);

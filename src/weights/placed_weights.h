@@ -22,6 +22,15 @@ class PlacedWeights final : public StoredWeights {
   void add(WeightEntry entry, StoredLayout layout, const std::byte* first);
   void keep(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
 
+  // Where the bytes of an entry are in a file as they are to be; null in memory and where they have to be changed.
+  struct FilePlace {
+    const InputFile* file;
+    uint64_t offset;
+  };
+  FilePlace place(size_t entry) const noexcept {
+    const Place& place = places_[entry];
+    return {place.memory || !is_plain(entry) ? nullptr : &files_[place.file], place.offset};
+  }
   void check_whole() override;
 
  private:

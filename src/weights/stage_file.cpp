@@ -1,14 +1,39 @@
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
+#include "src/device/file_source.h"
 #include "src/tensor_files/npy_header.h"
+#include "src/weights/placed_weights.h"
 
 namespace sconce {
 namespace {
 
 // Large enough that calls cost nothing, small enough that a digest finds its bytes in the cache.
 constexpr size_t kBlock = size_t{4} << 20, kDigestedBlock = size_t{256} << 10;
+
+// Entries that the update reads from the file itself. None where a digest is wanted of what is read.
+std::vector<bool> take_from_files(WeightUpdate& update, const WeightFile& file, const FileOptions& options,
+                                  const std::function<void(uint64_t)>& tick) {
+  std::vector<bool> taken(file.entries().size());
+  auto* const taker = dynamic_cast<FileTaker*>(&update);
+  const auto* const placed = dynamic_cast<const weights::PlacedWeights*>(&file);
+  if (!taker || !placed || options.sha256) return taken;
+  std::vector<FilePart> parts;
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const auto place = placed->place(i);
+    taken[i] = place.file && taker->takes(i);
+    if (taken[i]) parts.push_back({i, place.file->descriptor(), place.offset});
+  }
+  if (parts.empty()) return taken;
+  taker->take(parts, tick);
+  uint64_t bytes = 0;
+  for (const FilePart& part : parts) bytes += file.bytes(part.entry);
+  tick(bytes);
+  return taken;
+}
 
 }  // namespace
 
@@ -24,7 +49,12 @@ void stage_file(WeightUpdate& update, const std::filesystem::path& path, const F
     if (options.progress) options.progress(done, total);
   };
   pause();
+  const std::vector<bool> taken = take_from_files(update, *file, options, [&](uint64_t moved) {
+    done = moved;
+    pause();
+  });
   for (size_t i = 0; i < file->entries().size(); ++i) {
+    if (taken[i]) continue;
     const std::span<std::byte> memory = update.memory(i);
     SCONCE_CHECK(memory.size() == file->bytes(i), kInternal,
                  "memory of an update has not the size of its entry: ", file->entries()[i].name, ": ", memory.size(),

@@ -24,6 +24,8 @@ class StoredWeights : public WeightFile {
   // strides may be row-major; layout.bytes is taken from the entry then.
   void add(WeightEntry entry, StoredLayout layout);
   uint64_t stored_bytes(size_t entry) const noexcept { return layouts_[entry].bytes; }
+  // Row-major and little endian.
+  bool is_plain(size_t entry) const noexcept { return layouts_[entry].strides.empty() && !layouts_[entry].swap_bytes; }
   // Stored bytes of an entry; from 0 on without gaps.
   virtual void fetch(size_t entry, uint64_t position, std::span<std::byte> out) = 0;
 

@@ -14,7 +14,7 @@
 
 namespace sconce::testing {
 
-class FakeUpdate final : public WeightUpdate {
+class FakeUpdate : public WeightUpdate {
  public:
   // one_scratch: all entries share the same memory, one after the other.
   explicit FakeUpdate(bool one_scratch = false) : one_scratch_(one_scratch) {}

@@ -14,6 +14,7 @@
 #include "sconce/element_walk.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
+#include "src/device/file_source.h"
 #include "src/device/sha256.h"
 #include "tests/package_format/fixtures.h"
 #include "tests/weights/fake_update.h"
@@ -90,6 +91,25 @@ std::string content(int from, size_t size) {
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(from + static_cast<int>(i));
   return bytes;
 }
+
+// One that reads entries itself, as a device's does.
+class TakingUpdate final : public FakeUpdate, public FileTaker {
+ public:
+  bool takes(size_t entry) const override { return entry % 2 == 0; }
+  void take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick) override {
+    uint64_t done = 0;
+    for (const FilePart& part : parts) {
+      CHECK(takes(part.entry));
+      ++taken;
+      const std::span<std::byte> to = memory(part.entry);
+      CHECK(::pread(part.file, to.data(), to.size(), static_cast<off_t>(part.offset)) ==
+            static_cast<ssize_t>(to.size()));
+      complete(part.entry);
+      tick(done += to.size());
+    }
+  }
+  int taken = 0;
+};
 
 const std::string kFolder = "net/data/aotinductor/model/";
 
@@ -326,6 +346,44 @@ TEST_CASE("stage file: progress rises to the end; it and the flag cancel between
     says(error, ErrorCode::kCancelled, "of 10000000 bytes");
   }
   CHECK(half.completed() == 0);
+}
+
+TEST_CASE("stage file: an update that reads files itself gets what lies there as it is to be, the rest as ever") {
+  for (const char* name : {"all.safetensors", "stored.npz", "deflated.npz", "fortran.npy", "big_endian.npy"}) {
+    CAPTURE(name);
+    TakingUpdate update;
+    std::vector<uint64_t> steps;
+    stage_file(update, kData / name, {.progress = [&](uint64_t done, uint64_t total) {
+                 CHECK(done <= total);
+                 steps.push_back(done);
+                 if (steps.size() > 1) CHECK(steps[steps.size() - 2] <= done);
+                 if (update.whole()) CHECK(done == total);
+               }});
+    check_same(update, read_tensors(kData / name));
+    CHECK((update.taken > 0) == (std::string(name) == "all.safetensors"));
+  }
+  // A digest is of bytes that were read here.
+  TakingUpdate digested;
+  const fs::path path = kData / "all.safetensors";
+  stage_file(digested, path, {.sha256 = digest(bytes_of(path))});
+  check_same(digested, read_tensors(path));
+  CHECK(digested.taken == 0);
+
+  const TempFolder folder;
+  Tensor tensor = Tensor::empty(std::vector<int64_t>{1000}, DType::kFloat32);
+  std::memset(tensor.data(), 5, tensor.bytes());
+  const fs::path two = folder.path() / "two.safetensors";
+  write_safetensors(two, std::vector<NamedTensor>{{"a", tensor}, {"b", tensor}});
+  std::atomic<bool> cancel{false};
+  TakingUpdate half;
+  const FileOptions options{.progress = [&](uint64_t done, uint64_t) { cancel = done > 0; }, .cancel = &cancel};
+  try {
+    stage_file(half, two, options);
+    FAIL("it was not cancelled");
+  } catch (const Error& error) {
+    says(error, ErrorCode::kCancelled, "of 8000 bytes");
+  }
+  CHECK(half.completed() < 2);
 }
 
 TEST_CASE("stage file: a file that is written to or cut off meanwhile is refused, by an error") {

@@ -69,17 +69,25 @@ int main(int argc, char** argv) {
                             model->run(inputs, outputs);
                           }) -
                           run;
+  const std::string digest = model->weights_digest(WeightState::kActive);
+  double staging = 1e9;
   const double from_file = best_seconds([&] {
-    const auto update = model->begin_update({});
+    const auto begin = std::chrono::steady_clock::now();
+    auto update = model->begin_update({});
     stage_file(*update, file);
+    staging = std::min(staging, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     update->finish();
+    update.reset();
     model->commit_weights();
     model->release_previous();
   });
+  if (model->weights_digest(WeightState::kActive) != digest)
+    return std::fprintf(stderr, "the weights from the file are others\n"), 1;
   std::filesystem::remove(file);
   const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds / 1e9; };
   std::printf(
       "{\"bytes\": %zu, \"pinned_gb_s\": %.1f, \"caller's_tensors_gb_s\": %.1f, \"safetensors_gb_s\": %.1f, "
-      "\"load_gb_s\": %.1f}\n",
-      bytes, pinned_rate(std::min(bytes, size_t{1} << 30)), rate(in_place), rate(from_file), rate(load));
+      "\"staging_gb_s\": %.1f, \"load_gb_s\": %.1f, \"resident_mb\": %.0f}\n",
+      bytes, pinned_rate(std::min(bytes, size_t{1} << 30)), rate(in_place), rate(from_file), rate(staging),
+      rate(load), resident_mb());
 }
