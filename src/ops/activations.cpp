@@ -62,6 +62,8 @@ template <class T>
 
 Tensor relu(const Tensor& self) {
   SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument, "relu: Boolean inputs not supported for relu");
+  if (is_floating(self.dtype()))
+    return activated("relu", self, []<class T>(T x) -> T { return x < T(0) ? T(0) : x; });  // NaN stays
   return clamp_min(self, Scalar(int64_t{0}));
 }
 Tensor elu(const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale) {

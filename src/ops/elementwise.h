@@ -106,15 +106,19 @@ void map_packed(F f, int64_t count, Out* out, const In*... in) noexcept {
 }
 template <class F, class... In>
 void map_bfloat16(F f, int64_t count, BFloat16* out, const In*... in) noexcept {
+  if constexpr (requires { f.bfloat16_row(count, out, in...); }) {
+    f.bfloat16_row(count, out, in...);
+  } else {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) out[i] = BFloat16(f(static_cast<float>(in[i])...));
+    for (int64_t i = 0; i < count; ++i) out[i] = BFloat16(f(static_cast<float>(in[i])...));
+  }
 }
 
 }  // namespace detail
 
 // out = f(inputs...), where f takes In... and returns Out; out has the broadcast shape. Elements of out that are
 // inputs too must be the same elements. f.row(count, out, in...), where there is one, does packed elements in a row.
-// F::OnBFloat16 says that f is short: then bfloat16 is converted within its loop.
+// F::OnBFloat16 says that f is short, so that bfloat16 is converted within its loop, or has rows of bfloat16 itself.
 template <class Out, class... In, class F, size_t N = sizeof...(In)>
 void map_elements(std::string_view name, Tensor& out, F f, const std::array<const Tensor*, N>& inputs,
                   int64_t grain = 32768) {

@@ -230,7 +230,7 @@ Tensor erf(const Tensor& self) {
 }
 Tensor erfc(const Tensor& self) {
   require_library(sleef_library());
-  return mapped_real("erfc", self, [](auto x) { return lanes::erfc(x); });
+  return mapped_real("erfc", self, [](auto x) { return lanes::quick_erfc(x); });
 }
 Tensor lgamma(const Tensor& self) {
   require_library(sleef_library());

@@ -6,10 +6,13 @@
 // chosen by choose(): a call within a branch keeps the loop from becoming vector code.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
+#include "sconce/float_types.h"
 #include "src/device/sleef.h"
 #include "src/ops/convolution_activations.h"
 #include "src/ops/gemm_isa.h"
@@ -54,6 +57,8 @@ namespace sconce::lanes {
 [[gnu::always_inline]] inline double quick_tanh(double x) { return tanh(x); }
 [[gnu::always_inline]] inline float quick_erf(float x) { return error_function(x); }
 [[gnu::always_inline]] inline double quick_erf(double x) { return erf(x); }
+[[gnu::always_inline]] inline float quick_erfc(float x) { return complementary_error_function(x); }
+[[gnu::always_inline]] inline double quick_erfc(double x) { return erfc(x); }
 // Of x, and e^(-x^2): where 1 is added.
 [[gnu::always_inline]] inline float coarse_erf(float x, float power) { return coarse_error_function(x, power); }
 [[gnu::always_inline]] inline double coarse_erf(double x, double) { return erf(x); }
@@ -74,9 +79,10 @@ template <class T>
 
 namespace sconce {
 
-// f for map_elements, rows with the widest vectors of the CPU.
+// f for map_elements, rows with the widest vectors of the CPU; bfloat16 is converted beside the computation.
 template <class F>
 struct InLanes {
+  using OnBFloat16 = void;
   F f;
   template <class... In>
   auto operator()(In... in) const {
@@ -85,6 +91,13 @@ struct InLanes {
   template <class Out, class... In>
   void row(int64_t count, Out* out, const In*... in) const noexcept {
     has_avx512() ? wide(count, out, in...) : narrow(count, out, in...);
+  }
+  template <class... In>
+  void bfloat16_row(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    constexpr int64_t kBlock = 256;
+    const auto run = has_avx512() ? &InLanes::wide_block<In...> : &InLanes::narrow_block<In...>;
+    for (int64_t begin = 0; begin < count; begin += kBlock)
+      (this->*run)(std::min(kBlock, count - begin), out + begin, in + begin...);
   }
   template <class Out, class... In>
   [[gnu::flatten]] void narrow(int64_t count, Out* out, const In*... in) const noexcept {
@@ -98,6 +111,35 @@ struct InLanes {
     const F held = f;
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) out[i] = held(in[i]...);
+  }
+
+ private:
+  // At most 256 elements.
+  template <class... In>
+  [[gnu::always_inline]] inline void block(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    const F held = f;
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      alignas(64) float values[sizeof...(In)][256], result[256];
+      (widen(count, in, values[I]), ...);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) result[i] = held(values[I][i]...);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) out[i] = BFloat16(result[i]);
+    }
+    (std::index_sequence_for<In...>());
+  }
+  [[gnu::always_inline]] static inline void widen(int64_t count, const BFloat16* from, float* to) noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+  }
+  template <class... In>
+  [[gnu::flatten]] void narrow_block(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    block(count, out, in...);
+  }
+  template <class... In>
+  [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
+  wide_block(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    block(count, out, in...);
   }
 };
 

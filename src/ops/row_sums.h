@@ -11,6 +11,20 @@
 namespace sconce {
 namespace detail {
 
+// Of the elements of a vector, in pairs: a chain of additions would wait for each of them.
+template <class T, class Vector>
+[[gnu::always_inline]] inline double lane_sum(const Vector& all) noexcept {
+  if constexpr (sizeof(T) == 4) {
+    const double a = (static_cast<double>(all[0]) + static_cast<double>(all[1])) +
+                     (static_cast<double>(all[2]) + static_cast<double>(all[3]));
+    const double b = (static_cast<double>(all[4]) + static_cast<double>(all[5])) +
+                     (static_cast<double>(all[6]) + static_cast<double>(all[7]));
+    return a + b;
+  } else {
+    return (all[0] + all[1]) + (all[2] + all[3]);
+  }
+}
+
 template <class T, class Map>
 [[gnu::always_inline]] inline double mapped_row_sum(const T* row, int64_t width, const Map& map) noexcept {
   typedef T Vector __attribute__((vector_size(32), aligned(sizeof(T))));
@@ -24,7 +38,7 @@ template <class T, class Map>
       for (int v = 0; v < kVectors; ++v) sums[v] += map(*reinterpret_cast<const Vector*>(at + v * kLanes));
     j = end - row;
     const Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    for (int lane = 0; lane < kLanes; ++lane) total += static_cast<double>(all[lane]);
+    total += detail::lane_sum<T>(all);
   }
   for (; j < width; ++j) total += static_cast<double>(map(row[j]));
   return total;
@@ -57,7 +71,7 @@ double row_dot(const T* a, const T* b, int64_t width, T middle = 0) noexcept {
         sums[v] += *reinterpret_cast<const Vector*>(a + j + v * kLanes) *
                    (*reinterpret_cast<const Vector*>(b + j + v * kLanes) - middle);
     const Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    for (int lane = 0; lane < kLanes; ++lane) total += static_cast<double>(all[lane]);
+    total += detail::lane_sum<T>(all);
   }
   for (; j < width; ++j) total += static_cast<double>(a[j] * (b[j] - middle));
   return total;
@@ -77,7 +91,19 @@ template <class T>
 Total<T> row_total(const T* row, int64_t width) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
     return row_sum(row, width);
-  } else if constexpr (std::is_same_v<Total<T>, double>) {  // half types, as float
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    constexpr int64_t kLanes = 32, kSteps = 16;
+    double total = 0;
+    int64_t j = 0;
+    while (j + kLanes <= width) {
+      float lanes[kLanes] = {};
+      for (int step = 0; step < kSteps && j + kLanes <= width; ++step, j += kLanes)
+        for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<float>(row[j + lane]);
+      total += row_sum(lanes, kLanes);
+    }
+    for (; j < width; ++j) total += static_cast<double>(static_cast<float>(row[j]));
+    return total;
+  } else if constexpr (std::is_same_v<Total<T>, double>) {  // other half types, as float
     constexpr int64_t kBlock = 512;
     float values[kBlock];
     double total = 0;

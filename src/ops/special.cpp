@@ -1,5 +1,6 @@
 #include "src/ops/special.h"
 
+#include <algorithm>
 #include <boost/math/special_functions/airy.hpp>
 #include <boost/math/special_functions/bessel.hpp>
 #include <boost/math/special_functions/digamma.hpp>
@@ -10,7 +11,10 @@
 #include <limits>
 
 #include "sconce/check.h"
+#include "src/ops/computed.h"
 #include "src/ops/elementwise.h"
+#include "src/ops/function_table.h"
+#include "src/ops/lanes.h"
 #include "src/ops/quiet_math.h"
 
 namespace sconce::cpu {
@@ -19,6 +23,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kGrain = 1024;
+
+// To single precision.
+using QuietSingle = policies::normalise<Quiet, policies::digits2<24>>::type;
 
 DType result_of(const char* name, DType dtype) {
   if (is_integral(dtype, true)) return DType::kFloat32;
@@ -36,14 +43,41 @@ Tensor mapped(const char* name, const Tensor& self, double (*function)(double)) 
   map_elements<double, double>(name, out, Unary{function}, {&self}, kGrain);
   return out;
 }
+// Where results are of single precision or less: by a table within its bounds.
+struct Tabled {
+  double (*function)(double);
+  const FunctionTable* table;
+  double operator()(double x) const { return table->holds(x) ? table->at(x) : function(x); }
+};
+Tensor mapped(const char* name, const Tensor& self, double (*function)(double), const FunctionTable& table) {
+  const DType dtype = result_of(name, self.dtype());
+  if (dtype == DType::kFloat64) return mapped(name, self, function);
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  map_elements<double, double>(name, out, Tabled{function, &table}, {&self}, kGrain);
+  return out;
+}
+// f(T) -> T for lanes.
+template <class F>
+Tensor mapped_in_lanes(const char* name, const Tensor& self, F f) {
+  require_library(sleef_library());
+  const DType dtype = result_of(name, self.dtype());
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  dispatch_computed_float(dtype, name,
+                          [&]<class T>() -> void { map_elements<T, T>(name, out, InLanes<F>{f}, {&self}, 8192); });
+  return out;
+}
+
 struct Binary {
   double (*function)(double, double);
   double operator()(double a, double b) const { return function(a, b); }
 };
-Tensor mapped(const char* name, const Tensor& a, const Tensor& b, double (*function)(double, double)) {
+// of_single: as exact as single precision shows.
+Tensor mapped(const char* name, const Tensor& a, const Tensor& b, double (*function)(double, double),
+              double (*of_single)(double, double)) {
   const DType dtype = result_of(name, ResultType().add(a).add(b).get());
   Tensor out = make_result(name, {&a, &b}, dtype, dtype);
-  map_elements<double, double, double>(name, out, Binary{function}, {&a, &b}, kGrain);
+  map_elements<double, double, double>(name, out, Binary{dtype == DType::kFloat64 ? function : of_single}, {&a, &b},
+                                       kGrain);
   return out;
 }
 
@@ -53,17 +87,23 @@ double digamma_of(double x) {
   if (std::isnan(x) || (x < 0 && x == std::trunc(x))) return kNaN;
   return boost::math::digamma(x, Quiet());
 }
-double lower_gamma(double a, double x) {
+// Whether the lower incomplete gamma function is 0, 1 or none; else -1.
+double lower_gamma_at_ends(double a, double x) {
   if (x < 0 || a < 0 || std::isnan(a) || std::isnan(x)) return kNaN;
   if (a == 0) return x > 0 ? 1 : kNaN;
   if (x == 0) return 0;
   if (std::isinf(a)) return std::isinf(x) ? kNaN : 0;
-  return std::isinf(x) ? 1 : boost::math::gamma_p(a, x, Quiet());
+  return std::isinf(x) ? 1 : -1;
 }
+template <class Policy>
+double lower_gamma(double a, double x) {
+  const double end = lower_gamma_at_ends(a, x);
+  return end == -1 ? boost::math::gamma_p(a, x, Policy()) : end;
+}
+template <class Policy>
 double upper_gamma(double a, double x) {
-  const double lower = lower_gamma(a, x);
-  if (std::isnan(lower) || lower == 0 || lower == 1) return 1 - lower;
-  return boost::math::gamma_q(a, x, Quiet());
+  const double end = lower_gamma_at_ends(a, x);
+  return end == -1 ? boost::math::gamma_q(a, x, Policy()) : 1 - end;
 }
 
 // exp(-|x|) I(x), which itself overflows: from 500 on by its asymptotic series.
@@ -108,10 +148,6 @@ double normal_quantile(double p) {
 double airy(double x) {
   if (std::isinf(x)) return kNaN;
   return x > 103.892 ? 0 : boost::math::airy_ai(x, Quiet());
-}
-double spherical_j0(double x) {
-  if (std::isinf(x)) return 0;
-  return std::fabs(x) < 1e-4 ? 1 - x * x / 6 : std::sin(x) / x;
 }
 
 // Hurwitz' zeta function by the formula of Euler and Maclaurin, from the tenth term on.
@@ -173,7 +209,71 @@ double polynomial(double x, double degree, First first, Next next) {
   }
   return now;
 }
-double chebyshev_step(double, double x, double now, double before) { return 2 * x * now - before; }
+constexpr auto chebyshev_step = [](double, double x, double now, double before) { return 2 * x * now - before; };
+
+// f: first and next of polynomial(), of argument(x).
+template <class Argument, class First, class Next>
+struct Polynomial {
+  Argument argument;
+  First first;
+  Next next;
+  double operator()(double x, double degree) const { return polynomial(argument(x), degree, first, next); }
+  // Of one degree, side by side.
+  void row(int64_t count, double* out, const double* x, const double* degree) const noexcept {
+    constexpr int64_t kSide = 64;
+    if (!std::all_of(degree, degree + count, [&](double d) { return d == degree[0]; }) ||
+        !(degree[0] >= 1 && degree[0] < 4096)) {
+      for (int64_t i = 0; i < count; ++i) out[i] = (*this)(x[i], degree[i]);
+      return;
+    }
+    const auto n = static_cast<int64_t>(degree[0]);
+    for (int64_t begin = 0; begin < count; begin += kSide) {
+      const int64_t side = std::min(kSide, count - begin);
+      double at[kSide], before[kSide], now[kSide];
+      for (int64_t i = 0; i < side; ++i) {
+        at[i] = argument(x[begin + i]);
+        before[i] = 1;
+        now[i] = first(at[i]);
+      }
+      for (int64_t k = 1; k < n; ++k)
+        for (int64_t i = 0; i < side; ++i) {
+          const double after = next(static_cast<double>(k), at[i], now[i], before[i]);
+          before[i] = now[i];
+          now[i] = after;
+        }
+      std::copy_n(now, side, out + begin);
+    }
+  }
+};
+constexpr auto kSame = [](double x) { return x; };
+constexpr auto kShifted = [](double x) { return 2 * x - 1; };
+template <class Argument, class First, class Next>
+Tensor polynomials(const char* name, const Tensor& x, const Tensor& n, Argument argument, First first, Next next) {
+  const DType dtype = result_of(name, ResultType().add(x).add(n).get());
+  Tensor out = make_result(name, {&x, &n}, dtype, dtype);
+  map_elements<double, double, double>(name, out, Polynomial<Argument, First, Next>{argument, first, next}, {&x, &n},
+                                       kGrain);
+  return out;
+}
+
+// In single precision: x times a polynomial of w = -log(1 - x^2), or of its root.
+struct InverseError {
+  template <class T>
+  T operator()(T given) const {
+    const auto x = static_cast<float>(given);
+    const float w = -lanes::log((1.0f - x) * (1.0f + x)), near = w - 2.5f, far = std::sqrt(w) - 3.16803399f;
+    float p = 2.853432181e-08f;
+    for (const float term : {3.437264357e-07f, -3.528853931e-06f, -4.396774462e-06f, 2.186021733e-04f,
+                             -1.253707536e-03f, -4.177707721e-03f, 2.466407261e-01f, 1.501409422f})
+      p = std::fma(p, near, term);
+    float q = -1.597687824e-04f;
+    for (const float term : {-1.322619202e-04f, 1.262973427e-03f, -2.347223712e-03f, 3.245525467e-03f,
+                             -4.659727873e-03f, 6.409487293e-03f, 1.004294946f, 3.001526676f})
+      q = std::fma(q, far, term);
+    const float result = x * lanes::choose(w < 5.0f, p, q);
+    return static_cast<T>(lanes::choose(std::fabs(x) == 1.0f, std::copysign(static_cast<float>(kInfinity), x), result));
+  }
+};
 
 }  // namespace
 
@@ -184,23 +284,37 @@ Tensor polygamma(int64_t n, const Tensor& self) {
   if (n == 0) return digamma(self);
   const DType dtype = result_of("polygamma", self.dtype());
   Tensor out = make_result("polygamma", {&self}, dtype, dtype);
-  map_elements<double, double>(
-      "polygamma", out,
-      [n](double x) {
-        if (std::isnan(x)) return x;
-        if (x <= 0 && x == std::trunc(x)) return n % 2 == 1 ? kInfinity : kNaN;
-        return std::isinf(x) ? (x > 0 ? 0.0 : kNaN) : boost::math::polygamma(static_cast<int>(n), x, Quiet());
-      },
-      {&self}, kGrain);
+  const auto run = [&]<class Policy>() {
+    map_elements<double, double>(
+        "polygamma", out,
+        [n](double x) {
+          if (std::isnan(x)) return x;
+          if (x <= 0 && x == std::trunc(x)) return n % 2 == 1 ? kInfinity : kNaN;
+          return std::isinf(x) ? (x > 0 ? 0.0 : kNaN) : boost::math::polygamma(static_cast<int>(n), x, Policy());
+        },
+        {&self}, kGrain);
+  };
+  if (dtype == DType::kFloat64)
+    run.template operator()<Quiet>();
+  else
+    run.template operator()<QuietSingle>();
   return out;
 }
-Tensor igamma(const Tensor& self, const Tensor& other) { return mapped("igamma", self, other, lower_gamma); }
-Tensor igammac(const Tensor& self, const Tensor& other) { return mapped("igammac", self, other, upper_gamma); }
+Tensor igamma(const Tensor& self, const Tensor& other) {
+  return mapped("igamma", self, other, lower_gamma<Quiet>, lower_gamma<QuietSingle>);
+}
+Tensor igammac(const Tensor& self, const Tensor& other) {
+  return mapped("igammac", self, other, upper_gamma<Quiet>, upper_gamma<QuietSingle>);
+}
 Tensor special_i0e(const Tensor& self) {
-  return mapped("special_i0e", self, [](double x) { return scaled_i(0, x); });
+  constexpr auto kOf = [](double x) { return scaled_i(0, x); };
+  static const FunctionTable kTable(kOf, -64, 64, 256);
+  return mapped("special_i0e", self, kOf, kTable);
 }
 Tensor special_i1e(const Tensor& self) {
-  return mapped("special_i1e", self, [](double x) { return scaled_i(1, x); });
+  constexpr auto kOf = [](double x) { return scaled_i(1, x); };
+  static const FunctionTable kTable(kOf, -64, 64, 256);
+  return mapped("special_i1e", self, kOf, kTable);
 }
 Tensor i0(const Tensor& self) {
   return mapped("i0", self, [](double x) { return boost::math::cyl_bessel_i(0, std::fabs(x), Quiet()); });
@@ -210,39 +324,54 @@ Tensor special_i1(const Tensor& self) {
                 [](double x) { return std::copysign(boost::math::cyl_bessel_i(1, std::fabs(x), Quiet()), x); });
 }
 Tensor erfinv(const Tensor& self) {
+  if (self.dtype() != DType::kFloat64) return mapped_in_lanes("erfinv", self, InverseError());
   return mapped("erfinv", self, [](double x) {
     if (!(x >= -1 && x <= 1)) return kNaN;
     return std::fabs(x) == 1 ? std::copysign(kInfinity, x) : boost::math::erf_inv(x, Quiet());
   });
 }
 Tensor special_bessel_j0(const Tensor& self) {
-  return mapped("special_bessel_j0", self,
-                [](double x) { return std::isinf(x) ? 0 : boost::math::cyl_bessel_j(0, std::fabs(x), Quiet()); });
+  constexpr auto kOf = [](double x) { return std::isinf(x) ? 0 : boost::math::cyl_bessel_j(0, std::fabs(x), Quiet()); };
+  static const FunctionTable kTable(kOf, -32, 32, 128);
+  return mapped("special_bessel_j0", self, kOf, kTable);
 }
 Tensor special_bessel_j1(const Tensor& self) {
-  return mapped("special_bessel_j1", self, [](double x) {
+  constexpr auto kOf = [](double x) {
     return std::isinf(x) ? 0 : std::copysign(1.0, x) * boost::math::cyl_bessel_j(1, std::fabs(x), Quiet());
-  });
+  };
+  static const FunctionTable kTable(kOf, -32, 32, 128);
+  return mapped("special_bessel_j1", self, kOf, kTable);
 }
 Tensor special_bessel_y0(const Tensor& self) {
-  return mapped("special_bessel_y0", self, [](double x) { return second_kind(0, x); });
+  constexpr auto kOf = [](double x) { return second_kind(0, x); };
+  static const FunctionTable kTable(kOf, 1, 33, 128);
+  return mapped("special_bessel_y0", self, kOf, kTable);
 }
 Tensor special_bessel_y1(const Tensor& self) {
-  return mapped("special_bessel_y1", self, [](double x) { return second_kind(1, x); });
+  constexpr auto kOf = [](double x) { return second_kind(1, x); };
+  static const FunctionTable kTable(kOf, 1, 33, 128);
+  return mapped("special_bessel_y1", self, kOf, kTable);
 }
 Tensor special_entr(const Tensor& self) {
-  return mapped("special_entr", self, [](double x) {
-    if (std::isnan(x)) return x;
-    return x > 0 ? -x * std::log(x) : x == 0 ? 0.0 : -kInfinity;
+  return mapped_in_lanes("special_entr", self, []<class T>(T x) -> T {
+    const T product = -x * lanes::log(x);
+    return lanes::choose(x > T(0) || x != x, product, x == T(0) ? T(0) : -std::numeric_limits<T>::infinity());
   });
 }
 Tensor special_erfcx(const Tensor& self) { return mapped("special_erfcx", self, scaled_erfc); }
 Tensor special_log_ndtr(const Tensor& self) { return mapped("special_log_ndtr", self, log_normal_cdf); }
 Tensor special_zeta(const Tensor& self, const Tensor& other) {
-  return mapped("special_zeta", self, other, hurwitz_zeta);
+  return mapped("special_zeta", self, other, hurwitz_zeta, hurwitz_zeta);
 }
-Tensor special_ndtri(const Tensor& self) { return mapped("special_ndtri", self, normal_quantile); }
-Tensor special_airy_ai(const Tensor& self) { return mapped("special_airy_ai", self, airy); }
+Tensor special_ndtri(const Tensor& self) {
+  // Its tails bend too much.
+  static const FunctionTable kTable(normal_quantile, 1.0 / 64, 63.0 / 64, 248);
+  return mapped("special_ndtri", self, normal_quantile, kTable);
+}
+Tensor special_airy_ai(const Tensor& self) {
+  static const FunctionTable kTable(airy, -12, 4, 128);
+  return mapped("special_airy_ai", self, airy, kTable);
+}
 Tensor special_modified_bessel_k0(const Tensor& x) {
   return mapped("special_modified_bessel_k0", x, [](double v) { return bessel_k(0, v); });
 }
@@ -255,83 +384,64 @@ Tensor special_scaled_modified_bessel_k0(const Tensor& x) {
 Tensor special_scaled_modified_bessel_k1(const Tensor& x) {
   return mapped("special_scaled_modified_bessel_k1", x, [](double v) { return scaled_k(1, v); });
 }
-Tensor special_spherical_bessel_j0(const Tensor& x) { return mapped("special_spherical_bessel_j0", x, spherical_j0); }
+Tensor special_spherical_bessel_j0(const Tensor& x) {
+  return mapped_in_lanes("special_spherical_bessel_j0", x, []<class T>(T v) -> T {
+    const T quotient = lanes::choose(v == T(0), T(1), lanes::sin(v) / v);
+    return std::fabs(v) == std::numeric_limits<T>::infinity() ? T(0) : quotient;
+  });
+}
 
 Tensor special_chebyshev_polynomial_t(const Tensor& x, const Tensor& n) {
-  return mapped("special_chebyshev_polynomial_t", x, n, [](double v, double k) {
-    return polynomial(
-        v, k, [](double y) { return y; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_chebyshev_polynomial_t", x, n, kSame, [](double y) { return y; }, chebyshev_step);
 }
 Tensor special_chebyshev_polynomial_u(const Tensor& x, const Tensor& n) {
-  return mapped("special_chebyshev_polynomial_u", x, n, [](double v, double k) {
-    return polynomial(
-        v, k, [](double y) { return 2 * y; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_chebyshev_polynomial_u", x, n, kSame, [](double y) { return 2 * y; }, chebyshev_step);
 }
 Tensor special_chebyshev_polynomial_v(const Tensor& x, const Tensor& n) {
-  return mapped("special_chebyshev_polynomial_v", x, n, [](double v, double k) {
-    return polynomial(
-        v, k, [](double y) { return 2 * y - 1; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_chebyshev_polynomial_v", x, n, kSame, [](double y) { return 2 * y - 1; }, chebyshev_step);
 }
 Tensor special_chebyshev_polynomial_w(const Tensor& x, const Tensor& n) {
-  return mapped("special_chebyshev_polynomial_w", x, n, [](double v, double k) {
-    return polynomial(
-        v, k, [](double y) { return 2 * y + 1; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_chebyshev_polynomial_w", x, n, kSame, [](double y) { return 2 * y + 1; }, chebyshev_step);
 }
 Tensor special_shifted_chebyshev_polynomial_t(const Tensor& x, const Tensor& n) {
-  return mapped("special_shifted_chebyshev_polynomial_t", x, n, [](double v, double k) {
-    return polynomial(
-        2 * v - 1, k, [](double y) { return y; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_shifted_chebyshev_polynomial_t", x, n, kShifted, [](double y) { return y; }, chebyshev_step);
 }
 Tensor special_shifted_chebyshev_polynomial_u(const Tensor& x, const Tensor& n) {
-  return mapped("special_shifted_chebyshev_polynomial_u", x, n, [](double v, double k) {
-    return polynomial(
-        2 * v - 1, k, [](double y) { return 2 * y; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_shifted_chebyshev_polynomial_u", x, n, kShifted, [](double y) { return 2 * y; }, chebyshev_step);
 }
 Tensor special_shifted_chebyshev_polynomial_v(const Tensor& x, const Tensor& n) {
-  return mapped("special_shifted_chebyshev_polynomial_v", x, n, [](double v, double k) {
-    return polynomial(
-        2 * v - 1, k, [](double y) { return 2 * y - 1; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_shifted_chebyshev_polynomial_v", x, n, kShifted, [](double y) { return 2 * y - 1; }, chebyshev_step);
 }
 Tensor special_shifted_chebyshev_polynomial_w(const Tensor& x, const Tensor& n) {
-  return mapped("special_shifted_chebyshev_polynomial_w", x, n, [](double v, double k) {
-    return polynomial(
-        2 * v - 1, k, [](double y) { return 2 * y + 1; }, chebyshev_step);
-  });
+  return polynomials(
+      "special_shifted_chebyshev_polynomial_w", x, n, kShifted, [](double y) { return 2 * y + 1; }, chebyshev_step);
 }
 Tensor special_hermite_polynomial_h(const Tensor& x, const Tensor& n) {
-  return mapped("special_hermite_polynomial_h", x, n, [](double v, double degree) {
-    return polynomial(
-        v, degree, [](double y) { return 2 * y; },
-        [](double k, double y, double now, double before) { return 2 * y * now - 2 * k * before; });
-  });
+  return polynomials(
+      "special_hermite_polynomial_h", x, n, kSame, [](double y) { return 2 * y; },
+      [](double k, double y, double now, double before) { return 2 * y * now - 2 * k * before; });
 }
 Tensor special_hermite_polynomial_he(const Tensor& x, const Tensor& n) {
-  return mapped("special_hermite_polynomial_he", x, n, [](double v, double degree) {
-    return polynomial(
-        v, degree, [](double y) { return y; },
-        [](double k, double y, double now, double before) { return y * now - k * before; });
-  });
+  return polynomials(
+      "special_hermite_polynomial_he", x, n, kSame, [](double y) { return y; },
+      [](double k, double y, double now, double before) { return y * now - k * before; });
 }
 Tensor special_laguerre_polynomial_l(const Tensor& x, const Tensor& n) {
-  return mapped("special_laguerre_polynomial_l", x, n, [](double v, double degree) {
-    return polynomial(
-        v, degree, [](double y) { return 1 - y; },
-        [](double k, double y, double now, double before) { return ((2 * k + 1 - y) * now - k * before) / (k + 1); });
-  });
+  return polynomials(
+      "special_laguerre_polynomial_l", x, n, kSame, [](double y) { return 1 - y; },
+      [](double k, double y, double now, double before) { return ((2 * k + 1 - y) * now - k * before) / (k + 1); });
 }
 Tensor special_legendre_polynomial_p(const Tensor& x, const Tensor& n) {
-  return mapped("special_legendre_polynomial_p", x, n, [](double v, double degree) {
-    return polynomial(
-        v, degree, [](double y) { return y; },
-        [](double k, double y, double now, double before) { return ((2 * k + 1) * y * now - k * before) / (k + 1); });
-  });
+  return polynomials(
+      "special_legendre_polynomial_p", x, n, kSame, [](double y) { return y; },
+      [](double k, double y, double now, double before) { return ((2 * k + 1) * y * now - k * before) / (k + 1); });
 }
 
 }  // namespace sconce::cpu
