@@ -71,7 +71,7 @@ class Batcher::Execution final : public RunRequest {
       request->error = error;
       request->gather = batch ? gathered - started : std::chrono::nanoseconds(0);
       request->split = batch ? splitting : std::chrono::nanoseconds(0);
-      request->run_rows = error == nullptr ? std::exchange(rows, 0) : 0;
+      request->run_rows = error == nullptr ? std::exchange(rows, -1) : -1;
       request->finished();  // it may be gone after this
     }
   }
@@ -149,7 +149,7 @@ void Batcher::submit(QueuedRequest& request) {
   }
   queue_.classify(request, Clock::now());
   request.error = nullptr;
-  request.run_rows = 0;
+  request.run_rows = -1;
   request.gather = request.split = {};
   request.state_ = QueuedRequest::State::kArriving;
   const Clock::time_point deadline = request.deadline_;

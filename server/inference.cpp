@@ -45,7 +45,7 @@ bool Inference::run() {
                "inference request batch-size must be <= ", model_->policy().most_rows, " for '",
                model_->interface().name, "', got ", request_.rows);
   error = nullptr;
-  run_rows = 0;
+  run_rows = -1;
   alone = request_.device_inputs || request_.device_outputs;
   // An output may be a buffer that the next run writes.
   device_outputs = request_.device_outputs && model_->interface().spec.device_key == "cuda" &&
@@ -93,8 +93,8 @@ void Inference::finished() noexcept {
 
 void Inference::leave() noexcept {
   if (std::exchange(here_, false)) model_->ran_here(info.compute);
-  if (run_rows != 0)
-    model_->statistics().execution(thread_, std::exchange(run_rows, 0), decoded_ - start_ + gather, info.compute,
+  if (run_rows >= 0)
+    model_->statistics().execution(thread_, std::exchange(run_rows, -1), decoded_ - start_ + gather, info.compute,
                                    split);
 }
 

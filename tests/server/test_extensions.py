@@ -9,7 +9,7 @@ import uuid
 import zlib
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, Server
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
 LAST = "several.channels_last"
@@ -403,6 +403,42 @@ def test_malformed_traceparents_count_as_absent(open_server, field):
 def test_trace_needs_a_file(server):
     answer = server.post("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"]}, port=server.ports["administration"])
     assert answer.status == 400 and "trace_file" in answer.json["error"]
+
+
+@pytest.mark.parametrize("inline", ["200us", "0"])
+def test_statistics_to_the_unit(inline):
+    """Successes, failures of each kind and runs, those of no rows included, where requests run and through the queue."""
+    with Server(f"m={FAKE_MODELS / 'fake_batched.pt2'}", flags=["--inline-below", inline]) as server:
+        def infer(rows, first=1.0):
+            return server.infer("m", {"INPUT__0": ("FP32", [rows, 4], [first, 2, 3, 4] * rows)}).status
+
+        before = server.get("/v2/models/m/stats").json["model_stats"][0]
+        assert [infer(3) for _ in range(10)] == [200] * 10
+        assert [infer(0) for _ in range(4)] == [200] * 4
+        assert [infer(1, FAIL_INPUT) for _ in range(3)] == [500] * 3
+        for body in (b"{", b"", b'{"inputs":[]}', b"[]", b"null"):
+            assert server.post("/v2/models/m/infer", body).status == 400
+        for _ in range(2):
+            assert server.post("/v2/models/none/infer", b"{}").status == 404
+        after = server.get("/v2/models/m/stats").json["model_stats"][0]
+
+        def grown(*path):
+            old, new = before, after
+            for key in path:
+                old, new = old[key], new[key]
+            return new - old
+
+        assert grown("inference_count") == 30 and grown("execution_count") == 14
+        for name in ("success", "queue", "compute_input", "compute_infer", "compute_output"):
+            assert grown("inference_stats", name, "count") == 14, name
+        assert grown("inference_stats", "fail", "count") == 8
+        batches = {b["batch_size"]: b["compute_infer"]["count"] for b in after["batch_stats"]}
+        assert batches[3] == 10 and batches[0] == 4
+        metrics = server.metrics()
+        assert metrics['nv_inference_request_success{model="m",version="1"}'] == after["inference_stats"]["success"]["count"]
+        assert metrics['nv_inference_request_failure{model="m",reason="BACKEND",version="1"}'] == 3
+        assert metrics['nv_inference_request_failure{model="m",reason="OTHER",version="1"}'] == 5
+        assert metrics['sconce_http_responses_total{code="500",route="/v2/models/{model}/infer"}'] == 3
 
 
 def test_request_ids():

@@ -240,6 +240,34 @@ def test_requests_of_kserves_client(newcomer):
     assert output == {"name": "RESULT", "shape": [2, 4], "datatype": "FP32", "data": sum(ANSWERS, [])}
 
 
+def test_kserves_client(newcomer):
+    """The real one, where it is installed (it brings 450 MB): v1 and v2, JSON and binary tensors."""
+    kserve = pytest.importorskip("kserve", reason="kserve is not installed: pip install kserve")
+    import asyncio
+
+    import numpy as np
+
+    async def exam():
+        base = f"http://127.0.0.1:{newcomer.port}"
+        v2 = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
+        assert await v2.is_server_live(base) and await v2.is_server_ready(base) and await v2.is_model_ready(base, "m")
+        asked = kserve.protocol.infer_type.RequestedOutput("RESULT", parameters={"binary_data": True})
+        for binary in (False, True):
+            for outputs in ({}, {"request_outputs": [asked]}):
+                tensor = kserve.InferInput("ARGS[0]", [2, 4], "FP32")
+                tensor.set_data_from_numpy(np.array(ROWS, np.float32), binary_data=binary)
+                request = kserve.InferRequest(model_name="m", infer_inputs=[tensor], request_id="q", **outputs)
+                answer = await v2.infer(base, request, model_name="m")
+                assert answer.id == "q" and answer.outputs[0].as_numpy().tolist() == ANSWERS
+        with pytest.raises(Exception, match="unknown model: 'none'"):
+            await v2.infer(base, kserve.InferRequest(model_name="none", infer_inputs=[tensor]), model_name="none")
+        v1 = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v1"))
+        assert await v1.is_model_ready(base, "m")
+        assert await v1.infer(base, {"instances": ROWS}, model_name="m") == {"predictions": ANSWERS}
+
+    asyncio.run(exam())
+
+
 def test_tokens_in_the_place_of_a_key_file(tmp_path):
     (tmp_path / "tokens").write_text("infer inference-key-16\nadmin management-key-16\n")
     with Server(f"m={PACKAGE}", flags=["--token-file", str(tmp_path / "tokens")], wait=False) as server:
