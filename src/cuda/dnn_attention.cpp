@@ -2,7 +2,9 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdio>
 #include <limits>
 
 #include "src/cuda/attention_graph.h"
@@ -54,6 +56,13 @@ PlanKey key_of(const AttentionForm& form) {
   return key;
 }
 
+void say_what_is_missing() {
+  static std::atomic_flag said;
+  if (!said.test_and_set())
+    std::fprintf(stderr,
+                 "[WARNING] cuDNN cannot make its attention kernels (libnvrtc is missing?): ours take longer\n");
+}
+
 }  // namespace
 
 bool launch_dnn_attention(const FlashAttention& a, int dtype, int device) {
@@ -69,6 +78,7 @@ bool launch_dnn_attention(const FlashAttention& a, int dtype, int device) {
   void* const memory[] = {const_cast<void*>(a.q), const_cast<void*>(a.k), const_cast<void*>(a.v), a.out, a.logsumexp};
   const cudnnStatus_t status = run_graph(lane, *graph, {DeviceType::kCuda, static_cast<int8_t>(device)},
                                          std::span(memory).first(form.logsumexp_rows > 0 ? 5 : 4));
+  if (graph->status() == CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING) say_what_is_missing();
   if (status != CUDNN_STATUS_SUCCESS && graph->status() != CUDNN_STATUS_SUCCESS) return false;
   check_dnn(status, "attention");
   if (form.logsumexp_rows > a.queries) {

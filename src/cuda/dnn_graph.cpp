@@ -1,9 +1,22 @@
 #include "src/cuda/dnn_graph.h"
 
-#include <array>
+#include <string_view>
 #include <utility>
 
 namespace sconce::cuda {
+
+namespace {
+
+// Where no engine is offered, only the text of the last error tells why.
+cudnnStatus_t why_none() {
+  std::vector<char> text(16384);
+  cudnnGetLastErrorString(text.data(), text.size() - 1);
+  return std::string_view(text.data()).find("PREREQUISITE_MISSING") != std::string_view::npos
+             ? CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING
+             : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+}  // namespace
 
 DnnDescriptor::DnnDescriptor(cudnnBackendDescriptorType_t type, cudnnStatus_t& status) : status_(&status) {
   const cudnnStatus_t made = cudnnBackendCreateDescriptor(type, &descriptor_);
@@ -211,7 +224,7 @@ cudnnStatus_t DnnGraph::plan(cudnnHandle_t handle, const DnnDescriptor* device) 
     for (size_t i = 0; asked == CUDNN_STATUS_SUCCESS && i < static_cast<size_t>(count); ++i)
       candidates_.push_back(std::move(results[i]));
   }
-  if (status_ == CUDNN_STATUS_SUCCESS) status_ = take_next(handle, device);
+  if (status_ == CUDNN_STATUS_SUCCESS) status_ = candidates_.empty() ? why_none() : take_next(handle, device);
   for (const Id id : memory_) named_.push_back(static_cast<int64_t>(id) + 1);
   for (const Id id : number_ids_) named_.push_back(static_cast<int64_t>(id) + 1);
   addresses_.resize(memory_.size());
@@ -220,6 +233,7 @@ cudnnStatus_t DnnGraph::plan(cudnnHandle_t handle, const DnnDescriptor* device) 
 }
 
 cudnnStatus_t DnnGraph::take_next(cudnnHandle_t handle, const DnnDescriptor* device) {
+  cudnnStatus_t refused = CUDNN_STATUS_NOT_SUPPORTED;
   for (; candidate_ < candidates_.size(); ++candidate_) {
     cudnnStatus_t made = CUDNN_STATUS_SUCCESS;
     DnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, made);
@@ -231,13 +245,14 @@ cudnnStatus_t DnnGraph::take_next(cudnnHandle_t handle, const DnnDescriptor* dev
     if (made == CUDNN_STATUS_SUCCESS)
       made = cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
                                       &bytes);
+    if (made == CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING) refused = made;
     if (made != CUDNN_STATUS_SUCCESS) continue;
     plan_ = std::move(plan);
     workspace_ = static_cast<size_t>(bytes);
     ++candidate_;
     return CUDNN_STATUS_SUCCESS;
   }
-  return CUDNN_STATUS_NOT_SUPPORTED;
+  return refused;
 }
 
 cudnnStatus_t DnnGraph::next(cudnnHandle_t handle) { return status_ = take_next(handle, nullptr); }

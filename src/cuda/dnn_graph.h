@@ -76,7 +76,9 @@ class DnnGraph {
   // For the handle's device, or for one that is described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) and need not be there.
   cudnnStatus_t plan(cudnnHandle_t handle) { return plan(handle, nullptr); }
   cudnnStatus_t plan_for(const DnnDescriptor& device) { return plan(nullptr, &device); }
-  cudnnStatus_t status() const noexcept { return status_; }  // what plan() gave
+  // What plan() gave: CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING where a library that cuDNN opens itself
+  // (libnvrtc, the driver) is all that is missing.
+  cudnnStatus_t status() const noexcept { return status_; }
   size_t workspace() const noexcept { return workspace_; }
 
   // On the handle's stream.
