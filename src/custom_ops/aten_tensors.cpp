@@ -98,7 +98,10 @@ Tensor rfftfreq(int64_t n, double d, OptType dtype, OptEnum layout, OptDevice de
   return cpu::fft_rfftfreq(n, d, {dtype, layout, device, pin});
 }
 
-Tensor view_copy(const Tensor& self, IntSpan size) { return clone_contiguous(cpu::view(self, size)); }
+Tensor view_copy(const Tensor& self, IntSpan size) {
+  const Tensor shaped = cpu::reshape(self, size);  // itself a copy where no view has the sizes
+  return shaped.storage() == self.storage() ? clone_contiguous(shaped) : shaped;
+}
 
 // Stand for a constraint that was met.
 Tensor dep_token(OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum) {

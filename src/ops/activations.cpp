@@ -210,7 +210,8 @@ Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, Scalar
     return x > T(0) ? grad : grad * static_cast<T>(s);
   });
 }
-std::array<Tensor, 2> log_sigmoid_forward(const Tensor& self) {
+std::array<Tensor, 2> log_sigmoid_forward(const Tensor& given) {
+  const Tensor self = contiguous(given);
   return {activated("log_sigmoid", self,
                     []<class T>(T x) -> T { return std::min(T(0), x) - log_one_and_power(-std::fabs(x)); }),
           activated("log_sigmoid", self, []<class T>(T x) -> T { return quick_exp(-std::fabs(x)); })};

@@ -13,6 +13,7 @@
 #include "src/ops/fill.h"
 #include "src/ops/inspection.h"
 #include "src/ops/multiply.h"
+#include "src/ops/strided_loop.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
@@ -159,7 +160,9 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
                dtype_name(condition.dtype()));
   const DType dtype = ResultType().add(self).add(other).get();
   const Tensor a = to_dtype(self, dtype), b = to_dtype(other, dtype);
-  Tensor out = make_result("where", {&condition, &a, &b}, dtype, dtype);
+  const Shape shape = broadcast_shapes("where", broadcast_shapes("where", condition.sizes(), a.sizes()), b.sizes());
+  const Tensor* const operands[] = {&condition, &a, &b};  // none is converted on the way
+  Tensor out = Tensor::empty_strided(shape, elementwise_strides(shape, operands), dtype);
   choose("where", out, condition, a, b);
   return out;
 }

@@ -288,9 +288,9 @@ Tensor polygamma(int64_t n, const Tensor& self) {
     map_elements<double, double>(
         "polygamma", out,
         [n](double x) {
-          if (std::isnan(x)) return x;
-          if (x <= 0 && x == std::trunc(x)) return n % 2 == 1 ? kInfinity : kNaN;
-          return std::isinf(x) ? (x > 0 ? 0.0 : kNaN) : boost::math::polygamma(static_cast<int>(n), x, Policy());
+          if (std::isnan(x) || x == (n == 1 ? -kInfinity : kInfinity)) return kNaN;
+          if (x <= 0 && x == std::trunc(x)) return n % 2 == 1 ? kInfinity : -kInfinity;
+          return std::isinf(x) ? 0.0 : boost::math::polygamma(static_cast<int>(n), x, Policy());
         },
         {&self}, kGrain);
   };

@@ -35,6 +35,10 @@ def layouts_of_nothing(out, s):
     """empty_like keeps the strides of what has no elements."""
     out.add("gather", torch.arange(5.0), 0, torch.zeros(2, 0, dtype=torch.uint8), False)
     out.add("scatter.src", torch.arange(5.0), 0, torch.zeros(0, dtype=torch.uint8), torch.zeros(3))
+    out.add("view_copy", torch.arange(25.0).view(5, 5).expand(3, 5, 5), [15, 5])
+    out.add("where.self", (torch.arange(25).view(5, 5) % 3 > 0).t().expand(2, 5, 5),
+            torch.arange(50.0).view(5, 5, 2).permute(2, 1, 0), torch.tensor(7.0))
+    out.add("log_sigmoid_forward", torch.randn(3, 4, generator=s.g).double().t(), tolerance=1e-10)
     out.add("frexp.Tensor", torch.zeros(2, 0, 6)[::2, :, ::2])
     out.add("frexp.Tensor", torch.randn(3, 8, generator=s.g)[:, ::2])
 
@@ -63,6 +67,10 @@ def steps_in_half(out, s):
         for reduction in (0, 1, 2):
             grad = out.add("soft_margin_loss", x, y, reduction, tolerance=1e-6)
             out.add("soft_margin_loss_backward", torch.ones_like(grad), x, y, reduction, tolerance=1e-6)
+    for n in (2, 3, 4):
+        out.add("polygamma", n, torch.tensor([0, 3, 22, 0], dtype=torch.uint8), tolerance=1e-5)
+        out.add("polygamma", n, torch.tensor([0.0, -1.0, -2.0, 1.5, -INF, INF]), tolerance=1e-5)
+    out.add("polygamma", 1, torch.tensor([0.0, 1.5, -INF, INF]), tolerance=1e-5)
     x = torch.tensor([float("nan"), -1.0, 0.0, 2.0, -INF, INF])
     for is_result in (False, True):
         out.add("elu_backward", torch.full((6,), 0.5), 1.5, 1.0, 2.0, is_result, x, tolerance=1e-6)

@@ -59,7 +59,8 @@ class DataFile:
 class Recorder:
     """One case: compiles the model once and appends steps."""
 
-    def __init__(self, name, model, args, kwargs=None, dynamic_shapes=None, config=None, tags=()):
+    def __init__(self, name, model, args, kwargs=None, dynamic_shapes=None, config=None, tags=(), by_name=False):
+        """by_name: the package calls operators by name, which only PyTorch's package loader can answer."""
         self.name, self.model, self.tags = name, model.eval(), list(tags)
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.data, self.steps, self.kept = DataFile(), [], []
@@ -73,6 +74,7 @@ class Recorder:
             metadata = next(n for n in archive.namelist() if n.endswith("wrapper_metadata.json"))
             self.metadata = json.loads(archive.read(metadata))
         self.runner = torch._C._aoti.AOTIModelContainerRunnerCpu(self.library, 1)
+        self.loaded = torch._inductor.aoti_load_package(self.package).loader if by_name else self.runner
         self.fqns = self.runner.get_constant_names_to_original_fqns()
         self.constants = [{"name": name, "fqn": fqn} for name, fqn in sorted(self.fqns.items())]
 
@@ -99,7 +101,7 @@ class Recorder:
             wanted = flat_outputs(self.model(*eager_args, **eager_kwargs))
         if seed is not None:
             torch.manual_seed(seed)
-        got = self.runner.run(inputs)
+        got = self.loaded.run(inputs)
         if seed is not None and compare == "value":
             wanted = got  # fused kernels draw in their own order; the generator is PyTorch's
         assert len(got) == len(wanted), (self.name, len(got), len(wanted))
@@ -144,7 +146,7 @@ class Recorder:
         inputs = flat_tensors(args, kwargs)
         if not checks:
             try:
-                self.runner.run(copy.deepcopy(inputs))
+                self.loaded.run(copy.deepcopy(inputs))
             except RuntimeError:
                 pass  # the message goes to stderr in PyTorch
             else:
