@@ -8,6 +8,7 @@
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
 #include "src/ops/factory.h"
+#include "src/ops/fill.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/type_promotion.h"
 
@@ -185,6 +186,47 @@ Tensor angle(const Tensor& self) {
   const bool whole = !is_floating(self.dtype()) && !is_complex(self.dtype());
   const DType dtype = whole ? DType::kFloat32 : self.dtype();
   return of_one("angle", OfOne::kAngle, self, dtype, value_dtype(dtype), is_complex(dtype));
+}
+
+Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                                 int64_t reduction) {
+  constexpr const char* kName = "soft_margin_loss_backward";
+  const DeviceScope scope(self.device());
+  const Shape shape =
+      broadcast_shapes(kName, broadcast_shapes(kName, self.sizes(), target.sizes()), grad_output.sizes());
+  const Tensor* const operands[] = {&target, &self};
+  Tensor out = Tensor::empty_strided(shape, elementwise_strides(shape, operands), self.dtype(), self.device());
+  if (out.numel() == 0) return out;
+  const auto packed = [&](const Tensor& t) {
+    Tensor like_out = Tensor::empty_strided(shape, out.strides(), self.dtype(), self.device());
+    copy(t, like_out, t.is_cpu());
+    return like_out;
+  };
+  const Tensor x = packed(self), y = packed(target), g = packed(grad_output);
+  check_launch(kName,
+               launch_soft_margin_slopes(static_cast<int>(self.dtype()), x.data(), y.data(), g.data(),
+                                         reduction == 1 ? -1.0 / static_cast<double>(self.numel()) : -1.0, out.numel(),
+                                         out.data(), current_stream()),
+               self.dtype());
+  return out;
+}
+
+Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t>,
+                   std::optional<Device> device, std::optional<int32_t>) {
+  SCONCE_CHECK(window_length >= 0, kInvalidArgument,
+               "hann_window: requires non-negative window_length, got window_length=", window_length);
+  Tensor out = Tensor::empty(IntSpan(&window_length, 1), dtype.value_or(DType::kFloat32), device_or_current(device));
+  if (window_length == 0) return out;
+  const DeviceScope scope(out.device());
+  if (window_length == 1) {
+    cpu::fill__Scalar(out, 1);
+    return out;
+  }
+  check_launch(
+      "hann_window",
+      launch_hann_window(static_cast<int>(out.dtype()), window_length, window_length, out.data(), current_stream()),
+      out.dtype());
+  return out;
 }
 
 }  // namespace sconce::cuda

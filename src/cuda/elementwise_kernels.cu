@@ -234,6 +234,35 @@ cudaError_t polar(const ElementWalk& w, const ElementOperands& o, int dtype, cud
   }
 }
 
+template <class T>
+cudaError_t soft_margin(const void* self, const void* target, const void* grad, double factor, int64_t count,
+                        void* result, cudaStream_t stream) {
+  using C = Compute<T>;
+  const T* x = static_cast<const T*>(self);
+  const T* y = static_cast<const T*>(target);
+  const T* g = static_cast<const T*>(grad);
+  T* to = static_cast<T*>(result);
+  const C norm = static_cast<C>(factor);
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    const C b = widened(y[i]), z = exp(-b * widened(x[i]));
+    to[i] = narrowed<T>(norm * b * z / (z + 1) * widened(g[i]));
+  });
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t hann(int64_t count, int64_t period, void* result, cudaStream_t stream) {
+  using C = Compute<T>;
+  T* to = static_cast<T*>(result);
+  const C step = static_cast<C>(6.283185307179586 / static_cast<double>(period));
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    const auto rounded = [](C v) { return widened(narrowed<T>(v)); };
+    const C wave = rounded(cos(rounded(rounded(static_cast<C>(i)) * step)));
+    to[i] = narrowed<T>(rounded(wave * C(-0.5)) + C(0.5));
+  });
+  return cudaGetLastError();
+}
+
 // The type of the result: of a complex number its parts'.
 template <class T>
 struct RealOf {
@@ -283,6 +312,23 @@ cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result
   switch (dtype) {
     SCONCE_ALL_CASES(of_real, Absolute(), walk, result, a, stream)
     SCONCE_DTYPE_CASE(11, bool, of_real, Absolute(), walk, result, a, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_soft_margin_slopes(int dtype, const void* self, const void* target, const void* grad, double factor,
+                                      int64_t count, void* result, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(soft_margin, self, target, grad, factor, count, result, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_hann_window(int dtype, int64_t count, int64_t period, void* result, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(hann, count, period, result, stream)
     default:
       return cudaErrorNotSupported;
   }

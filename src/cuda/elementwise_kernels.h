@@ -49,4 +49,10 @@ enum class OfOne {
 cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
                           cudaStream_t stream);
 
+// result = factor target z / (z + 1) grad with z = exp(-target self), packed, floating.
+cudaError_t launch_soft_margin_slopes(int dtype, const void* self, const void* target, const void* grad, double factor,
+                                      int64_t count, void* result, cudaStream_t stream);
+// Half a cosine's wave of `period` elements, from 0: rounded to the dtype after each step, as ATen's.
+cudaError_t launch_hann_window(int dtype, int64_t count, int64_t period, void* result, cudaStream_t stream);
+
 }  // namespace sconce::cuda

@@ -19,14 +19,6 @@
 namespace sconce::cuda {
 namespace {
 
-// As ATen's empty_like(preserve_format), filled from self.
-Tensor clone_of(const Tensor& self) {
-  const Shape strides = self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides());
-  Tensor out = Tensor::empty_strided(self.sizes(), strides, self.dtype(), self.device());
-  copy(self, out, false);
-  return out;
-}
-
 Tensor as_int64(const Tensor& t, Device device) {
   if (t.dtype() == DType::kInt64 && t.device() == device) return t;
   Tensor out = Tensor::empty_strided(

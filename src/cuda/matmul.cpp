@@ -1,5 +1,5 @@
-// Matrix products. Match aten::mm.out, mm.dtype_out, addmm.out, bmm.out, baddbmm.out, _int_mm.out, addmv, addbmm and
-// _addmm_activation (torch 2.11, CUDA).
+// Matrix products. Match aten::mm.out, mm.dtype_out, addmm.out, bmm.out, baddbmm.out, _int_mm.out, addmv, addbmm,
+// _addmm_activation and _trilinear (torch 2.11, CUDA).
 #include "src/cuda/matmul.h"
 
 #include "src/cuda/copy.h"
@@ -9,6 +9,7 @@
 #include "src/cuda/row_kernels.h"
 #include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
+#include "src/ops/trilinear.h"
 
 namespace sconce::cuda {
 namespace {
@@ -150,6 +151,12 @@ Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& m
                launch_activation(out.data(), out.numel(), use_gelu, static_cast<int>(out.dtype()), current_stream()),
                out.dtype());
   return out;
+}
+
+Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
+                  IntSpan expand3, IntSpan sumdim, int64_t) {
+  const DeviceScope scope(i1.device());
+  return cpu::trilinear_by(bmm, i1, i2, i3, expand1, expand2, expand3, sumdim);
 }
 
 }  // namespace sconce::cuda

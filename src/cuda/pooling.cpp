@@ -1,12 +1,15 @@
 // Pooling over the last two or three dimensions of [N, C, (D,) H, W], N optional, its gradients, and the inverse of max
 // pooling. Checks and windows are the CPU's (src/ops/pooling_plan.h); results are channels-last where ATen's are. Match
-// ATen's CUDA kernels (torch 2.15); gradients are summed in one order, so that they are the same every time.
+// ATen's CUDA kernels (torch 2.15); gradients are summed in one order, so that they are the same every time, but
+// those of fractional pooling.
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/pooling_kernels.h"
 #include "src/cuda/stream.h"
 #include "src/ops/factory.h"
+#include "src/ops/fractional_pooling.h"
+#include "src/ops/plane_scatter.h"
 #include "src/ops/pooling_backward.h"
 #include "src/ops/pooling_plan.h"
 
@@ -175,9 +178,9 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   fill_zero(out);
   if (self.numel() > 0) {
-    launch_unpool(static_cast<int>(self.itemsize()), contiguous(self).data(), contiguous(indices).data_as<int64_t>(),
-                  out.data(), planes, plane, out_plane, noted_by_kernels(), static_cast<int>(Noted::kScatter),
-                  current_stream());
+    launch_unpool(static_cast<int>(self.itemsize()), cuda::contiguous(self).data(),
+                  cuda::contiguous(indices).data_as<int64_t>(), out.data(), planes, plane, out_plane,
+                  noted_by_kernels(), static_cast<int>(Noted::kScatter), current_stream());
     SCONCE_CUDA(cudaGetLastError());
     check_noted();
   }
@@ -185,6 +188,50 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
   Tensor formatted = empty_in(name, sizes, self.dtype(), self.device(), format);
   copy(out, formatted, false);
   return formatted;
+}
+
+std::array<Tensor, 2> fractional_pool(const char* name, const Tensor& self, IntSpan kernel_size, IntSpan output_size,
+                                      const Tensor& random_samples, int dims) {
+  const cpu::FractionalAxes axes = cpu::fractional_axes(name, self, kernel_size, output_size, dims);
+  cpu::check_fractional_samples(name, self, random_samples, dims);
+  const DeviceScope scope(self.device());
+  const Shape sizes = cpu::fractional_sizes(self, output_size);
+  std::array<Tensor, 2> out{Tensor::empty(sizes, self.dtype(), self.device()),
+                            Tensor::empty(sizes, DType::kInt64, self.device())};
+  if (out[0].numel() == 0) return out;
+  FractionalWalk walk{};
+  walk.dims = dims;
+  walk.planes = self.numel() / (axes[0].input * axes[1].input * axes[2].input);
+  for (size_t i = 0; i < 3; ++i) {
+    walk.input[i] = axes[i].input;
+    walk.output[i] = axes[i].output;
+    walk.kernel[i] = axes[i].kernel;
+  }
+  const Tensor in = cuda::contiguous(self), samples = cuda::contiguous(random_samples);
+  check_launch(name,
+               launch_fractional_pool(walk, static_cast<int>(self.dtype()), in.data(), samples.data(), out[0].data(),
+                                      out[1].data_as<int64_t>(), current_stream()),
+               self.dtype());
+  return out;
+}
+
+// A sum of what is scattered to the places of each plane.
+Tensor fractional_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan output_size,
+                           const Tensor& indices, int dims) {
+  const Shape sizes = cpu::check_fractional_gradient(name, grad_output, self, output_size, indices, dims);
+  const DeviceScope scope(self.device());
+  const Planes whole = planes_of(self.sizes(), dims), pooled = planes_of(sizes, dims);
+  const DType dtype = summed_dtype(self.dtype());
+  const int64_t from[] = {pooled.count, pooled.size}, from_strides[] = {pooled.size, 1};
+  const int64_t to[] = {whole.count, whole.size}, to_strides[] = {whole.size, 1};
+  Tensor sums = zeros(self.sizes(), dtype, self.device());
+  if (grad_output.numel() > 0) {
+    const Tensor grads = cuda::contiguous(converted(grad_output, dtype)), places = cuda::contiguous(indices);
+    Tensor planes = sums.as_strided(to, to_strides, 0);
+    scatter_reduce_two_out(planes, planes, 1, places.as_strided(from, from_strides, places.storage_offset()),
+                           grads.as_strided(from, from_strides, grads.storage_offset()), "sum", true);
+  }
+  return converted(sums, self.dtype());
 }
 
 }  // namespace
@@ -283,6 +330,23 @@ Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_si
     SCONCE_CHECK(s > 0, kInvalidArgument, "max_unpool3d: strides should be greater than zero, but got ",
                  to_string(stride));
   return unpool("max_unpool3d", self, indices, output_size, 3);
+}
+
+std::array<Tensor, 2> fractional_max_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan output_size,
+                                            const Tensor& random_samples) {
+  return fractional_pool("fractional_max_pool2d", self, kernel_size, output_size, random_samples, 2);
+}
+std::array<Tensor, 2> fractional_max_pool3d(const Tensor& self, IntSpan kernel_size, IntSpan output_size,
+                                            const Tensor& random_samples) {
+  return fractional_pool("fractional_max_pool3d", self, kernel_size, output_size, random_samples, 3);
+}
+Tensor fractional_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan, IntSpan output_size,
+                                      const Tensor& indices) {
+  return fractional_gradient("fractional_max_pool2d_backward", grad_output, self, output_size, indices, 2);
+}
+Tensor fractional_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan, IntSpan output_size,
+                                      const Tensor& indices) {
+  return fractional_gradient("fractional_max_pool3d_backward", grad_output, self, output_size, indices, 3);
 }
 
 }  // namespace sconce::cuda

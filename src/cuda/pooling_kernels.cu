@@ -1,10 +1,9 @@
-#include "src/cuda/pooling_kernels.h"
-
 #include <cmath>
 #include <cstdint>
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/pooling_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -189,6 +188,56 @@ void unpool(const void* from, const int64_t* indices, void* to, int64_t planes, 
   });
 }
 
+// As ATen's kernel: in float32 for half types.
+template <class C>
+__device__ int64_t fractional_begin(const FractionalWalk& w, int axis, C sample, int64_t o) {
+  const int64_t last = w.input[axis] - w.kernel[axis];
+  if (o == w.output[axis] - 1) return last;
+  const C alpha = static_cast<C>(last) / static_cast<C>(w.output[axis] - 1);
+  const int64_t begin =
+      static_cast<int64_t>((static_cast<C>(o) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
+  return begin < 0 ? 0 : begin > last ? last : begin;  // samples outside of [0, 1) stay in bounds
+}
+
+template <class T>
+cudaError_t fractional(const FractionalWalk& walk, const void* in, const void* samples, void* out, int64_t* indices,
+                       cudaStream_t stream) {
+  const FractionalWalk w = walk;
+  const T* from = static_cast<const T*>(in);
+  const T* sample = static_cast<const T*>(samples);
+  T* to = static_cast<T*>(out);
+  const int64_t plane = w.input[0] * w.input[1] * w.input[2], out_plane = w.output[0] * w.output[1] * w.output[2];
+  grid_loop(w.planes * out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const int64_t number = i / out_plane;
+    int64_t rest = i % out_plane, begin[3];
+    for (int axis = 2; axis >= 0; --axis) {
+      const int64_t o = rest % w.output[axis];
+      rest /= w.output[axis];
+      // Of two dimensions the first sample is the width's.
+      const int at = w.dims == 3 ? axis : 2 - axis;
+      begin[axis] =
+          w.dims == 2 && axis == 0 ? 0 : fractional_begin<C>(w, axis, widened(sample[number * w.dims + at]), o);
+    }
+    const T* values = from + number * plane;
+    int64_t best_at = (begin[0] * w.input[1] + begin[1]) * w.input[2] + begin[2];
+    C best = -static_cast<C>(INFINITY);
+    for (int64_t d = begin[0]; d < begin[0] + w.kernel[0]; ++d)
+      for (int64_t h = begin[1]; h < begin[1] + w.kernel[1]; ++h)
+        for (int64_t x = begin[2]; x < begin[2] + w.kernel[2]; ++x) {
+          const int64_t at = (d * w.input[1] + h) * w.input[2] + x;
+          const C value = widened(values[at]);
+          if (value > best || is_nan(value)) {
+            best = value;
+            best_at = at;
+          }
+        }
+    to[i] = narrowed<T>(best);
+    indices[i] = best_at;
+  });
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices,
@@ -233,10 +282,23 @@ cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const 
 void launch_unpool(int itemsize, const void* in, const int64_t* indices, void* out, int64_t planes, int64_t plane,
                    int64_t out_plane, int* noted, int note, cudaStream_t stream) {
   switch (itemsize) {
-    case 1: return unpool<uint8_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-    case 2: return unpool<uint16_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-    case 4: return unpool<uint32_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-    default: return unpool<uint64_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    case 1:
+      return unpool<uint8_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    case 2:
+      return unpool<uint16_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    case 4:
+      return unpool<uint32_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+    default:
+      return unpool<uint64_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
+  }
+}
+
+cudaError_t launch_fractional_pool(const FractionalWalk& walk, int dtype, const void* in, const void* samples,
+                                   void* out, int64_t* indices, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(fractional, walk, in, samples, out, indices, stream)
+    default:
+      return cudaErrorNotSupported;
   }
 }
 

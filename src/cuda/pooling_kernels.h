@@ -37,4 +37,13 @@ cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const 
 void launch_unpool(int itemsize, const void* in, const int64_t* indices, void* out, int64_t planes, int64_t plane,
                    int64_t out_plane, int* noted, int note, cudaStream_t stream);
 
+// Depth, height and width of windows that begin at places drawn from samples [planes, dims].
+struct FractionalWalk {
+  int64_t planes;
+  int64_t input[3], output[3], kernel[3];
+  int dims;
+};
+cudaError_t launch_fractional_pool(const FractionalWalk& walk, int dtype, const void* in, const void* samples,
+                                   void* out, int64_t* indices, cudaStream_t stream);
+
 }  // namespace sconce::cuda

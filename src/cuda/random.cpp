@@ -142,13 +142,6 @@ void check_maker(const char* name, OptEnum layout, OptEnum pin_memory) {
   SCONCE_CHECK(pin_memory.value_or(0) == 0, kUnsupported, name, ": pinned memory on a device");
 }
 
-Device chosen_device(OptDevice device) {
-  const Device here{DeviceType::kCuda, static_cast<int8_t>(current().device)};
-  if (!device) return here;
-  SCONCE_CHECK(device->type == DeviceType::kCuda, kUnsupported, "random numbers: device ", to_string(*device));
-  return device->index < 0 ? here : *device;
-}
-
 Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum layout, OptDevice device,
                  OptEnum pin_memory, OptEnum memory_format) {
   check_maker(name, layout, pin_memory);
@@ -159,7 +152,7 @@ Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum la
   else
     format_strides(name, self.sizes(), format, strides.data());
   return Tensor::empty_strided(self.sizes(), strides, dtype.value_or(self.dtype()),
-                               device ? chosen_device(device) : self.device());
+                               device ? device_or_current(device) : self.device());
 }
 
 void fill_unit(Tensor& out) { fill_uniform(out, 0.0, 1.0); }
@@ -175,7 +168,7 @@ Tensor drawn(const char* name, const Fill& fill, const Generator* generator, Int
              OptEnum layout, OptDevice device, OptEnum pin_memory) {
   check_generator(name, generator);
   check_maker(name, layout, pin_memory);
-  Tensor out = Tensor::empty(size, dtype.value_or(kDefaultDType), chosen_device(device));
+  Tensor out = Tensor::empty(size, dtype.value_or(kDefaultDType), device_or_current(device));
   fill(out);
   return out;
 }
@@ -252,7 +245,7 @@ Tensor randint_like(const Tensor& self, int64_t high, OptType dtype, OptEnum lay
 Tensor randperm(int64_t n, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   SCONCE_CHECK(n >= 0, kInvalidArgument, "randperm: n must be non-negative, got ", n);
   check_maker("randperm", layout, pin_memory);
-  const Device there = chosen_device(device);
+  const Device there = device_or_current(device);
   const DeviceScope scope(there);
   Tensor positions = Tensor::empty(IntSpan(&n, 1), DType::kInt64, there);
   if (n > 0) {

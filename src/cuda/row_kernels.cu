@@ -1,38 +1,99 @@
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
 #include "src/cuda/row_kernels.h"
+#include "src/ops/distance_norms.h"
 
 namespace sconce::cuda {
 namespace {
 
+template <class Norm, class T>
+__device__ T distance_of(const T* a, const T* b, int64_t m, T p) {
+  T sum = 0;
+  for (int64_t k = 0; k < m; ++k) sum = Norm::join(sum, Norm::map(fabs(a[k] - b[k]), p));
+  return Norm::finish(sum, p);
+}
+
+template <class Norm, class T>
+void distance_grid(const Distances d, T* result, cudaStream_t stream) {
+  grid_loop(d.batch * d.p * d.r, stream, [=] __device__(int64_t i) {
+    const int64_t column = i % d.r, row = i / d.r;
+    result[i] = distance_of<Norm, T>(static_cast<const T*>(d.a) + row * d.m,
+                                     static_cast<const T*>(d.b) + (row / d.p * d.r + column) * d.m, d.m,
+                                     static_cast<T>(d.norm));
+  });
+}
+template <class Norm, class T>
+void slope_grid(const Distances d, const T* grads, const T* found, T* result, cudaStream_t stream) {
+  grid_loop(d.batch * d.p * d.m, stream, [=] __device__(int64_t i) {
+    const int64_t k = i % d.m, row = i / d.m;
+    const T own = static_cast<const T*>(d.a)[i];
+    const T* others = static_cast<const T*>(d.b) + row / d.p * d.r * d.m + k;
+    T sum = 0;
+    for (int64_t j = 0; j < d.r; ++j)
+      sum += Norm::slope(own - others[j * d.m], grads[row * d.r + j], found[row * d.r + j], static_cast<T>(d.norm));
+    result[i] = sum;
+  });
+}
+template <class Norm, class T>
+void pair_grid(const PairDistances d, T* result, cudaStream_t stream) {
+  grid_loop(d.n * (d.n - 1) / 2, stream, [=] __device__(int64_t i) {
+    const RowPair at = row_pair(i, d.n);
+    const T* a = static_cast<const T*>(d.a);
+    result[i] = distance_of<Norm, T>(a + at.i * d.m, a + at.j * d.m, d.m, static_cast<T>(d.norm));
+  });
+}
+template <class Norm, class T>
+void pair_slope_grid(const PairDistances d, const T* grads, const T* found, T* result, cudaStream_t stream) {
+  grid_loop(d.n * d.m, stream, [=] __device__(int64_t i) {
+    const int64_t k = i % d.m, row = i / d.m;
+    const T* a = static_cast<const T*>(d.a);
+    T sum = 0;
+    for (int64_t j = 0; j < d.n; ++j) {
+      if (j == row) continue;
+      const int64_t first = j < row ? j : row, second = j < row ? row : j;
+      const int64_t pair = first * (2 * d.n - first - 1) / 2 + second - first - 1;
+      const T slope =
+          Norm::slope(a[first * d.m + k] - a[second * d.m + k], grads[pair], found[pair], static_cast<T>(d.norm));
+      sum += j < row ? -slope : slope;
+    }
+    result[i] = sum;
+  });
+}
+
 template <class T>
 cudaError_t distances_as(const Distances& distances, void* result, cudaStream_t stream) {
   const Distances d = distances;
-  const T norm = static_cast<T>(d.norm);
-  const bool largest = isinf(d.norm);
-  grid_loop(d.batch * d.p * d.r, stream, [=] __device__(int64_t i) {
-    const int64_t column = i % d.r, row = i / d.r, batch = row / d.p;
-    const T* a = static_cast<const T*>(d.a) + row * d.m;
-    const T* b = static_cast<const T*>(d.b) + (batch * d.r + column) * d.m;
-    T sum = 0;
-    for (int64_t k = 0; k < d.m; ++k) {
-      const T size = fabs(a[k] - b[k]);
-      if (largest)
-        sum = sum < size || size != size ? size : sum;
-      else if (norm == 0)
-        sum += size != size ? size : static_cast<T>(size > 0);
-      else if (norm == 1)
-        sum += size;
-      else if (norm == 2)
-        sum += size * size;
-      else
-        sum += pow(size, norm);
-    }
-    if (norm == 2)
-      sum = sqrt(sum);
-    else if (norm != 0 && norm != 1 && !largest)
-      sum = pow(sum, T(1) / norm);
-    static_cast<T*>(result)[i] = sum;
+  with_norm<T>(d.norm, [&](auto norm) {
+    using Norm = decltype(norm);
+    distance_grid<Norm, T>(d, static_cast<T*>(result), stream);
+  });
+  return cudaGetLastError();
+}
+template <class T>
+cudaError_t slopes_as(const Distances& distances, const void* grads, const void* found, void* result,
+                      cudaStream_t stream) {
+  with_slope<T>(distances.norm, [&](auto norm) {
+    using Norm = decltype(norm);
+    slope_grid<Norm, T>(distances, static_cast<const T*>(grads), static_cast<const T*>(found), static_cast<T*>(result),
+                        stream);
+  });
+  return cudaGetLastError();
+}
+template <class T>
+cudaError_t pairs_as(const PairDistances& pairs, void* result, cudaStream_t stream) {
+  with_norm<T>(pairs.norm, [&](auto norm) {
+    using Norm = decltype(norm);
+    pair_grid<Norm, T>(pairs, static_cast<T*>(result), stream);
+  });
+  return cudaGetLastError();
+}
+template <class T>
+cudaError_t pair_slopes_as(const PairDistances& pairs, const void* grads, const void* found, void* result,
+                           cudaStream_t stream) {
+  with_slope<T>(pairs.norm, [&](auto norm) {
+    using Norm = decltype(norm);
+    pair_slope_grid<Norm, T>(pairs, static_cast<const T*>(grads), static_cast<const T*>(found), static_cast<T*>(result),
+                             stream);
   });
   return cudaGetLastError();
 }
@@ -96,6 +157,33 @@ cudaError_t launch_distances(const Distances& distances, void* result, int dtype
   switch (dtype) {
     SCONCE_DTYPE_CASE(6, float, distances_as, distances, result, stream)
     SCONCE_DTYPE_CASE(7, double, distances_as, distances, result, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_distance_slopes(const Distances& distances, const void* grads, const void* found, void* result,
+                                   int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_DTYPE_CASE(6, float, slopes_as, distances, grads, found, result, stream)
+    SCONCE_DTYPE_CASE(7, double, slopes_as, distances, grads, found, result, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+cudaError_t launch_pair_distances(const PairDistances& pairs, void* result, int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_DTYPE_CASE(6, float, pairs_as, pairs, result, stream)
+    SCONCE_DTYPE_CASE(7, double, pairs_as, pairs, result, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+cudaError_t launch_pair_slopes(const PairDistances& pairs, const void* grads, const void* found, void* result,
+                               int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_DTYPE_CASE(6, float, pair_slopes_as, pairs, grads, found, result, stream)
+    SCONCE_DTYPE_CASE(7, double, pair_slopes_as, pairs, grads, found, result, stream)
     default:
       return cudaErrorNotSupported;
   }

@@ -16,6 +16,13 @@ Current& current() noexcept {
   return mine;
 }
 
+Device device_or_current(std::optional<Device> device) {
+  const Device here{DeviceType::kCuda, static_cast<int8_t>(current().device)};
+  if (!device) return here;
+  SCONCE_CHECK(device->type == DeviceType::kCuda, kUnsupported, "a tensor of CUDA's on device ", to_string(*device));
+  return device->index < 0 ? here : *device;
+}
+
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
   if (!changed_) return;
   SCONCE_CUDA(cudaSetDevice(device.index));

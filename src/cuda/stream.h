@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,10 @@ enum class Noted : int { kNothing, kIndex, kIndexPut, kScatter };
 // what was noted; a lane does when it synchronises. kInvalidArgument.
 int* noted_by_kernels();
 void check_noted();
+
+// Where an operator that makes tensors puts them: on the thread's device if the call names none or no index.
+// kUnsupported for the host.
+Device device_or_current(std::optional<Device> device);
 
 // Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
 class DeviceScope {

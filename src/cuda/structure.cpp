@@ -19,8 +19,7 @@ void fill__Scalar(const Tensor& self, double value) { cpu::fill__Scalar(self, va
 
 Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t>,
                             std::optional<Device> device, std::optional<int32_t>) {
-  const Device here{DeviceType::kCuda, static_cast<int8_t>(current().device)};
-  Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device && device->index >= 0 ? *device : here);
+  Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device_or_current(device));
   fill_zero(out);
   return out;
 }

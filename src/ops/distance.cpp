@@ -8,6 +8,7 @@
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/distance_norms.h"
 #include "src/ops/fill.h"
 #include "src/ops/matmul.h"
 #include "src/ops/strided_loop.h"
@@ -18,58 +19,6 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 16384;
 constexpr int64_t kLanes = 16;  // accumulators, so that sums vectorise
-
-template <class T>
-T sign(T value) noexcept {
-  return value != value ? value : static_cast<T>((value > 0) - (value < 0));
-}
-
-// Norms of differences: what is added up, how, what becomes of the sum, and the derivative by one element.
-template <class T>
-struct Zero {
-  static T map(T d, T) noexcept { return d != d ? d : static_cast<T>(d > 0); }
-  static T join(T sum, T d) noexcept { return sum + d; }
-  static T finish(T sum, T) noexcept { return sum; }
-};
-template <class T>
-struct One {
-  static T map(T d, T) noexcept { return d; }
-  static T join(T sum, T d) noexcept { return sum + d; }
-  static T finish(T sum, T) noexcept { return sum; }
-  static T slope(T d, T grad, T, T) noexcept { return grad * sign(d); }
-};
-template <class T>
-struct Two {
-  static T map(T d, T) noexcept { return d * d; }
-  static T join(T sum, T d) noexcept { return sum + d; }
-  static T finish(T sum, T) noexcept { return std::sqrt(sum); }
-  static T slope(T d, T grad, T distance, T) noexcept { return distance == 0 ? T(0) : grad * d / distance; }
-};
-template <class T>
-struct Largest {
-  static T map(T d, T) noexcept { return d; }
-  static T join(T sum, T d) noexcept { return sum < d || d != d ? d : sum; }
-  static T finish(T sum, T) noexcept { return sum; }
-  static T slope(T d, T grad, T distance, T) noexcept {
-    return grad * sign(d) * (1 - std::min(T(1), std::ceil(std::abs(std::abs(d) - distance))));
-  }
-};
-template <class T>
-struct Power {
-  static T map(T d, T p) noexcept { return std::pow(d, p); }
-  static T join(T sum, T d) noexcept { return sum + d; }
-  static T finish(T sum, T p) noexcept { return static_cast<T>(std::pow(sum, 1.0 / p)); }
-  static T slope(T d, T grad, T distance, T p) noexcept {
-    return distance == 0 ? T(0) : d * std::pow(std::abs(d), p - 2) * grad / std::pow(distance, p - 1);
-  }
-};
-template <class T>
-struct SmallPower {
-  static T slope(T d, T grad, T distance, T p) noexcept {
-    if (distance == 0 || (d == 0 && p < 1)) return 0;
-    return sign(d) * std::pow(std::abs(d), p - 1) * grad / std::pow(distance, p - 1);
-  }
-};
 
 template <class Norm, class T>
 T distance(const T* a, const T* b, int64_t m, T p) noexcept {
@@ -117,24 +66,6 @@ void distances(const T* a, const T* lines, int64_t pitch, int64_t m, int64_t cou
   }
   for (int64_t j = 0; j < kWide; ++j) totals[j] = Norm::finish(totals[j], p);
   std::copy_n(totals, count, to);
-}
-
-// Calls f with the norm of p.
-template <class T, class F>
-void with_norm(double p, F&& f) {
-  if (p == 0) return f(Zero<T>());
-  if (p == 1) return f(One<T>());
-  if (p == 2) return f(Two<T>());
-  if (std::isinf(p)) return f(Largest<T>());
-  f(Power<T>());
-}
-template <class T, class F>
-void with_slope(double p, F&& f) {
-  if (p == 1) return f(One<T>());
-  if (p < 2) return f(SmallPower<T>());
-  if (p == 2) return f(Two<T>());
-  if (std::isinf(p)) return f(Largest<T>());
-  f(Power<T>());
 }
 
 int64_t rows_per_thread(int64_t work) { return std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, work)); }
@@ -200,7 +131,9 @@ void euclidean_by_product(const Pair& pair, Tensor& out) {
   });
 }
 
-void check_pair(std::string_view name, const Tensor& x1, const Tensor& x2) {
+}  // namespace
+
+void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2) {
   SCONCE_CHECK(x1.dim() >= 2, kInvalidArgument, name, ": only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
   SCONCE_CHECK(x2.dim() >= 2, kInvalidArgument, name, ": only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
   SCONCE_CHECK(x1.size(x1.dim() - 1) == x2.size(x2.dim() - 1), kInvalidArgument, name,
@@ -210,20 +143,8 @@ void check_pair(std::string_view name, const Tensor& x1, const Tensor& x2) {
                dtype_name(x2.dtype()));
 }
 
-// Where pair k of the rows of an [n, ...] matrix is: its first row; the second in `j`.
-struct RowPair {
-  int64_t i, j;
-};
-RowPair row_pair(int64_t k, int64_t n) noexcept {
-  int64_t i = 0;
-  while (k >= n - 1 - i) k -= n - 1 - i++;
-  return {i, i + 1 + k};
-}
-
-}  // namespace
-
 Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
-  check_pair("cdist", x1, x2);
+  check_row_sets("cdist", x1, x2);
   SCONCE_CHECK(p >= 0, kInvalidArgument, "cdist only supports non-negative p values");
   SCONCE_CHECK(is_floating(x1.dtype()), kInvalidArgument,
                "cdist only supports floating-point dtypes, X1 got: ", dtype_name(x1.dtype()));
@@ -242,7 +163,7 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optiona
     T* to = out.data_as<T>();
     with_norm<T>(p, [&]<class Norm>(Norm) {
       // Packing the rows of x2 pays where several rows of x1 meet them; powers take far longer than that.
-      if (pair.p >= 4 && pair.r >= 8 && !std::is_same_v<Norm, Power<T>>) {
+      if (pair.p >= 4 && pair.r >= 8 && !std::is_same_v<Norm, NormPower<T>>) {
         const Tensor packed = side_by_side(b, pair.batches, pair.r, pair.m);
         const int64_t pitch = pitch_of(pair.r);
         return parallel_for(
@@ -266,7 +187,7 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optiona
 }
 
 Tensor _cdist_backward(const Tensor& grad_output, const Tensor& x1, const Tensor& x2, double p, const Tensor& cdist) {
-  check_pair("_cdist_backward", x1, x2);
+  check_row_sets("_cdist_backward", x1, x2);
   const Pair pair = broadcast_pair("_cdist_backward", x1, x2);
   if (pair.p == 0 || pair.r == 0 || pair.m == 0 || pair.batches == 0) {
     Tensor none = empty_like(x1);
@@ -320,7 +241,7 @@ Tensor _pdist_forward(const Tensor& self, double p) {
     with_norm<T>(p, [&]<class Norm>(Norm) {
       parallel_for(0, pairs, rows_per_thread(m), [&](int64_t begin, int64_t end) noexcept {
         RowPair at = row_pair(begin, n);
-        if constexpr (!std::is_same_v<Norm, Power<T>>) {
+        if constexpr (!std::is_same_v<Norm, NormPower<T>>) {
           // Row i meets the rows from a multiple of kWide on, whatever its own place.
           for (int64_t k = begin; k < end;) {
             const int64_t block = at.j / kWide * kWide, last = std::min({block + kWide, n, at.j + end - k});

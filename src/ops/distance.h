@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "sconce/tensor.h"
 
@@ -19,5 +20,8 @@ Tensor _cdist_backward(const Tensor& grad_output, const Tensor& x1, const Tensor
 // [N, M] -> [N (N - 1) / 2]: rows 0-1, 0-2, ..., 1-2, ...
 Tensor _pdist_forward(const Tensor& self, double p);
 Tensor _pdist_backward(const Tensor& grad_output, const Tensor& self, double p, const Tensor& pdist);
+
+// Two sets of rows of one length and dtype.
+void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2);
 
 }  // namespace sconce::cpu

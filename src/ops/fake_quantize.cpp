@@ -8,6 +8,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/fill.h"
+#include "src/ops/quantisation_grid.h"
 #include "src/ops/row_extrema.h"
 #include "src/ops/scalar.h"
 #include "src/ops/slices.h"
@@ -19,51 +20,6 @@ namespace {
 
 constexpr std::string_view kName = "_fused_moving_avg_obs_fq_helper";
 constexpr float kSmallestScale = 6.1e-5f;  // below it 1 / scale overflows in half precision
-
-struct Grid {
-  double scale;
-  int32_t zero_point;
-};
-
-// The affine grid of [low, high], which is widened to hold 0 exactly.
-Grid choose_grid(float low, float high, int64_t least, int64_t most, bool symmetric) {
-  low = std::min(low, 0.0f);
-  high = std::max(high, 0.0f);
-  const bool both_sides = symmetric && low < 0 && high > 0;
-  const auto steps = static_cast<double>(most - least);
-  if (both_sides) {
-    const auto lowest = static_cast<double>(-((most - least) / 2 + 1)),
-               highest = static_cast<double>((most - least) / 2);
-    const double scale = std::max(std::fabs(low / lowest), std::fabs(high / highest));
-    low = static_cast<float>(scale * lowest);
-    high = static_cast<float>(scale * highest);
-  }
-  double scale = (static_cast<double>(high) - low) / steps;
-  if (static_cast<float>(scale) == 0.0f || std::isinf(1.0f / static_cast<float>(scale))) scale = 0.1;
-  if (scale < kSmallestScale) {
-    const auto before = static_cast<float>(scale);
-    scale = kSmallestScale;
-    if (low == 0.0f) {
-      high = kSmallestScale * static_cast<float>(steps);
-    } else if (high == 0.0f) {
-      low = -kSmallestScale * static_cast<float>(steps);
-    } else {
-      const float widen = kSmallestScale / before;
-      low *= widen;
-      high *= widen;
-    }
-  }
-  // From the end of the range whose rounding errs less.
-  const double from_low = static_cast<double>(least) - low / scale,
-               from_high = static_cast<double>(most) - high / scale;
-  const double low_error = std::fabs(static_cast<double>(least)) - std::fabs(low / scale);
-  const double high_error = std::fabs(static_cast<double>(most)) - std::fabs(high / scale);
-  double zero = low_error < high_error ? from_low : from_high;
-  if (both_sides) zero = static_cast<double>(least + most) / 2.0;
-  if (zero < static_cast<double>(least)) return {scale, static_cast<int32_t>(least)};
-  if (zero > static_cast<double>(most)) return {scale, static_cast<int32_t>(most)};
-  return {scale, static_cast<int32_t>(std::nearbyint(zero))};
-}
 
 bool is_on(const Tensor& flag) {
   SCONCE_CHECK(flag.numel() == 1, kInvalidArgument, kName, ": observer_on and fake_quant_on must have 1 element");
@@ -115,11 +71,9 @@ std::array<Tensor, 2> to_grid(const Tensor& self, const Tensor& scale, const Ten
 
 }  // namespace
 
-std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const Tensor& observer_on,
-                                                      const Tensor& fake_quant_on, Tensor& running_min,
-                                                      Tensor& running_max, Tensor& scale, Tensor& zero_point,
-                                                      double averaging_const, int64_t quant_min, int64_t quant_max,
-                                                      int64_t ch_axis, bool per_row_fake_quant, bool symmetric_quant) {
+FakeQuantisedRows check_moving_average(const Tensor& self, Tensor& running_min, Tensor& running_max, Tensor& scale,
+                                       Tensor& zero_point, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
+                                       bool per_row_fake_quant) {
   SCONCE_CHECK(self.dtype() == DType::kFloat32, kUnsupported, kName, ": not implemented for '",
                dtype_name(self.dtype()), "'");
   SCONCE_CHECK(quant_min <= quant_max && quant_min <= 0 && quant_max >= 0 &&
@@ -141,13 +95,28 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
     SCONCE_CHECK(t->numel() == channels && t->is_contiguous(), kInvalidArgument, kName, ": expected ", channels,
                  " elements that lie together, got ", describe(*t));
   }
+  FakeQuantisedRows rows{1, channels, 1, axis};
+  for (int64_t d = axis + 1; per_row_fake_quant && d < self.dim(); ++d) rows.inner *= self.size(d);
+  if (!per_row_fake_quant) rows.inner = self.numel();
+  rows.outer = self.numel() / (channels * rows.inner);
+  return rows;
+}
+
+std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const Tensor& observer_on,
+                                                      const Tensor& fake_quant_on, Tensor& running_min,
+                                                      Tensor& running_max, Tensor& scale, Tensor& zero_point,
+                                                      double averaging_const, int64_t quant_min, int64_t quant_max,
+                                                      int64_t ch_axis, bool per_row_fake_quant, bool symmetric_quant) {
+  const FakeQuantisedRows shape = check_moving_average(self, running_min, running_max, scale, zero_point, quant_min,
+                                                       quant_max, ch_axis, per_row_fake_quant);
+  const int64_t channels = shape.channels;
   // Rows of a channel each.
   Tensor rows = contiguous(self);
   if (per_row_fake_quant && self.dim() > 1) {
     Shape order;
-    order.push_back(axis);
+    order.push_back(shape.axis);
     for (int64_t d = 0; d < self.dim(); ++d)
-      if (d != axis) order.push_back(d);
+      if (d != shape.axis) order.push_back(d);
     rows = contiguous(permute(self, order));
   }
   const int64_t each = self.numel() / channels;
@@ -163,17 +132,15 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
     return {std::move(out), std::move(mask)};
   }
   for (int64_t c = 0; c < channels; ++c) {
-    const Grid grid = choose_grid(running_min.data_as<float>()[c], running_max.data_as<float>()[c], quant_min,
-                                  quant_max, symmetric_quant);
+    const QuantisationGrid grid = choose_grid(running_min.data_as<float>()[c], running_max.data_as<float>()[c],
+                                              quant_min, quant_max, symmetric_quant, kSmallestScale);
     scale.data_as<float>()[c] = static_cast<float>(grid.scale);
     zero_point.data_as<int32_t>()[c] = grid.zero_point;
   }
-  int64_t inner = 1;
-  for (int64_t d = axis + 1; per_row_fake_quant && d < self.dim(); ++d) inner *= self.size(d);
   const Tensor in = contiguous(self);
   Tensor rounded = Tensor::empty(self.sizes(), DType::kFloat32), kept = Tensor::empty(self.sizes(), DType::kBool);
   // Runs of elements of one channel.
-  const int64_t run = per_row_fake_quant ? inner : self.numel();
+  const int64_t run = shape.inner;
   const auto least = static_cast<float>(quant_min), most = static_cast<float>(quant_max);
   parallel_for(0, self.numel(), 16384, [&](int64_t begin, int64_t end) noexcept {
     for (int64_t at = begin, next = 0; at < end; at = next) {

@@ -5,247 +5,19 @@
 #include <cmath>
 #include <type_traits>
 
+#include "src/ops/grid_taps.h"
 #include "src/ops/plane_scatter.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cpu {
 namespace {
 
-enum class Interpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
-enum class Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
-
-// A coordinate in elements, and its derivative by the grid's coordinate.
-template <class T>
-struct Place {
-  T at, slope;
-};
-
-template <class T>
-Place<T> clipped(T at, int64_t size) noexcept {
-  const auto last = static_cast<T>(size - 1);
-  if (!(at > 0)) return {0, 0};  // NaN as well
-  return at >= last ? Place<T>{last, 0} : Place<T>{at, 1};
-}
-
-// Between low / 2 and high / 2, folded over.
-template <class T>
-Place<T> reflected(T at, int64_t twice_low, int64_t twice_high) noexcept {
-  if (twice_low == twice_high) return {0, 0};
-  const T low = static_cast<T>(twice_low) / 2, span = static_cast<T>(twice_high - twice_low) / 2;
-  T sign = 1;
-  at -= low;
-  if (at < 0) {
-    sign = -1;
-    at = -at;
-  }
-  const T extra = std::fmod(at, span);
-  const auto flips = static_cast<int64_t>(std::floor(at / span));
-  return flips % 2 == 0 ? Place<T>{extra + low, sign} : Place<T>{span - extra + low, -sign};
-}
-
-template <class T>
-Place<T> unnormalised(T grid, int64_t size, bool align_corners) noexcept {
-  if (align_corners) return {(grid + 1) / 2 * static_cast<T>(size - 1), static_cast<T>(size - 1) / 2};
-  return {((grid + 1) * static_cast<T>(size) - 1) / 2, static_cast<T>(size) / 2};
-}
-
-template <class T>
-Place<T> padded(T at, int64_t size, Padding padding, bool align_corners) noexcept {
-  if (padding == Padding::kBorder) return clipped(at, size);
-  if (padding == Padding::kReflection) {
-    const Place<T> fold = align_corners ? reflected(at, 0, 2 * (size - 1)) : reflected(at, int64_t{-1}, 2 * size - 1);
-    const Place<T> clip = clipped(fold.at, size);
-    return {clip.at, fold.slope * clip.slope};
-  }
-  return {at, 1};
-}
-
-template <class T>
-Place<T> source(T grid, int64_t size, Padding padding, bool align_corners) noexcept {
-  const Place<T> raw = unnormalised(grid, size, align_corners), in = padded(raw.at, size, padding, align_corners);
-  return {in.at, raw.slope * in.slope};
-}
-
-// Far away, infinite and NaN coordinates must not overflow: they end outside of the input.
-template <class T>
-int64_t whole(T value) noexcept {
-  return value > T(-1e9) && value < T(1e9) ? static_cast<int64_t>(value) : -100;
-}
-
-struct Geometry {
-  int dims;
-  int64_t batch, channels, in_plane, out_plane;
-  int64_t size[3];  // width, height, depth: the grid's order
-  int64_t step[3];  // between neighbours in an input plane
-  Interpolation interpolation;
-  Padding padding;
-  bool align_corners;
-};
-
-Geometry check(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation, int64_t padding,
-               bool align_corners, int dims) {
-  SCONCE_CHECK(input.dim() == dims + 2 && grid.dim() == dims + 2, kInvalidArgument, name,
-               ": expected input and grid of ", dims + 2, " dimensions, but got input with sizes ",
-               to_string(input.sizes()), " and grid with sizes ", to_string(grid.sizes()));
-  SCONCE_CHECK(input.size(0) == grid.size(0), kInvalidArgument, name,
-               ": expected grid and input to have same batch size, but got input with sizes ", to_string(input.sizes()),
-               " and grid with sizes ", to_string(grid.sizes()));
-  SCONCE_CHECK(grid.size(dims + 1) == dims, kInvalidArgument, name, ": expected grid to have size ", dims,
-               " in last dimension, but got grid with sizes ", to_string(grid.sizes()));
-  SCONCE_CHECK(input.dtype() == grid.dtype(), kInvalidArgument, name,
-               ": expected input and grid to have same dtype, but input has ", dtype_name(input.dtype()),
-               " and grid has ", dtype_name(grid.dtype()));
-  for (int64_t d = 2; d < input.dim(); ++d)
-    SCONCE_CHECK(input.size(d) > 0, kInvalidArgument, name,
-                 ": expected input to have non-empty spatial dimensions, but input has sizes ",
-                 to_string(input.sizes()));
-  SCONCE_CHECK(interpolation >= 0 && interpolation <= (dims == 2 ? 2 : 1), kInvalidArgument, name,
-               ": interpolation mode ", interpolation, " is not supported");
-  SCONCE_CHECK(padding >= 0 && padding <= 2, kInvalidArgument, name, ": padding mode ", padding, " is not known");
-  if (!is_floating(input.dtype())) fail_dispatch(input.dtype(), name);
-  Geometry g{dims,
-             input.size(0),
-             input.size(1),
-             1,
-             1,
-             {1, 1, 1},
-             {1, 1, 1},
-             static_cast<Interpolation>(interpolation),
-             static_cast<Padding>(padding),
-             align_corners};
-  for (int d = 0; d < dims; ++d) {
-    g.size[d] = input.size(input.dim() - 1 - d);
-    g.step[d] = g.in_plane;
-    g.in_plane *= g.size[d];
-    g.out_plane *= grid.size(1 + d);
-  }
-  return g;
-}
-
-// Input elements that a place draws on: offset in the plane (-1: outside), weight, and the weight's derivative by each
-// coordinate of the grid.
-template <class T>
-struct Tap {
-  int64_t offset;
-  T weight;
-  T slope[3];
-};
-
-template <class T>
-T cubic_near(T x) noexcept {
-  constexpr T kA = T(-0.75);
-  return ((kA + 2) * x - (kA + 3)) * x * x + 1;
-}
-template <class T>
-T cubic_far(T x) noexcept {
-  constexpr T kA = T(-0.75);
-  return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA;
-}
-template <class T>
-void cubic_weights(T t, T* weight, T* slope) noexcept {
-  constexpr T kA = T(-0.75);
-  weight[0] = cubic_far(t + 1);
-  weight[1] = cubic_near(t);
-  weight[2] = cubic_near(1 - t);
-  weight[3] = cubic_far(2 - t);
-  T x = t + 1;
-  slope[0] = (3 * kA * x - 10 * kA) * x + 8 * kA;
-  x = t;
-  slope[1] = (3 * (kA + 2) * x - 2 * (kA + 3)) * x;
-  x = 1 - t;
-  slope[2] = -((3 * (kA + 2) * x - 2 * (kA + 3)) * x);
-  x = 2 - t;
-  slope[3] = -((3 * kA * x - 10 * kA) * x + 8 * kA);
-}
-
-// Returns how many taps were written: 1, 4, 8 or 16.
-template <class T>
-int taps_of(const Geometry& g, const T* grid, Tap<T>* taps) noexcept {
-  const auto offset_of = [&](const int64_t* at) {
-    int64_t offset = 0;
-    for (int d = 0; d < g.dims; ++d) {
-      if (at[d] < 0 || at[d] >= g.size[d]) return int64_t{-1};
-      offset += at[d] * g.step[d];
-    }
-    return offset;
-  };
-  int64_t at[3] = {};
-  if (g.interpolation == Interpolation::kCubic) {
-    T weight[2][4], slope[2][4], factor[2];
-    int64_t first[2];
-    for (int d = 0; d < 2; ++d) {
-      const Place<T> raw = unnormalised(grid[d], g.size[d], g.align_corners);
-      factor[d] = raw.slope;
-      const T floor = std::floor(raw.at);
-      first[d] = whole(floor);
-      cubic_weights(raw.at - floor, weight[d], slope[d]);
-    }
-    for (int j = 0; j < 4; ++j)
-      for (int i = 0; i < 4; ++i) {
-        const int64_t raw[2] = {first[0] - 1 + i, first[1] - 1 + j};
-        for (int d = 0; d < 2; ++d)
-          at[d] = g.padding == Padding::kZeros
-                      ? raw[d]
-                      : whole(padded(static_cast<T>(raw[d]), g.size[d], g.padding, g.align_corners).at);
-        taps[j * 4 + i] = {offset_of(at),
-                           weight[0][i] * weight[1][j],
-                           {slope[0][i] * weight[1][j] * factor[0], weight[0][i] * slope[1][j] * factor[1], 0}};
-      }
-    return 16;
-  }
-  Place<T> place[3];
-  for (int d = 0; d < g.dims; ++d) place[d] = source(grid[d], g.size[d], g.padding, g.align_corners);
-  if (g.interpolation == Interpolation::kNearest) {
-    for (int d = 0; d < g.dims; ++d) at[d] = whole(std::nearbyint(place[d].at));
-    taps[0] = {offset_of(at), 1, {0, 0, 0}};
-    return 1;
-  }
-  T upper[3];
-  int64_t first[3];
-  for (int d = 0; d < g.dims; ++d) {
-    const T floor = std::floor(place[d].at);
-    first[d] = whole(floor);
-    upper[d] = place[d].at - floor;
-  }
-  const int count = 1 << g.dims;
-  for (int corner = 0; corner < count; ++corner) {
-    Tap<T>& tap = taps[corner];
-    tap.weight = 1;
-    T along[3];
-    for (int d = 0; d < g.dims; ++d) {
-      const bool high = corner >> d & 1;
-      at[d] = first[d] + high;
-      along[d] = high ? upper[d] : 1 - upper[d];
-      tap.weight *= along[d];
-    }
-    for (int d = 0; d < g.dims; ++d) {
-      tap.slope[d] = (corner >> d & 1 ? place[d].slope : -place[d].slope);
-      for (int other = 0; other < g.dims; ++other)
-        if (other != d) tap.slope[d] *= along[other];
-    }
-    tap.offset = offset_of(at);
-  }
-  return count;
-}
-
-Shape sampled_sizes(const Tensor& input, const Tensor& grid) {
-  Shape sizes(grid.sizes());
-  sizes.resize(1);
-  sizes.push_back(input.size(1));
-  for (int64_t d = 1; d + 1 < grid.dim(); ++d) sizes.push_back(grid.size(d));
-  return sizes;
-}
-
 std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output, const Tensor& input,
                                const Tensor& grid, int64_t interpolation, int64_t padding, bool align_corners,
                                std::span<const int32_t> output_mask, int dims) {
-  const Geometry g = check(name, input, grid, interpolation, padding, align_corners, dims);
-  const Shape sizes = sampled_sizes(input, grid);
-  SCONCE_CHECK(
-      grad_output.dtype() == input.dtype() && std::equal(grad_output.sizes().begin(), grad_output.sizes().end(),
-                                                         IntSpan(sizes).begin(), IntSpan(sizes).end()),
-      kInvalidArgument, name, ": expected grad_output of sizes ", to_string(sizes), ", got ", describe(grad_output));
-  SCONCE_CHECK(output_mask.size() == 2, kInvalidArgument, name, ": output_mask must hold 2 flags");
+  const GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  const Shape sizes = grid_sampled_sizes(input, grid);
+  check_grid_gradient(name, grad_output, input, sizes, output_mask);
   const DType dtype = summed_dtype(input.dtype());
   const auto packed = [&](const Tensor& t) { return contiguous(to_dtype(t, dtype)); };
   const Tensor in = packed(input), places = packed(grid), grads = packed(grad_output);
@@ -259,7 +31,7 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
     // after the other, so that memory is walked through in order.
     constexpr int64_t kBlock = 64;
     for_planes(g.batch, g.channels * g.out_plane * 8, [&](int64_t n) noexcept {
-      Tap<T> taps[kBlock * 16];
+      GridTap<T> taps[kBlock * 16];
       T products[kBlock * 16];
       int ends[kBlock];  // of a place's taps within the input
       for (int64_t first = 0; first < g.out_plane; first += kBlock) {
@@ -267,8 +39,8 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
         const T* const at = places.data_as<T>() + (n * g.out_plane + first) * g.dims;
         int used = 0;
         for (int64_t i = 0; i < block; ++i) {
-          Tap<T> all[16];
-          const int count = taps_of(g, at + i * g.dims, all);
+          GridTap<T> all[16];
+          const int count = grid_taps(g, at + i * g.dims, all);
           for (int k = 0; k < count; ++k)
             if (all[k].offset >= 0) taps[used++] = all[k];
           ends[i] = used;
@@ -305,10 +77,10 @@ struct TapBlock {
   T weight[16][kPlaces];
   int taps = 0;
 
-  void of_any(const Geometry& g, const T* places, int64_t count) noexcept {
+  void of_any(const GridGeometry& g, const T* places, int64_t count) noexcept {
     for (int64_t i = 0; i < count; ++i) {
-      Tap<T> all[16];
-      taps = taps_of(g, places + i * g.dims, all);
+      GridTap<T> all[16];
+      taps = grid_taps(g, places + i * g.dims, all);
       for (int k = 0; k < taps; ++k) {
         inside[k][i] = -static_cast<Offset>(all[k].offset >= 0);
         offset[k][i] = static_cast<Offset>(std::max<int64_t>(all[k].offset, 0));
@@ -317,12 +89,12 @@ struct TapBlock {
     }
   }
   // The four neighbours in a plane; no reflection.
-  void of_bilinear(const Geometry& g, const T* places, int64_t count) noexcept {
+  void of_bilinear(const GridGeometry& g, const T* places, int64_t count) noexcept {
     T upper[2][kPlaces];
     Offset first[2][kPlaces];
     for (int d = 0; d < 2; ++d) {
       const T size = static_cast<T>(g.size[d]), last = size - 1;
-      const bool border = g.padding == Padding::kBorder;
+      const bool border = g.padding == GridPadding::kBorder;
       for (int64_t i = 0; i < count; ++i) {
         const T grid = places[2 * i + d];
         const T raw = g.align_corners ? (grid + 1) / 2 * last : ((grid + 1) * size - 1) / 2;
@@ -370,10 +142,11 @@ void add_tap(const T* plane, const Offset* offset, const Offset* inside, const T
 
 // Some places at a time, a channel after the other.
 template <class T, class Offset>
-void sample(const Geometry& g, const T* in, const T* places, T* out) {
+void sample(const GridGeometry& g, const T* in, const T* places, T* out) {
   using Block = TapBlock<T, Offset>;
   const int64_t blocks = (g.out_plane + Block::kPlaces - 1) / Block::kPlaces;
-  const bool bilinear = g.dims == 2 && g.interpolation == Interpolation::kLinear && g.padding != Padding::kReflection;
+  const bool bilinear =
+      g.dims == 2 && g.interpolation == GridInterpolation::kLinear && g.padding != GridPadding::kReflection;
   for_planes(g.batch * blocks, g.channels * Block::kPlaces * 8, [&](int64_t block) noexcept {
     const int64_t n = block / blocks, first = block % blocks * Block::kPlaces,
                   size = std::min(Block::kPlaces, g.out_plane - first), whole = (size + 7) / 8 * 8;
@@ -396,10 +169,10 @@ void sample(const Geometry& g, const T* in, const T* places, T* out) {
 
 Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation, int64_t padding,
                bool align_corners, int dims) {
-  const Geometry g = check(name, input, grid, interpolation, padding, align_corners, dims);
+  const GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
   const DType dtype = summed_dtype(input.dtype());
   const Tensor in = contiguous(to_dtype(input, dtype)), places = contiguous(to_dtype(grid, dtype));
-  Tensor out = Tensor::empty(sampled_sizes(input, grid), dtype);
+  Tensor out = Tensor::empty(grid_sampled_sizes(input, grid), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() {
     if (g.in_plane <= INT32_MAX)
       sample<T, int32_t>(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
@@ -410,6 +183,63 @@ Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, i
 }
 
 }  // namespace
+
+GridGeometry grid_geometry(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation,
+                           int64_t padding, bool align_corners, int dims) {
+  SCONCE_CHECK(input.dim() == dims + 2 && grid.dim() == dims + 2, kInvalidArgument, name,
+               ": expected input and grid of ", dims + 2, " dimensions, but got input with sizes ",
+               to_string(input.sizes()), " and grid with sizes ", to_string(grid.sizes()));
+  SCONCE_CHECK(input.size(0) == grid.size(0), kInvalidArgument, name,
+               ": expected grid and input to have same batch size, but got input with sizes ", to_string(input.sizes()),
+               " and grid with sizes ", to_string(grid.sizes()));
+  SCONCE_CHECK(grid.size(dims + 1) == dims, kInvalidArgument, name, ": expected grid to have size ", dims,
+               " in last dimension, but got grid with sizes ", to_string(grid.sizes()));
+  SCONCE_CHECK(input.dtype() == grid.dtype(), kInvalidArgument, name,
+               ": expected input and grid to have same dtype, but input has ", dtype_name(input.dtype()),
+               " and grid has ", dtype_name(grid.dtype()));
+  for (int64_t d = 2; d < input.dim(); ++d)
+    SCONCE_CHECK(input.size(d) > 0, kInvalidArgument, name,
+                 ": expected input to have non-empty spatial dimensions, but input has sizes ",
+                 to_string(input.sizes()));
+  SCONCE_CHECK(interpolation >= 0 && interpolation <= (dims == 2 ? 2 : 1), kInvalidArgument, name,
+               ": interpolation mode ", interpolation, " is not supported");
+  SCONCE_CHECK(padding >= 0 && padding <= 2, kInvalidArgument, name, ": padding mode ", padding, " is not known");
+  if (!is_floating(input.dtype())) fail_dispatch(input.dtype(), name);
+  GridGeometry g{dims,
+                 input.size(0),
+                 input.size(1),
+                 1,
+                 1,
+                 {1, 1, 1},
+                 {1, 1, 1},
+                 static_cast<GridInterpolation>(interpolation),
+                 static_cast<GridPadding>(padding),
+                 align_corners};
+  for (int d = 0; d < dims; ++d) {
+    g.size[d] = input.size(input.dim() - 1 - d);
+    g.step[d] = g.in_plane;
+    g.in_plane *= g.size[d];
+    g.out_plane *= grid.size(1 + d);
+  }
+  return g;
+}
+
+Shape grid_sampled_sizes(const Tensor& input, const Tensor& grid) {
+  Shape sizes(grid.sizes());
+  sizes.resize(1);
+  sizes.push_back(input.size(1));
+  for (int64_t d = 1; d + 1 < grid.dim(); ++d) sizes.push_back(grid.size(d));
+  return sizes;
+}
+
+void check_grid_gradient(std::string_view name, const Tensor& grad_output, const Tensor& input, IntSpan sizes,
+                         std::span<const int32_t> output_mask) {
+  SCONCE_CHECK(grad_output.dtype() == input.dtype() &&
+                   std::equal(grad_output.sizes().begin(), grad_output.sizes().end(), sizes.begin(), sizes.end()),
+               kInvalidArgument, name, ": expected grad_output of sizes ", to_string(sizes), ", got ",
+               describe(grad_output));
+  SCONCE_CHECK(output_mask.size() == 2, kInvalidArgument, name, ": output_mask must hold 2 flags");
+}
 
 Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners) {

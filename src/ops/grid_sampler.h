@@ -9,8 +9,10 @@
 
 #include <array>
 #include <span>
+#include <string_view>
 
-#include "sconce/tensor.h"
+#include "src/ops/grid_taps.h"
+#include "src/ops/strided_loop.h"
 
 namespace sconce::cpu {
 
@@ -25,5 +27,12 @@ std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const 
 std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                std::span<const int32_t> output_mask);
+
+// What kernels need of both, checked; dims: 2 or 3.
+GridGeometry grid_geometry(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation,
+                           int64_t padding, bool align_corners, int dims);
+Shape grid_sampled_sizes(const Tensor& input, const Tensor& grid);
+void check_grid_gradient(std::string_view name, const Tensor& grad_output, const Tensor& input, IntSpan sizes,
+                         std::span<const int32_t> output_mask);
 
 }  // namespace sconce::cpu

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "src/ops/plane_scatter.h"
-#include "src/ops/resample_taps.h"
 
 namespace sconce::cpu {
 namespace {
@@ -30,6 +29,62 @@ void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<con
 Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                        bool align_corners, std::array<std::optional<double>, 3> scales, int dims, ResampleMode mode) {
   const bool cubic = mode == ResampleMode::kCubic;
+  const std::array<ResampledAxis, 3> axes = resized_axes(name, grad_output, output_size, input_size, scales, dims);
+  const ResampleModes modes = resample_modes(axes, dims, mode);
+  const DType dtype = summed_dtype(grad_output.dtype());
+  const Tensor grads = contiguous(to_dtype(grad_output, dtype));
+  Tensor sums = Tensor::empty(input_size, dtype);
+  zero(sums);
+  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(input_size, dims);
+  if (grads.numel() > 0)
+    dispatch_float_double(dtype, name, [&]<class T>() {
+      const int64_t coordinates = axes[0].output + axes[1].output + axes[2].output;
+      const auto table = std::make_unique<Taps<T>[]>(static_cast<size_t>(coordinates));
+      Taps<T>* next = table.get();
+      std::array<const Taps<T>*, 3> taps;
+      for (size_t a = 0; a < 3; ++a) {
+        taps[a] = next;
+        for (int64_t o = 0; o < axes[a].output; ++o) *next++ = make_taps<T>(modes[a], axes[a], align_corners, o);
+      }
+      for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
+        resize_plane<T>(axes, taps, taps_of(mode), grads.data_as<T>() + plane * from.size,
+                        sums.data_as<T>() + plane * to.size);
+      });
+    });
+  return in_format(name, sums, grad_output.dtype(), cubic ? MemoryFormat::kContiguous : suggested_format(grad_output));
+}
+
+Tensor padding_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims,
+                        bool reflect) {
+  const PaddedSides sides = padded_sides(name, grad_output, self, padding, dims);
+  const auto &in = sides.in, &out = sides.out;
+  const DType dtype = summed_dtype(self.dtype());
+  const Tensor grads = contiguous(to_dtype(grad_output, dtype));
+  Tensor sums = Tensor::empty(self.sizes(), dtype);
+  zero(sums);
+  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(self.sizes(), dims);
+  if (grads.numel() > 0 && to.size > 0)
+    detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(
+        dtype, name, [&]<class T>() {
+          for_planes(from.count, from.size, [&](int64_t plane) noexcept {
+            const T* grad = grads.data_as<T>() + plane * from.size;
+            T* target = sums.data_as<T>() + plane * to.size;
+            const auto from_axis = [&](size_t axis, int64_t at) { return sides.source(axis, at, reflect); };
+            for (int64_t d = 0; d < out[0]; ++d)
+              for (int64_t h = 0; h < out[1]; ++h) {
+                T* row = target + (from_axis(0, d) * in[1] + from_axis(1, h)) * in[2];
+                for (int64_t w = 0; w < out[2]; ++w) row[from_axis(2, w)] += *grad++;
+              }
+          });
+        });
+  return in_format(name, sums, self.dtype(), dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
+}
+
+}  // namespace
+
+std::array<ResampledAxis, 3> resized_axes(std::string_view name, const Tensor& grad_output, IntSpan output_size,
+                                          IntSpan input_size, const std::array<std::optional<double>, 3>& scales,
+                                          int dims) {
   const auto n = static_cast<size_t>(dims);
   SCONCE_CHECK(output_size.size() == n && input_size.size() == n + 2, kInvalidArgument, name, ": It is expected ", dims,
                " output sizes and ", dims + 2, " input sizes, got ", to_string(output_size), " and ",
@@ -50,40 +105,26 @@ Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan
                to_string(output_size), ", input_size ", to_string(input_size), " but got grad_output of ",
                to_string(grad_output.sizes()));
   if (!is_floating(grad_output.dtype())) fail_dispatch(grad_output.dtype(), name);
-  const DType dtype = summed_dtype(grad_output.dtype());
-  const Tensor grads = contiguous(to_dtype(grad_output, dtype));
-  Tensor sums = Tensor::empty(input_size, dtype);
-  zero(sums);
-  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(input_size, dims);
-  if (grads.numel() > 0)
-    dispatch_float_double(dtype, name, [&]<class T>() {
-      const int64_t coordinates = axes[0].output + axes[1].output + axes[2].output;
-      const auto table = std::make_unique<Taps<T>[]>(static_cast<size_t>(coordinates));
-      Taps<T>* next = table.get();
-      std::array<const Taps<T>*, 3> taps;
-      // A cubic resize to the same sizes copies, whatever the scales say.
-      const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
-      for (size_t a = 0; a < 3; ++a) {
-        taps[a] = next;
-        for (int64_t o = 0; o < axes[a].output; ++o)
-          *next++ =
-              make_taps<T>(cubic && (same || a < 3 - n) ? ResampleMode::kLinear : mode, axes[a], align_corners, o);
-      }
-      for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
-        resize_plane<T>(axes, taps, taps_of(mode), grads.data_as<T>() + plane * from.size,
-                        sums.data_as<T>() + plane * to.size);
-      });
-    });
-  return in_format(name, sums, grad_output.dtype(), cubic ? MemoryFormat::kContiguous : suggested_format(grad_output));
+  return axes;
 }
 
-Tensor padding_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims,
-                        bool reflect) {
+ResampleModes resample_modes(const std::array<ResampledAxis, 3>& axes, int dims, ResampleMode mode) noexcept {
+  if (mode != ResampleMode::kCubic) return {mode, mode, mode};
+  // A cubic resize to the same sizes copies, whatever the scales say.
+  const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
+  ResampleModes modes;
+  for (size_t a = 0; a < 3; ++a) modes[a] = same || a < 3 - static_cast<size_t>(dims) ? ResampleMode::kLinear : mode;
+  return modes;
+}
+
+PaddedSides padded_sides(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding,
+                         int dims) {
   SCONCE_CHECK(padding.size() == static_cast<size_t>(2 * dims), kInvalidArgument, name,
                ": padding size is expected to be ", 2 * dims, ", got ", padding.size());
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected ", dims + 1,
                "D or ", dims + 2, "D input, got ", to_string(self.sizes()));
-  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, before{0, 0, 0};  // depth, height, width
+  PaddedSides sides;
+  auto& [in, out, before] = sides;
   for (int d = 0; d < dims; ++d) {
     const auto to = static_cast<size_t>(3 - dims + d), pair = 2 * static_cast<size_t>(dims - 1 - d);
     in[to] = self.size(self.dim() - dims + d);
@@ -100,33 +141,14 @@ Tensor padding_backward(std::string_view name, const Tensor& grad_output, const 
   SCONCE_CHECK(fits, kInvalidArgument, name, ": gradOutput ", describe(grad_output), " unexpected for an input ",
                describe(self), " and padding ", to_string(padding));
   if (!is_floating(self.dtype()) && !is_complex(self.dtype())) fail_dispatch(self.dtype(), name);
-  const DType dtype = summed_dtype(self.dtype());
-  const Tensor grads = contiguous(to_dtype(grad_output, dtype));
-  Tensor sums = Tensor::empty(self.sizes(), dtype);
-  zero(sums);
-  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(self.sizes(), dims);
-  if (grads.numel() > 0 && to.size > 0)
-    detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(
-        dtype, name, [&]<class T>() {
-          for_planes(from.count, from.size, [&](int64_t plane) noexcept {
-            const T* grad = grads.data_as<T>() + plane * from.size;
-            T* target = sums.data_as<T>() + plane * to.size;
-            const auto from_axis = [&](size_t axis, int64_t at) {
-              at -= before[axis];
-              if (reflect) at = at < 0 ? -at : at >= in[axis] ? 2 * (in[axis] - 1) - at : at;
-              return std::clamp<int64_t>(at, 0, in[axis] - 1);
-            };
-            for (int64_t d = 0; d < out[0]; ++d)
-              for (int64_t h = 0; h < out[1]; ++h) {
-                T* row = target + (from_axis(0, d) * in[1] + from_axis(1, h)) * in[2];
-                for (int64_t w = 0; w < out[2]; ++w) row[from_axis(2, w)] += *grad++;
-              }
-          });
-        });
-  return in_format(name, sums, self.dtype(), dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
+  return sides;
 }
 
-}  // namespace
+int64_t PaddedSides::source(size_t axis, int64_t at, bool reflect) const noexcept {
+  at -= before[axis];
+  if (reflect) at = at < 0 ? -at : at >= in[axis] ? 2 * (in[axis] - 1) - at : at;
+  return std::clamp<int64_t>(at, 0, in[axis] - 1);
+}
 
 Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                   bool align_corners, std::optional<double> scales) {

@@ -12,44 +12,16 @@
 namespace sconce::cpu {
 namespace {
 
-enum class Reduction { kMax, kMean, kMin, kSum, kProd };
-
-Reduction reduction_of(std::string_view name) {
-  if (name == "max") return Reduction::kMax;
-  if (name == "mean") return Reduction::kMean;
-  if (name == "min") return Reduction::kMin;
-  if (name == "sum") return Reduction::kSum;
-  if (name == "prod") return Reduction::kProd;
-  SCONCE_FAIL(kInvalidArgument, "segment_reduce: unsupported reduction given! ", name);
-}
-
 // Segments of every outer row: where each begins, count + 1 positions a row, int64.
-struct Segments {
-  int64_t outer = 1, count = 0, size = 0, inner = 1;
+struct Segments : SegmentShape {
   Tensor bounds;  // [outer, count + 1]
   const int64_t* row(int64_t o) const noexcept { return bounds.data_as<int64_t>() + o * (count + 1); }
 };
 
 Segments read_segments(const Tensor& data, const Tensor* lengths, const Tensor* offsets, int64_t axis) {
-  SCONCE_CHECK(lengths || offsets, kInvalidArgument, "segment_reduce(): Either lengths or offsets must be defined.");
+  Segments segments{segment_shape(data, lengths, offsets, axis), {}};
   const Tensor& given = lengths ? *lengths : *offsets;
-  SCONCE_CHECK(given.dtype() == DType::kInt32 || given.dtype() == DType::kInt64, kInvalidArgument,
-               "segment_reduce(): lengths and offsets must be int32 or int64, got ", dtype_name(given.dtype()));
-  axis = wrap_dim("segment_reduce", axis, data.dim());
-  SCONCE_CHECK(given.dim() == axis + 1 && given.dim() <= data.dim(), kInvalidArgument,
-               "segment_reduce(): Expected axis to be the last dimension of lengths or offsets but got ", axis, " for ",
-               describe(given));
-  Segments segments;
-  for (int64_t d = 0; d < axis; ++d) {
-    SCONCE_CHECK(given.size(d) == data.size(d), kInvalidArgument, "segment_reduce(): ", describe(given),
-                 " does not fit data ", describe(data));
-    segments.outer *= data.size(d);
-  }
-  for (int64_t d = axis + 1; d < data.dim(); ++d) segments.inner *= data.size(d);
-  segments.size = data.size(axis);
-  const int64_t columns = given.size(axis);
-  SCONCE_CHECK(lengths || columns > 0, kInvalidArgument, "segment_reduce(): offsets must not be empty");
-  segments.count = lengths ? columns : columns - 1;
+  const int64_t columns = lengths ? segments.count : segments.count + 1;
   const int64_t sizes[] = {segments.outer, segments.count + 1};
   segments.bounds = Tensor::empty(sizes, DType::kInt64);
   const Tensor packed = contiguous(to_dtype(given, DType::kInt64));
@@ -82,22 +54,22 @@ bool is_nan(T value) noexcept {
 }
 
 template <class T>
-T start_of(Reduction reduction, std::optional<double> initial) noexcept {
+T start_of(SegmentReduction reduction, std::optional<double> initial) noexcept {
   using C = ComputeType<T>;
   if (initial) return T(static_cast<C>(*initial));
-  if (reduction == Reduction::kMax) return T(-std::numeric_limits<C>::infinity());
-  if (reduction == Reduction::kMin) return T(std::numeric_limits<C>::infinity());
-  return T(static_cast<C>(reduction == Reduction::kProd));
+  if (reduction == SegmentReduction::kMax) return T(-std::numeric_limits<C>::infinity());
+  if (reduction == SegmentReduction::kMin) return T(std::numeric_limits<C>::infinity());
+  return T(static_cast<C>(reduction == SegmentReduction::kProd));
 }
 
 template <class T>
-T join(Reduction reduction, T so_far, T value) noexcept {
+T join(SegmentReduction reduction, T so_far, T value) noexcept {
   switch (reduction) {
-    case Reduction::kMax:
+    case SegmentReduction::kMax:
       return is_nan(value) || so_far < value ? value : so_far;
-    case Reduction::kMin:
+    case SegmentReduction::kMin:
       return is_nan(value) || value < so_far ? value : so_far;
-    case Reduction::kProd:
+    case SegmentReduction::kProd:
       return T(so_far * value);
     default:
       return T(so_far + value);
@@ -106,28 +78,29 @@ T join(Reduction reduction, T so_far, T value) noexcept {
 
 // `from` and `to` are `inner` apart from element to element.
 template <class T>
-T reduce_one(Reduction reduction, const T* from, int64_t length, int64_t inner, T start, bool has_initial) noexcept {
+T reduce_one(SegmentReduction reduction, const T* from, int64_t length, int64_t inner, T start,
+             bool has_initial) noexcept {
   using C = ComputeType<T>;
   T value = start;
   for (int64_t i = 0; i < length; ++i) value = join(reduction, value, from[i * inner]);
-  if (reduction != Reduction::kMean) return value;
+  if (reduction != SegmentReduction::kMean) return value;
   if (length == 0) return has_initial ? value : T(std::numeric_limits<C>::quiet_NaN());
   return is_nan(value) ? value : T(value / T(static_cast<C>(length)));
 }
 
 template <class T>
-void slope_one(Reduction reduction, const T* data, int64_t length, int64_t inner, T output, T grad, T start,
+void slope_one(SegmentReduction reduction, const T* data, int64_t length, int64_t inner, T output, T grad, T start,
                T* to) noexcept {
   using C = ComputeType<T>;
   switch (reduction) {
-    case Reduction::kSum:
+    case SegmentReduction::kSum:
       for (int64_t i = 0; i < length; ++i) to[i * inner] = grad;
       return;
-    case Reduction::kMean:
+    case SegmentReduction::kMean:
       for (int64_t i = 0; i < length; ++i) to[i * inner] = T(grad / T(static_cast<C>(length)));
       return;
-    case Reduction::kMax:
-    case Reduction::kMin: {
+    case SegmentReduction::kMax:
+    case SegmentReduction::kMin: {
       const auto chosen = [&](int64_t i) { return is_nan(data[i * inner]) || data[i * inner] == output; };
       int64_t count = 0;
       for (int64_t i = 0; i < length; ++i)
@@ -140,7 +113,7 @@ void slope_one(Reduction reduction, const T* data, int64_t length, int64_t inner
         if (to[i * inner] > T(C(0))) to[i * inner] = T(to[i * inner] / T(static_cast<C>(count)));
       return;
     }
-    case Reduction::kProd:
+    case SegmentReduction::kProd:
       for (int64_t i = 0; i < length; ++i) {
         const T value = data[i * inner];
         if (!is_nan(value) && value != T(C(0))) {
@@ -157,6 +130,38 @@ void slope_one(Reduction reduction, const T* data, int64_t length, int64_t inner
 
 }  // namespace
 
+SegmentReduction segment_reduction(std::string_view name) {
+  if (name == "max") return SegmentReduction::kMax;
+  if (name == "mean") return SegmentReduction::kMean;
+  if (name == "min") return SegmentReduction::kMin;
+  if (name == "sum") return SegmentReduction::kSum;
+  if (name == "prod") return SegmentReduction::kProd;
+  SCONCE_FAIL(kInvalidArgument, "segment_reduce: unsupported reduction given! ", name);
+}
+
+SegmentShape segment_shape(const Tensor& data, const Tensor* lengths, const Tensor* offsets, int64_t axis) {
+  SCONCE_CHECK(lengths || offsets, kInvalidArgument, "segment_reduce(): Either lengths or offsets must be defined.");
+  const Tensor& given = lengths ? *lengths : *offsets;
+  SCONCE_CHECK(given.dtype() == DType::kInt32 || given.dtype() == DType::kInt64, kInvalidArgument,
+               "segment_reduce(): lengths and offsets must be int32 or int64, got ", dtype_name(given.dtype()));
+  axis = wrap_dim("segment_reduce", axis, data.dim());
+  SCONCE_CHECK(given.dim() == axis + 1 && given.dim() <= data.dim(), kInvalidArgument,
+               "segment_reduce(): Expected axis to be the last dimension of lengths or offsets but got ", axis, " for ",
+               describe(given));
+  SegmentShape segments;
+  for (int64_t d = 0; d < axis; ++d) {
+    SCONCE_CHECK(given.size(d) == data.size(d), kInvalidArgument, "segment_reduce(): ", describe(given),
+                 " does not fit data ", describe(data));
+    segments.outer *= data.size(d);
+  }
+  for (int64_t d = axis + 1; d < data.dim(); ++d) segments.inner *= data.size(d);
+  segments.size = data.size(axis);
+  const int64_t columns = given.size(axis);
+  SCONCE_CHECK(lengths || columns > 0, kInvalidArgument, "segment_reduce(): offsets must not be empty");
+  segments.count = lengths ? columns : columns - 1;
+  return segments;
+}
+
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
                       const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
   SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "segment_reduce(): data must have dimensions, got ", describe(data));
@@ -164,7 +169,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor*
   SCONCE_CHECK(unsafe || !lengths || lengths->numel() > 0, kInvalidArgument,
                "segment_reduce(): lengths must not be empty");
   SCONCE_CHECK(!indices, kUnsupported, "segment_reduce(): indices based reduction is not supported yet.");
-  const Reduction reduction = reduction_of(reduce);
+  const SegmentReduction reduction = segment_reduction(reduce);
   const Segments segments = read_segments(data, lengths, offsets, axis);
   Shape sizes(data.sizes());
   sizes[static_cast<int>(wrap_dim("segment_reduce", axis, data.dim()))] = segments.count;
@@ -187,7 +192,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor*
 Tensor _segment_reduce_backward(const Tensor& grad, const Tensor& output, const Tensor& data, std::string_view reduce,
                                 const Tensor* lengths, const Tensor* offsets, int64_t axis,
                                 std::optional<double> initial) {
-  const Reduction reduction = reduction_of(reduce);
+  const SegmentReduction reduction = segment_reduction(reduce);
   SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "_segment_reduce_backward(): data must have a dimension");
   const Segments segments = read_segments(data, lengths, offsets, axis);
   for (const Tensor* t : {&grad, &output})

@@ -40,7 +40,7 @@ Tensor unsqueezed(const Tensor& t, const Dims& places, int64_t rank) {
 }
 
 // a * b summed over `gone`, as a batch of matrix products. Dimensions that are summed, or that neither has, are 1.
-Tensor contracted(const Tensor& a, const Tensor& b, const Dims& gone) {
+Tensor contracted(const Tensor& a, const Tensor& b, const Dims& gone, BatchProduct* bmm) {
   const int64_t rank = a.dim();
   const auto extent = [&](int64_t d) { return a.size(d) != 1 ? a.size(d) : b.size(d); };
   std::vector<int64_t> batch, rows, columns, inner;
@@ -82,6 +82,11 @@ Tensor contracted(const Tensor& a, const Tensor& b, const Dims& gone) {
 
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
                   IntSpan expand3, IntSpan sumdim, int64_t) {
+  return trilinear_by(bmm, i1, i2, i3, expand1, expand2, expand3, sumdim);
+}
+
+Tensor trilinear_by(BatchProduct* product, const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1,
+                    IntSpan expand2, IntSpan expand3, IntSpan sumdim) {
   const int64_t rank = i1.dim() + static_cast<int64_t>(expand1.size());
   SCONCE_CHECK(rank <= Tensor::kMaxRank && i2.dim() + static_cast<int64_t>(expand2.size()) == rank &&
                    i3.dim() + static_cast<int64_t>(expand3.size()) == rank,
@@ -112,8 +117,8 @@ Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan 
     const auto at = static_cast<size_t>(d);
     if (summed[at] && operands[2].size(d) == 1) early.set(at);
   }
-  const Tensor pair = contracted(operands[0], operands[1], early);
-  const Tensor all = contracted(pair, operands[2], summed & ~early);
+  const Tensor pair = contracted(operands[0], operands[1], early, product);
+  const Tensor all = contracted(pair, operands[2], summed & ~early, product);
   return to_dtype(contiguous(reshape(all, sizes)), i1.dtype());
 }
 

@@ -136,7 +136,6 @@ inline Tensor taken(AtenTensorHandle handle) {
     BACK_GIVE_##count                                                                                          \
   }
 #include "src/cuda/cuda_table.def"
-#include "src/cuda/host_table.def"
 #undef SCONCE_OP
 
 }  // namespace sconce::gpu

@@ -38,6 +38,8 @@ grep -v ': same' "$results/graphs.log" | head -20
 timeout 120 python3 "$folder/shared_memory.py" sconce "$folder"/pk/*.pt2 > "$results/shared_memory.log" 2>&1
 echo "shared_memory: exit $?"; tail -20 "$results/shared_memory.log"
 timeout 240 python3 "$folder/compare.py" bench_cuda_call "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
+timeout 120 python3 "$folder/faults.py" "$folder/bin/sconce" "$folder/lib/libfault_launch.so" "$folder/pk/test_dynamic_batch.pt2"
+echo "faults: exit $?"
 for package in "$folder"/pk/*.pt2; do
-  echo "cycles $(basename "$package"): $(timeout 120 bench_cuda_call --cycles 100 "$package" 2>&1 | tail -1)"
+  echo "cycles $(basename "$package"): $(timeout 300 bench_cuda_call --cycles 1000 "$package" 2>&1 | tail -1)"
 done

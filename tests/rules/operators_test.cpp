@@ -38,18 +38,4 @@ TEST_CASE("operators: each row of cuda_table.def is called by a test in tests/cu
   for (const std::string& row : rows) CHECK_MESSAGE(called.contains(row), "no test in tests/cuda for " << row);
 }
 
-TEST_CASE("operators: docs/cuda.md names those that run on the host") {
-  const std::set<std::string> host = all_matches(read_text("src/cuda/host_table.def"), R"(^\s*SCONCE_OP\((\w+))");
-  const std::string text = read_text("docs/cuda.md");
-  const size_t line = text.find("| on the host, between two copies");
-  REQUIRE(line != std::string::npos);
-  CHECK(all_matches(text.substr(line, text.find('\n', line) - line), "`(\\w+)`") == host);
-}
-
-TEST_CASE("operators: no name is in both tables of CUDA") {
-  const std::set<std::string> device = all_matches(read_text("src/cuda/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))"),
-                              host = all_matches(read_text("src/cuda/host_table.def"), R"(^\s*SCONCE_OP\((\w+))");
-  for (const std::string& name : host) CHECK_MESSAGE(!device.contains(name), name);
-}
-
 }  // namespace sconce::rules
