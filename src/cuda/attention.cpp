@@ -1,8 +1,9 @@
 // Attention: cuDNN's where it has Hopper's instructions and there is much to do, else one kernel of our own where it
 // can (flash_attention.h); else products and a softmax, of any layout: products of half
 // types on tensor cores with float32 scores and probabilities of the half type, all else in float32, scores of as many
-// heads as fit kScoreBytes in memory at once. ABI: generated/c_shim_cuda.h; match
-// aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention (torch 2.11) without dropout.
+// heads as fit kScoreBytes in memory at once; so with dropout or a window.
+#include "src/cuda/attention.h"
+
 #include <cmath>
 #include <limits>
 
@@ -16,35 +17,11 @@
 #include "src/cuda/products.h"
 #include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
-#include "src/shim/guard.h"
-#include "src/shim/op_args.h"
-#include "src/shim/results.h"
 
 namespace sconce::cuda {
 namespace {
 
-struct Attention {
-  Tensor out;        // [B, H, T, D]
-  Tensor logsumexp;  // [B, H, T] float32
-};
-
 constexpr int64_t kScoreBytes = 256 << 20;
-
-enum class OutLayout {
-  kByToken,  // [B, T, H, D] in memory
-  kOfQuery   // the order of the query's dimensions
-};
-
-struct AttentionCall {
-  const char* name;
-  const Tensor* bias = nullptr;
-  double dropout_p = 0;
-  bool causal = false, from_end = false;  // from_end: the last query sees all keys, not the first one only one
-  std::optional<double> scale = std::nullopt;
-  OutLayout layout = OutLayout::kByToken;
-  int64_t logsumexp_rows = 0;  // for each head: infinity behind the last query
-  float empty_logsumexp = 0;   // of a query that sees nothing
-};
 
 // Rows at multiples of 16 bytes, their elements next to each other: as it is, or packed.
 Tensor in_rows(const Tensor& t) {
@@ -60,6 +37,7 @@ void take_strides(const Tensor& t, int64_t (&strides)[3]) {
 
 // False where there is no such kernel; `result` is as it was, then.
 bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value, Attention& result) {
+  if (call.bounded || call.dropout.stream != AttentionDropout::Stream::kNone) return false;
   const int64_t most = std::numeric_limits<int>::max() / 2;
   for (const Tensor* t : {&query, &key, &value})
     for (const int64_t size : t->sizes())
@@ -87,7 +65,7 @@ bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, co
   a.logsumexp_rows = static_cast<int>(call.logsumexp_rows);
   a.scale = static_cast<float>(call.scale.value_or(1 / std::sqrt(static_cast<double>(a.d))));
   a.causal = call.causal;
-  a.diagonal = call.from_end ? a.keys - a.queries : 0;
+  a.diagonal = static_cast<int>(call.base(a.queries, a.keys) + call.right);
   a.empty_logsumexp = call.empty_logsumexp;
   if (call.bias) {
     const int64_t sizes[] = {a.batch, a.heads, a.queries, a.keys};
@@ -140,7 +118,10 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
   rows.queries = tq;
   rows.scale = static_cast<float>(call.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3)))));
   rows.causal = call.causal;
-  rows.diagonal = call.from_end ? tk - tq : 0;
+  rows.diagonal = call.base(tq, tk) + call.right;
+  rows.bounded = call.bounded;
+  rows.lowest = call.base(tq, tk) - call.left;
+  rows.dropout = call.dropout;
   rows.empty_logsumexp = call.empty_logsumexp;
   rows.heads = h;
   rows.half_type = half ? static_cast<int>(dtype) : 0;
@@ -171,12 +152,13 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
   if (!direct) copy(product, out, false);
 }
 
+}  // namespace
+
 Attention attend(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value) {
   for (const Tensor* t : {&query, &key, &value})
     SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
                  kInvalidArgument, call.name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
                  describe(*t));
-  SCONCE_CHECK(call.dropout_p == 0, kUnsupported, call.name, ": dropout");
   const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), d = query.size(3), tk = key.size(2),
                 dv = value.size(3);
   SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk, kInvalidArgument,
@@ -187,9 +169,15 @@ Attention attend(const AttentionCall& call, const Tensor& query, const Tensor& k
   const Shape out_strides =
       call.layout == OutLayout::kByToken ? Shape(IntSpan(by_token)) : dense_strides(out_sizes, query.strides());
   const int64_t lse_sizes[] = {b, h, call.logsumexp_rows}, packed_sizes[] = {b, h, tq};
-  Attention result{Tensor::empty_strided(out_sizes, out_strides, query.dtype(), query.device()),
-                   Tensor::empty(lse_sizes, DType::kFloat32, query.device())};
+  Attention result{
+      call.into ? *call.into : Tensor::empty_strided(out_sizes, out_strides, query.dtype(), query.device()),
+      Tensor::empty(lse_sizes, DType::kFloat32, query.device())};
   if (result.out.numel() == 0) return result;
+  if (tk == 0) {
+    fill_zero(result.out);
+    fill(result.logsumexp, &call.empty_logsumexp);
+    return result;
+  }
   if (flash(call, query, key, value, result)) return result;
   Tensor packed =
       call.logsumexp_rows == tq ? result.logsumexp : Tensor::empty(packed_sizes, DType::kFloat32, query.device());
@@ -203,101 +191,4 @@ Attention attend(const AttentionCall& call, const Tensor& query, const Tensor& k
   return result;
 }
 
-// Seed and offset where nothing was drawn: as PyTorch's, memory that nobody has written.
-Tensor no_random_state(const Tensor& like, IntSpan sizes, DType dtype) {
-  return Tensor::empty(sizes, dtype, like.device());
-}
-
-Tensor with_sizes(const Tensor& t, IntSpan sizes) {
-  Shape strides(sizes);
-  contiguous_strides(sizes, strides.data());
-  return t.as_strided(sizes, strides, t.storage_offset());
-}
-
-}  // namespace
 }  // namespace sconce::cuda
-
-using namespace sconce;
-using shim::deliver;
-using shim::guard;
-using shim::in;
-using shim::optional_in;
-using shim::optional_value;
-
-extern "C" {
-
-AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention(
-    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* attn_bias,
-    int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, double* scale, AtenTensorHandle* ret0,
-    AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3) {
-  return guard("aoti_torch_cuda__scaled_dot_product_efficient_attention", [&] {
-    const Tensor& q = in(query, "query");
-    cuda::AttentionCall call{"efficient attention"};
-    call.bias = optional_in(attn_bias);
-    call.dropout_p = dropout_p;
-    call.causal = is_causal;
-    call.scale = optional_value<double>(scale);
-    // A multiple of 32 rows a head, or none.
-    call.logsumexp_rows = compute_log_sumexp && q.dim() == 4 ? (q.size(2) + 31) / 32 * 32 : 0;
-    call.empty_logsumexp = -std::numeric_limits<float>::infinity();
-    cuda::Attention done = cuda::attend(call, q, in(key, "key"), in(value, "value"));
-    const Tensor state = cuda::no_random_state(q, {}, DType::kInt64);
-    deliver(std::array<Tensor, 4>{done.out, done.logsumexp, state, state}, ret0, ret1, ret2, ret3);
-  });
-}
-
-AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
-    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, double dropout_p, int32_t is_causal, int32_t,
-    double* scale, AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3,
-    int64_t* ret4, int64_t* ret5, AtenTensorHandle* ret6, AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
-  return guard("aoti_torch_cuda__scaled_dot_product_flash_attention", [&] {
-    const Tensor& q = in(query, "query");
-    cuda::AttentionCall call{"flash attention"};
-    call.dropout_p = dropout_p;
-    call.causal = is_causal && q.dim() == 4 && q.size(2) > 1;
-    call.from_end = true;
-    call.scale = optional_value<double>(scale);
-    call.layout = cuda::OutLayout::kOfQuery;
-    call.logsumexp_rows = q.dim() == 4 ? q.size(2) : 0;
-    call.empty_logsumexp = std::numeric_limits<float>::infinity();
-    cuda::Attention done = cuda::attend(call, q, in(key, "key"), in(value, "value"));
-    if (ret4) *ret4 = q.size(2);
-    if (ret5) *ret5 = in(key, "key").size(2);
-    const int64_t none = 0, two = 2;
-    deliver(std::array<Tensor, 7>{done.out, done.logsumexp, Tensor(), Tensor(),
-                                  cuda::no_random_state(q, IntSpan(&two, 1), DType::kUInt64),
-                                  cuda::no_random_state(q, {}, DType::kUInt64),
-                                  Tensor::empty(IntSpan(&none, 1), q.dtype(), q.device())},
-            ret0, ret1, ret2, ret3, ret6, ret7, ret8);
-  });
-}
-
-AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention(
-    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* attn_bias,
-    int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, int32_t, double* scale, AtenTensorHandle* ret0,
-    AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3, int64_t* ret4, int64_t* ret5,
-    AtenTensorHandle* ret6, AtenTensorHandle* ret7, AtenTensorHandle* ret8) {
-  return guard("aoti_torch_cuda__scaled_dot_product_cudnn_attention", [&] {
-    const Tensor& q = in(query, "query");
-    cuda::AttentionCall call{"cuDNN attention"};
-    call.bias = optional_in(attn_bias);
-    call.dropout_p = dropout_p;
-    call.causal = is_causal;
-    call.scale = optional_value<double>(scale);
-    call.layout = cuda::OutLayout::kOfQuery;
-    call.logsumexp_rows = compute_log_sumexp && q.dim() == 4 ? q.size(2) : 0;
-    call.empty_logsumexp = -std::numeric_limits<float>::infinity();
-    cuda::Attention done = cuda::attend(call, q, in(key, "key"), in(value, "value"));
-    if (ret4) *ret4 = q.size(2);
-    if (ret5) *ret5 = in(key, "key").size(2);
-    const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), 1};
-    const int64_t none = 0;
-    const Tensor state = cuda::no_random_state(q, {}, DType::kInt64);
-    const Tensor logsumexp = compute_log_sumexp ? cuda::with_sizes(done.logsumexp, sizes) : Tensor();
-    deliver(std::array<Tensor, 7>{done.out, logsumexp, Tensor(), Tensor(), state, state,
-                                  Tensor::empty(IntSpan(&none, 1), q.dtype(), q.device())},
-            ret0, ret1, ret2, ret3, ret6, ret7, ret8);
-  });
-}
-
-}  // extern "C"

@@ -1,10 +1,9 @@
-// Gradients of attention as products of scores that are made again, of any layout and bias: half types on tensor cores
-// with float32 scores, all else in float32; as many heads at once as fit kScoreBytes. ABI: generated/c_shim_cuda.h;
-// match aten::_scaled_dot_product_flash_attention_backward, _efficient_attention_backward and
-// _cudnn_attention_backward (torch 2.15) without dropout.
+// Gradients of attention as products of scores that are made again, of any layout, bias, dropout and window: half types
+// on tensor cores with float32 scores, all else in float32; as many heads at once as fit kScoreBytes.
 #include <cmath>
 #include <limits>
 
+#include "src/cuda/attention.h"
 #include "src/cuda/attention_gradient_kernels.h"
 #include "src/cuda/attention_heads.h"
 #include "src/cuda/copy.h"
@@ -13,33 +12,11 @@
 #include "src/cuda/products.h"
 #include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
-#include "src/shim/guard.h"
-#include "src/shim/op_args.h"
-#include "src/shim/results.h"
 
 namespace sconce::cuda {
 namespace {
 
 constexpr int64_t kScoreBytes = 256 << 20;
-
-struct GradientCall {
-  const char* name;
-  const Tensor& grad;
-  const Tensor& query;
-  const Tensor& key;
-  const Tensor& value;
-  const Tensor& logsumexp;  // [B, H, rows]
-  const Tensor* bias = nullptr;
-  double dropout_p = 0;
-  bool causal = false, from_end = false;
-  std::optional<double> scale = std::nullopt;
-  bool by_token = false;  // gradients are [B, T, H, D] in memory, not in the order of what they are of
-  bool of_bias = false;
-};
-
-struct Gradients {
-  Tensor query, key, value, bias;
-};
 
 Tensor result_like(const GradientCall& call, const Tensor& t) {
   const int64_t by_token[] = {t.size(1) * t.size(2) * t.size(3), t.size(3), t.size(1) * t.size(3), 1};
@@ -59,13 +36,14 @@ void deliver_heads(const Tensor& packed, Tensor& out) {
   copy(summed, out, false);
 }
 
-Gradients gradients(const GradientCall& call) {
+}  // namespace
+
+Gradients attention_gradients(const GradientCall& call) {
   const Tensor &query = call.query, &key = call.key, &value = call.value;
   for (const Tensor* t : {&query, &key, &value, &call.grad})
     SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
                  kInvalidArgument, call.name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
                  describe(*t));
-  SCONCE_CHECK(call.dropout_p == 0, kUnsupported, call.name, ": dropout");
   const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), d = query.size(3), tk = key.size(2),
                 dv = value.size(3);
   SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk &&
@@ -106,7 +84,10 @@ Gradients gradients(const GradientCall& call) {
   const double scale = call.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
   rows.scale = static_cast<float>(scale);
   rows.causal = call.causal;
-  rows.diagonal = call.from_end ? tk - tq : 0;
+  rows.diagonal = call.base(tq, tk) + call.right;
+  rows.bounded = call.bounded;
+  rows.lowest = call.base(tq, tk) - call.left;
+  rows.dropout = call.dropout;
   rows.heads = h;
   rows.logsumexp = logsumexp.data_as<float>();
   rows.logsumexp_rows = logsumexp.size(2);
@@ -161,74 +142,4 @@ Gradients gradients(const GradientCall& call) {
   return result;
 }
 
-}  // namespace
 }  // namespace sconce::cuda
-
-using namespace sconce;
-using shim::deliver;
-using shim::guard;
-using shim::in;
-using shim::optional_in;
-using shim::optional_value;
-
-extern "C" {
-
-AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention_backward(
-    AtenTensorHandle grad_out, AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle,
-    AtenTensorHandle logsumexp, AtenTensorHandle, AtenTensorHandle, int64_t, int64_t, double dropout_p,
-    int32_t is_causal, AtenTensorHandle, AtenTensorHandle, double* scale, AtenTensorHandle* ret0,
-    AtenTensorHandle* ret1, AtenTensorHandle* ret2) {
-  return guard("aoti_torch_cuda__scaled_dot_product_flash_attention_backward", [&] {
-    const Tensor& q = in(query, "query");
-    cuda::GradientCall call{"flash attention backward", in(grad_out, "grad_out"),  q, in(key, "key"),
-                            in(value, "value"),         in(logsumexp, "logsumexp")};
-    call.dropout_p = dropout_p;
-    call.causal = is_causal && q.dim() == 4 && q.size(2) > 1;
-    call.from_end = true;
-    call.scale = optional_value<double>(scale);
-    cuda::Gradients done = cuda::gradients(call);
-    deliver(std::array<Tensor, 3>{done.query, done.key, done.value}, ret0, ret1, ret2);
-  });
-}
-
-AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention_backward(
-    AtenTensorHandle grad_out, AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value,
-    AtenTensorHandle attn_bias, AtenTensorHandle, AtenTensorHandle logsumexp, AtenTensorHandle, AtenTensorHandle,
-    double dropout_p, const int32_t* grad_input_mask, int64_t grad_input_mask_len, int32_t is_causal, double* scale,
-    AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3) {
-  return guard("aoti_torch_cuda__scaled_dot_product_efficient_attention_backward", [&] {
-    cuda::GradientCall call{"efficient attention backward",
-                            in(grad_out, "grad_out"),
-                            in(query, "query"),
-                            in(key, "key"),
-                            in(value, "value"),
-                            in(logsumexp, "logsumexp")};
-    call.bias = optional_in(&attn_bias);
-    call.dropout_p = dropout_p;
-    call.causal = is_causal;
-    call.scale = optional_value<double>(scale);
-    call.by_token = true;
-    call.of_bias = grad_input_mask_len == 4 && grad_input_mask[3];
-    cuda::Gradients done = cuda::gradients(call);
-    deliver(std::array<Tensor, 4>{done.query, done.key, done.value, done.bias}, ret0, ret1, ret2, ret3);
-  });
-}
-
-AOTITorchError aoti_torch_cuda__scaled_dot_product_cudnn_attention_backward(
-    AtenTensorHandle grad_out, AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle,
-    AtenTensorHandle logsumexp, AtenTensorHandle, AtenTensorHandle, AtenTensorHandle attn_bias, AtenTensorHandle,
-    AtenTensorHandle, int64_t, int64_t, double dropout_p, int32_t is_causal, double* scale, AtenTensorHandle* ret0,
-    AtenTensorHandle* ret1, AtenTensorHandle* ret2) {
-  return guard("aoti_torch_cuda__scaled_dot_product_cudnn_attention_backward", [&] {
-    cuda::GradientCall call{"cuDNN attention backward", in(grad_out, "grad_out"),  in(query, "query"), in(key, "key"),
-                            in(value, "value"),         in(logsumexp, "logsumexp")};
-    call.bias = optional_in(&attn_bias);
-    call.dropout_p = dropout_p;
-    call.causal = is_causal;
-    call.scale = optional_value<double>(scale);
-    cuda::Gradients done = cuda::gradients(call);
-    deliver(std::array<Tensor, 3>{done.query, done.key, done.value}, ret0, ret1, ret2);
-  });
-}
-
-}  // extern "C"

@@ -1,7 +1,7 @@
-#include "src/cuda/attention_gradient_kernels.h"
-
 #include <cmath>
 
+#include "src/cuda/attention_dropout.cuh"
+#include "src/cuda/attention_gradient_kernels.h"
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
 
@@ -22,7 +22,7 @@ __device__ float block_sum(float value, float* shared) {
 
 __device__ float probability(const GradientRows& p, const float* bias, float score, int64_t query, int64_t column,
                              float logsumexp) {
-  if (p.causal && column > query + p.diagonal) return 0;
+  if ((p.causal && column > query + p.diagonal) || (p.bounded && column < query + p.lowest)) return 0;
   score *= p.scale;
   if (bias) score += bias[column * p.bias_strides[3]];
   return isinf(logsumexp) ? 0.0f : expf(score - logsumexp);
@@ -30,8 +30,8 @@ __device__ float probability(const GradientRows& p, const float* bias, float sco
 
 // No `__restrict__`: results may be where operands are. An element is read and written by one thread.
 template <class T>
-__global__ void __launch_bounds__(kThreads) gradient_kernel(GradientRows p, const float* scores, const float* gradients,
-                                                            T* probabilities, T* score_gradients) {
+__global__ void __launch_bounds__(kThreads)
+    gradient_kernel(GradientRows p, const float* scores, const float* gradients, T* probabilities, T* score_gradients) {
   __shared__ float shared[kThreads / 32];
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const int64_t query = row % p.queries, flat = row / p.queries + p.first_head;
@@ -40,14 +40,17 @@ __global__ void __launch_bounds__(kThreads) gradient_kernel(GradientRows p, cons
                                : nullptr;
     const float logsumexp = p.logsumexp[flat * p.logsumexp_rows + query];
     const int64_t at = row * p.columns;
+    const int64_t batch = flat / p.heads, head = flat % p.heads;
     float sum = 0;
     for (int64_t c = threadIdx.x; c < p.columns; c += kThreads)
-      sum += probability(p, bias, scores[at + c], query, c, logsumexp) * gradients[at + c];
+      sum += probability(p, bias, scores[at + c], query, c, logsumexp) * gradients[at + c] *
+             dropout_factor(p.dropout, batch, head, query, c);
     sum = block_sum(sum, shared);
     for (int64_t c = threadIdx.x; c < p.columns; c += kThreads) {
       const float share = probability(p, bias, scores[at + c], query, c, logsumexp);
-      const float gradient = share == 0 ? 0.0f : share * (gradients[at + c] - sum);
-      probabilities[at + c] = narrowed<T>(share);
+      const float factor = dropout_factor(p.dropout, batch, head, query, c);
+      const float gradient = share == 0 ? 0.0f : share * (gradients[at + c] * factor - sum);
+      probabilities[at + c] = narrowed<T>(share * factor);
       score_gradients[at + c] = narrowed<T>(gradient);
     }
   }
@@ -76,18 +79,24 @@ void launch_gradient_rows(const GradientRows& rows, const float* scores, const f
                                                         static_cast<T*>(score_gradients));
   };
   switch (rows.type) {
-    case 5: return run(__half());
-    case 15: return run(__nv_bfloat16());
-    default: return run(float());
+    case 5:
+      return run(__half());
+    case 15:
+      return run(__nv_bfloat16());
+    default:
+      return run(float());
   }
 }
 
 void launch_sum_groups(int type, const void* from, void* to, int64_t outer, int64_t count, int64_t inner,
                        cudaStream_t stream) {
   switch (type) {
-    case 5: return sum_groups<__half>(from, to, outer, count, inner, stream);
-    case 15: return sum_groups<__nv_bfloat16>(from, to, outer, count, inner, stream);
-    default: return sum_groups<float>(from, to, outer, count, inner, stream);
+    case 5:
+      return sum_groups<__half>(from, to, outer, count, inner, stream);
+    case 15:
+      return sum_groups<__nv_bfloat16>(from, to, outer, count, inner, stream);
+    default:
+      return sum_groups<float>(from, to, outer, count, inner, stream);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
+#include "src/cuda/attention_dropout.cuh"
+
 namespace sconce::cuda {
 namespace {
 
@@ -113,7 +115,7 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
     for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
       float v = at[c] * p.scale;
       if (bias) v += bias[c * p.bias_strides[3]];
-      if (p.causal && c > query + p.diagonal) v = -INFINITY;
+      if ((p.causal && c > query + p.diagonal) || (p.bounded && c < query + p.lowest)) v = -INFINITY;
       at[c] = v;
       most = fmaxf(most, v);
     }
@@ -127,6 +129,9 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
     }
     sum = block_reduce(sum, false, shared);
     const float inverse = sum > 0 ? 1 / sum : 0.0f;
+    if (p.dropout.stream != AttentionDropout::Stream::kNone)
+      for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+        at[c] *= dropout_factor(p.dropout, batch, head, query, c);
     if (!p.halves) {
       for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) at[c] *= inverse;
     } else if (p.half_type == 5) {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/cuda/attention_dropout.h"
+
 namespace sconce::cuda {
 
 // Keys of `count` packed elements that order as ATen orders them (NaN greatest, zeros equal), inverted for descending;
@@ -34,13 +36,16 @@ struct SoftmaxRows {
   int64_t queries;  // rows per head
   float scale;
   bool causal;
-  int64_t diagonal;       // causal: query i sees keys up to i + diagonal
+  int64_t diagonal;  // causal: query i sees keys up to i + diagonal
+  bool bounded;      // query i sees keys from i + lowest on
+  int64_t lowest;
   float empty_logsumexp;  // of a row that sees nothing
-  const float* bias;  // null: none; strides in elements by batch, head, query, key
+  const float* bias;      // null: none; strides in elements by batch, head, query, key
   int64_t heads, bias_strides[4];
   int64_t first_head;  // of all batches: row 0 is its first
   void* halves;        // null, or where the probabilities go instead, of half_type: float16 (5) or bfloat16 (15)
   int half_type;
+  AttentionDropout dropout;  // of the probabilities, once they are normalised
 };
 void launch_softmax(const SoftmaxRows& rows, float* scores, float* logsumexp, cudaStream_t stream);
 

@@ -9,6 +9,11 @@
 
 namespace sconce::cuda {
 
+// A complex number of two halves.
+struct ComplexHalf {
+  __half re, im;
+};
+
 // What elements are computed in.
 template <class T>
 struct ComputeOf {
@@ -38,6 +43,10 @@ template <class T>
 struct ComputeOf<thrust::complex<T>> {
   using Type = thrust::complex<T>;
 };
+template <>
+struct ComputeOf<ComplexHalf> {
+  using Type = thrust::complex<float>;
+};
 template <class T>
 using Compute = typename ComputeOf<T>::Type;
 
@@ -47,6 +56,9 @@ __host__ __device__ inline Compute<T> widened(T v) {
 }
 __host__ __device__ inline float widened(__half v) { return __half2float(v); }
 __host__ __device__ inline float widened(__nv_bfloat16 v) { return __bfloat162float(v); }
+__host__ __device__ inline thrust::complex<float> widened(ComplexHalf v) {
+  return thrust::complex<float>(__half2float(v.re), __half2float(v.im));
+}
 
 template <class T, class C>
 __host__ __device__ inline T narrowed(C v) {
@@ -60,6 +72,10 @@ template <>
 __host__ __device__ inline __nv_bfloat16 narrowed<__nv_bfloat16, float>(float v) {
   return __float2bfloat16_rn(v);
 }
+template <>
+__host__ __device__ inline ComplexHalf narrowed<ComplexHalf, thrust::complex<float>>(thrust::complex<float> v) {
+  return {__float2half_rn(v.real()), __float2half_rn(v.imag())};
+}
 
 template <class C>
 __host__ __device__ inline bool is_nan(C v) {
@@ -72,17 +88,17 @@ __host__ __device__ inline bool is_nan(C v) {
 #define SCONCE_DTYPE_CASE(number, T, FUNCTION, ...) \
   case number:                                      \
     return FUNCTION<T>(__VA_ARGS__);
-#define SCONCE_FLOATING_CASES(FUNCTION, ...)                \
-  SCONCE_DTYPE_CASE(5, __half, FUNCTION, __VA_ARGS__)       \
-  SCONCE_DTYPE_CASE(6, float, FUNCTION, __VA_ARGS__)        \
-  SCONCE_DTYPE_CASE(7, double, FUNCTION, __VA_ARGS__)       \
+#define SCONCE_FLOATING_CASES(FUNCTION, ...)          \
+  SCONCE_DTYPE_CASE(5, __half, FUNCTION, __VA_ARGS__) \
+  SCONCE_DTYPE_CASE(6, float, FUNCTION, __VA_ARGS__)  \
+  SCONCE_DTYPE_CASE(7, double, FUNCTION, __VA_ARGS__) \
   SCONCE_DTYPE_CASE(15, __nv_bfloat16, FUNCTION, __VA_ARGS__)
-#define SCONCE_INTEGER_CASES(FUNCTION, ...)           \
-  SCONCE_DTYPE_CASE(0, uint8_t, FUNCTION, __VA_ARGS__)  \
-  SCONCE_DTYPE_CASE(1, int8_t, FUNCTION, __VA_ARGS__)   \
-  SCONCE_DTYPE_CASE(2, int16_t, FUNCTION, __VA_ARGS__)  \
-  SCONCE_DTYPE_CASE(3, int32_t, FUNCTION, __VA_ARGS__)  \
+#define SCONCE_INTEGER_CASES(FUNCTION, ...)            \
+  SCONCE_DTYPE_CASE(0, uint8_t, FUNCTION, __VA_ARGS__) \
+  SCONCE_DTYPE_CASE(1, int8_t, FUNCTION, __VA_ARGS__)  \
+  SCONCE_DTYPE_CASE(2, int16_t, FUNCTION, __VA_ARGS__) \
+  SCONCE_DTYPE_CASE(3, int32_t, FUNCTION, __VA_ARGS__) \
   SCONCE_DTYPE_CASE(4, int64_t, FUNCTION, __VA_ARGS__)
-#define SCONCE_COMPLEX_CASES(FUNCTION, ...)                           \
+#define SCONCE_COMPLEX_CASES(FUNCTION, ...)                             \
   SCONCE_DTYPE_CASE(9, ::thrust::complex<float>, FUNCTION, __VA_ARGS__) \
   SCONCE_DTYPE_CASE(10, ::thrust::complex<double>, FUNCTION, __VA_ARGS__)

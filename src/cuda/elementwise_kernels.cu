@@ -148,10 +148,14 @@ cudaError_t arithmetic(F f, const ElementWalk& walk, const ElementOperands& oper
   return cudaGetLastError();
 }
 
-// float16 into pairs of it.
+// Complex numbers of parts T.
 template <class T>
-struct Pair {
-  T re, im;
+struct ComplexOf {
+  using Type = thrust::complex<T>;
+};
+template <>
+struct ComplexOf<__half> {
+  using Type = ComplexHalf;
 };
 template <class T>
 cudaError_t polar(const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
@@ -162,8 +166,9 @@ cudaError_t polar(const ElementWalk& walk, const ElementOperands& operands, cuda
     locate(w, i, at);
     const auto length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
     const auto argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
-    *reinterpret_cast<Pair<T>*>(static_cast<char*>(o.result) + at[0]) = {narrowed<T>(length * cos(argument)),
-                                                                         narrowed<T>(length * sin(argument))};
+    using Result = typename ComplexOf<T>::Type;
+    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) =
+        narrowed<Result>(Compute<Result>(length * cos(argument), length * sin(argument)));
   });
   return cudaGetLastError();
 }
@@ -206,7 +211,8 @@ struct Angle {
 #define SCONCE_ALL_CASES(FUNCTION, ...)        \
   SCONCE_FLOATING_CASES(FUNCTION, __VA_ARGS__) \
   SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)  \
-  SCONCE_COMPLEX_CASES(FUNCTION, __VA_ARGS__)
+  SCONCE_COMPLEX_CASES(FUNCTION, __VA_ARGS__)  \
+  SCONCE_DTYPE_CASE(8, ComplexHalf, FUNCTION, __VA_ARGS__)
 
 template <class F>
 cudaError_t by_dtype(F f, const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype,
@@ -272,6 +278,10 @@ template <class T>
 struct RealOf<thrust::complex<T>> {
   using Type = T;
 };
+template <>
+struct RealOf<ComplexHalf> {
+  using Type = __half;
+};
 template <class T, class F>
 cudaError_t of_real(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
   return of_one<T, typename RealOf<T>::Type>(f, walk, result, a, stream);
@@ -305,6 +315,7 @@ cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result
     switch (dtype) {
       SCONCE_FLOATING_CASES(of_real, Angle(), walk, result, a, stream)
       SCONCE_COMPLEX_CASES(of_real, Angle(), walk, result, a, stream)
+      SCONCE_DTYPE_CASE(8, ComplexHalf, of_real, Angle(), walk, result, a, stream)
       default:
         return cudaErrorNotSupported;
     }

@@ -219,7 +219,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
 
 Tensor index_put(const Tensor& self, OptTensorList indices, const Tensor& values, bool accumulate) {
   const DeviceScope scope(self.device());
-  Tensor out = clone_of(self);
+  Tensor out = sconce::clone(self);
   index_put_out(out, out, IndexList(indices), values, accumulate);
   return out;
 }

@@ -79,7 +79,14 @@ struct GridGeometry {
   GridInterpolation interpolation;
   GridPadding padding;
   bool align_corners;
+  bool nan_outside = false;  // of border and reflection: else NaN is the first element
 };
+
+// Whether folding leaves no number: that of NaN, and the reflection of what is infinite.
+template <class T>
+SCONCE_HOST_DEVICE bool grid_folded_nan(T grid, const GridGeometry& g) noexcept {
+  return grid != grid || (g.padding == GridPadding::kReflection && grid - grid != 0);
+}
 
 // Input elements that a place draws on: offset in the plane (-1: outside), weight, and the weight's derivative by each
 // coordinate of the grid.
@@ -153,7 +160,10 @@ SCONCE_HOST_DEVICE int grid_taps(const GridGeometry& g, const T* grid, GridTap<T
     return 16;
   }
   GridPlace<T> place[3];
-  for (int d = 0; d < g.dims; ++d) place[d] = grid_source(grid[d], g.size[d], g.padding, g.align_corners);
+  for (int d = 0; d < g.dims; ++d) {
+    place[d] = grid_source(grid[d], g.size[d], g.padding, g.align_corners);
+    if (g.nan_outside && grid_folded_nan(grid[d], g)) place[d].at = grid[d] - grid[d];
+  }
   if (g.interpolation == GridInterpolation::kNearest) {
     for (int d = 0; d < g.dims; ++d) at[d] = grid_whole(std::nearbyint(place[d].at));
     taps[0] = {offset_of(at), 1, {0, 0, 0}};

@@ -303,11 +303,12 @@ if times:
     import operator_times
     operator_times.run()
     sys.exit(0)
+import attention_cases  # noqa: E402
 import elementwise_cases  # noqa: E402
 import gradient_cases  # noqa: E402
 import library_cases  # noqa: E402
 import torch_cases  # noqa: E402
-for family in (torch_cases, elementwise_cases, gradient_cases, library_cases):
+for family in (torch_cases, elementwise_cases, gradient_cases, attention_cases, library_cases):
     begun = time.time()
     try:
         family.run()
