@@ -138,6 +138,11 @@ Batching Choice<Batching>(const Source& source) {
   return choice<Batching>(source, {{"auto", Batching::kAuto}, {"on", Batching::kOn}, {"off", Batching::kOff}});
 }
 template <>
+DeviceFault Choice<DeviceFault>(const Source& source) {
+  return choice<DeviceFault>(
+      source, {{"stay", DeviceFault::kStay}, {"end", DeviceFault::kEnd}, {"restart", DeviceFault::kRestart}});
+}
+template <>
 TimeoutAction Choice<TimeoutAction>(const Source& source) {
   return choice<TimeoutAction>(source, {{"reject", TimeoutAction::kReject}, {"delay", TimeoutAction::kDelay}});
 }

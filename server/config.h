@@ -18,6 +18,7 @@ namespace sconce {
 
 enum class Versions : int8_t { kLatest, kAll };
 enum class Batching : int8_t { kAuto, kOn, kOff };
+enum class DeviceFault : int8_t { kStay, kEnd, kRestart };
 enum class TimeoutAction : int8_t { kReject, kDelay };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 enum class LogFormat : int8_t { kText, kJson };

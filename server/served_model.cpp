@@ -8,6 +8,8 @@
 namespace sconce {
 namespace {
 
+std::atomic<bool> restart{false};
+
 std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const ModelConfig& config,
                                       std::chrono::nanoseconds limit) {
   // A run that writes its buffers stays on its lane: nothing else may run before its outputs were looked at. One that
@@ -29,7 +31,7 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
           clock, place_, model_->info().replicas),
       config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
-      exit_on_device_fault_(config.exit_on_device_fault) {}
+      device_fault_(config.device_fault) {}
 
 ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
@@ -51,9 +53,16 @@ bool ServedModel::failed() noexcept {
     return false;
   if (failure_said_.exchange(true)) return true;
   log_error("model {} version {} cannot run any more: its devices are lost to this process{}", interface_.name,
-            interface_.version, exit_on_device_fault_ ? ", which ends" : "; it is not ready from now on");
-  if (exit_on_device_fault_) std::raise(SIGTERM);
+            interface_.version,
+            device_fault_ == DeviceFault::kStay  ? "; it is not ready from now on"
+            : device_fault_ == DeviceFault::kEnd ? ", which ends"
+                                                 : ", which starts again");
+  if (device_fault_ == DeviceFault::kStay) return true;
+  if (device_fault_ == DeviceFault::kRestart) restart = true;
+  std::raise(SIGTERM);
   return true;
 }
+
+bool restart_wanted() noexcept { return restart; }
 
 }  // namespace sconce

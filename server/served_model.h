@@ -53,8 +53,11 @@ class ServedModel final : public Reaped {
   RunPlace place_;
   Batcher batcher_;
   const std::string config_json_;
-  const bool exit_on_device_fault_;
+  const DeviceFault device_fault_;
   std::atomic<bool> failure_said_{false};
 };
+
+// Whether a model's devices were lost to this process and its settings ask for a new start.
+bool restart_wanted() noexcept;
 
 }  // namespace sconce

@@ -237,13 +237,14 @@ class Server {
 
 }  // namespace
 
-void run_server(const ServerConfig& config) {
+bool run_server(const ServerConfig& config) {
   start_log(config.log_level, config.log_format);
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   log_info("sconce {}", version());
   Server(config).run();
   log_info("ended");
+  return restart_wanted();
 }
 
 }  // namespace sconce

@@ -8,6 +8,7 @@ namespace sconce {
 // Serves until SIGTERM or SIGINT, then drains and returns. Requests that outlast drain_timeout end the process with
 // status 1, a second signal with 128 and its number. Errors in settings, packages and addresses are thrown, as is what
 // kept the first model from being loaded (exit_on_error).
-void run_server(const ServerConfig& config);
+// Returns whether the program is to be started anew, since a model's devices are lost to this process.
+bool run_server(const ServerConfig& config);
 
 }  // namespace sconce

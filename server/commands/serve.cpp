@@ -1,13 +1,21 @@
 // `sconce serve`: settings from the table, the file, the environment and the command line; then the server.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <linux/close_range.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <system_error>
 
+#include "sconce/check.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/config.h"
@@ -24,6 +32,25 @@ struct Options {
   bool print_config = false;
 };
 
+// The program in place of this process, with the arguments that it has; what this process holds of devices and files
+// goes with it.
+[[noreturn]] void start_anew() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<char*> arguments;
+  for (size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) {
+    arguments.push_back(words.data() + at);
+    if (words.find('\0', at) == std::string::npos) break;
+  }
+  arguments.push_back(nullptr);
+  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execv("/proc/self/exe", arguments.data());
+  SCONCE_FAIL(kInternal, "the program cannot be started anew: ", std::generic_category().message(errno));
+}
+
 int serve(const Options& options) {
   if (options.print_config) {
     std::cout << annotated_configuration();
@@ -37,7 +64,7 @@ int serve(const Options& options) {
   if (!options.op_libraries.empty())
     config.set_model(fmt::format("*.op_libraries={}", fmt::join(options.op_libraries, ",")), "--op-library");
   if (!options.serve.empty()) config.serve = options.serve;
-  run_server(config);
+  if (run_server(config)) start_anew();
   return 0;
 }
 

@@ -3,7 +3,7 @@
 
 Needs a GPU, no torch. PACKAGE launches kernels of its own. An illegal address, a kernel that stops the device, and no memory:
 the request gets the cause; the replica is marked failed, the model and the server are not ready, and the server stays or
-ends as configured; one started again serves. One line for each thing that was looked at; 1 where one was not so.
+ends or starts again as configured. One line for each thing that was looked at; 1 where one was not so.
 """
 import ctypes
 import http.client
@@ -126,7 +126,7 @@ def lost(fault, words):
     look("it ends when it is told to", server.end() == 0)
 
     print(f"-- {fault}, the server ends", flush=True)
-    server = Server("m.exit_on_device_fault=true")
+    server = Server("m.device_fault=end")
     first_answer(server)
     server.arm(fault)
     status, text = server.infer()
@@ -138,9 +138,22 @@ def lost(fault, words):
     look("the server ends by itself", code == 0, f"exit {code}")
     look("it said why", "cannot run any more" in server.text())
     server.end()
-    server = Server()
+
+    print(f"-- {fault}, the server starts again", flush=True)
+    server = Server("m.device_fault=restart")
     first_answer(server)
-    server.end()
+    server.arm(fault)
+    status, text = server.infer()
+    look("the request gets the cause", status == 500 and any(w in text for w in words), f"{status} {text[:300]}")
+    server.arm("")
+    for _ in range(300):
+        if server.text().count("info ready") >= 2 or server.process.poll() is not None:
+            break
+        time.sleep(0.1)
+    look("it is the same process", server.process.poll() is None)
+    first_answer(server)
+    look("the replica has not failed", not any(server.failure()), server.failure())
+    look("it ends when it is told to", server.end() == 0)
 
 
 def no_memory():
