@@ -52,6 +52,22 @@ using lanes::quick_exp;
 using lanes::quick_sigmoid;
 using lanes::quick_tanh;
 
+// e^x of x below 0, which is 2^-126 at least: where 1 is added or more.
+[[gnu::always_inline]] inline float power_of_negative(float x) {
+  const float clamped = x < -87.0f ? -87.0f : x;
+  const float n = std::rint(clamped * 1.44269504f);
+  float r = std::fma(n, -0.693145752f, clamped);
+  r = std::fma(n, -1.42860677e-6f, r);
+  float p = 0.00138131591f;
+  p = std::fma(p, r, 0.00836941096f);
+  p = std::fma(p, r, 0.041668456f);
+  p = std::fma(p, r, 0.166665149f);
+  p = std::fma(p, r, 0.499999931f);
+  p = std::fma(p, r * r, r) + 1.0f;
+  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+}
+[[gnu::always_inline]] inline double power_of_negative(double x) { return lanes::exp(x); }
+
 // log(1 + e^x), of x that e^x holds.
 template <class T>
 [[gnu::always_inline]] inline T log_one_and_power(T x) {
@@ -100,7 +116,7 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
       return T(0.5) * x * (T(1) + quick_tanh(inner));
     });
   return activated("gelu", self, []<class T>(T x) -> T {
-    return x * T(0.5) * (T(1) + lanes::coarse_erf(x * static_cast<T>(M_SQRT1_2), quick_exp(T(-0.5) * x * x)));
+    return x * T(0.5) * (T(1) + lanes::coarse_erf(x * static_cast<T>(M_SQRT1_2), power_of_negative(T(-0.5) * x * x)));
   });
 }
 Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_view approximate) {

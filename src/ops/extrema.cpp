@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/elementwise_ops.h"
@@ -22,31 +23,44 @@ namespace {
 
 template <bool kLargest, class T>
 void reduce(const Tensor& self, Tensor& out, IntSpan out_strides) {
-  const StridedLoop<2> loop(self.sizes(), {self.strides(), out_strides}, {sizeof(T), sizeof(T)});
-  loop.run({static_cast<char*>(self.data()), static_cast<char*>(out.data())},
-           [](char* const* pointers, const int64_t* strides, int64_t count) {
-             const char* from = pointers[0];
-             char* to = pointers[1];
-             if (strides[1] == 0) {
-               T best = *reinterpret_cast<T*>(to);
-               if (strides[0] == sizeof(T)) {
-                 best = better<kLargest>(best, best_of<kLargest>(reinterpret_cast<const T*>(from), count));
-               } else {
-                 for (; count; --count, from += strides[0])
-                   best = better<kLargest>(best, *reinterpret_cast<const T*>(from));
-               }
-               *reinterpret_cast<T*>(to) = best;
-             } else if (strides[0] == sizeof(T) && strides[1] == sizeof(T)) {
-               auto* x = reinterpret_cast<const T*>(from);
-               auto* y = reinterpret_cast<T*>(to);
-               for (int64_t i = 0; i < count; ++i) y[i] = better<kLargest>(y[i], x[i]);
-             } else {
-               for (; count; --count, from += strides[0], to += strides[1]) {
-                 T& y = *reinterpret_cast<T*>(to);
-                 y = better<kLargest>(y, *reinterpret_cast<const T*>(from));
-               }
-             }
-           });
+  const auto row = [](char* const* pointers, const int64_t* strides, int64_t count) {
+    const char* from = pointers[0];
+    char* to = pointers[1];
+    if (strides[1] == 0) {
+      T best = *reinterpret_cast<T*>(to);
+      if (strides[0] == sizeof(T)) {
+        best = better<kLargest>(best, best_of<kLargest>(reinterpret_cast<const T*>(from), count));
+      } else {
+        for (; count; --count, from += strides[0]) best = better<kLargest>(best, *reinterpret_cast<const T*>(from));
+      }
+      *reinterpret_cast<T*>(to) = best;
+    } else if (strides[0] == sizeof(T) && strides[1] == sizeof(T)) {
+      auto* x = reinterpret_cast<const T*>(from);
+      auto* y = reinterpret_cast<T*>(to);
+      for (int64_t i = 0; i < count; ++i) y[i] = better<kLargest>(y[i], x[i]);
+    } else {
+      for (; count; --count, from += strides[0], to += strides[1]) {
+        T& y = *reinterpret_cast<T*>(to);
+        y = better<kLargest>(y, *reinterpret_cast<const T*>(from));
+      }
+    }
+  };
+  // Threads take parts of a dimension that stays.
+  int split = -1;
+  for (int d = 0; d < static_cast<int>(self.dim()); ++d)
+    if (out_strides[static_cast<size_t>(d)] != 0 && self.size(d) > 1 && (split < 0 || self.size(d) > self.size(split)))
+      split = d;
+  const int64_t size = split < 0 ? 1 : self.size(split),
+                from = split < 0 ? 0 : self.stride(split) * static_cast<int64_t>(sizeof(T)),
+                to = split < 0 ? 0 : out_strides[static_cast<size_t>(split)] * static_cast<int64_t>(sizeof(T));
+  parallel_for(
+      0, size, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, self.numel() / size)),
+      [&](int64_t begin, int64_t end) noexcept {
+        Shape sizes(self.sizes());
+        if (split >= 0) sizes[split] = end - begin;
+        const StridedLoop<2> loop(sizes, {self.strides(), out_strides}, {sizeof(T), sizeof(T)});
+        loop.run({static_cast<char*>(self.data()) + begin * from, static_cast<char*>(out.data()) + begin * to}, row);
+      });
 }
 
 template <bool kLargest>

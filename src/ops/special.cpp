@@ -263,13 +263,23 @@ struct InverseError {
     const auto x = static_cast<float>(given);
     const float w = -lanes::log((1.0f - x) * (1.0f + x)), near = w - 2.5f, far = std::sqrt(w) - 3.16803399f;
     float p = 2.853432181e-08f;
-    for (const float term : {3.437264357e-07f, -3.528853931e-06f, -4.396774462e-06f, 2.186021733e-04f,
-                             -1.253707536e-03f, -4.177707721e-03f, 2.466407261e-01f, 1.501409422f})
-      p = std::fma(p, near, term);
+    p = std::fma(p, near, 3.437264357e-07f);
+    p = std::fma(p, near, -3.528853931e-06f);
+    p = std::fma(p, near, -4.396774462e-06f);
+    p = std::fma(p, near, 2.186021733e-04f);
+    p = std::fma(p, near, -1.253707536e-03f);
+    p = std::fma(p, near, -4.177707721e-03f);
+    p = std::fma(p, near, 2.466407261e-01f);
+    p = std::fma(p, near, 1.501409422f);
     float q = -1.597687824e-04f;
-    for (const float term : {-1.322619202e-04f, 1.262973427e-03f, -2.347223712e-03f, 3.245525467e-03f,
-                             -4.659727873e-03f, 6.409487293e-03f, 1.004294946f, 3.001526676f})
-      q = std::fma(q, far, term);
+    q = std::fma(q, far, -1.322619202e-04f);
+    q = std::fma(q, far, 1.262973427e-03f);
+    q = std::fma(q, far, -2.347223712e-03f);
+    q = std::fma(q, far, 3.245525467e-03f);
+    q = std::fma(q, far, -4.659727873e-03f);
+    q = std::fma(q, far, 6.409487293e-03f);
+    q = std::fma(q, far, 1.004294946f);
+    q = std::fma(q, far, 3.001526676f);
     const float result = x * lanes::choose(w < 5.0f, p, q);
     return static_cast<T>(lanes::choose(std::fabs(x) == 1.0f, std::copysign(static_cast<float>(kInfinity), x), result));
   }
