@@ -311,7 +311,7 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
   SCONCE_CHECK(source.dtype() == self.dtype(), kInvalidArgument, "index_add: self (", dtype_name(self.dtype()),
                ") and source (", dtype_name(source.dtype()), ") must have the same scalar type");
-  const bool once = alpha.is_bool() || (alpha.is_integral() && alpha.to_int() == 1);
+  const bool once = (alpha.is_bool() || alpha.is_integral()) && alpha.to_int() == 1;
   const Tensor scaled = once ? source : to_dtype(multiply_number(source, alpha), self.dtype());
   const int64_t one = 1;
   const Tensor places = index.dim() == 0 ? view(index, IntSpan(&one, 1)) : index;

@@ -29,6 +29,8 @@ def wide_integers(out, s):
     out.add("clamp_min.Tensor", a, b)
     out.add("clamp_max.Tensor", a, b)
     out.add("clamp.Tensor", a, b, b, message="not implemented for")
+    for alpha in (False, True):
+        out.add("index_add", a, 0, torch.tensor([0, 1]), torch.tensor([True, True]), alpha)
 
 
 def layouts_of_nothing(out, s):
