@@ -4,7 +4,7 @@
 
 namespace sconce {
 
-// Of the calling thread, as a replica set it; 0 where none runs.
+// Of the calling thread, as a replica set it; 0 where none runs or the package has no split loop to tell it.
 int compiled_threads() noexcept;
 // Also makes template_threads() the size of the teams that start where none is given.
 void set_compiled_threads(int threads) noexcept;

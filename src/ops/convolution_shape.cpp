@@ -6,7 +6,6 @@
 
 #include "sconce/check.h"
 #include "src/device/compiled_threads.h"
-#include "src/device/threads.h"
 
 namespace sconce {
 namespace {
@@ -152,9 +151,9 @@ bool uses_onednn(const ConvolutionShape& s, DType dtype) {
   const size_t first = s.spatial == 3 ? 0 : 1;
   const bool plain = s.stride == Dims3{1, 1, 1} && s.dilation == Dims3{1, 1, 1};
   const bool point = s.kernel[2] == 1 && s.kernel[1] == 1;
-  // What reads the result was compiled for the layout that ATen gave the compiler, on its machine and its threads.
-  const int threads = compiled_threads() > 0 ? compiled_threads() : kernel_threads();
-  return (!plain || s.batch >= 16 || !point || threads > 1) &&
+  // What reads the result was compiled for the layout that ATen gave the compiler, on its machine and its threads. A
+  // package without split loops does not tell their number; machines that compile have several.
+  return (!plain || s.batch >= 16 || !point || compiled_threads() != 1) &&
          (s.groups > 1 || (s.kernel[2] > 3 && s.kernel[1] > 3) || s.batch > 1 ||
           s.batch * s.in_channels * s.input[first] * s.input[first + 1] > 20480);
 }

@@ -83,11 +83,10 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
 
   SCONCE_CHECK(options.cuda_graphs >= 0 && options.cuda_graphs <= 1024, kInvalidArgument,
                "cuda_graphs: ", options.cuda_graphs, " is not between 0 and 1024");
-  replica_settings_ = {
-      threads_of(options, spec), std::max(spec.threads, 1),  // without a split loop: one, as far as anybody can tell
-      options.host_outputs,      devices_of(spec.inputs, devices.front()),
-      written(spec.inputs),      LaneOptions{options.allow_tf32},
-      options.cuda_graphs};
+  replica_settings_ = {threads_of(options, spec), spec.threads,
+                       options.host_outputs,      devices_of(spec.inputs, devices.front()),
+                       written(spec.inputs),      LaneOptions{options.allow_tf32},
+                       options.cuda_graphs};
   inline_runs_ = replica_settings_.threads == 1 && spec.threads <= 1;
   const size_t count = devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
