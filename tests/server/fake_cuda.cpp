@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -66,6 +67,7 @@ class FakeBackend final : public DeviceBackend {
   const char* fault(Device) noexcept override { return nullptr; }
   std::unique_ptr<DeviceLane> make_lane(Device, LaneOptions) override { return std::make_unique<FakeLane>(); }
   StoragePtr allocate(size_t bytes, Device device) override { return from_heap(bytes, device); }
+  StoragePtr allocate_lasting(size_t bytes, Device device) override { return from_heap(bytes, device); }
   StoragePtr allocate_host(size_t bytes) override { return from_heap(bytes, Device{}); }
   void copy(const Tensor& source, Tensor& destination) override {
     log_copy(source, destination);
@@ -94,8 +96,18 @@ class FakeBackend final : public DeviceBackend {
     return StoragePtr::adopt(new Storage(
         data, size, device, [](void* address, size_t bytes, void*) noexcept { munmap(address, bytes); }, nullptr));
   }
-  void upload(std::span<const Upload> uploads, Device) override {
-    for (const Upload& upload : uploads) std::memcpy(upload.to, upload.from.data(), upload.from.size());
+  void upload(std::span<const Upload> uploads, Device, const std::function<void(uint64_t done)>& tick) override {
+    uint64_t done = 0;
+    for (const Upload& upload : uploads) {
+      if (upload.from) {
+        std::memcpy(upload.to, upload.from, upload.bytes);
+      } else {
+        const ssize_t read = pread(upload.file, upload.to, upload.bytes, static_cast<off_t>(upload.offset));
+        SCONCE_CHECK(read == static_cast<ssize_t>(upload.bytes), kFailedPrecondition, "the file ends too early");
+      }
+      done += upload.bytes;
+      if (tick) tick(done);
+    }
   }
   std::span<const Replacement> replacements() noexcept override { return {}; }
   NamedKernel kernel_named(std::string_view) noexcept override { return nullptr; }
