@@ -56,6 +56,34 @@ bool sum_columns(const Tensor& self, const std::optional<IntSpan>& dims, bool ke
   return true;
 }
 
+// One row by all threads, each over what it is likely to have in its cache. The pieces do not depend on how many there
+// are, so neither does the total.
+template <class T>
+Total<T> long_row_total(const T* row, int64_t width) {
+  constexpr int64_t kPiece = 32768, kMost = 256;
+  const int64_t piece = std::max(kPiece, (width + kMost - 1) / kMost), count = (width + piece - 1) / piece;
+  Total<T> parts[kMost] = {};
+  parallel_for(0, count, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t i = begin; i < end; ++i) parts[i] = row_total(row + i * piece, std::min(piece, width - i * piece));
+  });
+  Total<T> total = parts[0];
+  for (int64_t i = 1; i < count; ++i) total += parts[i];
+  return total;
+}
+
+// finish(total) of each row.
+template <class T, class F>
+void total_rows(const T* rows, int64_t count, int64_t width, T* out, const F& finish) {
+  if (count == 1) {
+    *out = finish(long_row_total(rows, width));
+    return;
+  }
+  parallel_for(0, count, std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
+               [&](int64_t begin, int64_t end) noexcept {
+                 for (int64_t i = begin; i < end; ++i) out[i] = finish(row_total(rows + i * width, width));
+               });
+}
+
 }  // namespace
 
 Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
@@ -68,12 +96,8 @@ Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::op
   detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32, DType::kFloat64, DType::kFloat16,
                         DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kBool, DType::kComplex64,
                         DType::kComplex128>(type, "sum", [&]<class T>() -> void {
-    const T* const in = reduced.rows.data_as<T>();
-    T* const to = out.data_as<T>();
-    parallel_for(0, out.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) to[i] = convert_value<T>(row_total(in + i * width, width));
-                 });
+    total_rows(reduced.rows.data_as<T>(), out.numel(), width, out.data_as<T>(),
+               [](Total<T> total) noexcept { return convert_value<T>(total); });
   });
   return out;
 }
@@ -90,13 +114,8 @@ Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::o
   const int64_t width = reduced.width;
   out = Tensor::empty(reduced.sizes, type);
   dispatch_floating_complex(type, "mean", [&]<class T>() -> void {
-    const T* const in = reduced.rows.data_as<T>();
-    T* const to = out.data_as<T>();
-    parallel_for(0, out.numel(), std::max<int64_t>(1, 32768 / std::max<int64_t>(width, 1)),
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i)
-                     to[i] = convert_value<T>(row_total(in + i * width, width) / static_cast<double>(width));
-                 });
+    total_rows(reduced.rows.data_as<T>(), out.numel(), width, out.data_as<T>(),
+               [width](Total<T> total) noexcept { return convert_value<T>(total / static_cast<double>(width)); });
   });
   return out;
 }
