@@ -11,7 +11,7 @@
 
 namespace sconce {
 
-// Which elements of a line make each element of the resampled one.
+// Which elements of a line make each element of the resampled one. None, where a given scale puts them outside.
 struct LineWindows {
   struct Window {
     int64_t first, count;
@@ -21,7 +21,7 @@ struct LineWindows {
   int64_t width = 0;
 };
 
-// [outer, from] to [outer, to], of two neighbours at most. A neighbour that is alone comes twice, each with half.
+// [outer, from] to [outer, to], of one or two neighbours each. A neighbour that is alone comes twice, each with half.
 template <class T, class Weight>
 void resample_pairs(const T* in, T* out, int64_t outer, int64_t from, const LineWindows& axis,
                     const std::vector<Weight>& weights) {
@@ -54,7 +54,9 @@ void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, c
               const std::vector<Weight>& weights, int shift) {
   const auto to = static_cast<int64_t>(axis.windows.size());
   if constexpr (!std::is_same_v<T, uint8_t>)
-    if (inner == 1 && axis.width == 2 && from <= INT32_MAX) return resample_pairs(in, out, outer, from, axis, weights);
+    if (inner == 1 && axis.width == 2 && from <= INT32_MAX &&
+        std::ranges::all_of(axis.windows, [](const LineWindows::Window& window) { return window.count > 0; }))
+      return resample_pairs(in, out, outer, from, axis, weights);
   parallel_for(0, outer * to, std::max<int64_t>(1, 16384 / std::max<int64_t>(inner * axis.width, 1)),
                [&](int64_t begin, int64_t end) noexcept {
                  for (int64_t row = begin; row < end; ++row) {
@@ -64,7 +66,7 @@ void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, c
                    const T* const source = in + (o * from + first) * inner;
                    T* const target = out + row * inner;
                    if constexpr (!std::is_same_v<T, uint8_t>)
-                     if (inner > 1) {
+                     if (inner > 1 && count > 0) {
                        for (int64_t x = 0; x < inner; ++x) target[x] = source[x] * w[0];
                        for (int64_t j = 1; j < count; ++j)
                          for (int64_t x = 0; x < inner; ++x) target[x] += source[j * inner + x] * w[j];
