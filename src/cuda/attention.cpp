@@ -112,25 +112,11 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
   // float64 is attended to in float32, as a result of its own.
   const bool direct = half && (b == 1 || out.stride(0) == out.stride(1) * h);
   Tensor product = direct ? out : Tensor::empty(out.sizes(), factors, query.device());
-  Tensor additive;
   SoftmaxRows rows{};
-  rows.columns = tk;
-  rows.queries = tq;
+  const Tensor additive = describe_rows(rows, call, b, h, tq, tk);
   rows.scale = static_cast<float>(call.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3)))));
-  rows.causal = call.causal;
-  rows.diagonal = call.base(tq, tk) + call.right;
-  rows.bounded = call.bounded;
-  rows.lowest = call.base(tq, tk) - call.left;
-  rows.dropout = call.dropout;
   rows.empty_logsumexp = call.empty_logsumexp;
-  rows.heads = h;
   rows.half_type = half ? static_cast<int>(dtype) : 0;
-  if (call.bias) {
-    const int64_t sizes[] = {b, h, tq, tk};
-    additive = expand(call.name, as_float(*call.bias, call.bias->sizes()), sizes);
-    rows.bias = additive.data_as<float>();
-    for (int64_t i = 0; i < 4; ++i) rows.bias_strides[i] = additive.stride(i);
-  }
   const int64_t together = std::clamp<int64_t>(kScoreBytes / std::max<int64_t>(tq * tk * 4, 1), 1, b * h);
   const int64_t score_sizes[] = {together, tq, tk};
   Tensor all_scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());

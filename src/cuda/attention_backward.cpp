@@ -77,27 +77,14 @@ Gradients attention_gradients(const GradientCall& call) {
     const int64_t sizes[] = {b, h, tokens, size};
     return Tensor::empty(sizes, factors, query.device());
   };
-  Tensor grad_q = packed(tq, d), grad_k = packed(tk, d), grad_v = packed(tk, dv), additive;
+  Tensor grad_q = packed(tq, d), grad_k = packed(tk, d), grad_v = packed(tk, dv);
   GradientRows rows{};
-  rows.columns = tk;
-  rows.queries = tq;
+  const Tensor additive = describe_rows(rows, call, b, h, tq, tk);
   const double scale = call.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
   rows.scale = static_cast<float>(scale);
-  rows.causal = call.causal;
-  rows.diagonal = call.base(tq, tk) + call.right;
-  rows.bounded = call.bounded;
-  rows.lowest = call.base(tq, tk) - call.left;
-  rows.dropout = call.dropout;
-  rows.heads = h;
   rows.logsumexp = logsumexp.data_as<float>();
   rows.logsumexp_rows = logsumexp.size(2);
   rows.type = static_cast<int>(factors);
-  if (call.bias) {
-    const int64_t sizes[] = {b, h, tq, tk};
-    additive = expand(call.name, as_float(*call.bias, call.bias->sizes()), sizes);
-    rows.bias = additive.data_as<float>();
-    for (int64_t i = 0; i < 4; ++i) rows.bias_strides[i] = additive.stride(i);
-  }
   const int64_t together = std::clamp<int64_t>(kScoreBytes / (tq * tk * 8), 1, b * h);
   const int64_t score_sizes[] = {together, tq, tk};
   const Tensor all_scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());

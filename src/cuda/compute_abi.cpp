@@ -14,6 +14,7 @@ namespace {
 using shim::deliver;
 using shim::guard;
 using shim::in;
+using shim::ints;
 using shim::new_handle;
 using shim::optional_in;
 using Handle = AtenTensorHandle;
@@ -23,8 +24,6 @@ bool on_device(Handle handle) noexcept {
   const Tensor* tensor = optional_in(&handle);
   return tensor && tensor->defined() && !tensor->is_cpu();
 }
-
-IntSpan ints(const int64_t* values, int64_t count) { return {values, static_cast<size_t>(count)}; }
 
 AOTITorchError mm_plus_mm(Handle out, Handle a, Handle b, Handle c, Handle d) {
   if (!on_device(a)) return aoti_torch__mm_plus_mm_out(out, a, b, c, d);

@@ -7,6 +7,8 @@
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
+#include "src/ops/arithmetic.h"
+#include "src/ops/elementwise_ops.h"
 #include "src/ops/factory.h"
 #include "src/ops/fill.h"
 #include "src/ops/strided_loop.h"
@@ -81,16 +83,6 @@ Tensor combined(const char* name, Arithmetic operation, const Tensor* a, const T
 
 const Scalar kOne = int64_t{1};
 
-void check_alpha(const char* name, DType dtype, const Scalar& alpha) {
-  const bool floating = is_floating(dtype) || is_complex(dtype);
-  SCONCE_CHECK(floating || alpha.is_integral() || alpha.is_bool(), kInvalidArgument, name,
-               ": For integral input tensors, argument alpha must not be a floating point number.");
-  SCONCE_CHECK(!alpha.is_bool() || dtype == DType::kBool, kInvalidArgument, name,
-               ": Boolean alpha only supported for Boolean results.");
-  SCONCE_CHECK(!alpha.is_complex() || is_complex(dtype), kInvalidArgument, name,
-               ": For non-complex input tensors, argument alpha must not be a complex number.");
-}
-
 Tensor of_one(const char* name, OfOne operation, const Tensor& self, DType computed, DType result, bool row_major) {
   const DeviceScope scope(self.device());
   const Tensor* const given = &self;
@@ -117,7 +109,7 @@ Scalar negative(const Scalar& number) {
 
 Tensor add(const Tensor& self, const Tensor& other, Scalar alpha) {
   const DType dtype = ResultType().add(self).add(other).get();
-  check_alpha("add", dtype, alpha);
+  cpu::check_alpha("add", dtype, alpha);
   return combined("add", Arithmetic::kAdd, &self, &other, nullptr, dtype, dtype, alpha);
 }
 Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha) {
@@ -138,7 +130,7 @@ Tensor add_Tensor(const Tensor& self, const Tensor& other, double alpha) { retur
 Tensor add_Scalar(const Tensor& self, double other, double alpha) {
   const Scalar number = other;
   const DType dtype = ResultType().add(self).add_number(number).get();
-  check_alpha("add", dtype, alpha);
+  cpu::check_alpha("add", dtype, alpha);
   return combined("add", Arithmetic::kAdd, &self, nullptr, &number, dtype, dtype, alpha);
 }
 Tensor mul_Tensor(const Tensor& self, const Tensor& other) { return multiply(self, other); }
@@ -165,16 +157,7 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  const DType dtype = abs.dtype();
-  const auto real = [](DType d) { return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64; };
-  SCONCE_CHECK(real(dtype) && real(angle.dtype()), kUnsupported,
-               "polar: Expected both inputs to be Half, Float or Double tensors but got ", dtype_name(dtype), " and ",
-               dtype_name(angle.dtype()));
-  SCONCE_CHECK(dtype == angle.dtype(), kInvalidArgument, "polar: Expected object of scalar type ", dtype_name(dtype),
-               " but got scalar type ", dtype_name(angle.dtype()), " for second argument");
-  const DType result = dtype == DType::kFloat16   ? DType::kComplex32
-                       : dtype == DType::kFloat32 ? DType::kComplex64
-                                                  : DType::kComplex128;
+  const DType dtype = abs.dtype(), result = cpu::polar_dtype(abs, angle);
   return combined("polar", Arithmetic::kPolar, &abs, &angle, nullptr, dtype, result, kOne);
 }
 

@@ -324,11 +324,7 @@ Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_si
   return unpool("max_unpool2d", self, indices, output_size, 2);
 }
 Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_size, IntSpan stride, IntSpan padding) {
-  SCONCE_CHECK(stride.size() == 3 && padding.size() == 3, kInvalidArgument,
-               "max_unpool3d: There should be exactly three elements (depth, height, width) in stride and padding");
-  for (const int64_t s : stride)
-    SCONCE_CHECK(s > 0, kInvalidArgument, "max_unpool3d: strides should be greater than zero, but got ",
-                 to_string(stride));
+  cpu::check_unpool3d(stride, padding);
   return unpool("max_unpool3d", self, indices, output_size, 3);
 }
 

@@ -12,6 +12,7 @@
 #include "src/cuda/search_kernels.h"
 #include "src/cuda/stream.h"
 #include "src/ops/copy.h"
+#include "src/ops/masked.h"
 #include "src/ops/order_statistics.h"
 #include "src/ops/scalar.h"
 #include "src/ops/slices.h"
@@ -166,11 +167,7 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
 }
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
-  SCONCE_CHECK(self.dtype() == source.dtype(), kInvalidArgument,
-               "masked_scatter: expected self and source to have same dtypes but got ", dtype_name(self.dtype()),
-               " and ", dtype_name(source.dtype()));
-  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
-               "masked_scatter_ only supports boolean masks, but got mask with dtype ", dtype_name(mask.dtype()));
+  cpu::check_masked_scatter(self, mask, source);
   const DeviceScope scope(self.device());
   const Shape sizes = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());
   const Tensor from = cuda::contiguous(expand("masked_scatter", self, sizes)),

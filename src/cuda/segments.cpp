@@ -55,10 +55,7 @@ SegmentCall call_of(std::string_view reduce, const cpu::SegmentShape& shape, con
 
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
                       const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
-  SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "segment_reduce(): data must have dimensions, got ", describe(data));
-  SCONCE_CHECK(unsafe || !lengths || lengths->numel() > 0, kInvalidArgument,
-               "segment_reduce(): lengths must not be empty");
-  SCONCE_CHECK(!indices, kUnsupported, "segment_reduce(): indices based reduction is not supported yet.");
+  cpu::check_segment_reduce(data, lengths, indices, unsafe);
   const cpu::SegmentShape shape = cpu::segment_shape(data, lengths, offsets, axis);
   const DeviceScope scope(data.device());
   Shape sizes(data.sizes());

@@ -55,16 +55,8 @@ using lanes::quick_tanh;
 // e^x of x below 0, which is 2^-126 at least: where 1 is added or more.
 [[gnu::always_inline]] inline float power_of_negative(float x) {
   const float clamped = x < -87.0f ? -87.0f : x;
-  const float n = std::rint(clamped * 1.44269504f);
-  float r = std::fma(n, -0.693145752f, clamped);
-  r = std::fma(n, -1.42860677e-6f, r);
-  float p = 0.00138131591f;
-  p = std::fma(p, r, 0.00836941096f);
-  p = std::fma(p, r, 0.041668456f);
-  p = std::fma(p, r, 0.166665149f);
-  p = std::fma(p, r, 0.499999931f);
-  p = std::fma(p, r * r, r) + 1.0f;
-  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  const PowerOfE power = power_of_e(clamped);
+  return power.mantissa * std::bit_cast<float>((static_cast<int32_t>(power.n) + 127) << 23);
 }
 [[gnu::always_inline]] inline double power_of_negative(double x) { return lanes::exp(x); }
 

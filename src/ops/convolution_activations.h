@@ -63,22 +63,29 @@ namespace sconce {
   return x != x || y != y ? x + y : angle;
 }
 
-[[gnu::always_inline]] inline float exponential(float x) {
-  // e^x = 2^n * e^r, |r| <= ln(2)/2.
-  const float clamped = x < -104.0f ? -104.0f : x > 88.8f ? 88.8f : x;
-  const float n = std::rint(clamped * 1.44269504f);
-  float r = std::fma(n, -0.693145752f, clamped);
+// e^x = 2^n * mantissa, of e^r with |r| <= ln(2)/2.
+struct PowerOfE {
+  float mantissa, n;
+};
+[[gnu::always_inline]] inline PowerOfE power_of_e(float x) {
+  const float n = std::rint(x * 1.44269504f);
+  float r = std::fma(n, -0.693145752f, x);
   r = std::fma(n, -1.42860677e-6f, r);
   float p = 0.00138131591f;
   p = std::fma(p, r, 0.00836941096f);
   p = std::fma(p, r, 0.041668456f);
   p = std::fma(p, r, 0.166665149f);
   p = std::fma(p, r, 0.499999931f);
-  p = std::fma(p, r * r, r) + 1.0f;
+  return {std::fma(p, r * r, r) + 1.0f, n};
+}
+
+[[gnu::always_inline]] inline float exponential(float x) {
+  const float clamped = x < -104.0f ? -104.0f : x > 88.8f ? 88.8f : x;
+  const PowerOfE power = power_of_e(clamped);
   // In two factors: neither 2^128 nor 2^-150 is a normal float.
-  const int32_t i = static_cast<int32_t>(n), half = i >> 1;
+  const int32_t i = static_cast<int32_t>(power.n), half = i >> 1;
   const float low = std::bit_cast<float>((half + 127) << 23), high = std::bit_cast<float>((i - half + 127) << 23);
-  const float y = p * low * high;
+  const float y = power.mantissa * low * high;
   return x != x ? x : y;
 }
 

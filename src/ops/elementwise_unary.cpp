@@ -123,7 +123,7 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
   return out;
 }
 
-Tensor polar(const Tensor& abs, const Tensor& angle) {
+DType polar_dtype(const Tensor& abs, const Tensor& angle) {
   const DType dtype = abs.dtype();
   const auto real = [](DType d) { return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64; };
   SCONCE_CHECK(real(dtype) && real(angle.dtype()), kUnsupported,
@@ -131,9 +131,13 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
                dtype_name(angle.dtype()));
   SCONCE_CHECK(dtype == angle.dtype(), kInvalidArgument, "polar: Expected object of scalar type ", dtype_name(dtype),
                " but got scalar type ", dtype_name(angle.dtype()), " for second argument");
-  const DType result = dtype == DType::kFloat16   ? DType::kComplex32
-                       : dtype == DType::kFloat32 ? DType::kComplex64
-                                                  : DType::kComplex128;
+  return dtype == DType::kFloat16   ? DType::kComplex32
+         : dtype == DType::kFloat32 ? DType::kComplex64
+                                    : DType::kComplex128;
+}
+
+Tensor polar(const Tensor& abs, const Tensor& angle) {
+  const DType dtype = abs.dtype(), result = polar_dtype(abs, angle);
   Tensor out = make_result("polar", {&abs, &angle}, dtype, result);
   const auto from_polar = []<class T>(T length, T argument) {
     return std::complex<T>(length * std::cos(argument), length * std::sin(argument));

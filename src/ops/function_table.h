@@ -3,6 +3,7 @@
 // function's bends: as exact as results in single precision can show. Immutable after it was made.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>

@@ -104,12 +104,16 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
   return out;
 }
 
-Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+void check_masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   SCONCE_CHECK(self.dtype() == source.dtype(), kInvalidArgument,
                "masked_scatter: expected self and source to have same dtypes but got ", dtype_name(self.dtype()),
                " and ", dtype_name(source.dtype()));
   SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
                "masked_scatter_ only supports boolean masks, but got mask with dtype ", dtype_name(mask.dtype()));
+}
+
+Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  check_masked_scatter(self, mask, source);
   const Shape shape = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());
   Tensor out = clone_contiguous(expand("masked_scatter", self, shape));
   const NonzeroBits bits(expand("masked_scatter", mask, shape));

@@ -162,13 +162,17 @@ SegmentShape segment_shape(const Tensor& data, const Tensor* lengths, const Tens
   return segments;
 }
 
-Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
-                      const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
+void check_segment_reduce(const Tensor& data, const Tensor* lengths, const Tensor* indices, bool unsafe) {
   SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "segment_reduce(): data must have dimensions, got ", describe(data));
   // ATen looks for the smallest length.
   SCONCE_CHECK(unsafe || !lengths || lengths->numel() > 0, kInvalidArgument,
                "segment_reduce(): lengths must not be empty");
   SCONCE_CHECK(!indices, kUnsupported, "segment_reduce(): indices based reduction is not supported yet.");
+}
+
+Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
+                      const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
+  check_segment_reduce(data, lengths, indices, unsafe);
   const SegmentReduction reduction = segment_reduction(reduce);
   const Segments segments = read_segments(data, lengths, offsets, axis);
   Shape sizes(data.sizes());

@@ -3,7 +3,12 @@
 // ABI: c/shim.h, c/shim_deprecated.h, torch 2.6 to 2.15.
 #pragma once
 
+#include "sconce/tensor.h"
 #include "src/shim/abi_types.h"
+
+namespace sconce::shim {
+inline IntSpan ints(const int64_t* values, int64_t count) { return {values, static_cast<size_t>(count)}; }
+}  // namespace sconce::shim
 
 extern "C" {
 AOTITorchError aoti_torch__mm_plus_mm_out(AtenTensorHandle out, AtenTensorHandle a, AtenTensorHandle b,

@@ -10,14 +10,9 @@ using sconce::IntSpan;
 using sconce::Tensor;
 using sconce::shim::guard;
 using sconce::shim::in;
+using sconce::shim::ints;
 using sconce::shim::new_handle;
 using sconce::shim::optional_in;
-
-namespace {
-
-IntSpan ints(const int64_t* values, int64_t count) { return {values, static_cast<size_t>(count)}; }
-
-}  // namespace
 
 extern "C" {
 
