@@ -12,9 +12,9 @@
 namespace sconce::cuda {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;
+constexpr size_t kPiece = 2 << 20;
 constexpr size_t kBytesOfThread = 8 << 20;  // fewer are sent sooner than another thread starts
-constexpr size_t kMaxThreads = 12;
+constexpr size_t kMaxThreads = 8;
 
 #define SCONCE_RETURN_ERROR(expression) \
   if (const cudaError_t error = (expression); error != cudaSuccess) return error
@@ -41,7 +41,7 @@ struct Uploader::Result {
 
 struct Uploader::Work {
   std::vector<Upload> pieces;
-  cudaEvent_t begin;
+  cudaStream_t stream;
   std::atomic<size_t> next{0};
   std::atomic<uint64_t> done{0};
   // The rest is left undone.
@@ -49,49 +49,42 @@ struct Uploader::Work {
 };
 
 Uploader::~Uploader() {
-  for (const auto& sender : senders_) {
-    if (sender->stream) cudaStreamDestroy(sender->stream);
-    for (const cudaEvent_t event : sender->sent)
-      if (event) cudaEventDestroy(event);
-    for (void* pinned : sender->pinned)
-      if (pinned) cudaFreeHost(pinned);
-  }
+  for (const auto& sender : senders_)
+    for (const Buffer& buffer : *sender) {
+      if (buffer.sent) cudaEventDestroy(buffer.sent);
+      if (buffer.pinned) cudaFreeHost(buffer.pinned);
+    }
   if (begin_) cudaEventDestroy(begin_);
+  if (stream_) cudaStreamDestroy(stream_);
 }
 
 // What is there already stays where a later step fails.
-cudaError_t Uploader::open(Sender& sender) {
-  if (!sender.stream) SCONCE_RETURN_ERROR(cudaStreamCreateWithFlags(&sender.stream, cudaStreamNonBlocking));
-  for (cudaEvent_t& event : sender.sent)
-    if (!event) SCONCE_RETURN_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  for (void*& pinned : sender.pinned)
-    if (!pinned) SCONCE_RETURN_ERROR(cudaHostAlloc(&pinned, kPiece, cudaHostAllocPortable));
-  return cudaSuccess;
+cudaError_t Uploader::open(Buffer& buffer) {
+  if (!buffer.sent) SCONCE_RETURN_ERROR(cudaEventCreateWithFlags(&buffer.sent, cudaEventDisableTiming));
+  if (!buffer.pinned) SCONCE_RETURN_ERROR(cudaHostAlloc(&buffer.pinned, kPiece, cudaHostAllocPortable));
+  return cudaEventSynchronize(buffer.sent);
 }
 
 Uploader::Result Uploader::send_pieces(Sender& sender, Work& work, const std::function<void(uint64_t)>& tick) {
   Result result;
-  result.device = open(sender);
-  if (result.device == cudaSuccess) result.device = cudaStreamWaitEvent(sender.stream, work.begin);
   for (size_t turn = 0; result.device == cudaSuccess && result.file == 0; turn ^= 1) {
     const size_t i = work.next.fetch_add(1, std::memory_order_relaxed);
     if (i >= work.pieces.size()) break;
     const Upload& piece = work.pieces[i];
-    void* const pinned = sender.pinned[turn];
-    result.device = cudaEventSynchronize(sender.sent[turn]);
+    Buffer& buffer = sender[turn];
+    result.device = open(buffer);
     if (result.device != cudaSuccess) break;
     if (piece.from)
-      std::memcpy(pinned, piece.from, piece.bytes);
+      std::memcpy(buffer.pinned, piece.from, piece.bytes);
     else
-      result.file = read_all(piece.file, static_cast<std::byte*>(pinned), piece.bytes, piece.offset);
+      result.file = read_all(piece.file, static_cast<std::byte*>(buffer.pinned), piece.bytes, piece.offset);
     if (result.file != 0) break;
-    result.device = cudaMemcpyAsync(piece.to, pinned, piece.bytes, cudaMemcpyHostToDevice, sender.stream);
-    if (result.device == cudaSuccess) result.device = cudaEventRecord(sender.sent[turn], sender.stream);
+    result.device = cudaMemcpyAsync(piece.to, buffer.pinned, piece.bytes, cudaMemcpyHostToDevice, work.stream);
+    if (result.device == cudaSuccess) result.device = cudaEventRecord(buffer.sent, work.stream);
     const uint64_t done = work.done.fetch_add(piece.bytes, std::memory_order_relaxed) + piece.bytes;
     if (tick) tick(done);
   }
   if (result.device != cudaSuccess || result.file != 0) work.stop();
-  if (const cudaError_t last = cudaStreamSynchronize(sender.stream); result.device == cudaSuccess) result.device = last;
   return result;
 }
 
@@ -109,23 +102,28 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
   const size_t threads = std::clamp<size_t>(total / kBytesOfThread, 1, std::min(kMaxThreads, (3 * cores + 3) / 4));
 
   const std::lock_guard lock(mutex_);
+  if (!stream_) SCONCE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   if (!begin_) SCONCE_CUDA(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming));
   SCONCE_CUDA(cudaEventRecord(begin_, stream));
-  work.begin = begin_;
+  SCONCE_CUDA(cudaStreamWaitEvent(stream_, begin_));
+  work.stream = stream_;
   while (senders_.size() < threads) senders_.push_back(std::make_unique<Sender>());
   std::vector<Result> results(threads);
+  cudaError_t last = cudaSuccess;
   {
-    std::vector<std::jthread> helpers;  // joined before anything they use goes, whatever happens
+    // Whatever happens, and where tick() throws as well, helpers end before anything they use goes, and nothing is on
+    // its way any more when the caller gives the memory back.
+    struct Wait {
+      cudaStream_t stream;
+      cudaError_t& last;
+      ~Wait() { last = cudaStreamSynchronize(stream); }
+    } const wait{stream_, last};
+    std::vector<std::jthread> helpers;
     helpers.reserve(threads - 1);
-    // Where tick() throws: nothing is on its way any more when the caller gives the memory back.
     struct Stop {
       Work& work;
-      Sender& mine;
-      ~Stop() {
-        work.stop();
-        if (mine.stream) cudaStreamSynchronize(mine.stream);
-      }
-    } const stop{work, *senders_[0]};
+      ~Stop() { work.stop(); }
+    } const stop{work};
     for (size_t i = 1; i < threads; ++i)
       helpers.emplace_back([&, i] {
         results[i].device = cudaSetDevice(device_);
@@ -138,6 +136,7 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
     SCONCE_CHECK(result.file == 0, kFailedPrecondition, "a file of weights became shorter while it was read");
     check(result.device, "the upload of constants");
   }
+  check(last, "the upload of constants");
 }
 
 }  // namespace sconce::cuda

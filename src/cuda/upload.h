@@ -16,9 +16,10 @@
 
 namespace sconce::cuda {
 
-// Threads fill pinned buffers, two each, and send them on streams of their own: one thread copies from the page cache
-// at a fifth of what PCIe 5 carries. Buffers of 1 MiB, which a core's cache holds, are taken when first used and kept.
-// Thread-safe: one upload at a time, others wait. kDevice, kOutOfMemory; of files kIo, kFailedPrecondition.
+// Threads fill pinned buffers, two each, and send them on one stream: one thread copies from the page cache at a sixth
+// of what PCIe 5 carries, and copies of several streams that are on their way together cost more than they hide.
+// Buffers of 2 MiB, below which the link waits for the next copy, are taken when first used and kept. Thread-safe: one
+// upload at a time, others wait. kDevice, kOutOfMemory; of files kIo, kFailedPrecondition.
 class Uploader {
  public:
   explicit Uploader(int device) : device_(device) {}
@@ -30,19 +31,20 @@ class Uploader {
   void send(std::span<const Upload> uploads, cudaStream_t stream, const std::function<void(uint64_t)>& tick = {});
 
  private:
-  // What one thread sends with.
-  struct Sender {
-    cudaStream_t stream = nullptr;
-    std::array<void*, 2> pinned{};
-    std::array<cudaEvent_t, 2> sent{};
+  // What one thread sends with: buffers, and whether what was sent from them last has left.
+  struct Buffer {
+    void* pinned = nullptr;
+    cudaEvent_t sent = nullptr;
   };
+  using Sender = std::array<Buffer, 2>;
   struct Work;
   struct Result;
-  static cudaError_t open(Sender& sender);
+  static cudaError_t open(Buffer& buffer);
   static Result send_pieces(Sender& sender, Work& work, const std::function<void(uint64_t)>& tick);
 
   const int device_;
   std::mutex mutex_;
+  cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr;
   std::vector<std::unique_ptr<Sender>> senders_;
 };

@@ -97,7 +97,10 @@ class Runner {
   // Where all replicas can have values from without the host having them: the first one's device. None where one of
   // them is on the CPU.
   std::optional<Device> device_of_all() const;
+  // Pages of the archive that only this generation had are resident for nothing from then on.
   void give_back(std::unique_ptr<Generation> generation) const noexcept;
+  // What of the tensor lies in the archive's mapping need not be resident: it is read again where it is touched.
+  void give_up_pages(const Tensor& tensor) const noexcept;
 
   std::shared_ptr<const Package> package_;
   std::shared_ptr<const loader::Module> module_;

@@ -49,6 +49,11 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     generation.bound[i] = bind(seats_[i], generation);
     if (progress) progress(static_cast<int>(i), true);
   }
+  if (!device_of_all()) return;
+  const std::vector<Tensor>& tensors = generation.set->tensors();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined() && table_->stored()[i].spec.device.value_or(Device{}).type != DeviceType::kCpu)
+      give_up_pages(tensors[i]);
 }
 
 void Runner::announce() noexcept {
@@ -110,21 +115,23 @@ std::optional<Device> Runner::device_of_all() const {
   return first;
 }
 
-// Pages of the archive that only this set had are resident for nothing now.
-void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
+void Runner::give_up_pages(const Tensor& tensor) const noexcept {
+  const Storage& storage = *tensor.storage();
+  if (!package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()})) return;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t data = reinterpret_cast<uintptr_t>(storage.data());
+  const uintptr_t begin = (data + page - 1) / page * page, end = (data + storage.bytes()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
   const std::vector<Tensor>& tensors = generation->set->tensors();
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined()) continue;
     const auto kept = [&](const std::unique_ptr<Generation>& other) {
       return other && other->set->tensors()[i].storage() == tensors[i].storage();
     };
-    if (kept(active_) || kept(other_)) continue;
-    const Storage& storage = *tensors[i].storage();
-    if (!package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()})) continue;
-    const uintptr_t data = reinterpret_cast<uintptr_t>(storage.data());
-    const uintptr_t begin = (data + page - 1) / page * page, end = (data + storage.bytes()) / page * page;
-    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    if (!kept(active_) && !kept(other_)) give_up_pages(tensors[i]);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "src/runner/seats.h"
 
+#include <limits>
 #include <utility>
 
 #include "sconce/check.h"
@@ -72,10 +73,18 @@ Seat* Seats::acquire_idle(uint64_t affinity) noexcept {
     Seat* seat = choose(affinity);
     return seat && acquire_open(*seat) ? seat : nullptr;
   }
+  // A thread begins with the seat it had last, whose memory is in its caches and whose device it is on; a new one with
+  // the next in turn. For several models one number does: it is where to look first.
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  thread_local size_t last = kNone;
   const size_t count = limit();
-  const size_t first = count <= 1 ? 0 : next_.fetch_add(1, std::memory_order_relaxed);
-  for (size_t i = 0; i < count; ++i)
-    if (Seat& seat = *seats_[(first + i) % count]; acquire_open(seat)) return &seat;
+  const size_t first = count <= 1 ? 0 : last != kNone ? last : next_.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t index = (first + i) % count;
+    if (!acquire_open(*seats_[index])) continue;
+    if (count > 1) last = index;
+    return seats_[index].get();
+  }
   return nullptr;
 }
 

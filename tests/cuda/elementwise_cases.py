@@ -148,6 +148,7 @@ def row_cases():
         p, q, c = numbers(3, 4, 6, dtype=dtype), numbers(3, 6, 5, dtype=dtype), numbers(4, 5, dtype=dtype)
         case(f"addbmm {name_of(dtype)}", lambda: call("addbmm", c, p, q, 1.0, 1.0), lambda: torch.addbmm(c, p, q),
              e * 4, e * 8)
+        t = numbers_of_eight(dtype)
         for gelu in (False, True):
             # cuBLASLt's gelu of float64 has constants of float32: then the formula decides.
             case(f"_addmm_activation {name_of(dtype)} {gelu}", lambda: call("_addmm_activation", v, m, t, 1.0, 1.0, gelu),

@@ -1,6 +1,6 @@
 // Calls of a CUDA package with tensors that stay on the device, as JSON: load and call times, memory.
 //   bench_cuda_call [--no-graphs] PACKAGE [SIZE of dynamic dimensions]
-//   bench_cuda_call --throughput DEVICES SECONDS PACKAGE     runs of a replica on each of the first devices
+//   bench_cuda_call --throughput 0,1,... SECONDS PACKAGE     runs of a replica on each of these devices
 //   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give what runs without them give
 //   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times; 1 where
 //                                          memory of the device or the process grows all the time
@@ -61,19 +61,25 @@ int cycles(int count, const char* path) {
 }
 
 // Runs from the host, as a server's are, on each device from a thread of its own.
-int throughput(int devices, double seconds, const char* path) {
+int throughput(const char* indices, double seconds, const char* path) {
   LoadOptions options;
   options.devices.clear();
-  for (int i = 0; i < devices; ++i) options.devices.push_back({DeviceType::kCuda, static_cast<int8_t>(i)});
+  for (const char* at = indices; *at;) {
+    char* end = nullptr;
+    options.devices.push_back({DeviceType::kCuda, static_cast<int8_t>(std::strtol(at, &end, 10))});
+    if (end == at) return std::fprintf(stderr, "devices are numbers such as 0,1\n"), 2;
+    at = *end == ',' ? end + 1 : end;
+  }
+  const size_t devices = options.devices.size();
   const auto model = Model::load(Package::open(path), options);
   std::vector<Tensor> inputs;
   for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(copy_to(input_of(spec, 8), Device{}));
-  std::vector<std::vector<Tensor>> outputs(static_cast<size_t>(devices));
-  std::vector<int64_t> runs(static_cast<size_t>(devices));
+  std::vector<std::vector<Tensor>> outputs(devices);
+  std::vector<int64_t> runs(devices);
   std::atomic<bool> go{false}, stop{false};
   std::vector<std::thread> threads;
-  for (int i = 0; i < devices; ++i)
-    threads.emplace_back([&, at = static_cast<size_t>(i)] {
+  for (size_t at = 0; at < devices; ++at)
+    threads.emplace_back([&, at] {
       outputs[at].resize(model->info().spec.outputs.size());
       for (int warm = 0; warm < 50; ++warm) model->run(inputs, outputs[at]);
       while (!go) std::this_thread::yield();
@@ -93,7 +99,7 @@ int throughput(int devices, double seconds, const char* path) {
     for (size_t i = 0; i < one.size(); ++i)
       same &= one[i].defined() == outputs[0][i].defined() &&
               (!one[i].defined() || std::memcmp(one[i].data(), outputs[0][i].data(), one[i].bytes()) == 0);
-  std::printf("{\"devices\": %d, \"runs_per_second\": %.1f, \"same\": %s}\n", devices, static_cast<double>(all) / taken,
+  std::printf("{\"devices\": %zu, \"runs_per_second\": %.1f, \"same\": %s}\n", devices, static_cast<double>(all) / taken,
               same ? "true" : "false");
   return 0;
 }
@@ -195,7 +201,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string(argv[1]) == "--memory") return memory(argv[2]);
   if (argc == 4 && std::string(argv[1]) == "--cycles") return cycles(std::max(std::atoi(argv[2]), 10), argv[3]);
   if (argc == 5 && std::string(argv[1]) == "--throughput")
-    return throughput(std::atoi(argv[2]), std::atof(argv[3]), argv[4]);
+    return throughput(argv[2], std::atof(argv[3]), argv[4]);
   const auto start = Clock::now();
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};
