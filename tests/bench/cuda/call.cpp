@@ -63,13 +63,8 @@ int cycles(int count, const char* path) {
 // Runs from the host, as a server's are, on each device from a thread of its own.
 int throughput(const char* indices, double seconds, const char* path) {
   LoadOptions options;
-  options.devices.clear();
-  for (const char* at = indices; *at;) {
-    char* end = nullptr;
-    options.devices.push_back({DeviceType::kCuda, static_cast<int8_t>(std::strtol(at, &end, 10))});
-    if (end == at) return std::fprintf(stderr, "devices are numbers such as 0,1\n"), 2;
-    at = *end == ',' ? end + 1 : end;
-  }
+  options.devices = devices_of(indices);
+  if (options.devices.empty()) return std::fprintf(stderr, "devices are numbers such as 0,1\n"), 2;
   const size_t devices = options.devices.size();
   const auto model = Model::load(Package::open(path), options);
   std::vector<Tensor> inputs;
@@ -99,8 +94,8 @@ int throughput(const char* indices, double seconds, const char* path) {
     for (size_t i = 0; i < one.size(); ++i)
       same &= one[i].defined() == outputs[0][i].defined() &&
               (!one[i].defined() || std::memcmp(one[i].data(), outputs[0][i].data(), one[i].bytes()) == 0);
-  std::printf("{\"devices\": %zu, \"runs_per_second\": %.1f, \"same\": %s}\n", devices, static_cast<double>(all) / taken,
-              same ? "true" : "false");
+  std::printf("{\"devices\": %zu, \"runs_per_second\": %.1f, \"same\": %s}\n", devices,
+              static_cast<double>(all) / taken, same ? "true" : "false");
   return 0;
 }
 
@@ -200,8 +195,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string(argv[1]) == "--same") return same(argv[2]);
   if (argc == 3 && std::string(argv[1]) == "--memory") return memory(argv[2]);
   if (argc == 4 && std::string(argv[1]) == "--cycles") return cycles(std::max(std::atoi(argv[2]), 10), argv[3]);
-  if (argc == 5 && std::string(argv[1]) == "--throughput")
-    return throughput(argv[2], std::atof(argv[3]), argv[4]);
+  if (argc == 5 && std::string(argv[1]) == "--throughput") return throughput(argv[2], std::atof(argv[3]), argv[4]);
   const auto start = Clock::now();
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};

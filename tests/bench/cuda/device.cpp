@@ -7,6 +7,17 @@
 
 namespace sconce {
 
+std::vector<Device> devices_of(const char* numbers) {
+  std::vector<Device> devices;
+  for (const char* at = numbers; *at;) {
+    char* end = nullptr;
+    devices.push_back({DeviceType::kCuda, static_cast<int8_t>(std::strtol(at, &end, 10))});
+    if (end == at || (*end && *end != ',')) return {};
+    at = *end ? end + 1 : end;
+  }
+  return devices;
+}
+
 Tensor input_of(const TensorSpec& spec, int64_t dynamic) {
   std::vector<int64_t> sizes;
   for (const Dim& dim : spec.dims) sizes.push_back(dim.is_static() ? dim.min : std::clamp(dynamic, dim.min, dim.max));

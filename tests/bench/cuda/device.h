@@ -3,9 +3,14 @@
 
 #include <dlfcn.h>
 
+#include <vector>
+
 #include "sconce/model.h"
 
 namespace sconce {
+
+// CUDA devices from numbers such as "0,1"; none where it is anything else.
+std::vector<Device> devices_of(const char* numbers);
 
 // Small numbers in the strides that the model was made for; on device 0 unless the model reads it on the host.
 // dynamic: the size of dimensions that may have several.

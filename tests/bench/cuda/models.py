@@ -171,7 +171,10 @@ def main(call, update, names):
                   + " ".join(r["error"] for r in (graphs, plain, theirs, compiled) if "error" in r)
                   + f" ({time.time() - begin:.0f} s)", flush=True)
             if name == "dense-4096":
-                print(f"{name}: new weights: {ours_of(update, path)}", flush=True)
+                listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.splitlines()
+                for devices in sorted({1, len(listed)}):
+                    result = ours_of(update, path, ",".join(map(str, range(devices))))
+                    print(f"{name}: new weights: {result}", flush=True)
 
 
 if __name__ == "__main__":

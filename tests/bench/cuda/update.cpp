@@ -1,6 +1,7 @@
 // New weights of a CUDA package, from where they lie on the host to where runs use them, beside a plain copy of as many
-// bytes from pinned memory; GB/s as JSON, the best of three.
-//   bench_cuda_update PACKAGE
+// bytes from pinned memory; GB/s as JSON, the best of three. With several devices, of the weights' size each time,
+// however many of them take it; every one must answer alike before and after.
+//   bench_cuda_update PACKAGE [0,1,...]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,12 +41,36 @@ double pinned_rate(size_t bytes) {
   return static_cast<double>(bytes) / seconds / 1e9;
 }
 
+// What each replica answers to the same inputs of the host.
+std::vector<std::vector<Tensor>> answers(Model& model) {
+  std::vector<Tensor> inputs;
+  for (const TensorSpec& spec : model.info().spec.inputs) inputs.push_back(copy_to(input_of(spec, 1), Device{}));
+  std::vector<std::vector<Tensor>> of_replica(static_cast<size_t>(model.info().replicas));
+  size_t missing = of_replica.size();
+  for (uint64_t key = 1; missing > 0; ++key) {
+    std::vector<Tensor> outputs(model.info().spec.outputs.size());
+    auto& place = of_replica[static_cast<size_t>(model.run(inputs, outputs, key).replica)];
+    if (!place.empty()) continue;
+    place = std::move(outputs);
+    --missing;
+  }
+  return of_replica;
+}
+
+bool alike(const std::vector<std::vector<Tensor>>& all, const std::vector<Tensor>& wanted) {
+  for (const auto& outputs : all)
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i].defined() && std::memcmp(outputs[i].data(), wanted[i].data(), wanted[i].bytes()) != 0) return false;
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "usage: bench_cuda_update PACKAGE\n"), 2;
   LoadOptions options;
-  options.devices = {{DeviceType::kCuda, 0}};
+  options.devices = devices_of(argc > 2 ? argv[2] : "0");
+  if (argc < 2 || argc > 3 || options.devices.empty())
+    return std::fprintf(stderr, "usage: bench_cuda_update PACKAGE [0,1,...]\n"), 2;
   const auto start = std::chrono::steady_clock::now();
   const auto model = Model::load(Package::open(argv[1]), options);
   const double load = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -69,6 +94,7 @@ int main(int argc, char** argv) {
                             model->run(inputs, outputs);
                           }) -
                           run;
+  const auto before = answers(*model);
   const std::string digest = model->weights_digest(WeightState::kActive);
   double staging = 1e9;
   const double from_file = best_seconds([&] {
@@ -83,11 +109,14 @@ int main(int argc, char** argv) {
   });
   if (model->weights_digest(WeightState::kActive) != digest)
     return std::fprintf(stderr, "the weights from the file are others\n"), 1;
+  if (!alike(before, before[0]) || !alike(answers(*model), before[0]))
+    return std::fprintf(stderr, "replicas answer differently\n"), 1;
   std::filesystem::remove(file);
   const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds / 1e9; };
   std::printf(
-      "{\"bytes\": %zu, \"pinned_gb_s\": %.1f, \"caller's_tensors_gb_s\": %.1f, \"safetensors_gb_s\": %.1f, "
+      "{\"devices\": %zu, \"bytes\": %zu, \"pinned_gb_s\": %.1f, \"caller's_tensors_gb_s\": %.1f, "
+      "\"safetensors_gb_s\": %.1f, "
       "\"staging_gb_s\": %.1f, \"load_gb_s\": %.1f, \"resident_mb\": %.0f}\n",
-      bytes, pinned_rate(std::min(bytes, size_t{1} << 30)), rate(in_place), rate(from_file), rate(staging),
-      rate(load), resident_mb());
+      options.devices.size(), bytes, pinned_rate(std::min(bytes, size_t{1} << 30)), rate(in_place), rate(from_file),
+      rate(staging), rate(load), resident_mb());
 }
