@@ -1,8 +1,6 @@
 // The CUDA side of DeviceBackend, and the function by which libsconce finds it.
 #include <algorithm>
-#include <bit>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "src/cuda/model_memory.h"
 #include "src/cuda/modules.h"
 #include "src/cuda/named_ops.h"
+#include "src/cuda/pinned_memory.h"
 #include "src/cuda/shared_memory.h"
 #include "src/cuda/stream.h"
 #include "src/cuda/upload.h"
@@ -20,44 +19,6 @@
 
 namespace sconce::cuda {
 namespace {
-
-// Pinned memory of the host, kept for reuse: taking it from the system costs a fraction of a millisecond.
-class PinnedMemory {
- public:
-  StoragePtr allocate(size_t bytes) {
-    const int power = std::bit_width(std::max<size_t>(bytes, 4096) - 1);
-    Block* block = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      if (auto& list = free_[power]; !list.empty()) {
-        block = list.back();
-        list.pop_back();
-      }
-    }
-    if (!block) {
-      auto fresh = std::make_unique<Block>(Block{this, nullptr, power});
-      SCONCE_CUDA(cudaHostAlloc(&fresh->data, size_t{1} << power, cudaHostAllocPortable));
-      block = fresh.release();
-    }
-    return StoragePtr::adopt(new Storage(
-        block->data, bytes, Device{},
-        [](void*, size_t, void* context) noexcept {
-          auto* back = static_cast<Block*>(context);
-          const std::lock_guard lock(back->owner->mutex_);
-          back->owner->free_[back->power].push_back(back);
-        },
-        block));
-  }
-
- private:
-  struct Block {
-    PinnedMemory* owner;
-    void* data;
-    int power;
-  };
-  std::mutex mutex_;
-  std::vector<Block*> free_[65];
-};
 
 class Backend final : public DeviceBackend {
  public:

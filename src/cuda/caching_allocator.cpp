@@ -12,7 +12,7 @@ namespace {
 constexpr int kMaxDevices = 64;
 constexpr size_t kSmallest = 512;
 
-struct Counters {
+struct alignas(64) Counters {  // replicas of other devices count beside it
   std::atomic<uint64_t> in_use{0}, cached{0};
 };
 Counters& counters(int device) noexcept {

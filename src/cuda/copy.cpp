@@ -1,5 +1,8 @@
 #include "src/cuda/copy.h"
 
+#include <array>
+#include <atomic>
+
 #include "src/cuda/error.h"
 #include "src/cuda/stream.h"
 #include "src/cuda/strided_copy.h"
@@ -106,6 +109,22 @@ void copy_to_host(const Tensor& source, Tensor& destination, bool wait) {
   sconce::copy(host, destination);
 }
 
+// Lets the current device read memory of the other one; without that the driver sends it through the host. Where the
+// link or the machine does not allow it, the driver does so still.
+void reach(int current, int other) {
+  constexpr int kMaxDevices = 64;
+  static std::array<std::atomic<bool>, kMaxDevices * kMaxDevices> asked;
+  if (asked[static_cast<size_t>(current % kMaxDevices * kMaxDevices + other % kMaxDevices)].exchange(true)) return;
+  int can = 0;
+  if (cudaDeviceCanAccessPeer(&can, current, other) == cudaSuccess && can) {
+    cudaDeviceEnablePeerAccess(other, 0);
+    cudaMemPool_t pool = nullptr;
+    const cudaMemAccessDesc access{{cudaMemLocationTypeDevice, current}, cudaMemAccessFlagsProtReadWrite};
+    if (cudaDeviceGetDefaultMemPool(&pool, other) == cudaSuccess) cudaMemPoolSetAccess(pool, &access, 1);
+  }
+  cudaGetLastError();
+}
+
 void copy_between_devices(const Tensor& source, Tensor& destination) {
   Tensor from = source;
   {
@@ -117,6 +136,7 @@ void copy_between_devices(const Tensor& source, Tensor& destination) {
     SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
   }
   const DeviceScope scope(destination.device());
+  reach(destination.device().index, source.device().index);
   Tensor to = one_piece(from, destination) ? destination : packed_like(from, from.dtype(), destination.device());
   SCONCE_CUDA(cudaMemcpyPeerAsync(to.data(), destination.device().index, from.data(), source.device().index, to.bytes(),
                                   current_stream()));

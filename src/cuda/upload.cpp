@@ -13,6 +13,7 @@ namespace sconce::cuda {
 namespace {
 
 constexpr size_t kPiece = 2 << 20;
+constexpr size_t kFirstPiece = 1 << 18;     // of each thread: the link waits for the first one
 constexpr size_t kBytesOfThread = 8 << 20;  // fewer are sent sooner than another thread starts
 constexpr size_t kMaxThreads = 8;
 
@@ -93,9 +94,11 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
   size_t total = 0;
   for (const Upload& upload : uploads) {
     total += upload.bytes;
-    for (size_t at = 0; at < upload.bytes; at += kPiece)
-      work.pieces.push_back({upload.from ? upload.from + at : nullptr, std::min(kPiece, upload.bytes - at),
-                             static_cast<std::byte*>(upload.to) + at, upload.file, upload.offset + at});
+    for (size_t at = 0, bytes = 0; at < upload.bytes; at += bytes) {
+      bytes = std::min(work.pieces.size() < kMaxThreads ? kFirstPiece : kPiece, upload.bytes - at);
+      work.pieces.push_back({upload.from ? upload.from + at : nullptr, bytes, static_cast<std::byte*>(upload.to) + at,
+                             upload.file, upload.offset + at});
+    }
   }
   if (work.pieces.empty()) return;
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());

@@ -16,7 +16,7 @@
 
 namespace sconce {
 
-struct Seat {
+struct alignas(64) Seat {  // each is written by whoever runs its replica
   Seat(size_t i, std::function<void(Seat&, RunRequest&)> run)
       : index(i), lane([this, run](RunRequest& r) { run(*this, r); }, {}, "lane-" + std::to_string(i)) {}
 

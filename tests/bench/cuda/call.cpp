@@ -67,14 +67,14 @@ int throughput(const char* indices, double seconds, const char* path) {
   if (options.devices.empty()) return std::fprintf(stderr, "devices are numbers such as 0,1\n"), 2;
   const size_t devices = options.devices.size();
   const auto model = Model::load(Package::open(path), options);
-  std::vector<Tensor> inputs;
-  for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(copy_to(input_of(spec, 8), Device{}));
   std::vector<std::vector<Tensor>> outputs(devices);
   std::vector<int64_t> runs(devices);
   std::atomic<bool> go{false}, stop{false};
   std::vector<std::thread> threads;
   for (size_t at = 0; at < devices; ++at)
     threads.emplace_back([&, at] {
+      std::vector<Tensor> inputs;
+      for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(copy_to(input_of(spec, 8), Device{}));
       outputs[at].resize(model->info().spec.outputs.size());
       for (int warm = 0; warm < 50; ++warm) model->run(inputs, outputs[at]);
       while (!go) std::this_thread::yield();

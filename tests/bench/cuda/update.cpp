@@ -96,17 +96,19 @@ int main(int argc, char** argv) {
                           run;
   const auto before = answers(*model);
   const std::string digest = model->weights_digest(WeightState::kActive);
-  double staging = 1e9;
-  const double from_file = best_seconds([&] {
+  double staging = 1e9, from_file = 1e9;  // until all is on the first device; until it is served
+  for (int i = 0; i < 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();
+    const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
     auto update = model->begin_update({});
     stage_file(*update, file);
-    staging = std::min(staging, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    staging = std::min(staging, since());
     update->finish();
     update.reset();
     model->commit_weights();
+    from_file = std::min(from_file, since());
     model->release_previous();
-  });
+  }
   if (model->weights_digest(WeightState::kActive) != digest)
     return std::fprintf(stderr, "the weights from the file are others\n"), 1;
   if (!alike(before, before[0]) || !alike(answers(*model), before[0]))

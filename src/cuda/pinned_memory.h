@@ -1,0 +1,36 @@
+// PinnedMemory: memory of the host that devices read and write by themselves, kept for reuse: taking it from the system
+// costs a fraction of a millisecond.
+#pragma once
+
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "sconce/storage.h"
+
+namespace sconce::cuda {
+
+// Blocks have sizes of powers of two, from 4 KiB. Each thread has a shelf that it takes from, so that replicas do not
+// wait for each other; what it finds empty is looked for on the others. Blocks come back from any thread to where they
+// were taken. Thread-safe; must outlive its blocks.
+class PinnedMemory {
+ public:
+  StoragePtr allocate(size_t bytes);  // kOutOfMemory
+
+ private:
+  struct Shelf;
+  struct Block {
+    Shelf* home;
+    void* data;
+    int power;
+  };
+  struct alignas(64) Shelf {
+    std::mutex mutex;
+    std::array<std::vector<Block*>, 65> free;
+    Block* take(int power);
+    void put(Block* block) noexcept;
+  };
+  std::array<Shelf, 16> shelves_;
+};
+
+}  // namespace sconce::cuda
