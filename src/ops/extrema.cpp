@@ -21,6 +21,25 @@
 namespace sconce::cpu {
 namespace {
 
+constexpr int64_t kGrain = 65536;
+
+// Parts of [0, size) by threads, each to a copy of `result`, which are then joined into it in their order.
+template <class T, class Body, class Join>
+void in_parts(int64_t size, int64_t grain, T& result, const Body& body, const Join& join) {
+  constexpr int64_t kMostParts = 64;
+  const int64_t parts = std::clamp<int64_t>(size / grain, 1, std::min<int64_t>(kernel_threads(), kMostParts));
+  struct alignas(64) Part {
+    T value;
+  };
+  Part found[kMostParts];
+  std::fill_n(found, parts, Part{result});
+  parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
+    for (int64_t part = first; part < last; ++part)
+      body(size * part / parts, size * (part + 1) / parts, found[part].value);
+  });
+  for (int64_t part = 0; part < parts; ++part) result = join(result, found[part].value);
+}
+
 template <bool kLargest, class T>
 void reduce(const Tensor& self, Tensor& out, IntSpan out_strides) {
   const auto row = [](char* const* pointers, const int64_t* strides, int64_t count) {
@@ -45,22 +64,32 @@ void reduce(const Tensor& self, Tensor& out, IntSpan out_strides) {
       }
     }
   };
-  // Threads take parts of a dimension that stays.
+  // Threads take parts of a dimension that stays or, where none does, of the largest, each to a result of its own.
+  const bool whole = out.numel() == 1;
   int split = -1;
   for (int d = 0; d < static_cast<int>(self.dim()); ++d)
-    if (out_strides[static_cast<size_t>(d)] != 0 && self.size(d) > 1 && (split < 0 || self.size(d) > self.size(split)))
+    if ((whole || out_strides[static_cast<size_t>(d)] != 0) && self.size(d) > 1 &&
+        (split < 0 || self.size(d) > self.size(split)))
       split = d;
   const int64_t size = split < 0 ? 1 : self.size(split),
                 from = split < 0 ? 0 : self.stride(split) * static_cast<int64_t>(sizeof(T)),
                 to = split < 0 ? 0 : out_strides[static_cast<size_t>(split)] * static_cast<int64_t>(sizeof(T));
-  parallel_for(
-      0, size, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, self.numel() / size)),
-      [&](int64_t begin, int64_t end) noexcept {
-        Shape sizes(self.sizes());
-        if (split >= 0) sizes[split] = end - begin;
-        const StridedLoop<2> loop(sizes, {self.strides(), out_strides}, {sizeof(T), sizeof(T)});
-        loop.run({static_cast<char*>(self.data()) + begin * from, static_cast<char*>(out.data()) + begin * to}, row);
-      });
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, self.numel() / size));
+  const auto run = [&](int64_t begin, int64_t end, char* target) noexcept {
+    Shape sizes(self.sizes());
+    if (split >= 0) sizes[split] = end - begin;
+    const StridedLoop<2> loop(sizes, {self.strides(), out_strides}, {sizeof(T), sizeof(T)});
+    loop.run({static_cast<char*>(self.data()) + begin * from, target}, row);
+  };
+  if (!whole)
+    return parallel_for(0, size, grain, [&](int64_t begin, int64_t end) noexcept {
+      run(begin, end, static_cast<char*>(out.data()) + begin * to);
+    });
+  T& result = *out.data_as<T>();
+  in_parts(
+      size, grain, result,
+      [&](int64_t begin, int64_t end, T& best) noexcept { run(begin, end, reinterpret_cast<char*>(&best)); },
+      [](T a, T b) { return better<kLargest>(a, b); });
 }
 
 template <bool kLargest>
@@ -109,6 +138,44 @@ Tensor extremum(const std::string& name, const Tensor& self, IntSpan dims, bool 
   else
     dispatch_float_double(self.dtype(), name, run);
   return out;
+}
+
+// The least and the greatest of all elements, which are packed, in one walk.
+std::array<Tensor, 2> both_of_all(const Tensor& given, bool keepdim) {
+  const bool small = given.dtype() == DType::kFloat16 || given.dtype() == DType::kBFloat16;
+  const Tensor self = small ? to_dtype(given, DType::kFloat32) : given;
+  Shape sizes;
+  if (keepdim)
+    for (int64_t d = 0; d < self.dim(); ++d) sizes.push_back(1);
+  std::array<Tensor, 2> out{Tensor::empty(sizes, self.dtype()), Tensor::empty(sizes, self.dtype())};
+  const auto run = [&]<class T>() -> void {
+    const T* const in = self.data_as<T>();
+    struct Both {
+      T least, greatest;
+    };
+    Both both{in[0], in[0]};
+    in_parts(
+        self.numel(), kGrain, both,
+        [in](int64_t begin, int64_t end, Both& found) noexcept {
+          // The second looks at what the first has brought into the cache.
+          constexpr int64_t kBlock = 16384 / sizeof(T);
+          for (; begin < end; begin += kBlock) {
+            const int64_t count = std::min(kBlock, end - begin);
+            found.least = better<false>(found.least, best_of<false>(in + begin, count));
+            found.greatest = better<true>(found.greatest, best_of<true>(in + begin, count));
+          }
+        },
+        [](const Both& a, const Both& b) {
+          return Both{better<false>(a.least, b.least), better<true>(a.greatest, b.greatest)};
+        });
+    *out[0].data_as<T>() = both.least;
+    *out[1].data_as<T>() = both.greatest;
+  };
+  if (is_integral(self.dtype(), true))
+    dispatch_integral_bool(self.dtype(), "aminmax", run);
+  else
+    dispatch_float_double(self.dtype(), "aminmax", run);
+  return {to_dtype(out[0], given.dtype()), to_dtype(out[1], given.dtype())};
 }
 
 // Positions of the best elements of rows, and the elements: of equal ones the first, NaN before all.
@@ -166,6 +233,7 @@ std::array<Tensor, 2> aminmax(const Tensor& self, std::optional<int64_t> dim, bo
   if (dim) dims = {&*dim, 1};
   SCONCE_CHECK(dim || self.numel() > 0, kInvalidArgument,
                "aminmax: cannot compute aminmax over an empty dimension as the operation has no identity.");
+  if (!dim && self.is_contiguous()) return both_of_all(self, keepdim);
   return {extremum<false>("aminmax", self, dims, keepdim), extremum<true>("aminmax", self, dims, keepdim)};
 }
 std::array<Tensor, 2> max_dim(const Tensor& self, int64_t dim, bool keepdim) {

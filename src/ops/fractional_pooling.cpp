@@ -71,7 +71,6 @@ Tensor fractional_backward(std::string_view name, const Tensor& grad_output, con
   const DType dtype = summed_dtype(self.dtype());
   const Tensor grads = contiguous(to_dtype(grad_output, dtype)), index = contiguous(indices);
   Tensor sums = Tensor::empty(self.sizes(), dtype);
-  zero(sums);
   dispatch_float_double(dtype, name, [&]<class T>() {
     scatter_planes<T, true>(name, grads.data_as<T>(), index.data_as<int64_t>(), planes_of(sizes, dims),
                             sums.data_as<T>(), planes_of(self.sizes(), dims).size);

@@ -15,6 +15,7 @@
 #include "sconce/float_types.h"
 #include "src/device/sleef.h"
 #include "src/ops/convolution_activations.h"
+#include "src/ops/error_function.h"
 #include "src/ops/gemm_isa.h"
 
 #if defined(__clang__)
@@ -56,12 +57,12 @@ namespace sconce::lanes {
 [[gnu::always_inline]] inline float quick_tanh(float x) { return hyperbolic_tangent(x); }
 [[gnu::always_inline]] inline double quick_tanh(double x) { return tanh(x); }
 [[gnu::always_inline]] inline float quick_erf(float x) { return error_function(x); }
-[[gnu::always_inline]] inline double quick_erf(double x) { return erf(x); }
+[[gnu::always_inline]] inline double quick_erf(double x) { return error_function(x); }
 [[gnu::always_inline]] inline float quick_erfc(float x) { return complementary_error_function(x); }
 [[gnu::always_inline]] inline double quick_erfc(double x) { return erfc(x); }
 // Of x, and e^(-x^2): where 1 is added.
 [[gnu::always_inline]] inline float coarse_erf(float x, float power) { return coarse_error_function(x, power); }
-[[gnu::always_inline]] inline double coarse_erf(double x, double) { return erf(x); }
+[[gnu::always_inline]] inline double coarse_erf(double x, double) { return error_function(x); }
 template <class T>
 [[gnu::always_inline]] inline T quick_sigmoid(T x) {
   return T(1) / (T(1) + quick_exp(-x));

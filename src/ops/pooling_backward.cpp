@@ -35,8 +35,9 @@ Tensor by_indices(std::string_view name, const Tensor& grad_output, const Tensor
   const DType dtype = summed_dtype(self.dtype());
   const Tensor grads = packed(grad_output, dtype), index = contiguous(indices);
   Tensor sums = Tensor::empty(self.sizes(), dtype);
-  zero(sums);
-  if (grads.numel() > 0)
+  if (grads.numel() == 0)
+    zero(sums);
+  else
     dispatch_float_double(dtype, name, [&]<class T>() {
       scatter_planes<T, true>(name, grads.data_as<T>(), index.data_as<int64_t>(), planes_of(grads.sizes(), dims),
                               sums.data_as<T>(), planes_of(self.sizes(), dims).size);
@@ -178,8 +179,9 @@ Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, 
   }
   const Tensor values = contiguous(self), index = contiguous(indices);
   Tensor out = Tensor::empty(sizes, self.dtype());
-  zero(out);
-  if (values.numel() > 0)
+  if (values.numel() == 0)
+    zero(out);
+  else
     dispatch_floating(self.dtype(), name, [&]<class T>() {
       scatter_planes<T, false>(name, values.data_as<T>(), index.data_as<int64_t>(), planes_of(self.sizes(), dims),
                                out.data_as<T>(), planes_of(sizes, dims).size);

@@ -140,21 +140,36 @@ T divide(T sum, T count) {
 }
 
 template <class T>
-void divide_by_count(Tensor& out, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+void divide_by_count(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+  // Counts are the same all along dimensions that the index is stretched over.
+  Shape counts(out.sizes()), indices(index.sizes());
+  for (int64_t d = 0; d < out.dim(); ++d)
+    if (d != dim && index.stride(d) == 0 && index.size(d) == out.size(d))
+      counts[static_cast<int>(d)] = indices[static_cast<int>(d)] = 1;
   // Counted in out's dtype, as ATen counts: small types wrap or saturate.
-  Tensor count = Tensor::empty(out.sizes(), kDType<Accumulator<T>>);
+  Tensor count = Tensor::empty(counts, kDType<Accumulator<T>>);
   fill(count, int64_t{include_self});
-  reduce<Accumulator<T>, T, Count>(count, dim, index, src);
+  reduce<Accumulator<T>, T, Count>(count, dim, index.as_strided(indices, index.strides(), index.storage_offset()), src);
   count = to_dtype(count, out.dtype());
-  const StridedLoop<2> loop(out.sizes(), {out.strides(), count.strides()}, {sizeof(T), sizeof(T)});
-  loop.run({static_cast<char*>(out.data()), static_cast<char*>(count.data())},
-           [](char* const* p, const int64_t* stride, int64_t n) {
-             for (int64_t i = 0; i < n; ++i) {
-               T& sum = *reinterpret_cast<T*>(p[0] + i * stride[0]);
-               const T by = *reinterpret_cast<T*>(p[1] + i * stride[1]);
-               sum = divide(sum, by == T(0) ? T(1) : by);
-             }
-           });
+  const Shape strides = broadcast_strides("scatter_reduce", count, out.sizes());
+  const StridedLoop<2> loop(out.sizes(), {out.strides(), strides}, {sizeof(T), sizeof(T)});
+  parallel_for(0, loop.numel, 32768, [&](int64_t begin, int64_t end) noexcept {
+    loop.run({static_cast<char*>(out.data()), static_cast<char*>(count.data())}, begin, end,
+             [](char* const* p, const int64_t* stride, int64_t n) {
+               auto* sums = reinterpret_cast<T*>(p[0]);
+               const T* by = reinterpret_cast<const T*>(p[1]);
+               if (stride[0] == sizeof(T) && stride[1] == 0) {
+                 const T one = *by == T(0) ? T(1) : *by;
+                 for (int64_t i = 0; i < n; ++i) sums[i] = divide(sums[i], one);
+                 return;
+               }
+               for (int64_t i = 0; i < n; ++i) {
+                 T& sum = *reinterpret_cast<T*>(p[0] + i * stride[0]);
+                 const T own = *reinterpret_cast<const T*>(p[1] + i * stride[1]);
+                 sum = divide(sum, own == T(0) ? T(1) : own);
+               }
+             });
+  });
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
+#include <immintrin.h>
+
 #include <algorithm>
+#include <bit>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
@@ -76,12 +79,77 @@ void select_and_sort(WideItem* items, int64_t n, int64_t k, bool sorted) noexcep
 template <class T>
 constexpr int64_t kRanked = std::is_same_v<SortKey<T>, uint32_t> ? kRankSort32 : kRankSort64;
 
+// Which of 64 neighbours are at most `bound`, a bit for each.
+uint64_t at_most(const uint32_t* keys, uint32_t bound) noexcept {
+  const __m256i most = _mm256_set1_epi32(static_cast<int32_t>(bound));
+  uint64_t bits = 0;
+  for (int i = 0; i < 64; i += 8) {
+    const __m256i own = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + i));
+    const __m256i taken = _mm256_cmpeq_epi32(_mm256_min_epu32(own, most), own);
+    bits |= uint64_t{static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(taken)))} << i;
+  }
+  return bits;
+}
+uint64_t at_most(const uint64_t* keys, uint64_t bound) noexcept {
+  const __m256i flip = _mm256_set1_epi64x(INT64_MIN),
+                most = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<int64_t>(bound)), flip);
+  uint64_t bits = 0;
+  for (int i = 0; i < 64; i += 4) {
+    const __m256i own = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + i)), flip);
+    const int above = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(own, most)));
+    bits |= uint64_t{static_cast<uint32_t>(above ^ 15)} << i;
+  }
+  return bits;
+}
+
+constexpr int64_t kMostDistinct = 32;
+
+// The k smallest in their order, where no two of them and of the next one are equal, so that there is but one right
+// answer; else false. Without a branch on a single element: of groups of at least two elements, of which there are
+// twice k or more, the k-th smallest of their least ones bounds the k-th of all from above, and is close to it.
+template <class Key, class Item>
+bool select_distinct(const Key* keys, int64_t n, int64_t k, Item* items) noexcept {
+  constexpr int64_t kMostGroups = 2 * kMostDistinct, kMostTaken = sizeof(Key) == 4 ? kRankSort32 : kRankSort64;
+  const int64_t groups = (2 * k + 15) / 16 * 16;
+  if (k > kMostDistinct || n < 2 * groups) return false;
+  Key least[kMostGroups + 8];
+  int64_t order[std::max(kMostTaken, kMostGroups)];
+  for (int64_t first = 0; first < groups; first += 16) {
+    Key sixteen[16];
+    std::copy_n(keys + first, 16, sixteen);
+    for (int64_t at = first + groups; at + 16 <= n; at += groups)
+      for (int64_t i = 0; i < 16; ++i) sixteen[i] = std::min(sixteen[i], keys[at + i]);
+    std::copy_n(sixteen, 16, least + first);
+  }
+  rank_sort(least, groups, order);
+  const Key bound = least[order[k - 1]];
+  Key taken[kMostTaken + 64];
+  int32_t positions[kMostTaken + 64];
+  int64_t count = 0;
+  for (int64_t at = 0; at < n; at += 64) {
+    uint64_t bits = at_most(keys + at, bound);
+    if (n - at < 64) bits &= (uint64_t{1} << (n - at)) - 1;
+    for (; bits; bits &= bits - 1, ++count) {
+      const int64_t position = at + std::countr_zero(bits);
+      taken[count] = keys[position];
+      positions[count] = static_cast<int32_t>(position);
+    }
+    if (count > kMostTaken) return false;
+  }
+  rank_sort(taken, count, order);
+  bool tie = false;
+  for (int64_t i = 1; i < std::min(k + 1, count); ++i) tie |= taken[order[i - 1]] == taken[order[i]];
+  for (int64_t i = 0; i < k; ++i) items[i] = make_item(taken[order[i]], positions[order[i]]);
+  return !tie;
+}
+
 template <class T>
 void select_many(const T* in, int64_t n, int64_t k, bool largest, bool sorted, ItemOf<T>* items,
                  SortKey<T>* keys) noexcept {
   make_keys(in, n, largest, keys);
-  if (sorted && n < kRanked<T>) {
-    // Where there are no ties among the first k and the next one, there is but one right order.
+  if (sorted && k <= kMostDistinct && n >= 8 * k && n >= 32) {
+    if (select_distinct(keys, n, k, items)) return;
+  } else if (sorted && n < kRanked<T>) {
     int64_t order[kRanked<T>];
     rank_sort(keys, n, order);
     bool tie = false;
@@ -102,7 +170,7 @@ void topk_rows(const T* self, T* values, int64_t* positions, int64_t rows, int64
     return static_cast<int64_t>((static_cast<size_t>(count) * each + 63) / 64 * 64);
   };
   const int64_t item_bytes = aligned(few ? k + 1 : n, sizeof(ItemOf<T>));
-  const int64_t scratch[2] = {parts, item_bytes + (few ? 0 : aligned(n + 16, sizeof(SortKey<T>)))};
+  const int64_t scratch[2] = {parts, item_bytes + (few ? 0 : aligned(n + 64, sizeof(SortKey<T>)))};
   const Tensor memory = Tensor::empty(scratch, DType::kUInt8);
   parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
     for (int64_t part = first; part < last; ++part) {

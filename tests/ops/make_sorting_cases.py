@@ -202,6 +202,26 @@ def main(seed=1, scale=1.0, path=pathlib.Path(__file__).parents[1] / "data" / "s
             lambda o, a, dd, i, v, r, inc: aten.scatter_reduce_(o.copy_(a), dd, i, v, r, include_self=inc),
             x.clone(), x, 0, tensor([[0]]), x, "add", True,
             message="reduce argument must be either sum, prod, mean, amax or amin, got add")
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int16):  # few of short rows
+        for size, k in ((32, 1), (64, 4), (128, 8), (131, 16), (300, 32)):
+            x = s.values(dtype, [3, size], low=-60, high=60)
+            if dtype != torch.bfloat16:  # a row without ties, whose order is free of what ATen's sort leaves
+                x[0] = (torch.randperm(size, generator=s.g) - size // 2).to(dtype)
+            if dtype.is_floating_point:
+                x[2, ::17] = float("nan")
+                x[2, 5] = float("-inf")
+            out.add("topk_short", aten.topk, x, k, 1, bool(size % 2), True)
+            out.add("topk_short", aten.topk, x.t().contiguous().t(), k, -1, not size % 2, True)
+    for dtype in (torch.float32, torch.float16, torch.int64, torch.complex64):  # indices that are the same along dimensions
+        for index_shape, stretched in (([9, 1, 1], [9, 4, 3]), ([9, 1, 3], [9, 4, 3]), ([9, 1, 1], [9, 2, 3]),
+                                       ([9, 4, 1], [9, 4, 2])):
+            index = torch.randint(0, 6, index_shape, generator=s.g).expand(stretched)
+            x, source = s.values(dtype, [6, 4, 3]), s.values(dtype, [9, 4, 3])
+            for include in (True, False):
+                out.add("scatter_mean",
+                        lambda o, a, dd, i, v, r, inc: aten.scatter_reduce_(o.copy_(a), dd, i, v, r, include_self=inc),
+                        torch.zeros_like(x), x, 0, index, source, "mean", include, written=[0],
+                        tolerance=TOLERANCE.get(dtype, 0))
     out.close()
 
 

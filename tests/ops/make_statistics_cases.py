@@ -135,6 +135,22 @@ def segments(s, out, count):
         attempt(out, "segment_reduce", call, x, *bad)
 
 
+def extrema(s, out):
+    for dtype in FLOATS + SMALL + INTEGERS + [torch.bool]:
+        for shape, special in (([1, 90], 0.03), ([1, 90], 0.0), ([3, 67], 0.02)):
+            x = s.sample(dtype, shape, special)
+            out.add("amax", aten.amax, x, [1], False)
+            out.add("amin", aten.amin, x, [], True)
+            out.add("aminmax", lambda t, keep: aten.aminmax(t, dim=None, keepdim=keep), x, special == 0)
+            out.add("aminmax", lambda t, keep: aten.aminmax(t, dim=None, keepdim=keep), x.contiguous(), special > 0)
+
+
+def error_function(out):
+    odd = torch.tensor([0.0, -0.0, 5e-324, -1e-300, 1e-9, 0.85, -0.85, 0.8499999999999999, 6.0, -6.1, 1e300, float("inf"),
+                        float("-inf"), float("nan")], dtype=torch.float64)
+    out.add("erf", aten.erf, torch.cat([odd, torch.linspace(-6.5, 6.5, 333, dtype=torch.float64)]), tolerance=2.3e-16)
+
+
 def main(seed=1, count=12, path=pathlib.Path(__file__).parents[1] / "data" / "statistics.cases"):
     s = Samples(seed)
     torch.manual_seed(seed)
@@ -143,6 +159,8 @@ def main(seed=1, count=12, path=pathlib.Path(__file__).parents[1] / "data" / "st
     histograms(s, out, count)
     distances(s, out, count)
     segments(s, out, count)
+    extrema(s, out)
+    error_function(out)
     out.close()
 
 

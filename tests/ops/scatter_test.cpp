@@ -39,6 +39,14 @@ TEST_CASE("scatter_reduce_two_out: as PyTorch") {
   });
 }
 
+TEST_CASE("scatter_reduce_two_out: means where the index is stretched, as PyTorch") {
+  run_cases(kFile, "scatter_mean", [](Case& c) -> std::vector<Tensor> {
+    cpu::scatter_reduce_two_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.tensor(4), c.text(5),
+                                c.boolean(6));
+    return {};
+  });
+}
+
 TEST_CASE("scatter_src_out: out may be self, not src") {
   Tensor t = Tensor::empty(Ints{4}, DType::kFloat32), src = Tensor::empty(Ints{2}, DType::kFloat32);
   Tensor index = Tensor::empty(Ints{2}, DType::kInt64);

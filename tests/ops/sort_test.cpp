@@ -55,6 +55,12 @@ TEST_CASE("topk: as PyTorch, ties included") {
   });
 }
 
+TEST_CASE("topk: few of short rows, as PyTorch, ties included") {
+  run_cases(kFile, "topk_short", [](Case& c) {
+    return both(cpu::topk(c.tensor(0), c.integer(1), c.integer(2), c.boolean(3), c.boolean(4)));
+  });
+}
+
 TEST_CASE("sort_stable: every dtype and length against std::stable_sort, one and two threads") {
   const int before = kernel_threads();
   for (int threads : {1, 2})
