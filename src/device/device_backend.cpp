@@ -43,7 +43,8 @@ DeviceBackend* open_backend(DeviceType type, std::string& reason) {
   std::string error;
   void* library = open_beside_us(error);
   if (!library) {
-    reason = "CUDA devices need " + std::string(kCudaLibrary) + ", which cannot be opened: " + error;
+    const std::string wanted = error.starts_with("libcuda.so.1:") ? "NVIDIA's driver" : std::string(kCudaLibrary);
+    reason = "CUDA devices need " + wanted + ", which cannot be opened: " + error;
     return nullptr;
   }
   const auto make = reinterpret_cast<MakeBackend>(dlsym(library, kMakeBackend));
