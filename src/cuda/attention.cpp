@@ -1,7 +1,7 @@
 // Attention: cuDNN's where it has Hopper's instructions and there is much to do, else one kernel of our own where it
 // can (flash_attention.h); else products and a softmax, of any layout: products of half
 // types on tensor cores with float32 scores and probabilities of the half type, all else in float32, scores of as many
-// heads as fit kScoreBytes in memory at once; so with dropout or a window.
+// heads as fit kScoreBytes in memory at once; so with dropout, a window or slopes of ALiBi.
 #include "src/cuda/attention.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ void take_strides(const Tensor& t, int64_t (&strides)[3]) {
 
 // False where there is no such kernel; `result` is as it was, then.
 bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value, Attention& result) {
-  if (call.bounded || call.dropout.stream != AttentionDropout::Stream::kNone) return false;
+  if (call.bounded || call.slopes || call.dropout.stream != AttentionDropout::Stream::kNone) return false;
   const int64_t most = std::numeric_limits<int>::max() / 2;
   for (const Tensor* t : {&query, &key, &value})
     for (const int64_t size : t->sizes())
@@ -117,6 +117,15 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
   rows.scale = static_cast<float>(call.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3)))));
   rows.empty_logsumexp = call.empty_logsumexp;
   rows.half_type = half ? static_cast<int>(dtype) : 0;
+  if (call.slopes) {
+    const bool by_batch = call.slopes->dim() == 2;
+    rows.slopes = call.slopes->data_as<float>();
+    rows.slope_strides[0] = by_batch ? call.slopes->stride(0) : 0;
+    rows.slope_strides[1] = call.slopes->stride(by_batch ? 1 : 0);
+    // Of a causal query that sees all keys before it, FlashAttention adds the same to each: the sums differ by it.
+    rows.slope_by_key = call.causal && !call.bounded && call.right == 0;
+    rows.slope_base = call.base(tq, tk);
+  }
   const int64_t together = std::clamp<int64_t>(kScoreBytes / std::max<int64_t>(tq * tk * 4, 1), 1, b * h);
   const int64_t score_sizes[] = {together, tq, tk};
   Tensor all_scores = Tensor::empty(score_sizes, DType::kFloat32, query.device());
@@ -150,6 +159,11 @@ Attention attend(const AttentionCall& call, const Tensor& query, const Tensor& k
   SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk, kInvalidArgument,
                call.name, ": query ", describe(query), ", key ", describe(key), " and value ", describe(value),
                " do not fit");
+  SCONCE_CHECK(!call.slopes || (call.slopes->dtype() == DType::kFloat32 && !call.slopes->is_cpu() &&
+                                (call.slopes->dim() == 1 || (call.slopes->dim() == 2 && call.slopes->size(0) == b)) &&
+                                call.slopes->size(call.slopes->dim() - 1) == h),
+               kInvalidArgument, call.name, ": slopes of ALiBi should be float32 [", h, "] or [", b, ", ", h,
+               "] on the device, got ", describe(*call.slopes));
   const DeviceScope scope(query.device());
   const int64_t out_sizes[] = {b, h, tq, dv}, by_token[] = {tq * h * dv, dv, h * dv, 1};
   const Shape out_strides =

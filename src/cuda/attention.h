@@ -30,6 +30,7 @@ struct AttentionSight {
 struct AttentionCall : AttentionSight {
   const char* name;
   const Tensor* bias = nullptr;
+  const Tensor* slopes = nullptr;  // ALiBi's, float32 [H] or [B, H]
   AttentionDropout dropout = {};
   std::optional<double> scale = std::nullopt;
   OutLayout layout = OutLayout::kByToken;

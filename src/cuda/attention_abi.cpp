@@ -1,9 +1,11 @@
 // Attention of [B, H, T, D] and its gradients. ABI: generated/c_shim_cuda.h; match
 // aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention and their gradients
-// (torch 2.15), which random numbers are drawn for dropout among them; cuDNN's are its own: no dropout there.
+// (torch 2.15), which random numbers are drawn for dropout among them; cuDNN's are its own: no dropout there. Beside
+// them _scaled_dot_product_flash_attention.quantized.
 #include <limits>
 
-#include "src/cuda/attention.h"
+#include "src/cuda/copy.h"
+#include "src/cuda/quantized_attention.h"
 #include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
 #include "src/shim/guard.h"
@@ -27,6 +29,29 @@ Tensor with_sizes(const Tensor& t, IntSpan sizes) {
 void check_rank(const char* name, const Tensor& query, const Tensor& key) {
   SCONCE_CHECK(query.dim() == 4 && key.dim() == 4, kInvalidArgument, name, ": expected tensors of 4 dimensions, got ",
                describe(query), " and ", describe(key));
+}
+
+struct FlashResults {
+  AtenTensorHandle *out, *logsumexp, *cum_seq_q, *cum_seq_k;
+  int64_t *max_q, *max_k;
+  AtenTensorHandle *rng_state, *unused, *debug_mask;
+};
+
+// `call` has all but what its tensors say.
+void flash(AttentionCall& call, const Descale& descale, const Tensor& q, const Tensor& k, const Tensor& v,
+           bool is_causal, const FlashResults& results, const Tensor& state, const Tensor& unused) {
+  call.causal = is_causal && q.size(2) > 1;
+  call.from_end = true;
+  call.layout = OutLayout::kOfQuery;
+  call.logsumexp_rows = q.size(2);
+  const Attention done = attend_wide(call, descale, q, k, v);
+  if (results.max_q) *results.max_q = q.size(2);
+  if (results.max_k) *results.max_k = k.size(2);
+  const int64_t none = 0;
+  shim::deliver(std::array<Tensor, 7>{done.out, done.logsumexp, Tensor(), Tensor(), state, unused,
+                                      Tensor::empty(IntSpan(&none, 1), done.out.dtype(), q.device())},
+                results.out, results.logsumexp, results.cum_seq_q, results.cum_seq_k, results.rng_state, results.unused,
+                results.debug_mask);
 }
 
 void check_no_dropout(const char* name, double p) {
@@ -82,21 +107,31 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
     SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name, ": the mask of what was dropped");
     const cuda::DeviceScope scope(q.device());
     call.dropout = cuda::draw_flash_dropout(call.name, dropout_p, q.size(0), q.size(1));
-    call.causal = is_causal && q.size(2) > 1;
-    call.from_end = true;
     call.scale = optional_value<double>(scale);
-    call.layout = cuda::OutLayout::kOfQuery;
-    call.logsumexp_rows = q.dim() == 4 ? q.size(2) : 0;
     call.empty_logsumexp = std::numeric_limits<float>::infinity();
-    cuda::Attention done = cuda::attend(call, q, in(key, "key"), in(value, "value"));
-    if (ret4) *ret4 = q.size(2);
-    if (ret5) *ret5 = in(key, "key").size(2);
-    const int64_t none = 0;
-    deliver(
-        std::array<Tensor, 7>{done.out, done.logsumexp, Tensor(), Tensor(), cuda::flash_state(call.dropout, q.device()),
-                              cuda::no_random_state(q, {}, DType::kUInt64),
-                              Tensor::empty(IntSpan(&none, 1), q.dtype(), q.device())},
-        ret0, ret1, ret2, ret3, ret6, ret7, ret8);
+    cuda::flash(call, {}, q, k, in(value, "value"), is_causal, {ret0, ret1, ret2, ret3, ret4, ret5, ret6, ret7, ret8},
+                cuda::flash_state(call.dropout, q.device()), cuda::no_random_state(q, {}, DType::kUInt64));
+  });
+}
+
+AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention_quantized(
+    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* q_descale,
+    AtenTensorHandle* k_descale, AtenTensorHandle* v_descale, double dropout_p, int32_t is_causal,
+    int32_t return_debug_mask, double* scale, AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2,
+    AtenTensorHandle* ret3, int64_t* ret4, int64_t* ret5, AtenTensorHandle* ret6, AtenTensorHandle* ret7,
+    AtenTensorHandle* ret8) {
+  return guard("aoti_torch_cuda__scaled_dot_product_flash_attention_quantized", [&] {
+    const Tensor &q = in(query, "query"), &k = in(key, "key");
+    cuda::AttentionCall call("_scaled_dot_product_flash_attention.quantized");
+    cuda::check_rank(call.name, q, k);
+    cuda::check_quantized(call.name, dropout_p, return_debug_mask);
+    const cuda::DeviceScope scope(q.device());
+    call.scale = optional_value<double>(scale);
+    call.empty_logsumexp = -std::numeric_limits<float>::infinity();
+    const int64_t two = 2;
+    cuda::flash(call, cuda::descale_of(q_descale, k_descale, v_descale), q, k, in(value, "value"), is_causal,
+                {ret0, ret1, ret2, ret3, ret4, ret5, ret6, ret7, ret8},
+                cuda::zeros(IntSpan(&two, 1), DType::kUInt64, q.device()), cuda::zeros({}, DType::kUInt64, q.device()));
   });
 }
 

@@ -111,10 +111,15 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
                   batch = flat / p.heads;
     const float* bias = p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2]
                                : nullptr;
+    const float slope = p.slopes ? p.slopes[batch * p.slope_strides[0] + head * p.slope_strides[1]] : 0.0f;
     float most = -INFINITY;
     for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
       float v = at[c] * p.scale;
       if (bias) v += bias[c * p.bias_strides[3]];
+      if (p.slopes) {
+        const int64_t away = query + p.slope_base - c;
+        v += slope * static_cast<float>(p.slope_by_key ? c : away < 0 ? away : -away);
+      }
       if ((p.causal && c > query + p.diagonal) || (p.bounded && c < query + p.lowest)) v = -INFINITY;
       at[c] = v;
       most = fmaxf(most, v);

@@ -42,8 +42,12 @@ struct SoftmaxRows {
   float empty_logsumexp;  // of a row that sees nothing
   const float* bias;      // null: none; strides in elements by batch, head, query, key
   int64_t heads, bias_strides[4];
-  int64_t first_head;  // of all batches: row 0 is its first
-  void* halves;        // null, or where the probabilities go instead, of half_type: float16 (5) or bfloat16 (15)
+  int64_t first_head;   // of all batches: row 0 is its first
+  const float* slopes;  // ALiBi's, null: none; strides by batch, head
+  int64_t slope_strides[2];
+  bool slope_by_key;  // slope * key is added; else -slope * |query + slope_base - key|
+  int64_t slope_base;
+  void* halves;  // null, or where the probabilities go instead, of half_type: float16 (5) or bfloat16 (15)
   int half_type;
   AttentionDropout dropout;  // of the probabilities, once they are normalised
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/cuda/copy.h"
+#include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
 #include "src/ops/strided_loop.h"
 
@@ -25,6 +26,19 @@ Tensor sequence_of(const Tensor& t, int64_t first, int64_t count) {
   return t.as_strided(sizes, strides, t.storage_offset() + first * t.stride(at));
 }
 
+// Pages of a sequence of [pages, tokens, H, D], one behind the other, as [1, H, count, D].
+Tensor paged(const Tensor& t, const Tensor& table, size_t number, int64_t count) {
+  const int64_t tokens = t.size(1), used = (count + tokens - 1) / tokens, step = table.stride(1);
+  const Tensor numbers = table.as_strided(IntSpan(&used, 1), IntSpan(&step, 1),
+                                          table.storage_offset() + static_cast<int64_t>(number) * table.stride(0));
+  const Tensor* const index = &numbers;
+  const Tensor* const* const indices = &index;
+  const Tensor packed = contiguous(index_Tensor(t, {&indices, 1}));
+  const int64_t token = t.size(2) * t.size(3);
+  const int64_t sizes[] = {1, t.size(2), count, t.size(3)}, strides[] = {0, t.size(3), token, 1};
+  return packed.as_strided(sizes, strides, packed.storage_offset());
+}
+
 std::vector<int64_t> read(const char* name, const char* what, const Tensor& t) {
   SCONCE_CHECK(t.dim() == 1 && (t.dtype() == DType::kInt32 || t.dtype() == DType::kInt64), kInvalidArgument, name, ": ",
                what, " must be int32 of one dimension, got ", describe(t));
@@ -37,24 +51,47 @@ struct Sequence {
   int64_t first_query, queries, first_key, keys;
 };
 
+void check_pages(const SequenceCall& call) {
+  for (const Tensor* t : {&call.key, &call.value})
+    SCONCE_CHECK(t->dim() == 4 && t->size(1) > 0 && t->size(1) == call.key.size(1), kInvalidArgument, call.name,
+                 ": expected keys and values in pages of 4 dimensions, got ", describe(call.key), " and ",
+                 describe(call.value));
+  SCONCE_CHECK(call.pages->dim() == 2 && call.pages->dtype() == DType::kInt32 && !call.pages->is_cpu(),
+               kInvalidArgument, call.name, ": block_table should be int32 of two dimensions on the device, got ",
+               describe(*call.pages));
+  SCONCE_CHECK(call.dropout.stream == AttentionDropout::Stream::kNone, kUnsupported, call.name,
+               ": dropout of keys in pages");
+}
+
 std::vector<Sequence> sequences_of(const SequenceCall& call) {
   refuse_capture("sequences of several lengths");
   const char* name = call.name;
-  SCONCE_CHECK(call.cumulative_k && !call.bias, kUnsupported, name, ": sequences of several lengths ",
+  // Pages tell where keys are, and used_keys how many.
+  const bool own_keys = call.cumulative_k || (call.pages && call.used_keys);
+  SCONCE_CHECK(own_keys && !call.bias, kUnsupported, name, ": sequences of several lengths ",
                call.bias ? "beside a bias" : "of queries alone");
   for (const Tensor* t : {&call.query, &call.key, &call.value})
-    SCONCE_CHECK(t->dim() == 3 || (t->dim() == 4 && t->size(0) == 1), kInvalidArgument, name,
-                 ": expected tokens of all sequences in one row, got ", describe(*t));
-  const std::vector<int64_t> q = read(name, "cumulative lengths", *call.cumulative_q),
-                             k = read(name, "cumulative lengths", *call.cumulative_k);
-  const std::vector<int64_t> used =
-      call.used_keys ? read(name, "lengths of keys", *call.used_keys) : std::vector<int64_t>();
-  SCONCE_CHECK(!q.empty() && q.size() == k.size() && (!call.used_keys || used.size() + 1 == k.size()), kInvalidArgument,
-               name, ": cumulative lengths of ", q.size(), " queries and ", k.size(), " keys do not fit");
-  const int64_t tokens = call.query.size(call.query.dim() - 3), key_tokens = call.key.size(call.key.dim() - 3);
+    SCONCE_CHECK((call.pages && t != &call.query) || t->dim() == 3 || (t->dim() == 4 && t->size(0) == 1),
+                 kInvalidArgument, name, ": expected tokens of all sequences in one row, got ", describe(*t));
+  if (call.pages) check_pages(call);
+  const std::vector<int64_t> q = read(name, "cumulative lengths", *call.cumulative_q);
+  const auto given = [&](const char* what, const Tensor* t) {
+    return t ? read(name, what, *t) : std::vector<int64_t>();
+  };
+  const std::vector<int64_t> k = given("cumulative lengths", call.cumulative_k),
+                             used = given("lengths of keys", call.used_keys);
+  SCONCE_CHECK(
+      !q.empty() && (!call.cumulative_k || q.size() == k.size()) && (!call.used_keys || used.size() + 1 == q.size()),
+      kInvalidArgument, name, ": cumulative lengths of ", q.size(), " queries and ", k.size(), " keys",
+      call.used_keys ? " and lengths of keys" : "", " do not fit");
+  SCONCE_CHECK(!call.pages || call.pages->size(0) + 1 == static_cast<int64_t>(q.size()), kInvalidArgument, name,
+               ": block_table ", describe(*call.pages), " of ", q.size() - 1, " sequences");
+  const int64_t tokens = call.query.size(call.query.dim() - 3);
+  // Keys of a sequence have numbers of their own where they are in pages.
+  const int64_t key_tokens = call.pages ? call.pages->size(1) * call.key.size(1) : call.key.size(call.key.dim() - 3);
   std::vector<Sequence> sequences;
   for (size_t i = 0; i + 1 < q.size(); ++i) {
-    const Sequence s{q[i], q[i + 1] - q[i], k[i], call.used_keys ? used[i] : k[i + 1] - k[i]};
+    const Sequence s{q[i], q[i + 1] - q[i], call.pages ? 0 : k[i], call.used_keys ? used[i] : k[i + 1] - k[i]};
     SCONCE_CHECK(s.first_query >= 0 && s.queries >= 0 && s.first_query + s.queries <= tokens && s.first_key >= 0 &&
                      s.keys >= 0 && s.first_key + s.keys <= key_tokens,
                  kInvalidArgument, name, ": sequence ", i, " has queries ", s.first_query, " to ",
@@ -70,12 +107,14 @@ void check_batch(const SequenceCall& call) {
                ": expected tensors of 4 dimensions, got ", describe(call.query), ", ", describe(call.key), " and ",
                describe(call.value));
   SCONCE_CHECK(!call.used_keys, kUnsupported, call.name, ": numbers of keys without cumulative lengths");
+  SCONCE_CHECK(!call.pages, kUnsupported, call.name, ": pages of keys without cumulative lengths of queries");
 }
 
 AttentionCall forward_call(const SequenceCall& call) {
   AttentionCall forward(call.name);
   static_cast<AttentionSight&>(forward) = call.sight;
   forward.bias = call.bias;
+  forward.slopes = call.slopes;
   forward.dropout = call.dropout;
   forward.scale = call.scale;
   forward.empty_logsumexp = call.empty_logsumexp;
@@ -91,8 +130,23 @@ void set_sequence(AttentionDropout& dropout, size_t number, int64_t keys) {
 Tensor like(const Tensor& t, int64_t last, bool row_major) {
   Shape sizes(t.sizes());
   sizes[sizes.rank() - 1] = last;
-  if (row_major) return Tensor::empty(sizes, t.dtype(), t.device());
-  return Tensor::empty_strided(sizes, dense_strides(sizes, t.strides()), t.dtype(), t.device());
+  const DType dtype = attended_dtype(t.dtype());
+  if (row_major) return Tensor::empty(sizes, dtype, t.device());
+  return Tensor::empty_strided(sizes, dense_strides(sizes, t.strides()), dtype, t.device());
+}
+
+// Row `number` of [sequences, H], as [1, H]; [H] as it is.
+Tensor of_sequence(const Tensor& t, size_t number) {
+  if (t.dim() != 2) return t;
+  const int64_t row = static_cast<int64_t>(number), sizes[] = {1, t.size(1)}, strides[] = {0, t.stride(1)};
+  SCONCE_CHECK(row < t.size(0), kInvalidArgument, "attention: ", describe(t), " has no row for sequence ", row);
+  return t.as_strided(sizes, strides, t.storage_offset() + row * t.stride(0));
+}
+Descale of_sequence(const Descale& all, size_t number) {
+  Descale one;
+  for (const auto part : {&Descale::query, &Descale::key, &Descale::value})
+    if ((all.*part).defined()) one.*part = of_sequence(all.*part, number);
+  return one;
 }
 
 // [1, H, count] of the sums of a sequence.
@@ -118,7 +172,7 @@ Attention attend_sequences(const SequenceCall& call, const SequenceSums& sums, c
     }
     forward.layout = sums.packed ? OutLayout::kOfQuery : OutLayout::kByToken;
     forward.logsumexp_rows = sums.packed ? call.query.size(1) : sums.rows;
-    Attention done = attend(forward, turned(call.query), turned(call.key), turned(call.value));
+    Attention done = attend_wide(forward, call.descale, turned(call.query), turned(call.key), turned(call.value));
     done.out = turned(done.out);
     return done;
   }
@@ -139,8 +193,16 @@ Attention attend_sequences(const SequenceCall& call, const SequenceSums& sums, c
     forward.into = &target;
     forward.logsumexp_rows = s.queries;
     set_sequence(forward.dropout, i, s.keys);
-    const Attention done = attend(forward, sequence_of(query, s.first_query, s.queries),
-                                  sequence_of(call.key, s.first_key, s.keys), sequence_of(value, s.first_key, s.keys));
+    const auto keys_of = [&](const Tensor& t) {
+      return call.pages ? paged(t, *call.pages, i, s.keys) : sequence_of(t, s.first_key, s.keys);
+    };
+    Tensor slopes;
+    if (call.slopes) {
+      slopes = of_sequence(*call.slopes, i);
+      forward.slopes = &slopes;
+    }
+    const Attention done = attend_wide(forward, of_sequence(call.descale, i),
+                                       sequence_of(query, s.first_query, s.queries), keys_of(call.key), keys_of(value));
     if (!sums.packed && sums.rows == 0) continue;
     SCONCE_CHECK(sums.packed || s.queries <= sums.rows, kInvalidArgument, call.name, ": a sequence of ", s.queries,
                  " queries, but at most ", call.most_queries, " were announced");

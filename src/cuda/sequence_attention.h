@@ -4,6 +4,7 @@
 #pragma once
 
 #include "src/cuda/attention.h"
+#include "src/cuda/quantized_attention.h"
 
 namespace sconce::cuda {
 
@@ -15,7 +16,11 @@ struct SequenceCall {
   const Tensor* cumulative_q = nullptr;  // null: [B, T, H, D]
   const Tensor* cumulative_k = nullptr;
   const Tensor* used_keys = nullptr;  // null: all of a sequence's; else how many, of those between its bounds
+  const Tensor* pages = nullptr;      // int32 [sequences, most]: key and value are [pages, tokens a page, H, D], and
+                                      // a sequence has these, one behind the other; of queries of several lengths
   const Tensor* bias = nullptr;       // [B, H, T, T] of one length only
+  const Tensor* slopes = nullptr;     // ALiBi's, float32 [H] or [sequences, H]
+  Descale descale = {};               // of float8: [sequences, heads of keys]
   int64_t most_queries = 0, most_keys = 0;
   AttentionSight sight = {};
   AttentionDropout dropout = {};

@@ -1,6 +1,7 @@
 // Attention as models call it that batch sequences themselves. ABI: generated/c_shim_cuda.h; match
 // aten::_flash_attention_forward, _efficient_attention_forward and their gradients (torch 2.15), which random numbers
-// are drawn for dropout among them. Not here: slopes of ALiBi, pages of keys, the mask of what was dropped.
+// are drawn for dropout among them. Slopes of ALiBi as in FlashAttention (PyTorch is built without). Not here: the mask
+// of what was dropped.
 #include <limits>
 
 #include "src/cuda/copy.h"
@@ -15,12 +16,12 @@ namespace sconce::cuda {
 namespace {
 
 // A window that reaches over all keys is none.
-AttentionSight flash_sight(bool causal, const int64_t* left, const int64_t* right, int64_t queries, int64_t keys) {
+AttentionSight flash_sight(bool causal, const int64_t* left, const int64_t* right, int64_t keys) {
   AttentionSight sight;
   sight.from_end = true;
   const auto side = [keys](const int64_t* given) { return !given || *given >= keys ? int64_t{-1} : *given; };
   sight.left = side(left);
-  sight.right = causal && queries > 1 ? 0 : side(right);
+  sight.right = causal ? 0 : side(right);
   sight.bounded = sight.left >= 0;
   sight.causal = sight.right >= 0;
   return sight;
@@ -34,11 +35,6 @@ AttentionSight efficient_sight(const char* name, int64_t mask, const int64_t* wi
   sight.bounded = window && *window > 0;
   sight.left = sight.bounded ? *window - 1 : 0;
   return sight;
-}
-
-void check_flash(const char* name, AtenTensorHandle* alibi_slopes, AtenTensorHandle* block_table) {
-  SCONCE_CHECK(!shim::optional_in(alibi_slopes), kUnsupported, name, ": slopes of ALiBi");
-  SCONCE_CHECK(!shim::optional_in(block_table), kUnsupported, name, ": pages of keys");
 }
 
 // Of one length in most_queries and most_keys, or of several: as many sequences as there are.
@@ -71,6 +67,9 @@ struct FlashGiven {
   int64_t *window_left, *window_right;
   AtenTensorHandle* seqused_k;
   bool causal;
+  AtenTensorHandle* alibi_slopes = nullptr;
+  AtenTensorHandle* block_table = nullptr;
+  Descale descale = {};
 };
 
 SequenceCall flash_call(const char* name, const FlashGiven& given) {
@@ -78,11 +77,16 @@ SequenceCall flash_call(const char* name, const FlashGiven& given) {
   call.cumulative_q = shim::optional_in(given.cum_seq_q);
   call.cumulative_k = shim::optional_in(given.cum_seq_k);
   call.used_keys = shim::optional_in(given.seqused_k);
+  call.slopes = shim::optional_in(given.alibi_slopes);
+  call.pages = shim::optional_in(given.block_table);
+  call.descale = given.descale;
   call.most_queries = given.max_q;
   call.most_keys = given.max_k;
   take_lengths(call);
   call.scale = shim::optional_value<double>(given.scale);
-  call.sight = flash_sight(given.causal, given.window_left, given.window_right, call.most_queries, call.most_keys);
+  // Of one query there is nothing to hide.
+  const bool causal = given.causal && (call.most_queries > 1 || call.slopes);
+  call.sight = flash_sight(causal, given.window_left, given.window_right, call.most_keys);
   call.empty_logsumexp = std::numeric_limits<float>::infinity();
   return call;
 }
@@ -99,6 +103,22 @@ void flash_forward(const FlashGiven& given, double dropout_p, bool return_debug_
   shim::deliver(std::array<Tensor, 5>{done.out, done.logsumexp, flash_state(call.dropout, device),
                                       Tensor::empty({}, DType::kUInt64, device),
                                       Tensor::empty(IntSpan(&none, 1), call.query.dtype(), device)},
+                ret0, ret1, ret2, ret3, ret4);
+}
+
+void flash_quantized(const FlashGiven& given, double dropout_p, bool return_debug_mask, AtenTensorHandle* ret0,
+                     AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3, AtenTensorHandle* ret4) {
+  SequenceCall call = flash_call("_flash_attention_forward.quantized", given);
+  check_quantized(call.name, dropout_p, return_debug_mask);
+  SCONCE_CHECK(!call.slopes, kInvalidArgument, call.name, ": alibi_slopes are not supported");
+  const Device device = call.query.device();
+  const DeviceScope scope(device);
+  call.empty_logsumexp = -std::numeric_limits<float>::infinity();
+  const Attention done = attend_sequences(call, {}, nullptr);
+  const int64_t two = 2, none = 0;
+  shim::deliver(std::array<Tensor, 5>{done.out, done.logsumexp, zeros(IntSpan(&two, 1), DType::kUInt64, device),
+                                      zeros({}, DType::kUInt64, device),
+                                      Tensor::empty(IntSpan(&none, 1), done.out.dtype(), device)},
                 ret0, ret1, ret2, ret3, ret4);
 }
 
@@ -153,9 +173,8 @@ AOTITorchError aoti_torch_cuda__flash_attention_forward(
     AtenTensorHandle* seqused_k, AtenTensorHandle* alibi_slopes, AtenTensorHandle* ret0, AtenTensorHandle* ret1,
     AtenTensorHandle* ret2, AtenTensorHandle* ret3, AtenTensorHandle* ret4) {
   return guard("aoti_torch_cuda__flash_attention_forward", [&] {
-    cuda::check_flash("_flash_attention_forward", alibi_slopes, nullptr);
     cuda::flash_forward({query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, scale, window_size_left,
-                         window_size_right, seqused_k, is_causal != 0},
+                         window_size_right, seqused_k, is_causal != 0, alibi_slopes},
                         dropout_p, return_debug_mask, ret0, ret1, ret2, ret3, ret4);
   });
 }
@@ -168,10 +187,24 @@ AOTITorchError aoti_torch_cuda__flash_attention_forward_v2(
     AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3,
     AtenTensorHandle* ret4) {
   return guard("aoti_torch_cuda__flash_attention_forward_v2", [&] {
-    cuda::check_flash("_flash_attention_forward", alibi_slopes, block_table);
     cuda::flash_forward({query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, scale, window_size_left,
-                         window_size_right, seqused_k, is_causal != 0},
+                         window_size_right, seqused_k, is_causal != 0, alibi_slopes, block_table},
                         dropout_p, return_debug_mask, ret0, ret1, ret2, ret3, ret4);
+  });
+}
+
+AOTITorchError aoti_torch_cuda__flash_attention_forward_quantized(
+    AtenTensorHandle query, AtenTensorHandle key, AtenTensorHandle value, AtenTensorHandle* cum_seq_q,
+    AtenTensorHandle* cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal,
+    int32_t return_debug_mask, AtenTensorHandle* q_descale, AtenTensorHandle* k_descale, AtenTensorHandle* v_descale,
+    double* scale, int64_t* window_size_left, int64_t* window_size_right, AtenTensorHandle* seqused_k,
+    AtenTensorHandle* alibi_slopes, AtenTensorHandle* ret0, AtenTensorHandle* ret1, AtenTensorHandle* ret2,
+    AtenTensorHandle* ret3, AtenTensorHandle* ret4) {
+  return guard("aoti_torch_cuda__flash_attention_forward_quantized", [&] {
+    cuda::flash_quantized(
+        {query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, scale, window_size_left, window_size_right, seqused_k,
+         is_causal != 0, alibi_slopes, nullptr, cuda::descale_of(q_descale, k_descale, v_descale)},
+        dropout_p, return_debug_mask, ret0, ret1, ret2, ret3, ret4);
   });
 }
 
@@ -182,9 +215,8 @@ AOTITorchError aoti_torch_cuda__flash_attention_forward_no_dropout_inplace(
     AtenTensorHandle* seqused_k, AtenTensorHandle* alibi_slopes, AtenTensorHandle* block_table,
     AtenTensorHandle* ret0) {
   return guard("aoti_torch_cuda__flash_attention_forward_no_dropout_inplace", [&] {
-    cuda::check_flash("_flash_attention_forward_no_dropout_inplace", alibi_slopes, block_table);
     cuda::flash_inplace({query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, scale, window_size_left,
-                         window_size_right, seqused_k, is_causal != 0},
+                         window_size_right, seqused_k, is_causal != 0, alibi_slopes, block_table},
                         in(out, "out"), dropout_p, ret0);
   });
 }
@@ -272,10 +304,12 @@ AOTITorchError aoti_torch_cuda__efficient_attention_backward(
     call.scale = optional_value<double>(scale);
     call.sight = cuda::efficient_sight(call.name, custom_mask_type, window_size);
     const cuda::DeviceScope scope(call.query.device());
+    // What the forward call dropped; ATen's own gradient begins each head of several lengths elsewhere than its result
+    // did, and drops others.
     if (dropout_p != 0)
       call.dropout =
-          cuda::efficient_dropout(call.name, dropout_p, cuda::heads_in(call), call.most_queries, call.most_keys,
-                                  in(philox_seed, "philox_seed"), in(philox_offset, "philox_offset"));
+          cuda::efficient_dropout(call.name, dropout_p, cuda::heads_in(call), call.cumulative_q ? 0 : call.most_queries,
+                                  call.most_keys, in(philox_seed, "philox_seed"), in(philox_offset, "philox_offset"));
     cuda::Gradients done = cuda::sequence_gradients(call, in(grad_out, "grad_out_"), in(logsumexp, "logsumexp"),
                                                     bias_requires_grad != 0, true);
     if (shared_storage_dqdkdv) cuda::share(done);

@@ -1,8 +1,10 @@
 """Cases of against_torch.py: attention with dropout, windows and over sequences of several lengths, and its gradients."""
+import attention_forms
 import torch
 
 from against_torch import call, case, seed
-from operator_cases import aten, name_of, randn, refused
+from attention_forms import lengths
+from operator_cases import aten, name_of, randn
 
 ops = torch.ops.aten
 ROUGH = {torch.float16: 5e-3, torch.bfloat16: 3e-2, torch.float32: 2e-4}
@@ -58,10 +60,6 @@ def dropout_cases():
                      lambda: list(ops._scaled_dot_product_efficient_attention_backward(
                          grad, q, k, v, None, out, sums, first, second, 0.25, [True, True, True, False], causal))[:3],
                      e * 4, e * 4)
-
-
-def lengths(*counts):
-    return torch.tensor([sum(counts[:i]) for i in range(len(counts) + 1)], dtype=torch.int32, device="cuda")
 
 
 def flash_cases():
@@ -139,7 +137,7 @@ def efficient_cases():
                     given = [grad, x, y, z, forward[3], out, forward[4], forward[5], mq, mk, sums, dropout, first, second, mask,
                              not several, None, None, None, False]
                     if several and dropout:
-                        refused("_efficient_attention_backward", f"{form} {tag}", *given)
+                        attention_forms.gradient_case(f"{form} {tag}", given, packed, e * 4)
                         continue
                     case(f"_efficient_attention_backward {form} {tag} {dropout}",
                          lambda: call("_efficient_attention_backward", *given)[:3],
@@ -147,6 +145,6 @@ def efficient_cases():
 
 
 def run():
-    for cases in (dropout_cases, flash_cases, efficient_cases):
+    for cases in (dropout_cases, flash_cases, efficient_cases, *attention_forms.FAMILIES):
         torch.manual_seed(0)
         cases()

@@ -61,5 +61,9 @@ TEST_CASE("abi names: what is refused says why") {
   CHECK(refusal_of("aoti_torch_cpu__c10d_functional_all_reduce_").find("processes") != std::string_view::npos);
   CHECK(refusal_of("torch_tensor_to_pyobject").find("Python") != std::string_view::npos);
   CHECK(refusal_of("aoti_torch_mps_mm_out").find("MPS") != std::string_view::npos);
+  CHECK(refusal_of("aoti_torch_cuda__to_sparse").find("sparse") != std::string_view::npos);
+  CHECK(refusal_of("aoti_torch_cuda__scaled_dot_product_fused_attention_overrideable_backward").find("third-party") !=
+        std::string_view::npos);
   CHECK(refusal_of("aoti_torch_cpu_mm_out").empty());
+  CHECK(refusal_of("aoti_torch_cuda__scaled_dot_product_flash_attention_quantized").empty());
 }
