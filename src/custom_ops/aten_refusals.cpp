@@ -44,6 +44,7 @@ constexpr Refusal kRefusals[] = {
     {"aten::_nnpack_spatial_convolution", kNoCpu},
     {"aten::_resize_output", kNoCpu},
     {"aten::_scaled_addmm", kNoCpu},
+    {"aten::_scaled_dot_product_fused_attention_overrideable", kThirdParty},
     {"aten::_scaled_grouped_mm_v2", kNoCpu},
     {"aten::_sparse_", kSparse},
     {"aten::_spdiags", kSparse},

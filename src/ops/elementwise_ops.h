@@ -24,6 +24,9 @@ DType polar_dtype(const Tensor& abs, const Tensor& angle);  // of their polar();
 Tensor polar(const Tensor& abs, const Tensor& angle);       // float32, float64 or float16 to complex
 Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t> layout,
                    std::optional<Device> device, std::optional<int32_t> pin_memory);  // periodic
+Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<DType> dtype,
+                            std::optional<int32_t> layout, std::optional<Device> device,
+                            std::optional<int32_t> pin_memory);
 // Maximum over `dims`, all where there are none; NaN wins. Row-major result.
 Tensor amax(const Tensor& self, IntSpan dims, bool keepdim);
 

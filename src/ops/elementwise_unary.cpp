@@ -149,8 +149,9 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
   return out;
 }
 
-Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t> layout,
-                   std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<DType> dtype,
+                            std::optional<int32_t> layout, std::optional<Device> device,
+                            std::optional<int32_t> pin_memory) {
   check_factory("hann_window", layout, device, pin_memory);
   const DType type = dtype.value_or(kDefaultDType);
   SCONCE_CHECK(is_floating(type) || is_complex(type) || is_float8(type), kInvalidArgument,
@@ -162,11 +163,16 @@ Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optio
     fill(out, 1.0);
     return out;
   }
-  // The symmetric window of one more, less its last value.
-  const int64_t symmetric = window_length + 1;
+  // The periodic window is the symmetric one of one more, less its last value.
+  const int64_t symmetric = window_length + periodic;
   Tensor out = Tensor::empty(IntSpan(&symmetric, 1), type);
-  dispatch_floating(type, "hann_window", [&]<class T>() -> void { window<T>(out, window_length); });
-  return narrow(out, 0, 0, window_length);
+  dispatch_floating(type, "hann_window", [&]<class T>() -> void { window<T>(out, symmetric - 1); });
+  return periodic ? narrow(out, 0, 0, window_length) : out;
+}
+
+Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t> layout,
+                   std::optional<Device> device, std::optional<int32_t> pin_memory) {
+  return hann_window_periodic(window_length, true, dtype, layout, device, pin_memory);
 }
 
 }  // namespace sconce::cpu

@@ -67,10 +67,10 @@ class Atens:
         results = self.out.add(qualified, call, *args, **options)
         return results[0] if results is not None and len(results) == 1 else results
 
-    def define(self, name, function, *args):
+    def define(self, name, function, *args, **options):
         """A case whose results are those of a function that stands for the operator."""
         self.covered.add("aten::" + name)
-        self.out.add("aten::" + name, function, *args)
+        self.out.add("aten::" + name, function, *args, **options)
 
 
 def check_covered(*tables):

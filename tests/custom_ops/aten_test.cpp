@@ -1,6 +1,6 @@
 // ATen's operators through their boxed form, with their schemas:
-// tests/data/{aten,movement,functions,lists,by_name}.cases, made by make_aten_cases.py, make_function_cases.py and
-// make_by_name_cases.py.
+// tests/data/{aten,movement,functions,lists,by_name,earlier}.cases, made by make_aten_cases.py,
+// make_function_cases.py, make_by_name_cases.py and make_earlier_cases.py.
 #include "src/custom_ops/aten.h"
 
 #include <doctest/doctest.h>
@@ -107,6 +107,7 @@ TEST_CASE("aten: gradients and losses, as PyTorch") { run_rows(kLater, aten_grad
 TEST_CASE("aten: lists of tensors, as PyTorch") { run_rows("lists.cases", aten_list_rows()); }
 TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows("aten.cases", aten_linalg_rows()); }
 TEST_CASE("aten: random operators, as PyTorch") { run_rows("aten.cases", aten_random_rows()); }
+TEST_CASE("aten: what earlier versions of PyTorch call by name") { run_rows("earlier.cases", aten_earlier_rows()); }
 
 TEST_CASE("aten: what quantisers export, as PyTorch") {
   size_t operators = 0;

@@ -2,6 +2,8 @@
 
     .venv/bin/python tests/custom_ops/make_by_name_list.py      # torch 2.15
 
+Under an earlier version of torch it adds what only that one calls by name to by_name_earlier.tsv instead.
+
 Inductor compiles an operator, decomposes it, calls its C function, or calls it by name through the proxy executor. The
 last is what happens to an operator that runs on CPUs, has no decomposition, and either
   always   has no lowering that generates code for CPUs, and no C function
@@ -39,7 +41,8 @@ def operators():
         op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
         runs = any(has_kernel(name, key) for key in ("CPU", "CompositeExplicitAutograd",
                                                      "CompositeExplicitAutogradNonFunctional"))
-        if op is not None and runs:
+        named = op is not None and any("Dimname" in str(a.type) or a.name == "names" for a in op._schema.arguments)
+        if op is not None and runs and not named:  # names of dimensions are no part of an exported program
             yield name, op, f"aten.{packet}.{overload or 'default'}"
 
 
@@ -108,8 +111,18 @@ def main():
             why = "complex" if takes_complex(op) else None
         if why:
             lines.append(f"{name}\t{why}\n")
-    (HERE / "by_name.tsv").write_text("# operator, why it is called by name; by make_by_name_list.py from torch "
-                                      f"{torch.__version__.split('+')[0]}\n" + "".join(lines))
+    version = ".".join(torch.__version__.split(".")[:2])
+    current, earlier = HERE / "by_name.tsv", HERE / "by_name_earlier.tsv"
+    if version == "2.15":
+        current.write_text("# operator, why it is called by name; by make_by_name_list.py from torch "
+                           f"{torch.__version__.split('+')[0]}\n" + "".join(lines))
+    else:
+        listed = {line.split("\t")[0] for line in current.read_text().splitlines()}
+        known = earlier.read_text().splitlines()[1:] if earlier.exists() else []
+        listed |= {line.split("\t")[0] for line in known}
+        known += [f"{line.strip()}\t{version}" for line in lines if line.split("\t")[0] not in listed]
+        earlier.write_text("# operator, why it is called by name, by which torch; by make_by_name_list.py\n" +
+                           "".join(line + "\n" for line in sorted(known)))
     print(f"{len(lines)} operators", file=sys.stderr)
 
 

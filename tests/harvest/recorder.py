@@ -66,17 +66,25 @@ def raw(tensor):
 class Package:
     """A compiled package, open in PyTorch's loader. Has the methods of that loader and of older runners."""
 
-    def __init__(self, path):
+    def __init__(self, path, model=None):
         self.path, self.data, self.steps, self.kept = pathlib.Path(path), DataFile(), [], []
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-            metadata = [n for n in names if n.endswith("wrapper_metadata.json")]
+            models = [n.split("data/aotinductor/")[1].split("/")[0] for n in names if n.endswith(".so")]
+            self.model = model or models[0]
+            metadata = [n for n in names if n.endswith("wrapper_metadata.json") and f"/{self.model}/" in n]
             self.metadata = json.loads(archive.read(metadata[0])) if metadata else {}
-            library = next(n for n in names if n.endswith(".so"))
-        self.model = library.split("data/aotinductor/")[1].split("/")[0]
-        self.runner = torch._C._aoti.AOTIModelPackageLoader(str(path), self.model, False, 1, -1)
+        self.runner = self._loader()
         self.loader = self
         harvest.packages.append(self)
+
+    def _loader(self):
+        for more in ((False, 1, -1), (False,), ()):  # torch 2.8, 2.7, 2.6
+            try:
+                return torch._C._aoti.AOTIModelPackageLoader(str(self.path), self.model, *more)
+            except TypeError:
+                pass
+        raise RuntimeError("a loader of another torch")
 
     def get_call_spec(self):
         return self.runner.get_call_spec()
@@ -206,8 +214,19 @@ def no_recording():
         compiling = before
 
 
+def exported(model, args, kwargs=None, dynamic_shapes=None):
+    """Both ways to export are tried."""
+    for strict in (False, True):
+        try:
+            return torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+        except Exception as error:
+            harvest.notes.append(f"export, strict {strict}: {type(error).__name__}: {error}"[:200])
+            if strict:
+                raise
+
+
 def compile_package(model, args, kwargs=None, options=None, dynamic_shapes=None):
-    """The path of a package. Both ways to export are tried."""
+    """The path of a package."""
     if not isinstance(model, torch.nn.Module):
         if isinstance(dynamic_shapes, dict):
             dynamic_shapes = {"args": tuple(dynamic_shapes.values())}
@@ -215,18 +234,13 @@ def compile_package(model, args, kwargs=None, options=None, dynamic_shapes=None)
     options = {k: v for k, v in (options or {}).items()
                if k not in ("aot_inductor.output_path", "aot_inductor.package") and "cudagraph" not in k}
     with no_recording(), torch.no_grad():
-        for strict in (False, True):
-            try:
-                program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
-                break
-            except Exception as error:
-                harvest.notes.append(f"export, strict {strict}: {type(error).__name__}: {error}"[:200])
-                if strict:
-                    raise
+        program = exported(model, args, kwargs, dynamic_shapes)
         path = tempfile.mktemp(suffix=".pt2")
         torch._inductor.aoti_compile_and_package(
             program, package_path=path,
-            inductor_configs={"aot_inductor.compile_wrapper_opt_level": "O0"} | options)
+            # Parameters are discarded by way of torch.compile's state, which an export does not have.
+            inductor_configs={"aot_inductor.compile_wrapper_opt_level": "O0",
+                              "freezing_discard_parameters": False} | options)
     return path
 
 
@@ -339,6 +353,15 @@ def aot_check_model_with_multiple_inputs(test, model, list_example_inputs, optio
         package = Package(path)
         for inputs in list_example_inputs:
             package(*inputs)
+
+
+def load_package(path, model_name="model", *_, **__):
+    """In place of torch._inductor.package's, by which tests load what they have compiled themselves."""
+    if hasattr(path, "read"):
+        path.seek(0)
+    with tempfile.NamedTemporaryFile(suffix=".pt2", delete=False) as copied:
+        copied.write(path.read() if hasattr(path, "read") else pathlib.Path(path).read_bytes())
+    return Package(copied.name, model_name)
 
 
 def aot_test_utils():

@@ -49,6 +49,8 @@ def prepare(tests, name, seen):
             for alias in node.names:
                 if alias.name.split(".")[0] in foreign:
                     importable(alias.name)
+                else:
+                    prepare(tests, alias.name.split(".")[-1], seen)
         elif isinstance(node, ast.ImportFrom) and node.module:
             if node.level or node.module.split(".")[0] not in foreign:
                 prepare(tests, node.module.split(".")[-1], seen)

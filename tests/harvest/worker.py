@@ -20,6 +20,7 @@ sys.path.insert(0, str(TESTS))
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 
 import torch  # noqa: E402
+import torch._inductor.package  # noqa: E402
 import torch.testing._internal.inductor_utils as inductor_utils  # noqa: E402
 import torch.testing._internal.triton_utils as triton_utils  # noqa: E402
 
@@ -37,6 +38,7 @@ def replace():
     torch.compile = recorder.in_place_of_compile
     for name in ("optimize", "optimize_assert"):
         setattr(torch._dynamo, name, lambda *_, **__: recorder.in_place_of_compile)
+    torch._inductor.aoti_load_package = torch._inductor.package.load_package = recorder.load_package
     sys.modules["test_aot_inductor_utils"] = recorder.aot_test_utils()
     package = types.ModuleType("inductor")
     package.__path__ = [str(TESTS)]
