@@ -1,7 +1,7 @@
 // Attention: cuDNN's where it has Hopper's instructions and there is much to do, else one kernel of our own where it
-// can (flash_attention.h); else products and a softmax, of any layout: products of half
-// types on tensor cores with float32 scores and probabilities of the half type, all else in float32, scores of as many
-// heads as fit kScoreBytes in memory at once; so with dropout, a window or slopes of ALiBi.
+// can (flash_attention.h); else products and a softmax, of any layout: products of half types on tensor cores with
+// float32 scores and probabilities of the half type, all else in float32, scores of as many heads as fit kScoreBytes in
+// memory at once; so with dropout, a window or slopes of ALiBi.
 #include "src/cuda/attention.h"
 
 #include <cmath>
@@ -33,6 +33,29 @@ Tensor in_rows(const Tensor& t) {
 
 void take_strides(const Tensor& t, int64_t (&strides)[3]) {
   for (int64_t d = 0; d < 3; ++d) strides[d] = t.size(d) == 1 ? 0 : t.stride(d);
+}
+
+// A bias [B, H, Tq, Tk] of the dtype, its rows as those of in_rows(): packed, what is the same for several is there
+// once.
+Tensor bias_in_rows(const char* name, const Tensor& bias, DType dtype, IntSpan sizes) {
+  const Tensor all = expand(name, bias, sizes);
+  const auto item = static_cast<int64_t>(dtype_bytes(dtype));
+  bool fits = bias.dtype() == dtype && (sizes[3] == 1 || all.stride(3) == 1) &&
+              reinterpret_cast<uintptr_t>(all.data()) % 16 == 0;
+  for (int64_t d = 0; d < 3; ++d) fits &= sizes[static_cast<size_t>(d)] == 1 || all.stride(d) * item % 16 == 0;
+  if (fits) return all;
+  int64_t own[4], strides[4], repeated[4], next = (sizes[3] * item + 15) / 16 * 16 / item;
+  own[3] = sizes[3];
+  strides[3] = repeated[3] = 1;
+  for (size_t d = 3; d-- > 0;) {
+    own[d] = all.stride(static_cast<int64_t>(d)) == 0 ? 1 : sizes[d];
+    strides[d] = next;
+    repeated[d] = own[d] == 1 ? 0 : next;
+    next *= own[d];
+  }
+  Tensor packed = Tensor::empty_strided(own, strides, dtype, bias.device());
+  copy(all.as_strided(own, all.strides(), all.storage_offset()), packed, false);
+  return packed.as_strided(sizes, repeated, 0);
 }
 
 // False where there is no such kernel; `result` is as it was, then.
@@ -69,19 +92,15 @@ bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, co
   a.empty_logsumexp = call.empty_logsumexp;
   if (call.bias) {
     const int64_t sizes[] = {a.batch, a.heads, a.queries, a.keys};
-    bias = *call.bias;
-    if (bias.dtype() != q.dtype()) {
-      bias = Tensor::empty(call.bias->sizes(), q.dtype(), q.device());
-      copy(*call.bias, bias, false);
-    }
-    bias = expand(call.name, bias, sizes);
+    bias = bias_in_rows(call.name, *call.bias, q.dtype(), sizes);
     a.bias = bias.data();
-    for (int64_t i = 0; i < 4; ++i) a.bias_strides[i] = bias.stride(i);
+    for (int64_t i = 0; i < 3; ++i) a.bias_strides[i] = bias.size(i) == 1 ? 0 : bias.stride(i);
+    a.bias_strides[3] = 1;
   }
   const DeviceProperties& device = device_properties(q.device().index);
   const auto dtype = static_cast<int>(q.dtype());
   const FlashDevice what{device.multiprocessors, device.shared_bytes, device.capability};
-  if (!call.bias && prefers_dnn(a, dtype, what) && launch_dnn_attention(a, dtype, q.device().index)) {
+  if (prefers_dnn(a, dtype, what) && launch_dnn_attention(a, dtype, q.device().index)) {
     if (out.data() != result.out.data()) copy(out, result.out, false);
     return true;
   }

@@ -1,19 +1,16 @@
-// The kernel of flash_attention.h. Four warps have 16 or 32 queries each, or the same 16 and a quarter of the keys each
-// where there are no more, and walk over tiles of keys: scores and
-// probabilities are registers, the running maximum and sum rescale what has been summed (the online softmax). Keys and
-// values arrive in one half of shared memory while the other is in use. Half types are multiplied with sums in
-// float32; float32 as three products of its halves of TF32, which keeps all but the last bits.
+// The kernel of flash_attention.h. Four warps have 16 or 32 queries each and walk over tiles of keys: scores and
+// probabilities are registers, the running maximum and sum rescale what has been summed (the online softmax). Keys,
+// values and a bias arrive in one half of shared memory while the other is in use. Half types are multiplied with sums
+// in float32; float32 as three products of its halves of TF32, which keeps all but the last bits.
 #pragma once
 
 #include <cmath>
 
 #include "src/cuda/flash_attention.h"
+#include "src/cuda/flash_numbers.cuh"
 #include "src/cuda/warp_mma.cuh"
 
 namespace sconce::cuda {
-
-constexpr int kFlashThreads = 128;
-constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 
 // Elements T; rows of up to kDim elements; kTiles times 16 queries a warp; kKeys keys a tile.
 template <class T, int kDim, int kTiles, int kKeys>
@@ -27,11 +24,16 @@ struct FlashTile {
   // Rows [first, first + kCount) of which `rows` exist, with `columns` elements, into shared memory; zeros elsewhere.
   template <int kCount>
   static __device__ __forceinline__ void fetch(T* to, const T* from, int64_t stride, int first, int rows, int columns) {
-    constexpr int kChunks = kDim / kChunk;
-    for (int i = threadIdx.x; i < kCount * kChunks; i += kFlashThreads) {
-      const int r = i / kChunks, c = i % kChunks * kChunk;
-      const bool read = first + r < rows && c < columns;
-      copy_16(to + r * kPitch + c, read ? from + (first + r) * stride + c : from, read);
+    constexpr int kChunks = kDim / kChunk, kStep = kFlashThreads / kChunks;
+    static_assert(kFlashThreads % kChunks == 0 && kCount % kStep == 0);
+    const int row = threadIdx.x / kChunks, column = threadIdx.x % kChunks * kChunk;
+    const T* at = from + (first + row) * stride + column;
+    T* const into = to + row * kPitch + column;
+#pragma unroll
+    for (int r = 0; r < kCount; r += kStep) {
+      const bool read = first + row + r < rows && column < columns;
+      copy_16(into + r * kPitch, read ? at : from, read);
+      at += kStep * stride;
     }
   }
 
@@ -44,13 +46,14 @@ struct FlashTile {
         for (int i = 0; i < 4; ++i) scores[m][n][i] = 0;
   }
 
-  // scores = queries (of this warp, from row 0) times keys, turned.
+  // scores = queries (of this warp, from row 0) times keys, turned. kWhole: all kDim elements, with no branch between.
+  template <bool kWhole>
   __device__ __forceinline__ void multiply_keys(const T* queries, const T* keys, int d) {
     clear_scores();
     const int lane = threadIdx.x % 32, row = lane % 8, matrix = lane / 8;
 #pragma unroll
     for (int k = 0; k < kDim; k += 16) {
-      if (k >= d) break;
+      if (!kWhole && k >= d) break;
       uint32_t a[kTiles][4];
 #pragma unroll
       for (int m = 0; m < kTiles; ++m)
@@ -69,6 +72,7 @@ struct FlashTile {
   }
 
   // sums += scores (probabilities by now) times values.
+  template <bool kWhole>
   __device__ __forceinline__ void multiply_values(const T* values, int dv) {
     const int lane = threadIdx.x % 32, row = lane % 8, matrix = lane / 8;
 #pragma unroll
@@ -81,7 +85,7 @@ struct FlashTile {
           a[m][i] = pack(scores[m][k + i / 2][i % 2 * 2], scores[m][k + i / 2][i % 2 * 2 + 1], T());
 #pragma unroll
       for (int n = 0; n < kDim / 8; n += 2) {
-        if (8 * n >= dv) break;
+        if (!kWhole && 8 * n >= dv) break;
         uint32_t b[4];
         load_matrices_turned(b, values + (8 * k + matrix % 2 * 8 + row) * kPitch + 8 * n + matrix / 2 * 8);
 #pragma unroll
@@ -92,18 +96,16 @@ struct FlashTile {
       }
     }
   }
-};
 
-// c += a b with a and b in two parts; the product of the small parts is below the last bit.
-__device__ __forceinline__ void multiply_split(float (&c)[4], const uint32_t (&high)[4], const uint32_t (&low)[4],
-                                               float b0, float b1) {
-  uint32_t h0, l0, h1, l1;
-  split(b0, h0, l0);
-  split(b1, h1, l1);
-  multiply_tf32(c, low, h0, h1);
-  multiply_tf32(c, high, l0, l1);
-  multiply_tf32(c, high, h0, h1);
-}
+  // This lane's part of a row.
+  template <class To>
+  __device__ __forceinline__ void put(int m, int half, float times, To* to, int dv) const {
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n)
+      if (8 * n < dv)
+        store_two(to + 8 * n + 2 * (threadIdx.x % 4), sums[m][n][2 * half] * times, sums[m][n][2 * half + 1] * times);
+  }
+};
 
 template <int kDim, int kTiles, int kKeys>
 struct FlashTileFloat : FlashTile<float, kDim, kTiles, kKeys> {
@@ -112,26 +114,61 @@ struct FlashTileFloat : FlashTile<float, kDim, kTiles, kKeys> {
   using Base::scores;
   using Base::sums;
 
+  // c[m][n] += a b for kCount n with a and b in two parts; the product of the small parts is below the last bit. Sums
+  // that wait for each other are far apart.
+  template <int kCount, int kAll>
+  static __device__ __forceinline__ void multiply_split(float (&c)[kTiles][kAll][4], int first,
+                                                        const uint32_t (&high)[kTiles][4],
+                                                        const uint32_t (&low)[kTiles][4], const float (&b)[kCount][2]) {
+    uint32_t h[kCount][2], l[kCount][2];
+#pragma unroll
+    for (int n = 0; n < kCount; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) split(b[n][i], h[n][i], l[n][i]);
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+      for (int n = 0; n < kCount; ++n) multiply_tf32(c[m][first + n], low[m], h[n][0], h[n][1]);
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+      for (int n = 0; n < kCount; ++n) multiply_tf32(c[m][first + n], high[m], l[n][0], l[n][1]);
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m)
+#pragma unroll
+      for (int n = 0; n < kCount; ++n) multiply_tf32(c[m][first + n], high[m], h[n][0], h[n][1]);
+  }
+
+  template <bool kWhole>
   __device__ __forceinline__ void multiply_keys(const float* queries, const float* keys, int d) {
     this->clear_scores();
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    for (int k = 0; k < d; k += 8) {
+    const int lane = threadIdx.x % 32, row = lane % 8, matrix = lane / 8;
+#pragma unroll
+    for (int k = 0; k < kDim; k += 8) {
+      if (!kWhole && k >= d) break;
       uint32_t high[kTiles][4], low[kTiles][4];
 #pragma unroll
-      for (int m = 0; m < kTiles; ++m)
+      for (int m = 0; m < kTiles; ++m) {
+        uint32_t a[4];  // a row of 16 bytes is four numbers
+        load_matrices(a, queries + (16 * m + matrix % 2 * 8 + row) * kPitch + k + matrix / 2 * 4);
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-          split(queries[(16 * m + i % 2 * 8 + g) * kPitch + k + i / 2 * 4 + t], high[m][i], low[m][i]);
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-        const float* at = keys + (8 * n + g) * kPitch + k + t;
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) multiply_split(scores[m][n], high[m], low[m], at[0], at[4]);
+        for (int i = 0; i < 4; ++i) split(__uint_as_float(a[i]), high[m][i], low[m][i]);
       }
+      float b[kKeys / 8][2];
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; n += 2) {
+        uint32_t words[4];
+        load_matrices(words, keys + (8 * n + matrix / 2 * 8 + row) * kPitch + k + matrix % 2 * 4);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) b[n + i / 2][i % 2] = __uint_as_float(words[i]);
+      }
+      multiply_split<kKeys / 8>(scores, 0, high, low, b);
     }
   }
 
-  // Columns 2t and 2t + 1 of a tile of scores are taken as its numbers t and t + 4: the order of a sum is free.
+  // Columns 2t and 2t + 1 of a tile of scores are taken as its numbers t and t + 4: the order of a sum is free. Column
+  // g of four tiles of values are the four from 4g on, which are read at once.
+  template <bool kWhole>
   __device__ __forceinline__ void multiply_values(const float* values, int dv) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -142,13 +179,26 @@ struct FlashTileFloat : FlashTile<float, kDim, kTiles, kKeys> {
 #pragma unroll
         for (int i = 0; i < 4; ++i) split(scores[m][k][i % 2 * 2 + i / 2], high[m][i], low[m][i]);
 #pragma unroll
-      for (int n = 0; n < kDim / 8; ++n) {
-        if (8 * n >= dv) break;
-        const float* at = values + (8 * k + 2 * t) * kPitch + 8 * n + g;
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) multiply_split(sums[m][n], high[m], low[m], at[0], at[kPitch]);
+      for (int n = 0; n < kDim / 8; n += 4) {
+        if (!kWhole && 8 * n >= dv) break;
+        const float4* const at = reinterpret_cast<const float4*>(values + (8 * k + 2 * t) * kPitch + 8 * n + 4 * g);
+        const float4 first = at[0], second = at[kPitch / 4];
+        const float b[4][2] = {{first.x, second.x}, {first.y, second.y}, {first.z, second.z}, {first.w, second.w}};
+        multiply_split<4>(sums, n, high, low, b);
       }
     }
+  }
+
+  __device__ __forceinline__ void put(int m, int half, float times, float* to, int dv) const {
+#pragma unroll
+    for (int n = 0; n < kDim / 8; n += 4)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int column = 8 * n + 8 * (threadIdx.x % 4) + 4 * i, at = 2 * half + i;
+        if (column < dv)
+          store_four(to + column, float4{sums[m][n][at] * times, sums[m][n + 1][at] * times, sums[m][n + 2][at] * times,
+                                         sums[m][n + 3][at] * times});
+      }
   }
 };
 
@@ -161,106 +211,17 @@ struct FlashTileOf<float, kDim, kTiles, kKeys> {
   using Type = FlashTileFloat<kDim, kTiles, kKeys>;
 };
 
-__device__ __forceinline__ void store_two(float* to, float first, float second) {
-  to[0] = first;
-  to[1] = second;
-}
-template <class T>
-__device__ __forceinline__ void store_two(T* to, float first, float second) {
-  *reinterpret_cast<uint32_t*>(to) = pack(first, second, T());
-}
-
-__device__ __forceinline__ float number_of(float v) { return v; }
-__device__ __forceinline__ float number_of(__half v) { return __half2float(v); }
-__device__ __forceinline__ float number_of(__nv_bfloat16 v) { return __bfloat162float(v); }
-
-// Of the four lanes of a group.
-__device__ __forceinline__ float most_of_group(float v) {
-  v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, 1));
-  return fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, 2));
-}
-__device__ __forceinline__ float sum_of_group(float v) {
-  v += __shfl_xor_sync(0xFFFFFFFFu, v, 1);
-  return v + __shfl_xor_sync(0xFFFFFFFFu, v, 2);
-}
-
-template <class T>
-__device__ __forceinline__ T element_of(float v);
-template <>
-__device__ __forceinline__ float element_of<float>(float v) {
-  return v;
-}
-template <>
-__device__ __forceinline__ __half element_of<__half>(float v) {
-  return __float2half_rn(v);
-}
-template <>
-__device__ __forceinline__ __nv_bfloat16 element_of<__nv_bfloat16>(float v) {
-  return __float2bfloat16_rn(v);
-}
-
-// What the warps of a block have of the same 16 queries, put together and written.
-template <class T, int kDim, class Tile>
-__device__ __forceinline__ void join_warps(const FlashAttention& p, const Tile& tile, const float (&most)[2],
-                                           const float (&total)[2], float factor, int64_t head_number, T* out,
-                                           float* memory) {
-  constexpr int kWarps = kFlashThreads / 32, kWords = kDim + 2;  // of a query: the highest score, the sum, the results
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float* const mine = memory + (warp * 16 + 8 * half + g) * kWords;
-    const float sum = sum_of_group(total[half]);
-    if (t == 0) {
-      mine[0] = most[half] * factor;
-      mine[1] = sum;
-    }
-#pragma unroll
-    for (int n = 0; n < kDim / 8; ++n) {
-      mine[2 + 8 * n + 2 * t] = tile.sums[0][n][2 * half];
-      mine[2 + 8 * n + 2 * t + 1] = tile.sums[0][n][2 * half + 1];
-    }
-  }
-  __syncthreads();
-  const int64_t part = static_cast<int64_t>(blockIdx.y) * p.batch * p.heads + head_number;
-  for (int i = threadIdx.x; i < p.queries * p.dv; i += kFlashThreads) {
-    const int query = i / p.dv, column = i % p.dv;
-    float highest = -INFINITY;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) highest = fmaxf(highest, memory[(w * 16 + query) * kWords]);
-    const float base = highest == -INFINITY ? 0.0f : highest;
-    float sum = 0, result = 0;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      const float* const its = memory + (w * 16 + query) * kWords;
-      const float weight = power_of_2(its[0] - base);
-      sum += weight * its[1];
-      result += weight * its[2 + column];
-    }
-    result = sum == 0 ? 0.0f : result / sum;
-    const float logsumexp = sum == 0 ? -INFINITY : (base + log2f(sum)) * kLn2;
-    if (p.splits > 1) {
-      p.partial[(part * p.queries + query) * p.dv + column] = result;
-      if (column == 0) p.partial_logsumexp[part * p.queries + query] = logsumexp;
-    } else {
-      out[query * p.out_strides[2] + column] = element_of<T>(result);
-      if (column == 0 && p.logsumexp)
-        p.logsumexp[head_number * p.logsumexp_rows + query] = sum == 0 ? p.empty_logsumexp : logsumexp;
-    }
-  }
-  if (p.splits == 1 && p.logsumexp)
-    for (int query = p.queries + threadIdx.x; query < p.logsumexp_rows; query += kFlashThreads)
-      p.logsumexp[head_number * p.logsumexp_rows + query] = INFINITY;
-}
-
-// kFew: at most 16 queries, which all warps have.
-template <class T, int kDim, int kTiles, int kKeys, bool kFew>
+// kBiased: a bias arrives as keys do; once a tile where all queries have the same.
+template <class T, int kDim, int kTiles, int kKeys, bool kBiased>
 __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttention p) {
-  constexpr int kRows = (kFew ? 16 : 64) * kTiles, kWarpKeys = kFew ? kKeys / 4 : kKeys;
-  using Tile = typename FlashTileOf<T, kDim, kTiles, kWarpKeys>::Type;
+  constexpr int kRows = 64 * kTiles;
+  using Tile = typename FlashTileOf<T, kDim, kTiles, kKeys>::Type;
   constexpr int kQueryElements = kRows * Tile::kPitch, kKeyElements = kKeys * Tile::kPitch;
+  constexpr int kBiasPitch = kKeys + 8, kBiasElements = kRows * kBiasPitch;
   extern __shared__ __align__(16) unsigned char flash_memory[];
   T* const queries = reinterpret_cast<T*>(flash_memory);
   T* const tiles = queries + kQueryElements;  // keys, values, keys, values
+  T* const biases = tiles + 4 * kKeyElements;
 
   const int blocks = (p.queries + kRows - 1) / kRows;
   const int64_t head_number = blockIdx.x / blocks;
@@ -270,14 +231,14 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
   const int batch = static_cast<int>(head_number / p.heads), head = static_cast<int>(head_number % p.heads);
   const int kv_head = head / (p.heads / p.kv_heads), first_query = block * kRows;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int warp_row = kFew ? 0 : warp * 16 * kTiles, warp_key = kFew ? warp * kWarpKeys : 0;
+  const int warp_row = warp * 16 * kTiles;
   const bool works = first_query + warp_row < p.queries;
 
   const T* q = static_cast<const T*>(p.q) + batch * p.q_strides[0] + head * p.q_strides[1];
   const T* k = static_cast<const T*>(p.k) + batch * p.k_strides[0] + kv_head * p.k_strides[1];
   const T* v = static_cast<const T*>(p.v) + batch * p.v_strides[0] + kv_head * p.v_strides[1];
-  const T* bias =
-      p.bias ? static_cast<const T*>(p.bias) + batch * p.bias_strides[0] + head * p.bias_strides[1] : nullptr;
+  const T* bias = static_cast<const T*>(p.bias) + batch * p.bias_strides[0] + head * p.bias_strides[1];
+  const bool same_bias = p.bias_strides[2] == 0;
 
   int limit = p.keys;
   if (p.causal) limit = min(limit, min(first_query + kRows, p.queries) + p.diagonal);
@@ -285,7 +246,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
   const int begin = static_cast<int>(blockIdx.y) * each, end = min(all, begin + each);
 
   // Scores are taken to the base 2; a bias, or a scale that turns their order, is applied at once.
-  const bool folded = !bias && p.scale > 0;
+  const bool folded = !kBiased && p.scale > 0;
   const float factor = folded ? p.scale * kLog2E : 1.0f, scale = p.scale * kLog2E;
 
   Tile tile;
@@ -304,6 +265,23 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
     T* to = tiles + (number - begin) % 2 * 2 * kKeyElements;
     Tile::template fetch<kKeys>(to, k, p.k_strides[2], number * kKeys, p.keys, p.d);
     Tile::template fetch<kKeys>(to + kKeyElements, v, p.v_strides[2], number * kKeys, p.keys, p.dv);
+    if constexpr (kBiased) {
+      constexpr int kChunks = kKeys / Tile::kChunk, kStep = kFlashThreads / kChunks;
+      static_assert(kFlashThreads % kChunks == 0 && kRows % kStep == 0);
+      const int row = threadIdx.x / kChunks, column = threadIdx.x % kChunks * Tile::kChunk;
+      const int left = p.keys - number * kKeys - column;  // what is behind the last key need not be there
+      const int bytes = max(min(left, Tile::kChunk), 0) * static_cast<int>(sizeof(T));
+      const T* const from = bytes == 0 ? bias : bias + number * kKeys + column;
+      const int64_t stride = bytes == 0 ? 0 : p.bias_strides[2];
+      T* const into = biases + (number - begin) % 2 * kBiasElements + row * kBiasPitch + column;
+      if (same_bias) {
+        if (row == 0) copy_up_to_16(into, from, bytes);
+      } else {
+#pragma unroll
+        for (int r = 0; r < kRows; r += kStep)
+          copy_up_to_16(into + r * kBiasPitch, from + min(first_query + row + r, p.queries - 1) * stride, bytes);
+      }
+    }
   };
   if (begin < end) {
     Tile::template fetch<kRows>(queries, q, p.q_strides[2], first_query, p.queries, p.d);
@@ -317,39 +295,46 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
     wait_copies<1>();
     __syncthreads();
     if (works) {
-      const T* keys = tiles + (number - begin) % 2 * 2 * kKeyElements + warp_key * Tile::kPitch;
-      tile.multiply_keys(queries + warp_row * Tile::kPitch, keys, p.d);
-      const int first_key = number * kKeys + warp_key;
+      const T* keys = tiles + (number - begin) % 2 * 2 * kKeyElements;
+      if (p.d > kDim - 16)
+        tile.template multiply_keys<true>(queries + warp_row * Tile::kPitch, keys, p.d);
+      else
+        tile.template multiply_keys<false>(queries + warp_row * Tile::kPitch, keys, p.d);
+      const int first_key = number * kKeys;
       const bool cut =
-          first_key + kWarpKeys > p.keys || (p.causal && first_key + kWarpKeys - 1 > first_query + warp_row + p.diagonal);
+          first_key + kKeys > p.keys || (p.causal && first_key + kKeys - 1 > first_query + warp_row + p.diagonal);
 #pragma unroll
       for (int m = 0; m < kTiles; ++m)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int query = first_query + warp_row + 16 * m + 8 * half + g;
-          if (!folded) {
-            const T* row = bias ? bias + static_cast<int64_t>(min(query, p.queries - 1)) * p.bias_strides[2] : nullptr;
+          if constexpr (kBiased) {
+            const T* const row = biases + (number - begin) % 2 * kBiasElements +
+                                 (same_bias ? 0 : (warp_row + 16 * m + 8 * half + g) * kBiasPitch) + 2 * t;
 #pragma unroll
-            for (int n = 0; n < kWarpKeys / 8; ++n)
+            for (int n = 0; n < kKeys / 8; ++n) {
+              const float2 two = load_two(row + 8 * n);
+              float &first = tile.scores[m][n][2 * half], &second = tile.scores[m][n][2 * half + 1];
+              first = first * scale + two.x * kLog2E;
+              second = second * scale + two.y * kLog2E;
+            }
+          } else if (!folded) {
 #pragma unroll
-              for (int i = 0; i < 2; ++i) {
-                float& score = tile.scores[m][n][2 * half + i];
-                const int key = first_key + 8 * n + 2 * t + i;
-                score *= scale;
-                if (row && key < p.keys) score += number_of(row[key * p.bias_strides[3]]) * kLog2E;
-              }
+            for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+              for (int i = 0; i < 2; ++i) tile.scores[m][n][2 * half + i] *= scale;
           }
           if (cut) {
             const int last = p.causal ? min(p.keys - 1, query + p.diagonal) : p.keys - 1;
 #pragma unroll
-            for (int n = 0; n < kWarpKeys / 8; ++n)
+            for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
               for (int i = 0; i < 2; ++i)
                 if (first_key + 8 * n + 2 * t + i > last) tile.scores[m][n][2 * half + i] = -INFINITY;
           }
           float highest = most[m][half];
 #pragma unroll
-          for (int n = 0; n < kWarpKeys / 8; ++n)
+          for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
             for (int i = 0; i < 2; ++i) highest = fmaxf(highest, tile.scores[m][n][2 * half + i]);
           highest = most_of_group(highest);
@@ -358,7 +343,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
           most[m][half] = highest;
           float sum = total[m][half] * correction;
 #pragma unroll
-          for (int n = 0; n < kWarpKeys / 8; ++n)
+          for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
               float& score = tile.scores[m][n][2 * half + i];
@@ -373,17 +358,14 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
               for (int i = 0; i < 2; ++i) tile.sums[m][n][2 * half + i] *= correction;
           }
         }
-      tile.multiply_values(keys + kKeyElements, p.dv);
+      if (p.dv > kDim - 16)
+        tile.template multiply_values<true>(keys + kKeyElements, p.dv);
+      else
+        tile.template multiply_values<false>(keys + kKeyElements, p.dv);
     }
     __syncthreads();  // the other half is free
   }
   wait_copies<0>();
-  if constexpr (kFew) {
-    join_warps<T, kDim>(p, tile, most[0], total[0], factor, head_number,
-                        static_cast<T*>(p.out) + batch * p.out_strides[0] + head * p.out_strides[1],
-                        reinterpret_cast<float*>(tiles));
-    return;
-  }
 
   // Rows of this warp go through shared memory, so that what is written to the device is in one piece.
   T* const mine = queries + warp_row * Tile::kPitch;
@@ -410,18 +392,10 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
               ? p.partial +
                     ((static_cast<int64_t>(blockIdx.y) * p.batch * p.heads + head_number) * p.queries + query) * p.dv
               : nullptr;
-#pragma unroll
-      for (int n = 0; n < kDim / 8; ++n) {
-        if (8 * n >= p.dv) break;
-        const float first = tile.sums[m][n][2 * half] * inverse, second = tile.sums[m][n][2 * half + 1] * inverse;
-        if (!partial) {
-          store_two(mine + row * Tile::kPitch + 8 * n + 2 * t, first, second);
-        } else if (query < p.queries) {
-          // dv is a multiple of 4 with float32: the last of 8 columns may not exist.
-          if (8 * n + 2 * t < p.dv) partial[8 * n + 2 * t] = first;
-          if (8 * n + 2 * t + 1 < p.dv) partial[8 * n + 2 * t + 1] = second;
-        }
-      }
+      if (!partial)
+        tile.put(m, half, inverse, mine + row * Tile::kPitch, p.dv);
+      else if (query < p.queries)
+        tile.put(m, half, inverse, partial, p.dv);
     }
   if (p.splits > 1) return;
   __syncwarp();
@@ -437,19 +411,20 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
 
 // What the parts of the keys gave, as one. A warp has a query.
 template <class T>
-__global__ void flash_combine_kernel(const FlashAttention p) {
+__global__ void __launch_bounds__(kCombineThreads) flash_combine_kernel(const FlashAttention p) {
   const int64_t rows = static_cast<int64_t>(p.batch) * p.heads * p.queries;
-  const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kCombineThreads / 32) + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   const int64_t head_number = row / p.queries;
   const int query = static_cast<int>(row % p.queries);
   if (row >= rows) return;
-  float most = -INFINITY;
-  for (int s = 0; s < p.splits; ++s) most = fmaxf(most, p.partial_logsumexp[s * rows + row]);
-  const float base = most == -INFINITY ? 0.0f : most;
-  float sum = 0;
-  for (int s = 0; s < p.splits; ++s) sum += expf(p.partial_logsumexp[s * rows + row] - base);
-  const float inverse = sum == 0 ? 0.0f : 1 / sum;
+  const float a = lane < p.splits ? p.partial_logsumexp[lane * rows + row] : -INFINITY,
+              b = lane + 32 < p.splits ? p.partial_logsumexp[(lane + 32) * rows + row] : -INFINITY;
+  const float most = most_of_warp(fmaxf(a, b)), base = most == -INFINITY ? 0.0f : most;
+  float first = expf(a - base), second = expf(b - base);
+  const float sum = sum_of_warp(first + second), inverse = sum == 0 ? 0.0f : 1 / sum;
+  first *= inverse;
+  second *= inverse;
   if (lane == 0 && p.logsumexp) {
     p.logsumexp[head_number * p.logsumexp_rows + query] = sum == 0 ? p.empty_logsumexp : base + logf(sum);
     if (query == p.queries - 1)
@@ -457,11 +432,19 @@ __global__ void flash_combine_kernel(const FlashAttention p) {
   }
   T* const out = static_cast<T*>(p.out) + head_number / p.heads * p.out_strides[0] +
                  head_number % p.heads * p.out_strides[1] + query * p.out_strides[2];
-  for (int c = lane; c < p.dv; c += 32) {
-    float result = 0;
-    for (int s = 0; s < p.splits; ++s)
-      result += expf(p.partial_logsumexp[s * rows + row] - base) * p.partial[(s * rows + row) * p.dv + c];
-    out[c] = element_of<T>(result * inverse);
+  for (int c = 4 * lane; c - 4 * lane < p.dv; c += 128) {
+    const float* const from = p.partial + row * p.dv + (c < p.dv ? c : 0);
+    float4 result{0, 0, 0, 0};
+#pragma unroll 8
+    for (int s = 0; s < p.splits; ++s) {
+      const float4 part = *reinterpret_cast<const float4*>(from + s * rows * p.dv);
+      const float weight = __shfl_sync(0xFFFFFFFFu, s < 32 ? first : second, s % 32);
+      result.x += weight * part.x;
+      result.y += weight * part.y;
+      result.z += weight * part.z;
+      result.w += weight * part.w;
+    }
+    if (c < p.dv) store_four(out + c, result);
   }
 }
 

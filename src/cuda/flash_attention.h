@@ -21,8 +21,8 @@ struct FlashAttention {
   int diagonal;           // causal: query i sees keys up to i + diagonal
   float empty_logsumexp;  // of a query that sees nothing
   // Of plan_flash():
-  int tiles;                 // times 16 queries a warp
-  bool few;                  // at most 16 queries, a quarter of the keys a warp
+  bool few;                  // flash_few_kernel
+  int tiles;                 // times 16 queries a warp; few: times 8 a block
   int splits;                // parts of the keys; more than one: partial results go to these
   float* partial;            // [splits, batch, heads, queries, dv]
   float* partial_logsumexp;  // [splits, batch, heads, queries]
@@ -45,8 +45,8 @@ bool launch_dnn_attention(const FlashAttention& a, int dtype, int device);
 void pack_heads(FlashAttention& a);
 
 // How the work is cut so that the device is full. False where there is no kernel: it takes float32, float16 or bfloat16
-// (dtype: c10::ScalarType), up to 256 elements a head in whole 16 bytes, rows at multiples of 16 bytes, and enough
-// shared memory. Launches nothing.
+// (dtype: c10::ScalarType), up to 256 elements a head in whole 16 bytes, rows (of a bias too, whose elements are next
+// to each other) at multiples of 16 bytes, and enough shared memory. Launches nothing.
 bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device);
 cudaError_t launch_flash(const FlashAttention& a, int dtype, cudaStream_t stream);
 

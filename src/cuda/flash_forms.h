@@ -1,4 +1,4 @@
-// The forms in which flash_kernel exists, for host and device code.
+// The forms in which flash_kernel and flash_few_kernel exist, for host and device code.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,16 @@ constexpr int flash_keys(size_t itemsize, int dim) {
   if (itemsize == 4) return dim == 256 ? 16 : 32;
   return dim == 256 ? 32 : 64;
 }
-constexpr int flash_shared_bytes(size_t itemsize, int dim, int tiles) {
-  return (64 * tiles + 4 * flash_keys(itemsize, dim)) * (dim * static_cast<int>(itemsize) + 16);
+constexpr int flash_shared_bytes(size_t itemsize, int dim, int tiles, bool biased = false) {
+  const int keys = flash_keys(itemsize, dim), item = static_cast<int>(itemsize);
+  return (64 * tiles + 4 * keys) * (dim * item + 16) + (biased ? 2 * 64 * tiles * (keys + 8) * item : 0);
 }
-// At most so many queries can be those of every warp.
-constexpr int kFlashFew = 16;
-constexpr int flash_few_shared_bytes(size_t itemsize, int dim) {
-  return (kFlashFew + 4 * flash_keys(itemsize, dim)) * (dim * static_cast<int>(itemsize) + 16);
-}
+
+// flash_few_kernel: it has room for 64 or 128 elements a head, and so many queries a block.
+constexpr int flash_few_queries(int tiles) { return 8 * tiles; }
+// Keys that a warp takes at once.
+constexpr int flash_few_keys(int dim) { return 2048 / dim; }
+// Blocks of 8 queries that a multiprocessor has registers for at once.
+constexpr int kFlashFewBlocks = 3;
 
 }  // namespace sconce::cuda

@@ -17,11 +17,13 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// 16 bytes, or zeros where they are not to be read.
-__device__ __forceinline__ void copy_16(void* shared, const void* global, bool read) {
-  const int bytes = read ? 16 : 0;
+// Of 16 bytes the first `bytes`, zeros behind.
+__device__ __forceinline__ void copy_up_to_16(void* shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
                : "memory");
+}
+__device__ __forceinline__ void copy_16(void* shared, const void* global, bool read) {
+  copy_up_to_16(shared, global, read ? 16 : 0);
 }
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // All but the last `kLeft` groups have arrived, for this thread.
@@ -42,6 +44,13 @@ __device__ __forceinline__ void load_matrices_turned(uint32_t (&m)[4], const voi
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(shared_address(row))
                : "memory");
+}
+
+// A matrix [8, 8] of 16-bit elements, turned: of lane l, columns 2t and 2t + 1 of row g.
+__device__ __forceinline__ uint32_t turn(uint32_t two) {
+  uint32_t turned;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(two));
+  return turned;
 }
 
 // c += a b

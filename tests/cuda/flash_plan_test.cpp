@@ -61,17 +61,25 @@ TEST_CASE("flash attention: the device is filled before warps take more queries,
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK(a.tiles == 2);
   CHECK(a.splits == 1);
-  a = attention(1, 4, 512, 512, 128);
+  a = attention(4, 12, 128, 128, 64);
   REQUIRE(plan_flash(a, kHalf, kBig));
-  CHECK(a.tiles == 1);
+  CHECK_FALSE(a.few);
+  CHECK(a.tiles == 1);  // 96 blocks of 64 queries
+  CHECK(a.splits == 1);
+  a = attention(1, 12, 384, 1023, 64);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK_FALSE(a.few);
   CHECK(a.splits == 1);  // too few keys to be worth it
+  a = attention(1, 12, 384, 1024, 64);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.splits == 3);  // two blocks for each of 132 multiprocessors
   for (const int keys : {1024, 5000, 8192, 100000}) {
     a = attention(1, 8, 1, keys, 128);
     REQUIRE(plan_flash(a, kBFloat16, kBig));
     CHECK(a.splits > 1);
     CHECK(a.splits <= 64);
-    // Every part has keys: tiles of 64, as many for each.
-    const int tiles = (keys + 63) / 64, each = (tiles + a.splits - 1) / a.splits;
+    // Every part has keys: steps of 16, as many for each.
+    const int tiles = (keys + 15) / 16, each = (tiles + a.splits - 1) / a.splits;
     CHECK((a.splits - 1) * each < tiles);
   }
 }
@@ -94,6 +102,7 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a = large;
   a.bias = a.q;
+  a.bias_strides[3] = 1;  // of all queries
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   CHECK(prefers_dnn(attention(8, 12, 197, 197, 64), kHalf, kHopper));
   a = large;
@@ -143,6 +152,63 @@ TEST_CASE("attention of one query a head: heads that share keys become queries o
   stays([](FlashAttention& b) { b.kv_heads = 32; });
 }
 
+TEST_CASE("attention of few queries in all: blocks of 8 where all of them are at work at once") {
+  const auto few = [](int batch, int heads, int queries, int keys, int d, bool biased = false) {
+    FlashAttention a = attention(batch, heads, queries, keys, d);
+    if (biased) a.bias = a.q;
+    a.bias_strides[3] = 1;
+    REQUIRE(plan_flash(a, kBFloat16, kBig));
+    if (a.few) CHECK(a.tiles == 1);
+    return a.few;
+  };
+  CHECK(few(1, 12, 64, 64, 64));
+  CHECK(few(1, 12, 128, 128, 64));
+  CHECK(few(1, 12, 128, 128, 64, true));
+  CHECK(few(1, 12, 256, 256, 64));  // 384 blocks of 396
+  CHECK_FALSE(few(1, 12, 384, 384, 64));
+  CHECK_FALSE(few(4, 12, 128, 128, 64));
+  CHECK(few(1, 16, 128, 128, 128));
+  CHECK_FALSE(few(1, 16, 208, 208, 128));
+  CHECK_FALSE(few(1, 16, 128, 128, 136));
+  CHECK(few(1, 4, 100, 1023, 64));
+  CHECK_FALSE(few(1, 4, 100, 1024, 64));  // the other kernel has parts of keys for all multiprocessors
+  FlashAttention a = attention(1, 4, 64, 1000, 64);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.few);
+  CHECK(a.splits == 7);  // of 128 keys at least
+}
+
+TEST_CASE("flash attention: 32 queries a warp where that leaves as many blocks on a multiprocessor, or two") {
+  const auto tiles = [](int d, int dtype, bool biased, const FlashDevice& device = kBig) {
+    FlashAttention a = attention(2, 8, 1024, 1024, d);
+    if (dtype != kFloat) a.batch = 4;
+    if (biased) a.bias = a.q;
+    a.bias_strides[3] = 1;
+    REQUIRE(plan_flash(a, dtype, device));
+    CHECK_FALSE(a.few);
+    CHECK(a.splits == 1);
+    return a.tiles;
+  };
+  CHECK(tiles(64, kHalf, false) == 2);
+  CHECK(tiles(64, kHalf, true) == 2);
+  CHECK(tiles(128, kHalf, false) == 2);
+  CHECK(tiles(128, kHalf, true) == 1);
+  CHECK(tiles(256, kHalf, false) == 1);
+  CHECK(tiles(64, kFloat, false) == 1);
+  CHECK(tiles(64, kFloat, true) == 1);
+  CHECK(tiles(128, kFloat, false) == 1);
+  CHECK(tiles(128, kFloat, true) == 2);  // one block in either case
+  CHECK(tiles(256, kFloat, true) == 1);
+  CHECK(tiles(128, kHalf, false, kSmall) == 1);  // more shared memory than there is
+  FlashAttention a = attention(2, 3, 333, 333, 80);
+  REQUIRE(plan_flash(a, kFloat, kBig));
+  CHECK(a.tiles == 1);
+  CHECK(a.splits == 4);  // of 36 blocks: three tiles of 32 keys each
+  a = attention(2, 3, 333, 255, 80);
+  REQUIRE(plan_flash(a, kFloat, kBig));
+  CHECK(a.splits == 1);
+}
+
 TEST_CASE("attention of few queries: a quarter of the keys a warp, and parts of long keys") {
   FlashAttention a = attention(1, 32, 1, 8192, 128);
   REQUIRE(plan_flash(a, kBFloat16, kBig));
@@ -152,6 +218,9 @@ TEST_CASE("attention of few queries: a quarter of the keys a warp, and parts of 
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK(a.few);
   CHECK(a.splits == 1);
+  a = attention(1, 32, 16, 300, 128);
+  REQUIRE(plan_flash(a, kHalf, kBig));
+  CHECK(a.tiles == 2);  // 16 queries a block
   a = attention(1, 32, 17, 8192, 128);
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK_FALSE(a.few);
