@@ -26,6 +26,16 @@ std::unique_ptr<DnnGraph> attention_graph(const AttentionForm& form) {
   const auto scaled = of_all();
   graph.binary(CUDNN_POINTWISE_MUL, scores, graph.number(form.scale, 4), scaled);
   scores = scaled;
+  if (form.biased) {
+    const auto& by = form.bias_strides;
+    const Four sizes{by[0] ? form.batch : 1, by[1] ? form.heads : 1, by[2] ? form.queries : 1, form.keys};
+    // Of what is there once, the stride is that of packed rows at multiples of 16 bytes.
+    const int64_t row = by[2] ? by[2] : (form.keys + 7) / 8 * 8, head = by[1] ? by[1] : row * sizes[2];
+    const auto bias = graph.tensor(form.type, sizes, Four{by[0] ? by[0] : head * sizes[1], head, row, 1});
+    const auto added = of_all();
+    graph.binary(CUDNN_POINTWISE_ADD, scores, bias, added);
+    scores = added;
+  }
   if (form.causal) {
     const auto row = of_all(CUDNN_DATA_INT32), column = of_all(CUDNN_DATA_INT32), seen = of_all(CUDNN_DATA_BOOLEAN),
                masked = of_all();

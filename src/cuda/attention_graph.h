@@ -15,9 +15,12 @@ struct AttentionForm {
   int64_t logsumexp_rows;  // [batch, heads, logsumexp_rows] in memory, of which `queries` are written; 0: none
   float scale;
   bool causal;  // query i sees keys up to i
+  // Added to scaled scores, of the type: by batch, head and query, 0 where all have the same.
+  bool biased;
+  int64_t bias_strides[3];
 };
 
-// Runs take q, k, v, out and, where there are rows for it, logsumexp. Not planned yet.
+// Runs take q, k, v, out, the bias if there is one and, where there are rows for it, logsumexp. Not planned yet.
 std::unique_ptr<DnnGraph> attention_graph(const AttentionForm& form);
 
 }  // namespace sconce::cuda

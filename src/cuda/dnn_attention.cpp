@@ -41,6 +41,11 @@ AttentionForm form_of(const FlashAttention& a, int dtype) {
   form.logsumexp_rows = a.logsumexp ? a.logsumexp_rows : 0;
   form.scale = a.scale;
   form.causal = a.causal;
+  form.biased = a.bias != nullptr;
+  if (form.biased) {
+    const int64_t sizes[] = {a.batch, a.heads, a.queries};
+    for (size_t i = 0; i < 3; ++i) form.bias_strides[i] = sizes[i] == 1 ? 0 : a.bias_strides[i];
+  }
   return form;
 }
 
@@ -49,9 +54,9 @@ PlanKey key_of(const AttentionForm& form) {
   key.add(-1);  // no convolution has such a dtype
   for (const int64_t value :
        {int64_t{form.type}, form.batch, form.heads, form.kv_heads, form.queries, form.keys, form.d, form.dv,
-        form.logsumexp_rows, int64_t{std::bit_cast<int32_t>(form.scale)}, int64_t{form.causal}})
+        form.logsumexp_rows, int64_t{std::bit_cast<int32_t>(form.scale)}, int64_t{form.causal}, int64_t{form.biased}})
     key.add(value);
-  for (const auto* strides : {&form.q_strides, &form.k_strides, &form.v_strides, &form.out_strides})
+  for (const auto* strides : {&form.q_strides, &form.k_strides, &form.v_strides, &form.out_strides, &form.bias_strides})
     key.add(IntSpan(*strides));
   return key;
 }
@@ -75,9 +80,12 @@ bool launch_dnn_attention(const FlashAttention& a, int dtype, int device) {
     return made;
   });
   keep_for_graph(graph);
-  void* const memory[] = {const_cast<void*>(a.q), const_cast<void*>(a.k), const_cast<void*>(a.v), a.out, a.logsumexp};
+  void* memory[6] = {const_cast<void*>(a.q), const_cast<void*>(a.k), const_cast<void*>(a.v), a.out};
+  size_t count = 4;
+  if (form.biased) memory[count++] = const_cast<void*>(a.bias);
+  if (form.logsumexp_rows > 0) memory[count++] = a.logsumexp;
   const cudnnStatus_t status = run_graph(lane, *graph, {DeviceType::kCuda, static_cast<int8_t>(device)},
-                                         std::span(memory).first(form.logsumexp_rows > 0 ? 5 : 4));
+                                         std::span<void* const>(memory).first(count));
   if (graph->status() == CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING) say_what_is_missing();
   if (status != CUDNN_STATUS_SUCCESS && graph->status() != CUDNN_STATUS_SUCCESS) return false;
   check_dnn(status, "attention");

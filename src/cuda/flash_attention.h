@@ -36,7 +36,8 @@ struct FlashDevice {
 
 // Whether cuDNN is to be asked first: it has kernels of Hopper's and Blackwell's own matrix instructions. They win
 // where there is much to multiply, and every shape must be planned for tens of milliseconds once. A matter of the
-// problem alone, so that the same problem always gives the same bits.
+// problem alone, so that the same problem always gives the same bits. Not asked for the logarithms of sums with a bias:
+// what it has for a query that sees nothing is its own.
 bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device);
 // On the current stream. False, and nothing done, where cuDNN is not there or has no kernel. kDevice, kOutOfMemory.
 bool launch_dnn_attention(const FlashAttention& a, int dtype, int device);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
@@ -118,7 +119,7 @@ TEST_CASE("cuDNN knows attention in our graph: all that it asks for then is the 
     CHECK(graph.status() == status);
     return status == CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING;
   };
-  AttentionForm form{CUDNN_DATA_BFLOAT16, 2, 8, 8, 640, 640, 128, 128, {}, {}, {}, {}, 640, 0.1f, true};
+  AttentionForm form{CUDNN_DATA_BFLOAT16, 2, 8, 8, 640, 640, 128, 128, {}, {}, {}, {}, 640, 0.1f, true, false, {}};
   for (auto* strides : {&form.q_strides, &form.k_strides, &form.v_strides, &form.out_strides}) {
     (*strides)[0] = 8 * 640 * 128;
     (*strides)[1] = 128;
@@ -133,6 +134,22 @@ TEST_CASE("cuDNN knows attention in our graph: all that it asks for then is the 
   form.type = CUDNN_DATA_HALF;
   CHECK(known(*attention_graph(form)));
   form.kv_heads = 2;
+  CHECK(known(*attention_graph(form)));
+  // A bias of every head, the same for all batches, for all heads and for all queries.
+  form.biased = true;
+  for (const bool causal : {false, true})
+    for (const std::array<int64_t, 3>& strides : {std::array<int64_t, 3>{8 * 640 * 640, 640 * 640, 640},
+                                                  {0, 640 * 640, 640},
+                                                  {640 * 640, 0, 640},
+                                                  {640, 0, 0}}) {
+      form.causal = causal;
+      std::copy(strides.begin(), strides.end(), form.bias_strides);
+      CAPTURE(causal);
+      CAPTURE(strides[0]);
+      CAPTURE(strides[2]);
+      CHECK(known(*attention_graph(form)));
+    }
+  form.keys = 635;  // rows at multiples of 16 bytes all the same
   CHECK(known(*attention_graph(form)));
 
   // What is no attention.

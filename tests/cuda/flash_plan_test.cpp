@@ -103,6 +103,22 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   a = large;
   a.bias = a.q;
   a.bias_strides[3] = 1;  // of all queries
+  CHECK(prefers_dnn(a, kHalf, kHopper));
+  a.causal = true;
+  CHECK(prefers_dnn(a, kHalf, kHopper));
+  a.bias_strides[2] = 2056;
+  CHECK(prefers_dnn(a, kHalf, kHopper));
+  a.logsumexp_rows = 2048;  // of a query that sees nothing
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a.logsumexp_rows = 0;
+  a.bias_strides[2] = 2049;
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a.bias_strides[2] = 2056;
+  a.bias_strides[3] = 2;
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a = attention(1, 12, 128, 128, 64);
+  a.bias = a.q;
+  a.bias_strides[3] = 1;
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   CHECK(prefers_dnn(attention(8, 12, 197, 197, 64), kHalf, kHopper));
   a = large;
