@@ -45,8 +45,12 @@ def attention():
         for b, h, hk, tq, tk, d, causal in [(4, 16, 16, 2048, 2048, 64, False), (4, 16, 16, 2048, 2048, 64, True),
                                             (4, 16, 16, 2048, 2048, 128, False), (4, 16, 16, 2048, 2048, 128, True),
                                             (1, 32, 8, 4096, 4096, 128, True), (2, 8, 8, 2048, 2048, 256, False),
-                                            (8, 12, 12, 197, 197, 64, False), (1, 12, 12, 128, 128, 64, False),
-                                            (8, 32, 8, 1, 4096, 128, False), (1, 32, 32, 1, 8192, 128, False)]:
+                                            (8, 12, 12, 197, 197, 64, False), (1, 12, 12, 64, 64, 64, False),
+                                            (1, 12, 12, 128, 128, 64, False), (1, 12, 12, 256, 256, 64, False),
+                                            (1, 12, 12, 384, 384, 64, False), (1, 16, 16, 128, 128, 128, False),
+                                            (4, 12, 12, 128, 128, 64, False), (8, 32, 8, 1, 4096, 128, False),
+                                            (8, 32, 8, 1, 4096, 64, False), (1, 32, 32, 1, 8192, 128, False),
+                                            (4, 32, 8, 1, 1000, 128, False)]:
             q, k, v = (randn(b, n, m, d, dtype=dtype).transpose(1, 2) for n, m in ((tq, h), (tk, hk), (tk, hk)))
             flops = 4 * b * h * tq * tk * d * (0.5 if causal else 1)
             tag = f"{str(dtype)[6:]} {b}x{h}/{hk}x{tq}x{tk}x{d} {'causal' if causal else ''}"
@@ -57,14 +61,20 @@ def attention():
                 cudnn = "_scaled_dot_product_cudnn_attention"
                 row(f"cuDNN {tag}", cudnn, (q, k, v, None, 0, 0.0, causal, 0, None),
                     lambda: getattr(ops, cudnn)(q, k, v, None, False, 0.0, causal, False), flops)
-    for dtype, b, h, t, d in [(torch.float32, 2, 8, 1024, 64), (torch.float32, 2, 8, 1024, 128),
-                              (torch.float16, 4, 16, 1024, 64)]:
+    for dtype, b, h, t, d, causal in [(torch.float32, 2, 8, 1024, 64, False), (torch.float32, 2, 8, 1024, 128, False),
+                                      (torch.float32, 2, 3, 333, 80, True), (torch.float16, 4, 16, 1024, 64, False),
+                                      (torch.float16, 2, 16, 1001, 128, False), (torch.float16, 2, 16, 1001, 128, True),
+                                      (torch.float16, 1, 12, 128, 64, False)]:
         q, k, v = (randn(b, t, h, d, dtype=dtype).transpose(1, 2) for _ in range(3))
         name = "_scaled_dot_product_efficient_attention"
-        for bias in (None, randn(1, h, t, t, dtype=dtype).expand(b, h, t, t)):
-            row(f"efficient {str(dtype)[6:]} {b}x{h}x{t}x{d} {'bias' if bias is not None else ''}", name,
-                (q, k, v, bias, 0, 0.0, 0, None), lambda: getattr(ops, name)(q, k, v, bias, False, 0.0, False),
-                4 * b * h * t * t * d)
+        for shape in (None, (1, h, t), (b, 1, 1)):
+            bias = randn(*shape, (t + 15) // 16 * 16, dtype=dtype)[..., :t].expand(b, h, t, t) if shape else None
+            for sums in (False, True) if shape and dtype != torch.float32 else (False,):  # with sums it is not cuDNN's
+                tag = f"{str(dtype)[6:]} {b}x{h}x{t}x{d} {'causal' if causal else ''}"
+                row(f"efficient {tag} {f'bias {[*shape, t]}' if shape else ''} {'sums' if sums else ''}", name,
+                    (q, k, v, bias, int(sums), 0.0, int(causal), None),
+                    lambda: getattr(ops, name)(q, k, v, bias, sums, 0.0, causal),
+                    4 * b * h * t * t * d * (0.5 if causal else 1))
 
 
 def others():

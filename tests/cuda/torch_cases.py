@@ -238,6 +238,40 @@ def attention_shape_cases():
          lambda: ops._scaled_dot_product_efficient_attention(q, k, v, hidden, False, 0.0, False)[:1], 5e-3, 5e-3)
 
 
+def attention_bias_cases():
+    """A bias in each kernel: of few queries, of many, cuDNN's; one row for all queries, and rows that hide all keys."""
+    efficient, cudnn = "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention"
+    ops = torch.ops.aten
+    for dtype, rtol, atol in [(torch.float32, 1e-4, 1e-5), (torch.float16, 5e-3, 5e-3), (torch.bfloat16, 3e-2, 3e-2)]:
+        for b, h, tq, tk, d in [(2, 16, 1001, 1001, 128), (4, 16, 512, 512, 64), (2, 3, 333, 333, 80), (1, 12, 128, 128, 64),
+                                (4, 32, 1, 1000, 128)]:
+            q, k, v = (randn(b, n, h, d, dtype=dtype).transpose(1, 2) for n in (tq, tk, tk))
+            for bb, bh, bq in [(b, h, tq), (1, h, tq), (b, 1, tq), (b, 1, 1)]:
+                bias = randn(bb, bh, bq, (tk + 15) // 16 * 16, dtype=dtype)[..., :tk]
+                hides = bh == 1 and bq > 1
+                if bh == 1:
+                    bias[..., tk - tk // 8:] = -torch.inf
+                if hides:
+                    bias[b - 1, :, 5] = -torch.inf
+                expanded = bias.expand(b, h, tq, tk)
+                for causal in (False, True) if tq > 1 else (False,):
+                    tag = f"{name_of(dtype)} {b}x{h}x{tq}x{tk}x{d} {'causal' if causal else ''}"
+                    tag += f" bias [{bb}, {bh}, {bq}, {tk}] {'that hides a row' if hides else ''}"
+                    case(f"{efficient} {tag}",
+                         lambda: call(efficient, q, k, v, expanded, 0, 0.0, causal, None)[:1],
+                         lambda: ops._scaled_dot_product_efficient_attention(q, k, v, expanded, False, 0.0, causal)[:1],
+                         rtol, atol)
+                    if not hides:  # of whose sums PyTorch says nothing
+                        case(f"{efficient} {tag} sums",
+                             lambda: call(efficient, q, k, v, expanded, 1, 0.0, causal, None)[:2],
+                             lambda: ops._scaled_dot_product_efficient_attention(q, k, v, expanded, True, 0.0, causal)[:2],
+                             rtol, atol)
+                    if dtype != torch.float32 and bb == b and bq > 1:
+                        case(f"{cudnn} {tag}", lambda: call(cudnn, q, k, v, bias, 0, 0.0, causal, 0, None)[:1],
+                             lambda: ops._scaled_dot_product_cudnn_attention(q, k, v, bias, False, 0.0, causal, False)[:1],
+                             rtol, atol)
+
+
 def selection_cases():
     for dtype in FLOATS + [torch.int64, torch.int32, torch.uint8, torch.bool]:
         x = (torch.randint(0, 5, (7, 33), device="cuda").to(dtype) if not dtype.is_floating_point
@@ -327,7 +361,8 @@ def run():
     random_cases()
     torch.manual_seed(0)
     product_cases()
-    for extra in ("selection_cases", "attention_cases", "attention_shape_cases", "other_cases"):
+    for extra in ("selection_cases", "attention_cases", "attention_shape_cases", "attention_bias_cases",
+                  "other_cases"):
         if function := globals().get(extra):
             torch.manual_seed(0)
             function()
