@@ -8,6 +8,7 @@
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/loader/uncalled.h"
 
 namespace sconce::loader {
 namespace {
@@ -21,7 +22,7 @@ class Patcher {
 
   Fixups run() {
     clear_executable_stack();
-    make_unique_symbols_weak();
+    make_symbols_weak();
     bind_own_functions(image_.relocations());
     bind_own_functions(image_.plt_relocations());
     redirect_needed();
@@ -61,21 +62,27 @@ class Patcher {
     return {offset, {bytes.begin(), bytes.end()}};
   }
 
-  void make_unique_symbols_weak() {
+  bool becomes_weak(size_t i) {
+    const Elf64_Sym symbol = image_.symbol(i);
+    if (symbol.st_shndx != SHN_UNDEF) return ELF64_ST_BIND(symbol.st_info) == STB_GNU_UNIQUE;
+    if (!is_uncalled(image_.symbol_name(i))) return false;
+    result_.names_uncalled = true;
+    return true;
+  }
+
+  void make_symbols_weak() {
     size_t first = 0, last = 0;
     for (size_t i = 1; i < image_.symbol_count(); ++i) {
-      if (ELF64_ST_BIND(image_.symbol(i).st_info) != STB_GNU_UNIQUE) continue;
+      if (!becomes_weak(i)) continue;
       if (!first) first = i;
       last = i;
     }
     if (!first) return;
     Patch patch = copy(image_.symbols_offset() + first * sizeof(Elf64_Sym), (last - first + 1) * sizeof(Elf64_Sym));
-    for (size_t i = first; i <= last; ++i) {
-      const unsigned char info = image_.symbol(i).st_info;
-      if (ELF64_ST_BIND(info) == STB_GNU_UNIQUE)
+    for (size_t i = first; i <= last; ++i)
+      if (becomes_weak(i))
         patch.bytes[(i - first) * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info)] =
-            static_cast<std::byte>(ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(info)));
-    }
+            static_cast<std::byte>(ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(image_.symbol(i).st_info)));
     result_.patches.push_back(std::move(patch));
   }
 

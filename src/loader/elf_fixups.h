@@ -2,6 +2,7 @@
 //   - no executable stack (weights and cubins are assembled without .note.GNU-stack; glibc 2.41 refuses such a file,
 //     older ones make every thread's stack executable),
 //   - STB_GNU_UNIQUE symbols become weak ones (glibc never unmaps an object that has a unique one),
+//   - undefined symbols that it never reaches (uncalled.h) become weak: nobody has them,
 //   - its references to functions of its own are bound to them, which saves the dynamic linker most of its searches,
 //   and
 //     the model from functions of the same name in the host process,
@@ -40,6 +41,7 @@ struct Fixups {
   std::vector<Patch> patches;  // few, in order of their offsets, none overlaps another
   // Parts of the file that nothing reads at run time and that need not be copied.
   std::vector<ByteRange> unused;
+  bool names_uncalled = false;      // symbols of uncalled.h are among its imports
   bool needs_cuda_library = false;  // the same of libsconce_cuda
   // False: the file has no room for our name, so that its symbols resolve only where libsconce is in the global scope.
   bool needs_sconce = false;

@@ -14,12 +14,13 @@
 #include "sconce/check.h"
 #include "src/custom_ops/aten_refusals.h"
 #include "src/device/device_backend.h"
+#include "src/device/sleef.h"
 #include "src/loader/cpu_features.h"
 #include "src/loader/elf_fixups.h"
 #include "src/loader/loaded_symbols.h"
 #include "src/loader/own_library.h"
 #include "src/loader/refusals.h"
-#include "src/device/sleef.h"
+#include "src/loader/uncalled.h"
 
 namespace sconce::loader {
 namespace {
@@ -249,6 +250,7 @@ class Preflight {
       const Elf64_Sym symbol = image_.symbol(i);
       if (!used[i] || symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_WEAK) continue;
       const std::string_view name = image_.symbol_name(i);
+      if (!for_library_ && is_uncalled(name)) continue;
       if (name.starts_with(kSleefPrefix)) {
         imports_sleef_ = true;
         wide_sleef |= name.find("f16") != std::string::npos || name.find("d8") != std::string::npos;

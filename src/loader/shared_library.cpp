@@ -16,6 +16,7 @@
 #include "src/loader/elf_fixups.h"
 #include "src/loader/own_library.h"
 #include "src/loader/thread_locals.h"
+#include "src/loader/uncalled.h"
 
 namespace sconce::loader {
 namespace {
@@ -84,6 +85,8 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   library.place(image, fixups, copied);
   library.remember(image);
   library.rebind("__cxa_thread_atexit", reinterpret_cast<void*>(&add_thread_local));
+  if (fixups.names_uncalled)
+    for (const Uncalled& uncalled : uncalled_names()) library.rebind(uncalled.symbol, uncalled.replacement);
   return library;
 }
 

@@ -7,8 +7,8 @@
 
 #include "sample_file.h"
 #include "sconce/error.h"
-#include "src/loader/cpu_features.h"
 #include "src/device/sleef.h"
+#include "src/loader/cpu_features.h"
 
 using namespace sconce;
 using namespace sconce::loader;
@@ -41,6 +41,12 @@ TEST_CASE("preflight: a model that can run") {
   for (const char* name : {"preflight_fine", "preflight_bare"})
     CHECK(reasons_against(spec_of(name), sample(name)) == std::vector<std::string>{});
   preflight(spec_of("preflight_fine"), ElfImage(sample("preflight_fine"), "preflight_fine"));
+}
+
+TEST_CASE("preflight: names of libtorch that no model calls keep none from running, but a library of operators") {
+  CHECK(reasons_against(spec_of("sample_uncalled"), sample("sample_uncalled")).empty());
+  const std::vector<std::byte> bytes = sample("sample_uncalled");
+  CHECK_THROWS_AS(check_op_library(ElfImage(bytes, "sample_uncalled")), Error);
 }
 
 TEST_CASE("preflight: SLEEF is opened for a model that imports it") {

@@ -289,6 +289,22 @@ TEST_CASE("shared library: an imported function is replaced, for this library al
   }
 }
 
+TEST_CASE("shared library: names of libtorch that nothing calls do no harm, and fail by name") {
+  const std::vector<std::byte> bytes = sample("sample_uncalled");
+  const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "model"));
+  auto* call = library.function<long(const long*)>("sample_uncalled");
+  CHECK(call(nullptr) == 7);
+  CHECK(*library.function<long*()>("sample_singleton")() == 0);
+  const long number = 3;
+  try {
+    call(&number);
+    FAIL("returned");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kModelFailed);
+    CHECK(std::string(error.what()).find("c10::SymInt::guard_int") != std::string::npos);
+  }
+}
+
 TEST_CASE("shared library: what cannot load is an error with the reason") {
   const std::string missing = message_of(sample("sample_missing"), ErrorCode::kIncompatible);
   CHECK(missing.find("undefined symbol") != std::string::npos);

@@ -1,0 +1,22 @@
+// C++ names of libtorch that a model's code mentions and never reaches. aot_inductor.allow_stack_allocation brings
+// ATen's headers into a package, and the compiler writes their inline functions out where it does not optimise
+// (compile_wrapper_opt_level "O0", debug_compile). Names: c10/core/{SymInt,SymFloat,TensorImpl,UndefinedTensorImpl}.h,
+// c10/util/SmallVector.h and ATen/core/ivalue.h, torch 2.15.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace sconce::loader {
+
+struct Uncalled {
+  const char* symbol;
+  // What a model gets for it: a function that throws kModelFailed with the name, or an object of zeros.
+  void* replacement;
+};
+
+// Immutable.
+std::span<const Uncalled> uncalled_names() noexcept;
+bool is_uncalled(std::string_view symbol) noexcept;
+
+}  // namespace sconce::loader
