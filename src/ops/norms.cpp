@@ -10,6 +10,9 @@
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
 #include "src/ops/convert.h"
+#include "src/ops/dimensions.h"
+#include "src/ops/dispatch.h"
+#include "src/ops/elementwise_ops.h"
 #include "src/ops/exponential_rows.h"
 #include "src/ops/factory.h"
 #include "src/ops/functions.h"
@@ -20,6 +23,7 @@
 #include "src/ops/row_sums.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/sum.h"
+#include "src/ops/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -135,7 +139,16 @@ Tensor dist(const Tensor& self, const Tensor& other, Scalar p) {
 
 Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   constexpr const char* kName = "logsumexp";
-  SCONCE_CHECK(!is_complex(self.dtype()), kUnsupported, kName, ": complex numbers are not supported");
+  if (is_complex(self.dtype())) {
+    if (self.dtype() == DType::kComplex32) fail_dispatch(self.dtype(), kName);
+    // The real part alone tells how large an exponential gets.
+    const auto logarithm = [&](const Tensor& powers) { return log(sum(powers, dim, keepdim, std::nullopt)); };
+    if (self.numel() == 0) return logarithm(exp(self));
+    const Tensor parts = view_as_real(self), greatest = amax(select(parts, parts.dim() - 1, 0), dim, true);
+    const Tensor base = masked_fill_number(greatest, isinf(greatest), Scalar(int64_t{0}));
+    const Tensor result = logarithm(exp(subtract(self, base, Scalar(int64_t{1}))));
+    return add(result, reshape(base, result.sizes()), Scalar(int64_t{1}));
+  }
   const DType type = is_integral(self.dtype(), true) ? DType::kFloat32 : self.dtype();
   require_library(sleef_library());
   const Tensor given = to_dtype(self, summed_dtype(type));

@@ -14,20 +14,33 @@ namespace {
 
 using OptScale = std::optional<double>;
 
-// Neighbours that fall on the same element, at the ends of a line, are one.
+// Every neighbour by itself, those that fall on the same element at the ends of a line too.
 template <class T>
+LineWindows taps_along(ResampleMode mode, const ResampledAxis& axis, bool align_corners) {
+  const size_t used = taps_of(mode);
+  LineWindows lines;
+  lines.width = static_cast<int64_t>(used);
+  for (int64_t o = 0; o < axis.output; ++o) {
+    const Taps<T> taps = make_taps<T>(mode, axis, align_corners, o);
+    lines.windows.push_back({taps.at[0], lines.width});
+    lines.places.insert(lines.places.end(), taps.at.begin(), taps.at.begin() + used);
+    lines.weights.insert(lines.weights.end(), taps.weight.begin(), taps.weight.begin() + used);
+  }
+  return lines;
+}
+// Of whole numbers: neighbours that fall on the same element are one.
 LineWindows windows_of(ResampleMode mode, const ResampledAxis& axis, bool align_corners) {
   const size_t used = taps_of(mode);
   LineWindows lines;
   lines.width = static_cast<int64_t>(used);
   lines.weights.assign(static_cast<size_t>(axis.output) * used, 0.0);
   for (int64_t o = 0; o < axis.output; ++o) {
-    const Taps<T> taps = make_taps<T>(mode, axis, align_corners, o);
+    const Taps<double> taps = make_taps<double>(mode, axis, align_corners, o);
     const int64_t first = *std::min_element(taps.at.begin(), taps.at.begin() + used),
                   last = *std::max_element(taps.at.begin(), taps.at.begin() + used);
     lines.windows.push_back({first, last - first + 1});
     for (size_t t = 0; t < used; ++t)
-      lines.weights[static_cast<size_t>(o * lines.width + taps.at[t] - first)] += static_cast<double>(taps.weight[t]);
+      lines.weights[static_cast<size_t>(o * lines.width + taps.at[t] - first)] += taps.weight[t];
   }
   return lines;
 }
@@ -41,12 +54,12 @@ Tensor along(const Tensor& in, ResampleMode mode, const ResampledAxis& axis, int
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < in.dim(); ++d) (d < dim ? outer : inner) *= d == dim ? 1 : in.size(d);
   if (in.dtype() == DType::kUInt8) {
-    const LineWindows lines = windows_of<double>(mode, axis, align_corners);
+    const LineWindows lines = windows_of(mode, axis, align_corners);
     const auto [weights, shift] = fixed_point(lines);
     resample(in.data_as<uint8_t>(), out.data_as<uint8_t>(), outer, axis.input, inner, lines, weights, shift);
   } else {
     dispatch_float_double(in.dtype(), name, [&]<class T>() -> void {
-      const LineWindows lines = windows_of<T>(mode, axis, align_corners);
+      const LineWindows lines = taps_along<T>(mode, axis, align_corners);
       const std::vector<T> weights(lines.weights.begin(), lines.weights.end());
       resample(in.data_as<T>(), out.data_as<T>(), outer, axis.input, inner, lines, weights, 0);
     });
@@ -103,10 +116,10 @@ Tensor resize(const char* name, const Tensor& self, IntSpan size, bool align_cor
   } else {
     const Tensor in = contiguous(to_dtype(self, summed_dtype(self.dtype())));
     out = in;
-    const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
     for (size_t a = 3; a-- > 3 - dims;) {  // the last dimension first
-      // A cubic resize to the same sizes copies, whatever the scales say; so does a linear one of a line.
-      if (mode == ResampleMode::kCubic ? same : axes[a].input == axes[a].output) continue;
+      // Bytes keep a size by a copy. Other elements are resampled all the same, by the scale where one is given; times
+      // 1 and 0 with their neighbours, infinity becomes NaN.
+      if (bytes && axes[a].input == axes[a].output) continue;
       out = along(out, mode, axes[a], static_cast<int64_t>(2 + a + dims) - 3, align_corners, name);
     }
     if (out.data() == in.data()) out = clone_contiguous(out);

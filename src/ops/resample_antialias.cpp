@@ -8,6 +8,7 @@
 #include "src/ops/dispatch.h"
 #include "src/ops/plane_scatter.h"
 #include "src/ops/resample_lines.h"
+#include "src/ops/strided_loop.h"
 
 namespace sconce::cpu {
 namespace {
@@ -87,28 +88,33 @@ Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool ali
                 std::optional<double> scales_h, std::optional<double> scales_w) {
   const Images planes = check_planes(filter, self, size);
   const DType dtype = self.dtype();
+  if (!is_floating(dtype) && dtype != DType::kUInt8) fail_dispatch(dtype, filter.name);
   const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   const Tensor in = contiguous(small ? to_dtype(self, DType::kFloat32) : self);
-  const int64_t between[] = {self.size(0), self.size(1), planes.h, size[1]},
-                after[] = {self.size(0), self.size(1), size[0], size[1]};
-  Tensor narrowed = Tensor::empty(between, in.dtype()), out = Tensor::empty(after, in.dtype());
-  if (dtype == DType::kUInt8) {
-    const LineWindows across = make_axis<double>(filter, planes.w, size[1], align_corners, scales_w),
-                      down = make_axis<double>(filter, planes.h, size[0], align_corners, scales_h);
-    const auto [w, w_shift] = fixed_point(across);
-    const auto [h, h_shift] = fixed_point(down);
-    resample(in.data_as<uint8_t>(), narrowed.data_as<uint8_t>(), planes.count * planes.h, planes.w, 1, across, w,
-             w_shift);
-    resample(narrowed.data_as<uint8_t>(), out.data_as<uint8_t>(), planes.count, planes.h, size[1], down, h, h_shift);
-  } else {
-    dispatch_float_double(in.dtype(), filter.name, [&]<class T>() -> void {
-      const LineWindows across = make_axis<T>(filter, planes.w, size[1], align_corners, scales_w),
-                        down = make_axis<T>(filter, planes.h, size[0], align_corners, scales_h);
-      const std::vector<T> w(across.weights.begin(), across.weights.end()), h(down.weights.begin(), down.weights.end());
-      resample(in.data_as<T>(), narrowed.data_as<T>(), planes.count * planes.h, planes.w, 1, across, w, 0);
-      resample(narrowed.data_as<T>(), out.data_as<T>(), planes.count, planes.h, size[1], down, h, 0);
-    });
-  }
+  // Along the last dimension, then the other one; one of the same size is copied, whatever its scale says.
+  const auto along = [&](const Tensor& from, int64_t dim, std::optional<double> scale) -> Tensor {
+    const bool last = dim == 3;
+    const int64_t before = from.size(dim), after = size[last ? 1 : 0];
+    if (before == after) return from;
+    Shape sizes(from.sizes());
+    sizes[static_cast<int>(dim)] = after;
+    Tensor to = Tensor::empty(sizes, from.dtype());
+    const int64_t outer = last ? planes.count * planes.h : planes.count, inner = last ? 1 : size[1];
+    if (dtype == DType::kUInt8) {
+      const LineWindows axis = make_axis<double>(filter, before, after, align_corners, scale);
+      const auto [weights, shift] = fixed_point(axis);
+      resample(from.data_as<uint8_t>(), to.data_as<uint8_t>(), outer, before, inner, axis, weights, shift);
+    } else {
+      dispatch_float_double(from.dtype(), filter.name, [&]<class T>() -> void {
+        const LineWindows axis = make_axis<T>(filter, before, after, align_corners, scale);
+        const std::vector<T> weights(axis.weights.begin(), axis.weights.end());
+        resample(from.data_as<T>(), to.data_as<T>(), outer, before, inner, axis, weights, 0);
+      });
+    }
+    return to;
+  };
+  Tensor out = along(along(in, 3, scales_w), 2, scales_h);
+  if (out.data() == self.data()) out = clone_contiguous(out);
   return in_format(filter.name, out, dtype, suggested_format(self));
 }
 

@@ -19,6 +19,14 @@ struct LineWindows {
   std::vector<Window> windows;  // one per element of the result
   std::vector<double> weights;  // width of them per window
   int64_t width = 0;
+  // The same as width places per window where one may come twice: infinity times each weight is not infinity times
+  // their sum. Else empty: neighbours lie in a row from `first` on.
+  std::vector<int64_t> places = {};
+
+  int64_t place(int64_t window, int64_t neighbour) const noexcept {
+    return places.empty() ? windows[static_cast<size_t>(window)].first + neighbour
+                          : places[static_cast<size_t>(window * width + neighbour)];
+  }
 };
 
 // [outer, from] to [outer, to], of one or two neighbours each. A neighbour that is alone comes twice, each with half.
@@ -29,9 +37,9 @@ void resample_pairs(const T* in, T* out, int64_t outer, int64_t from, const Line
   std::vector<int32_t> low(axis.windows.size()), high(axis.windows.size());
   std::vector<T> low_weight(axis.windows.size()), high_weight(axis.windows.size());
   for (size_t i = 0; i < axis.windows.size(); ++i) {
-    const auto [first, count] = axis.windows[i];
-    low[i] = static_cast<int32_t>(first);
-    high[i] = static_cast<int32_t>(first + count - 1);
+    const int64_t count = axis.windows[i].count, window = static_cast<int64_t>(i);
+    low[i] = static_cast<int32_t>(axis.place(window, 0));
+    high[i] = static_cast<int32_t>(axis.place(window, count - 1));
     low_weight[i] = count == 1 ? weights[2 * i] / 2 : weights[2 * i];
     high_weight[i] = count == 1 ? weights[2 * i] / 2 : weights[2 * i + 1];
   }
@@ -61,25 +69,28 @@ void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, c
                [&](int64_t begin, int64_t end) noexcept {
                  for (int64_t row = begin; row < end; ++row) {
                    const int64_t o = row / to, i = row % to;
-                   const auto [first, count] = axis.windows[static_cast<size_t>(i)];
+                   const int64_t count = axis.windows[static_cast<size_t>(i)].count;
                    const Weight* const w = weights.data() + i * axis.width;
-                   const T* const source = in + (o * from + first) * inner;
+                   const auto neighbour = [&](int64_t j) { return in + (o * from + axis.place(i, j)) * inner; };
                    T* const target = out + row * inner;
                    if constexpr (!std::is_same_v<T, uint8_t>)
                      if (inner > 1 && count > 0) {
+                       const T* source = neighbour(0);
                        for (int64_t x = 0; x < inner; ++x) target[x] = source[x] * w[0];
-                       for (int64_t j = 1; j < count; ++j)
-                         for (int64_t x = 0; x < inner; ++x) target[x] += source[j * inner + x] * w[j];
+                       for (int64_t j = 1; j < count; ++j) {
+                         source = neighbour(j);
+                         for (int64_t x = 0; x < inner; ++x) target[x] += source[x] * w[j];
+                       }
                        continue;
                      }
                    for (int64_t x = 0; x < inner; ++x) {
                      if constexpr (std::is_same_v<T, uint8_t>) {
                        int32_t sum = 1 << (shift - 1);
-                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
+                       for (int64_t j = 0; j < count; ++j) sum += neighbour(j)[x] * w[j];
                        target[x] = static_cast<uint8_t>(std::clamp(sum >> shift, 0, 255));
                      } else {
                        T sum = 0;
-                       for (int64_t j = 0; j < count; ++j) sum += source[j * inner + x] * w[j];
+                       for (int64_t j = 0; j < count; ++j) sum += neighbour(j)[x] * w[j];
                        target[x] = sum;
                      }
                    }

@@ -5,7 +5,6 @@
 #include <boost/math/special_functions/bessel.hpp>
 #include <boost/math/special_functions/digamma.hpp>
 #include <boost/math/special_functions/erf.hpp>
-#include <boost/math/special_functions/gamma.hpp>
 #include <boost/math/special_functions/polygamma.hpp>
 #include <cmath>
 #include <limits>
@@ -14,6 +13,7 @@
 #include "src/ops/computed.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/function_table.h"
+#include "src/ops/incomplete_gamma.h"
 #include "src/ops/lanes.h"
 #include "src/ops/quiet_math.h"
 
@@ -71,13 +71,19 @@ struct Binary {
   double (*function)(double, double);
   double operator()(double a, double b) const { return function(a, b); }
 };
-// of_single: as exact as single precision shows.
-Tensor mapped(const char* name, const Tensor& a, const Tensor& b, double (*function)(double, double),
-              double (*of_single)(double, double)) {
+Tensor mapped(const char* name, const Tensor& a, const Tensor& b, double (*function)(double, double)) {
   const DType dtype = result_of(name, ResultType().add(a).add(b).get());
   Tensor out = make_result(name, {&a, &b}, dtype, dtype);
-  map_elements<double, double, double>(name, out, Binary{dtype == DType::kFloat64 ? function : of_single}, {&a, &b},
-                                       kGrain);
+  map_elements<double, double, double>(name, out, Binary{function}, {&a, &b}, kGrain);
+  return out;
+}
+Tensor incomplete_gamma(const char* name, const Tensor& a, const Tensor& b, double (*function)(double, double),
+                        SingleGamma of_single) {
+  const DType dtype = result_of(name, ResultType().add(a).add(b).get());
+  if (dtype == DType::kFloat64) return mapped(name, a, b, function);
+  require_library(sleef_library());
+  Tensor out = make_result(name, {&a, &b}, dtype, dtype);
+  map_elements<double, double, double>(name, out, of_single, {&a, &b}, kGrain);
   return out;
 }
 
@@ -87,25 +93,6 @@ double digamma_of(double x) {
   if (std::isnan(x) || (x < 0 && x == std::trunc(x))) return kNaN;
   return boost::math::digamma(x, Quiet());
 }
-// Whether the lower incomplete gamma function is 0, 1 or none; else -1.
-double lower_gamma_at_ends(double a, double x) {
-  if (x < 0 || a < 0 || std::isnan(a) || std::isnan(x)) return kNaN;
-  if (a == 0) return x > 0 ? 1 : kNaN;
-  if (x == 0) return 0;
-  if (std::isinf(a)) return std::isinf(x) ? kNaN : 0;
-  return std::isinf(x) ? 1 : -1;
-}
-template <class Policy>
-double lower_gamma(double a, double x) {
-  const double end = lower_gamma_at_ends(a, x);
-  return end == -1 ? boost::math::gamma_p(a, x, Policy()) : end;
-}
-template <class Policy>
-double upper_gamma(double a, double x) {
-  const double end = lower_gamma_at_ends(a, x);
-  return end == -1 ? boost::math::gamma_q(a, x, Policy()) : 1 - end;
-}
-
 // exp(-|x|) I(x), which itself overflows: from 500 on by its asymptotic series.
 double scaled_i(int order, double x) {
   const double size = std::fabs(x), sign = order == 1 && x < 0 ? -1 : 1;
@@ -311,10 +298,10 @@ Tensor polygamma(int64_t n, const Tensor& self) {
   return out;
 }
 Tensor igamma(const Tensor& self, const Tensor& other) {
-  return mapped("igamma", self, other, lower_gamma<Quiet>, lower_gamma<QuietSingle>);
+  return incomplete_gamma("igamma", self, other, lower_gamma, SingleGamma{false});
 }
 Tensor igammac(const Tensor& self, const Tensor& other) {
-  return mapped("igammac", self, other, upper_gamma<Quiet>, upper_gamma<QuietSingle>);
+  return incomplete_gamma("igammac", self, other, upper_gamma, SingleGamma{true});
 }
 Tensor special_i0e(const Tensor& self) {
   constexpr auto kOf = [](double x) { return scaled_i(0, x); };
@@ -371,7 +358,7 @@ Tensor special_entr(const Tensor& self) {
 Tensor special_erfcx(const Tensor& self) { return mapped("special_erfcx", self, scaled_erfc); }
 Tensor special_log_ndtr(const Tensor& self) { return mapped("special_log_ndtr", self, log_normal_cdf); }
 Tensor special_zeta(const Tensor& self, const Tensor& other) {
-  return mapped("special_zeta", self, other, hurwitz_zeta, hurwitz_zeta);
+  return mapped("special_zeta", self, other, hurwitz_zeta);
 }
 Tensor special_ndtri(const Tensor& self) {
   // Its tails bend too much.

@@ -78,10 +78,73 @@ def steps_in_half(out, s):
         out.add("elu_backward", torch.full((6,), 0.5), 1.5, 1.0, 2.0, is_result, x, tolerance=1e-6)
 
 
+def complex_logsumexp(out, s):
+    """Shifted by the real part; what is infinite there is not shifted."""
+    nan = float("nan")
+    odd = [[1 + 2j, 3 - 1j], [1000 + 1j, 1000 - 2j], [complex(INF, 1), 1], [complex(INF, 1), complex(INF, 2)],
+           [complex(-INF, 1), complex(-INF, 3)], [complex(nan, 0), 1], [complex(1, nan), 2], [complex(1, INF), 2],
+           [complex(-INF, INF), 3], [3j, -3j], [1 + 400j, 2]]
+    for dtype, tolerance in ((torch.complex64, 2e-6), (torch.complex128, 1e-13)):
+        t = {"tolerance": tolerance}
+        out.add("logsumexp", torch.tensor(odd, dtype=dtype), [1], False, **t)
+        x = s.sample(dtype, [2, 3, 4], low=-3, high=3)
+        for dims, keep in (([1], True), ([0, -1], False), ([2, 0], True), ([], True)):
+            out.add("logsumexp", x, dims, keep, **t)
+        out.add("logsumexp", torch.tensor(1 - 2j, dtype=dtype), [0], False, **t)
+        out.add("logsumexp", torch.zeros(2, 0, dtype=dtype), [1], False)
+        out.add("logsumexp", torch.zeros(2, 0, dtype=dtype), [0], True)
+        out.add("logsumexp", x, [3], False, message="Dimension out of range")
+    out.add("logsumexp", torch.zeros(2, dtype=torch.complex32), [0], False, message="not implemented for")
+
+
+def infinite_neighbours(out, s):
+    """A neighbour with weight 0, or the same one twice, is one all the same; resizes that keep a size."""
+    for dtype in FLOATS + HALVES:
+        x = torch.zeros(1, 2, 2, 3, dtype=dtype)
+        x[0, 0, 1, 0], x[0, 1, 0, 2] = INF, -INF
+        for size in ([2, 5], [4, 3], [2, 3], [3, 5], [1, 2]):
+            for align in (False, True):
+                out.add("upsample_bilinear2d", x, size, align, None, None)
+                out.add("upsample_bicubic2d", x, size, align, None, None)
+        for size in ([5], [3], [2]):
+            out.add("upsample_linear1d", x[:, 0], size, False, None)
+            out.add("upsample_linear1d", x[:, 1], size, True, None)
+        out.add("upsample_trilinear3d", x[None], [2, 2, 5], False, None, None, None)
+    x = s.values(torch.float32, [1, 1, 4, 6])
+    for dtype in FLOATS + [torch.uint8]:
+        y = x.to(dtype) if dtype.is_floating_point else torch.arange(24).reshape(1, 1, 4, 6).to(dtype)
+        for size, scale in (([4, 6], 0.5), ([4, 7], 0.5), ([3, 6], 2.0)):
+            out.add("upsample_bilinear2d", y, size, False, scale, scale, tolerance=1e-5)
+            out.add("upsample_bicubic2d", y, size, False, scale, scale, tolerance=1e-5)
+    x[0, 0, 2, 3] = INF
+    for dtype in FLOATS + [torch.uint8]:
+        y = x.to(dtype) if dtype.is_floating_point else torch.arange(24).reshape(1, 1, 4, 6).to(dtype)
+        for size, h, w in (([4, 6], 1.0, 0.7), ([4, 3], 0.5, None), ([3, 6], None, 0.7), ([8, 6], None, None)):
+            out.add("_upsample_bilinear2d_aa", y, size, False, h, w, tolerance=1e-6)
+            out.add("_upsample_bicubic2d_aa", y, size, False, h, w, tolerance=1e-5)
+
+
+def incomplete_gamma(out, s):
+    """NaN beside what decides alone; rows of every kind."""
+    odd = [float("nan"), 0.0, -0.0, 1.0, INF, -INF, -1.0, 1e-3, 1e-30, 40.0, 1e4]
+    for dtype in FLOATS + HALVES:
+        # ATen computes halves in single precision, in which its own error reaches 1e-5.
+        t = {"tolerance": {torch.float64: 1e-12, torch.float32: 3e-5}.get(dtype, 4e-3)}
+        ends = torch.tensor(odd[:7], dtype=dtype)
+        for name in ("igamma", "igammac"):
+            out.add(name, ends[:, None], ends[None], **t)
+            if dtype == torch.float64:
+                continue
+            out.add(name, torch.linspace(0.05, 33, 23).to(dtype)[:, None], torch.linspace(0.02, 60, 29).to(dtype)[None],
+                    **t)
+            out.add(name, torch.tensor(odd[7:], dtype=dtype)[:, None], torch.linspace(0.25, 50, 19).to(dtype)[None], **t)
+
+
 def main():
     torch.set_num_threads(1)
     out, s = Atens("opinfo.cases"), Samples(21)
-    for part in (wide_integers, layouts_of_nothing, infinities, steps_in_half):
+    for part in (wide_integers, layouts_of_nothing, infinities, steps_in_half, complex_logsumexp, infinite_neighbours,
+                 incomplete_gamma):
         part(out, s)
     out.out.close()
 

@@ -24,6 +24,7 @@ from case_writer import DTYPES, CaseWriter  # noqa: E402
 FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
 TOLERANCES = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float64: 1e-9, torch.complex128: 1e-9,
               torch.complex32: 1e-2}
+INEXACT = {"aten::special_airy_ai": 1e-8}  # by how much PyTorch errs in double precision
 MOST_BYTES = 1 << 16
 RANDOM = torch.Tag.nondeterministic_seeded
 # What fresh memory holds; vectors up to sign or phase.
@@ -100,7 +101,7 @@ class Caller(torch.fx.Interpreter):
         tolerance = max([0.0] + [TOLERANCES.get(r.dtype, 2e-4) for r in results
                                  if r.is_floating_point() or r.is_complex()])
         if tolerance:
-            tolerance = max(tolerance, self.error(target, given, results))
+            tolerance = max(tolerance, self.error(target, given, results), INEXACT.get(name_of(target), 0))
         self.writer.add(name_of(target), lambda *_: results, *(plain(v) for v in given), tolerance=min(tolerance, 1.0))
         self.counts[name_of(target)] += 1
 

@@ -34,6 +34,8 @@ NOT_DRAWN = {("special", "conv"): "whether the padding's zeros meet infinity is 
              ("special", "linalg"): "how far NaN and infinity spread is up to the LAPACK library",
              ("special", "cholesky"): "how far NaN and infinity spread is up to the LAPACK library",
              ("special", "fft"): "how far NaN and infinity spread is up to the algorithm",
+             ("special", "layer_norm"): "whether infinity makes a mean NaN depends on its place among PyTorch's vectors",
+             ("special", "group_norm"): "whether infinity makes a mean NaN depends on its place among PyTorch's vectors",
              ("expanded", "median"): "PyTorch sorts the elements in place, where they overlap"}
 
 LAYOUTS = ["plain", "plain", "strided", "transposed", "offset", "expanded", "empty", "special"]

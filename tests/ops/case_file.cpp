@@ -133,8 +133,8 @@ bool same(T a, T b, double tolerance) {
   }
 }
 
-// Index of the first element that differs, in the order of the sizes; -1 where none does.
-int64_t first_difference(const Tensor& got, const Tensor& want, double tolerance) {
+// Index of the first element that differs, in the order of the sizes, and what it is; -1 where none does.
+int64_t first_difference(const Tensor& got, const Tensor& want, double tolerance, std::ostream& values) {
   int64_t at = -1;
   if (want.dtype() == DType::kFloat4E2M1FNx2) return std::memcmp(got.data(), want.data(), want.bytes()) ? 0 : -1;
   dispatch_all(want.dtype(), "first_difference", [&]<class T>() {
@@ -145,7 +145,12 @@ int64_t first_difference(const Tensor& got, const Tensor& want, double tolerance
         g += index[d] * got.stride(d);
         w += index[d] * want.stride(d);
       }
-      if (!same(got.data_as<T>()[g], want.data_as<T>()[w], tolerance)) at = i;
+      if (!same(got.data_as<T>()[g], want.data_as<T>()[w], tolerance)) {
+        at = i;
+        values.precision(17);
+        values << convert_value<ComplexDouble>(got.data_as<T>()[g]) << ", PyTorch "
+               << convert_value<ComplexDouble>(want.data_as<T>()[w]);
+      }
       for (int64_t d = want.dim() - 1; d >= 0 && ++index[d] == want.size(d); --d) index[d] = 0;
     }
   });
@@ -169,8 +174,11 @@ std::string check_result(const Tensor& got, const Expected& want, const Case& c)
   const bool written = want.argument >= 0;
   const Tensor a = written ? whole_storage(got) : got, b = written ? whole_storage(want.tensor) : want.tensor;
   if (to_string(a.sizes()) != to_string(b.sizes())) return "storage sizes differ";
-  const int64_t at = a.numel() ? first_difference(a, b, c.tolerance) : -1;
-  if (at >= 0) problem << describe(got) << ": element " << at << (written ? " of the storage" : "") << " differs";
+  std::ostringstream values;
+  const int64_t at = a.numel() ? first_difference(a, b, c.tolerance, values) : -1;
+  if (at >= 0)
+    problem << describe(got) << ": element " << at << (written ? " of the storage" : "") << " differs: got "
+            << values.str();
   return problem.str();
 }
 
