@@ -2,6 +2,7 @@
 import tempfile
 
 import torch
+import torch._inductor
 import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
@@ -47,6 +48,7 @@ OPTIONS = {
     "no_asserts": {"size_asserts": False, "scalar_asserts": False, "alignment_asserts": False},
     "debug_index": {"debug_index_asserts": True},
     "fallback": {"fallback_by_default": True},
+    "lite": dict(getattr(torch._inductor, "lite_mode_options", {"fallback_by_default": True})),
     "max_autotune": {"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN"},
     "max_autotune_freezing": {"max_autotune": True, "max_autotune_gemm_backends": "CPP", "freezing": True},
     "grouped_gemm": {"max_autotune": True, "max_autotune_gemm_backends": "CPP", "freezing": True,
