@@ -17,7 +17,7 @@
 
 namespace sconce::cuda {
 
-class CachingAllocator {
+class alignas(64) CachingAllocator {
  public:
   static CachingAllocator* create(int device, cudaStream_t stream) {
     return new CachingAllocator(device, stream, false);

@@ -32,7 +32,7 @@ class GraphReport {
   std::string why_;
 };
 
-class GraphRuns {
+class alignas(64) GraphRuns {  // written with every run, beside those of other replicas
  public:
   static constexpr int kRunsBefore = 2;  // of a shape, until it is recorded
 

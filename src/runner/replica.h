@@ -25,7 +25,7 @@ struct BoundContainer {
   std::unique_ptr<GraphRuns> graphs;  // null where its runs are never recorded
 };
 
-class Replica {
+class alignas(64) Replica {
  public:
   struct Settings {
     int threads = 1, compiled_threads = 0;
