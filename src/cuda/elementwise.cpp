@@ -99,6 +99,13 @@ Tensor of_one(const char* name, OfOne operation, const Tensor& self, DType compu
   return out;
 }
 
+DType inexact(DType dtype) { return is_floating(dtype) || is_complex(dtype) ? dtype : DType::kFloat32; }
+
+Tensor function(const char* name, OfOne operation, const Tensor& self) {
+  const DType dtype = inexact(self.dtype());
+  return of_one(name, operation, self, dtype, dtype, false);
+}
+
 Scalar negative(const Scalar& number) {
   if (number.is_complex()) return -number.to_complex();
   if (number.is_floating()) return -number.to_double();
@@ -127,29 +134,44 @@ Tensor multiply_number(const Tensor& self, Scalar other) {
 }
 
 Tensor add_Tensor(const Tensor& self, const Tensor& other, double alpha) { return add(self, other, alpha); }
-Tensor add_Scalar(const Tensor& self, double other, double alpha) {
-  const Scalar number = other;
-  const DType dtype = ResultType().add(self).add_number(number).get();
-  cpu::check_alpha("add", dtype, alpha);
-  return combined("add", Arithmetic::kAdd, &self, nullptr, &number, dtype, dtype, alpha);
-}
+Tensor add_Scalar(const Tensor& self, double other, double alpha) { return add_number(self, other, alpha); }
 Tensor mul_Tensor(const Tensor& self, const Tensor& other) { return multiply(self, other); }
 Tensor mul_Scalar(const Tensor& self, double other) { return multiply_number(self, other); }
+
+Tensor add_number(const Tensor& self, Scalar other, Scalar alpha) {
+  const DType dtype = ResultType().add(self).add_number(other).get();
+  cpu::check_alpha("add", dtype, alpha);
+  return combined("add", Arithmetic::kAdd, &self, nullptr, &other, dtype, dtype, alpha);
+}
+Tensor subtract_number(const Tensor& self, Scalar other, Scalar alpha) {
+  SCONCE_CHECK(self.dtype() != DType::kBool && !other.is_bool(), kInvalidArgument,
+               "subtract: Subtraction, the `-` operator, with a bool tensor is not supported.");
+  return add_number(self, other, negative(alpha));
+}
+
+Tensor divide(const Tensor& self, const Tensor& other) {
+  const DType dtype = inexact(ResultType().add(self).add(other).get());
+  return combined("div", Arithmetic::kDivide, &self, &other, nullptr, dtype, dtype, kOne);
+}
+Tensor divide_number(const Tensor& self, Scalar other) {
+  const DType dtype = inexact(ResultType().add(self).add_number(other).get());
+  return combined("div", Arithmetic::kDivide, &self, nullptr, &other, dtype, dtype, kOne);
+}
 
 Tensor pow_Tensor_Tensor(const Tensor& self, const Tensor& exponent) {
   const DType dtype = ResultType().add(self).add(exponent).get();
   return combined("pow", Arithmetic::kPower, &self, &exponent, nullptr, dtype, dtype, kOne);
 }
-Tensor pow_Tensor_Scalar(const Tensor& self, double exponent) {
-  const Scalar number = exponent;
-  const DType dtype = ResultType().add(self).add_number(number).get();
-  return combined("pow", Arithmetic::kPower, &self, nullptr, &number, dtype, dtype, kOne);
+Tensor power_of_number(const Tensor& self, Scalar exponent) {
+  const DType dtype = ResultType().add(self).add_number(exponent).get();
+  return combined("pow", Arithmetic::kPower, &self, nullptr, &exponent, dtype, dtype, kOne);
 }
-Tensor pow_Scalar(double self, const Tensor& exponent) {
-  const Scalar number = self;
-  const DType dtype = ResultType().add_number(number).add(exponent).get();
-  return combined("pow", Arithmetic::kPower, nullptr, &exponent, &number, dtype, dtype, kOne);
+Tensor number_power(Scalar self, const Tensor& exponent) {
+  const DType dtype = ResultType().add_number(self).add(exponent).get();
+  return combined("pow", Arithmetic::kPower, nullptr, &exponent, &self, dtype, dtype, kOne);
 }
+Tensor pow_Tensor_Scalar(const Tensor& self, double exponent) { return power_of_number(self, exponent); }
+Tensor pow_Scalar(double self, const Tensor& exponent) { return number_power(self, exponent); }
 
 Tensor gcd(const Tensor& self, const Tensor& other) {
   const DType dtype = ResultType().add(self).add(other).get();
@@ -157,8 +179,32 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  const DType dtype = abs.dtype(), result = cpu::polar_dtype(abs, angle);
+  const DType dtype = abs.dtype(), result = cpu::complex_dtype("polar", abs, angle);
   return combined("polar", Arithmetic::kPolar, &abs, &angle, nullptr, dtype, result, kOne);
+}
+
+Tensor complex(const Tensor& real, const Tensor& imag) {
+  const DType dtype = real.dtype(), result = cpu::complex_dtype("complex", real, imag);
+  return combined("complex", Arithmetic::kComplex, &real, &imag, nullptr, dtype, result, kOne);
+}
+
+Tensor reciprocal(const Tensor& self) { return function("reciprocal", OfOne::kReciprocal, self); }
+Tensor exp(const Tensor& self) { return function("exp", OfOne::kExp, self); }
+Tensor log(const Tensor& self) { return function("log", OfOne::kLog, self); }
+Tensor sqrt(const Tensor& self) { return function("sqrt", OfOne::kSqrt, self); }
+Tensor sin(const Tensor& self) { return function("sin", OfOne::kSin, self); }
+Tensor cos(const Tensor& self) { return function("cos", OfOne::kCos, self); }
+Tensor tanh(const Tensor& self) { return function("tanh", OfOne::kTanh, self); }
+Tensor sigmoid(const Tensor& self) { return function("sigmoid", OfOne::kSigmoid, self); }
+Tensor neg(const Tensor& self) {
+  SCONCE_CHECK(self.dtype() != DType::kBool, kInvalidArgument,
+               "neg: Negation, the `-` operator, on a bool tensor is not supported.");
+  return of_one("neg", OfOne::kNegative, self, self.dtype(), self.dtype(), false);
+}
+Tensor conj(const Tensor& self) { return is_complex(self.dtype()) ? conj_physical(self) : self; }
+Tensor conj_physical(const Tensor& self) {
+  if (!is_complex(self.dtype())) return multiply_number(self, int64_t{1});
+  return of_one("conj", OfOne::kConjugate, self, self.dtype(), self.dtype(), false);
 }
 
 Tensor abs(const Tensor& self) {

@@ -67,6 +67,12 @@ struct Add {
       return a + factor * b;
   }
 };
+struct Divide {
+  template <class C>
+  __device__ C operator()(C a, C b, C) const {
+    return a / b;
+  }
+};
 struct Multiply {
   template <class C>
   __device__ C operator()(C a, C b, C) const {
@@ -158,7 +164,7 @@ struct ComplexOf<__half> {
   using Type = ComplexHalf;
 };
 template <class T>
-cudaError_t polar(const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
+cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
   const ElementWalk w = walk;
   const ElementOperands o = operands;
   grid_loop(w.numel, stream, [=] __device__(int64_t i) {
@@ -168,7 +174,8 @@ cudaError_t polar(const ElementWalk& walk, const ElementOperands& operands, cuda
     const auto argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
     using Result = typename ComplexOf<T>::Type;
     *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) =
-        narrowed<Result>(Compute<Result>(length * cos(argument), length * sin(argument)));
+        narrowed<Result>(by_parts ? Compute<Result>(length, argument)
+                                  : Compute<Result>(length * cos(argument), length * sin(argument)));
   });
   return cudaGetLastError();
 }
@@ -208,11 +215,61 @@ struct Angle {
   }
 };
 
-#define SCONCE_ALL_CASES(FUNCTION, ...)        \
+struct Negative {
+  template <class C>
+  __device__ C operator()(C x) const {
+    if constexpr (std::is_integral_v<C>)
+      return static_cast<C>(0 - static_cast<uint64_t>(x));
+    else
+      return -x;
+  }
+};
+struct Conjugate {
+  template <class C>
+  __device__ C operator()(C x) const {
+    if constexpr (IsComplex<C>::value)
+      return thrust::conj(x);
+    else
+      return x;
+  }
+};
+struct Reciprocal {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return C(1) / x;
+  }
+};
+#define SCONCE_FUNCTION(NAME, FUNCTION)   \
+  struct NAME {                           \
+    template <class C>                    \
+    __device__ C operator()(C x) const {  \
+      if constexpr (IsComplex<C>::value)  \
+        return thrust::FUNCTION(x);       \
+      else                                \
+        return FUNCTION(x);               \
+    }                                     \
+  };
+SCONCE_FUNCTION(Exp, exp)
+SCONCE_FUNCTION(Log, log)
+SCONCE_FUNCTION(Sqrt, sqrt)
+SCONCE_FUNCTION(Sin, sin)
+SCONCE_FUNCTION(Cos, cos)
+SCONCE_FUNCTION(Tanh, tanh)
+#undef SCONCE_FUNCTION
+struct Sigmoid {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return C(1) / (C(1) + Exp()(-x));
+  }
+};
+
+#define SCONCE_INEXACT_CASES(FUNCTION, ...)    \
   SCONCE_FLOATING_CASES(FUNCTION, __VA_ARGS__) \
-  SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)  \
   SCONCE_COMPLEX_CASES(FUNCTION, __VA_ARGS__)  \
   SCONCE_DTYPE_CASE(8, ComplexHalf, FUNCTION, __VA_ARGS__)
+#define SCONCE_ALL_CASES(FUNCTION, ...)       \
+  SCONCE_INEXACT_CASES(FUNCTION, __VA_ARGS__) \
+  SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)
 
 template <class F>
 cudaError_t by_dtype(F f, const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype,
@@ -230,11 +287,11 @@ cudaError_t gcd(const ElementWalk& w, const ElementOperands& o, int dtype, cudaS
       return cudaErrorNotSupported;
   }
 }
-cudaError_t polar(const ElementWalk& w, const ElementOperands& o, int dtype, cudaStream_t stream) {
+cudaError_t polar(bool by_parts, const ElementWalk& w, const ElementOperands& o, int dtype, cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_DTYPE_CASE(5, __half, polar, w, o, stream)
-    SCONCE_DTYPE_CASE(6, float, polar, w, o, stream)
-    SCONCE_DTYPE_CASE(7, double, polar, w, o, stream)
+    SCONCE_DTYPE_CASE(5, __half, polar, by_parts, w, o, stream)
+    SCONCE_DTYPE_CASE(6, float, polar, by_parts, w, o, stream)
+    SCONCE_DTYPE_CASE(7, double, polar, by_parts, w, o, stream)
     default:
       return cudaErrorNotSupported;
   }
@@ -283,6 +340,19 @@ struct RealOf<ComplexHalf> {
   using Type = __half;
 };
 template <class T, class F>
+cudaError_t of_same(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
+  return of_one<T, T>(f, walk, result, a, stream);
+}
+template <class F>
+cudaError_t function_of(F f, const ElementWalk& walk, void* result, const void* a, int dtype, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_INEXACT_CASES(of_same, f, walk, result, a, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+template <class T, class F>
 cudaError_t of_real(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
   return of_one<T, typename RealOf<T>::Type>(f, walk, result, a, stream);
 }
@@ -304,8 +374,14 @@ cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, con
                         : by_dtype(PowerOfNumber(), walk, operands, factor, dtype, stream);
     case Arithmetic::kGcd:
       return gcd(walk, operands, dtype, stream);
+    case Arithmetic::kDivide:
+      switch (dtype) {
+        SCONCE_INEXACT_CASES(arithmetic, Divide(), walk, operands, factor, stream)
+        default:
+          return cudaErrorNotSupported;
+      }
     default:
-      return polar(walk, operands, dtype, stream);
+      return polar(operation == Arithmetic::kComplex, walk, operands, dtype, stream);
   }
 }
 
@@ -319,6 +395,34 @@ cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result
       default:
         return cudaErrorNotSupported;
     }
+  }
+  switch (operation) {
+    case OfOne::kNegative:
+      switch (dtype) {
+        SCONCE_ALL_CASES(of_same, Negative(), walk, result, a, stream)
+        default:
+          return cudaErrorNotSupported;
+      }
+    case OfOne::kConjugate:
+      return function_of(Conjugate(), walk, result, a, dtype, stream);
+    case OfOne::kReciprocal:
+      return function_of(Reciprocal(), walk, result, a, dtype, stream);
+    case OfOne::kExp:
+      return function_of(Exp(), walk, result, a, dtype, stream);
+    case OfOne::kLog:
+      return function_of(Log(), walk, result, a, dtype, stream);
+    case OfOne::kSqrt:
+      return function_of(Sqrt(), walk, result, a, dtype, stream);
+    case OfOne::kSin:
+      return function_of(Sin(), walk, result, a, dtype, stream);
+    case OfOne::kCos:
+      return function_of(Cos(), walk, result, a, dtype, stream);
+    case OfOne::kTanh:
+      return function_of(Tanh(), walk, result, a, dtype, stream);
+    case OfOne::kSigmoid:
+      return function_of(Sigmoid(), walk, result, a, dtype, stream);
+    default:
+      break;
   }
   switch (dtype) {
     SCONCE_ALL_CASES(of_real, Absolute(), walk, result, a, stream)

@@ -34,10 +34,12 @@ struct ElementOperands {
 
 enum class Arithmetic {
   kAdd,       // a + factor b; integers wrap
+  kDivide,    // a / b; no integers
   kMultiply,  // integers wrap
   kPower,     // no bool
   kGcd,       // integers
   kPolar,     // float16, float32 or float64 into complex numbers: a (cos b + i sin b)
+  kComplex,   // the same into a + i b
 };
 cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
                               const ElementNumber& factor, int dtype, cudaStream_t stream);
@@ -45,6 +47,17 @@ cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, con
 enum class OfOne {
   kAbs,    // complex numbers into real ones
   kAngle,  // floats and complex numbers into real ones
+  // Of the dtype, floats and complex numbers.
+  kNegative,  // and integers
+  kConjugate,
+  kReciprocal,
+  kExp,
+  kLog,
+  kSqrt,
+  kSin,
+  kCos,
+  kTanh,
+  kSigmoid,
 };
 cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
                           cudaStream_t stream);

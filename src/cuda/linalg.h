@@ -30,7 +30,14 @@ Tensor _linalg_eigvals(const Tensor& self);
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
                                   std::optional<std::string_view> driver);
 
-// Of linalg_solve.cpp, for both files: int32, zeros.
+// Tolerances, where given, broadcast to the batch; may lie on the host.
+Tensor linalg_pinv(const Tensor& self, const Tensor* atol, const Tensor* rtol, bool hermitian);
+// Reads norms of the matrices, with a wait.
+Tensor linalg_matrix_exp(const Tensor& self);
+Tensor linalg_matrix_sqrth(const Tensor& self);
+std::array<Tensor, 2> linalg_polar(const Tensor& A);
+
+// Of linalg_solve.cpp, for all files: int32, zeros.
 Tensor zeroed_info(IntSpan batch, Device device);
 // Ones on the diagonal of [..., n, n].
 void fill_identity(Tensor& t);

@@ -111,6 +111,23 @@ void determinant_as(const void* lu, const int32_t* pivots, int64_t count, int64_
   });
 }
 
+template <class T>
+void inverses_of(const void* values, void* inverses, int64_t count, int64_t length, const double* floors,
+                 const double* ratios, double ratio, cudaStream_t stream) {
+  const T* from = static_cast<const T*>(values);
+  T* to = static_cast<T*>(inverses);
+  grid_loop(count * length, stream, [=] __device__(int64_t i) {
+    const int64_t matrix = i / length;
+    const T* const its = from + matrix * length;
+    const T first = its[0] < 0 ? -its[0] : its[0], last = its[length - 1] < 0 ? -its[length - 1] : its[length - 1];
+    const double floor = floors ? floors[matrix] : 0.0;
+    const T part = static_cast<T>(ratios ? ratios[matrix] : floor > 0 ? 0.0 : ratio);
+    const T relative = part * (first > last ? first : last), least = static_cast<T>(floor);
+    const T bound = relative > least ? relative : least, magnitude = from[i] < 0 ? -from[i] : from[i];
+    to[i] = magnitude > bound ? T(1) / from[i] : T(0);
+  });
+}
+
 }  // namespace
 
 void launch_addresses(void** addresses, void* base, int64_t step_bytes, int64_t count, cudaStream_t stream) {
@@ -169,6 +186,12 @@ void launch_determinant(const void* lu, const int32_t* pivots, int64_t count, in
   by_type(dtype, [&](auto sample) {
     determinant_as<decltype(sample)>(lu, pivots, count, n, result, logarithm, stream);
   });
+}
+
+void launch_inverses(const void* values, void* inverses, int dtype, int64_t count, int64_t length, const double* floors,
+                     const double* ratios, double ratio, cudaStream_t stream) {
+  if (dtype == 6) return inverses_of<float>(values, inverses, count, length, floors, ratios, ratio, stream);
+  inverses_of<double>(values, inverses, count, length, floors, ratios, ratio, stream);
 }
 
 }  // namespace sconce::cuda

@@ -41,4 +41,10 @@ void launch_plain_pivots(int32_t* pivots, int64_t count, int64_t pivot_count, cu
 void launch_determinant(const void* lu, const int32_t* pivots, int64_t count, int64_t n, void* result, void* logarithm,
                         int dtype, cudaStream_t stream);
 
+// Of ordered float32 or float64 values (dtype 6 or 7), `length` a matrix: the inverses of those whose magnitude is
+// above max(ratio * the largest, floor), 0 for others. floors, ratios: one a matrix; null: no floor, and `ratio` where
+// there is none above 0.
+void launch_inverses(const void* values, void* inverses, int dtype, int64_t count, int64_t length, const double* floors,
+                     const double* ratios, double ratio, cudaStream_t stream);
+
 }  // namespace sconce::cuda

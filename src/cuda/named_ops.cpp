@@ -7,19 +7,14 @@
 #include "src/cuda/linalg.h"
 #include "src/cuda/matmul.h"
 #include "src/cuda/ops.h"
+#include "src/cuda/resample.h"
+#include "src/cuda/sampling.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/dimensions.h"
-#include "src/ops/movement.h"
-#include "src/ops/view.h"
 
 namespace sconce::cuda {
 namespace {
 
 using custom_ops::boxed_anywhere;
-
-// Views, and copies that know devices.
-Tensor itself(const Tensor& self) { return self; }
-Tensor expanded(const Tensor& self, IntSpan size, bool) { return cpu::expand(self, size); }
 
 struct Row {
   std::string_view name;
@@ -28,6 +23,10 @@ struct Row {
 
 // Sorted. Parameters are those of the schemas in src/custom_ops.
 constexpr Row kRows[] = {
+    {"aten::_addmm_activation", boxed_anywhere<_addmm_activation>},
+    {"aten::_conj", boxed_anywhere<conj>},
+    {"aten::_conj_copy", boxed_anywhere<conj_physical>},
+    {"aten::_conj_physical", boxed_anywhere<conj_physical>},
     {"aten::_fft_c2c", boxed_anywhere<_fft_c2c>},
     {"aten::_fft_c2r", boxed_anywhere<_fft_c2r>},
     {"aten::_fft_r2c", boxed_anywhere<_fft_r2c>},
@@ -37,24 +36,37 @@ constexpr Row kRows[] = {
     {"aten::_linalg_slogdet", boxed_anywhere<_linalg_slogdet>},
     {"aten::_linalg_solve_ex", boxed_anywhere<_linalg_solve_ex>},
     {"aten::_linalg_svd", boxed_anywhere<_linalg_svd>},
-    {"aten::_stack", boxed_anywhere<cpu::stack>},
+    {"aten::_neg_view", boxed_anywhere<neg>},
+    {"aten::_segment_reduce_backward", boxed_anywhere<_segment_reduce_backward>},
     {"aten::_unsafe_index.Tensor", boxed_anywhere<index_Tensor>},
     {"aten::_unsafe_index_put", boxed_anywhere<index_put>},
+    {"aten::_upsample_bicubic2d_aa", boxed_anywhere<_upsample_bicubic2d_aa>},
+    {"aten::_upsample_bicubic2d_aa_backward", boxed_anywhere<_upsample_bicubic2d_aa_backward>},
+    {"aten::_upsample_bilinear2d_aa", boxed_anywhere<_upsample_bilinear2d_aa>},
+    {"aten::_upsample_bilinear2d_aa_backward", boxed_anywhere<_upsample_bilinear2d_aa_backward>},
+    {"aten::_upsample_lanczos2d_aa", boxed_anywhere<_upsample_lanczos2d_aa>},
+    {"aten::_upsample_lanczos2d_aa_backward", boxed_anywhere<_upsample_lanczos2d_aa_backward>},
+    {"aten::abs", boxed_anywhere<abs>},
+    {"aten::add.Scalar", boxed_anywhere<add_number>},
     {"aten::add.Tensor", boxed_anywhere<add>},
-    {"aten::alias", boxed_anywhere<itself>},
+    {"aten::addbmm", boxed_anywhere<addbmm>},
+    {"aten::addmv", boxed_anywhere<addmv>},
     {"aten::angle", boxed_anywhere<angle>},
-    {"aten::as_strided", boxed_anywhere<cpu::as_strided>},
+    {"aten::bernoulli", boxed_anywhere<bernoulli>},
+    {"aten::bernoulli.Tensor", boxed_anywhere<bernoulli_tensor>},
+    {"aten::bernoulli.p", boxed_anywhere<bernoulli_number>},
     {"aten::bmm", boxed_anywhere<bmm>},
     {"aten::cat", boxed_anywhere<cat>},
+    {"aten::complex", boxed_anywhere<complex>},
+    {"aten::conj_physical", boxed_anywhere<conj_physical>},
+    {"aten::cos", boxed_anywhere<cos>},
     {"aten::cumprod", boxed_anywhere<cumprod>},
     {"aten::cumsum", boxed_anywhere<cumsum>},
-    {"aten::detach", boxed_anywhere<itself>},
-    {"aten::diagonal", boxed_anywhere<cpu::diagonal>},
-    {"aten::diagonal_scatter", boxed_anywhere<cpu::diagonal_scatter>},
-    {"aten::expand", boxed_anywhere<expanded>},
-    {"aten::flatten.using_ints", boxed_anywhere<cpu::flatten>},
+    {"aten::div.Scalar", boxed_anywhere<divide_number>},
+    {"aten::div.Tensor", boxed_anywhere<divide>},
+    {"aten::exp", boxed_anywhere<exp>},
     {"aten::gcd", boxed_anywhere<gcd>},
-    {"aten::lift_fresh", boxed_anywhere<itself>},
+    {"aten::histc", boxed_anywhere<histc>},
     {"aten::linalg_cholesky_ex", boxed_anywhere<linalg_cholesky_ex>},
     {"aten::linalg_eig", boxed_anywhere<linalg_eig>},
     {"aten::linalg_householder_product", boxed_anywhere<linalg_householder_product>},
@@ -62,46 +74,47 @@ constexpr Row kRows[] = {
     {"aten::linalg_lu", boxed_anywhere<linalg_lu>},
     {"aten::linalg_lu_factor_ex", boxed_anywhere<linalg_lu_factor_ex>},
     {"aten::linalg_lu_solve", boxed_anywhere<linalg_lu_solve>},
+    {"aten::linalg_matrix_exp", boxed_anywhere<linalg_matrix_exp>},
+    {"aten::linalg_matrix_sqrth", boxed_anywhere<linalg_matrix_sqrth>},
+    {"aten::linalg_pinv.atol_rtol_tensor", boxed_anywhere<linalg_pinv>},
+    {"aten::linalg_polar", boxed_anywhere<linalg_polar>},
     {"aten::linalg_qr", boxed_anywhere<linalg_qr>},
     {"aten::linalg_solve_triangular", boxed_anywhere<linalg_solve_triangular>},
+    {"aten::log", boxed_anywhere<log>},
     {"aten::masked_select", boxed_anywhere<masked_select>},
     {"aten::mm", boxed_anywhere<mm>},
     {"aten::mul.Scalar", boxed_anywhere<multiply_number>},
     {"aten::mul.Tensor", boxed_anywhere<multiply>},
-    {"aten::narrow", boxed_anywhere<cpu::narrow>},
+    {"aten::multinomial", boxed_anywhere<multinomial>},
+    {"aten::neg", boxed_anywhere<neg>},
     {"aten::nonzero", boxed_anywhere<nonzero>},
+    {"aten::normal.Tensor_Tensor", boxed_anywhere<normal_tensors>},
+    {"aten::normal.Tensor_float", boxed_anywhere<normal_tensor_number>},
+    {"aten::normal.float_Tensor", boxed_anywhere<normal_number_tensor>},
     {"aten::pad", boxed_anywhere<pad>},
-    {"aten::permute", boxed_anywhere<cpu::permute>},
     {"aten::polar", boxed_anywhere<polar>},
+    {"aten::pow.Scalar", boxed_anywhere<number_power>},
+    {"aten::pow.Tensor_Scalar", boxed_anywhere<power_of_number>},
     {"aten::pow.Tensor_Tensor", boxed_anywhere<pow_Tensor_Tensor>},
-    {"aten::repeat", boxed_anywhere<cpu::repeat>},
-    {"aten::reshape", boxed_anywhere<cpu::reshape>},
-    {"aten::resolve_conj", boxed_anywhere<itself>},
+    {"aten::rand", boxed_anywhere<rand>},
+    {"aten::randn", boxed_anywhere<randn>},
+    {"aten::reciprocal", boxed_anywhere<reciprocal>},
+    {"aten::replication_pad1d_backward", boxed_anywhere<replication_pad1d_backward>},
+    {"aten::replication_pad2d_backward", boxed_anywhere<replication_pad2d_backward>},
+    {"aten::searchsorted.Scalar", boxed_anywhere<searchsorted_Scalar>},
     {"aten::searchsorted.Tensor", boxed_anywhere<searchsorted_Tensor>},
-    {"aten::select.int", boxed_anywhere<cpu::select>},
-    {"aten::select_scatter", boxed_anywhere<cpu::select_scatter>},
-    {"aten::slice.Tensor", boxed_anywhere<cpu::slice_Tensor>},
-    {"aten::slice_scatter", boxed_anywhere<cpu::slice_scatter>},
+    {"aten::segment_reduce", boxed_anywhere<segment_reduce>},
+    {"aten::sigmoid", boxed_anywhere<sigmoid>},
+    {"aten::sin", boxed_anywhere<sin>},
     {"aten::sort", boxed_anywhere<sort>},
     {"aten::sort.stable", boxed_anywhere<sort_stable>},
-    {"aten::split.Tensor", boxed_anywhere<cpu::split>},
-    {"aten::split_with_sizes", boxed_anywhere<cpu::split_with_sizes>},
-    {"aten::squeeze", boxed_anywhere<cpu::squeeze>},
-    {"aten::squeeze.dim", boxed_anywhere<cpu::squeeze_dim>},
-    {"aten::squeeze.dims", boxed_anywhere<cpu::squeeze_dims>},
-    {"aten::stack", boxed_anywhere<cpu::stack>},
+    {"aten::sqrt", boxed_anywhere<sqrt>},
+    {"aten::sub.Scalar", boxed_anywhere<subtract_number>},
     {"aten::sub.Tensor", boxed_anywhere<subtract>},
+    {"aten::subtract.Scalar", boxed_anywhere<subtract_number>},
     {"aten::subtract.Tensor", boxed_anywhere<subtract>},
-    {"aten::t", boxed_anywhere<cpu::t>},
+    {"aten::tanh", boxed_anywhere<tanh>},
     {"aten::topk", boxed_anywhere<topk>},
-    {"aten::transpose.int", boxed_anywhere<cpu::transpose>},
-    {"aten::unbind.int", boxed_anywhere<cpu::unbind>},
-    {"aten::unfold", boxed_anywhere<cpu::unfold>},
-    {"aten::unsqueeze", boxed_anywhere<cpu::unsqueeze>},
-    {"aten::view", boxed_anywhere<cpu::view>},
-    {"aten::view.dtype", boxed_anywhere<cpu::view_dtype>},
-    {"aten::view_as_complex", boxed_anywhere<cpu::view_as_complex>},
-    {"aten::view_as_real", boxed_anywhere<cpu::view_as_real>},
 };
 static_assert(std::is_sorted(std::begin(kRows), std::end(kRows),
                              [](const Row& a, const Row& b) { return a.name < b.name; }));

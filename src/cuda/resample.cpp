@@ -3,6 +3,8 @@
 // upsample_trilinear3d_backward, replication_pad1d_backward and replication_pad2d_backward (torch 2.15, CUDA). Half
 // types are computed in float32 and rounded once. Gradients of resizing and padding are the same every time; those by
 // the input of grid_sampler are summed in any order, as PyTorch's. Checks are the CPU's.
+#include "src/cuda/resample.h"
+
 #include <bit>
 #include <vector>
 
@@ -14,10 +16,13 @@
 #include "src/ops/factory.h"
 #include "src/ops/grid_sampler.h"
 #include "src/ops/plane_scatter.h"
+#include "src/ops/resample_antialias.h"
 #include "src/ops/resample_backward.h"
 
 namespace sconce::cuda {
 namespace {
+
+using cpu::LowPass;
 
 std::array<Tensor, 2> grid_slopes(const char* name, const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                   int64_t interpolation, int64_t padding, bool align_corners,
@@ -102,6 +107,25 @@ void add_taps(Line& line, const ResampledAxis& axis, ResampleMode mode, bool ali
   }
 }
 
+template <class F>
+void for_weights(const LineWindows& windows, const F& f) {
+  for (size_t to = 0; to < windows.windows.size(); ++to)
+    for (int64_t j = 0; j < windows.windows[to].count; ++j)
+      f(static_cast<int64_t>(to), windows.windows[to].first + j,
+        windows.weights[to * static_cast<size_t>(windows.width) + static_cast<size_t>(j)]);
+}
+
+// Channels last where `like` is, unless row-major is asked for.
+Tensor in_format_of(const char* name, const Tensor& like, bool row_major, const Tensor& packed) {
+  const MemoryFormat format = row_major ? MemoryFormat::kContiguous : suggested_format(like);
+  if (format == MemoryFormat::kContiguous) return packed;
+  Shape strides(packed.sizes());
+  format_strides(name, packed.sizes(), format, strides.data());
+  Tensor formatted = Tensor::empty_strided(packed.sizes(), strides, packed.dtype(), packed.device());
+  copy(packed, formatted, false);
+  return formatted;
+}
+
 Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                        bool align_corners, const std::array<std::optional<double>, 3>& scales, int dims,
                        ResampleMode mode) {
@@ -115,13 +139,43 @@ Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan outp
                                            : add_taps<float>(lines[a], axes[a], modes[a], align_corners);
   Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
   gather(name, lines, input_size[0] * input_size[1], grad_output, out);
-  const MemoryFormat format = mode == ResampleMode::kCubic ? MemoryFormat::kContiguous : suggested_format(grad_output);
-  if (format == MemoryFormat::kContiguous) return out;
-  Shape strides(input_size);
-  format_strides(name, input_size, format, strides.data());
-  Tensor formatted = Tensor::empty_strided(input_size, strides, out.dtype(), out.device());
-  copy(out, formatted, false);
-  return formatted;
+  return in_format_of(name, grad_output, mode == ResampleMode::kCubic, out);
+}
+
+Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
+                std::optional<double> scales_h, std::optional<double> scales_w) {
+  cpu::check_low_pass(filter, self, output_size);
+  const DeviceScope scope(self.device());
+  const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
+  std::array<Line, 3> lines{Line(1, 1), Line(sizes[2], self.size(2)), Line(sizes[3], self.size(3))};
+  lines[0].add(0, 0, 1);
+  const std::optional<double> scales[] = {scales_h, scales_w};
+  for (size_t a = 0; a < 2; ++a) {
+    const LineWindows windows = cpu::low_pass_windows(filter, self.dtype(), self.size(2 + static_cast<int64_t>(a)),
+                                                      sizes[2 + a], align_corners, scales[a]);
+    for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(to, from, weight); });
+  }
+  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
+  gather(name, lines, sizes[0] * sizes[1], self, out);
+  return in_format_of(name, self, false, out);
+}
+
+Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_output, IntSpan output_size,
+                         IntSpan input_size, bool align_corners, std::optional<double> scales_h,
+                         std::optional<double> scales_w) {
+  cpu::check_low_pass_gradient(filter, grad_output, output_size, input_size);
+  const DeviceScope scope(grad_output.device());
+  std::array<Line, 3> lines{Line(1, 1), Line(input_size[2], output_size[0]), Line(input_size[3], output_size[1])};
+  lines[0].add(0, 0, 1);
+  const std::optional<double> scales[] = {scales_h, scales_w};
+  for (size_t a = 0; a < 2; ++a) {
+    const LineWindows windows =
+        cpu::low_pass_windows(filter, grad_output.dtype(), input_size[2 + a], output_size[a], align_corners, scales[a]);
+    for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(from, to, weight); });
+  }
+  Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
+  gather(name, lines, input_size[0] * input_size[1], grad_output, out);
+  return in_format_of(name, grad_output, false, out);
 }
 
 Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {
@@ -188,6 +242,37 @@ Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self,
 }
 Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
   return padding_gradient("replication_pad2d_backward", grad_output, self, padding, 2);
+}
+
+Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                               std::optional<double> scales_h, std::optional<double> scales_w) {
+  return low_pass("_upsample_bilinear2d_aa", LowPass::kBilinear, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                        bool align_corners, std::optional<double> scales_h,
+                                        std::optional<double> scales_w) {
+  return low_pass_gradient("_upsample_bilinear2d_aa_backward", LowPass::kBilinear, grad_output, output_size, input_size,
+                           align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return low_pass("_upsample_bicubic2d_aa", LowPass::kBicubic, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w) {
+  return low_pass_gradient("_upsample_bicubic2d_aa_backward", LowPass::kBicubic, grad_output, output_size, input_size,
+                           align_corners, scales_h, scales_w);
+}
+Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return low_pass("_upsample_lanczos2d_aa", LowPass::kLanczos, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w) {
+  return low_pass_gradient("_upsample_lanczos2d_aa_backward", LowPass::kLanczos, grad_output, output_size, input_size,
+                           align_corners, scales_h, scales_w);
 }
 
 }  // namespace sconce::cuda

@@ -11,7 +11,9 @@ namespace sconce::custom_ops {
 struct AtenRow {
   const char* schema;
   BoxedKernel kernel;
+  bool any_device = false;  // it only looks at memory otherwise, or copies it
 };
+constexpr bool kAnyDevice = true;
 
 std::span<const AtenRow> aten_tensor_rows();       // aten_tensors.cpp: makers, views, copies
 std::span<const AtenRow> aten_movement_rows();     // aten_movement.cpp: gathering, scattering, parts

@@ -240,10 +240,14 @@ void boxed(std::span<Value> arguments, std::span<Value> results) {
   detail::call<kKernel, 0>(kKernel, arguments, results);
 }
 template <auto kKernel>
-void boxed_in_place(std::span<Value> arguments, std::span<Value> results) {
-  for (Value& argument : arguments) check_host(argument);
+void boxed_in_place_anywhere(std::span<Value> arguments, std::span<Value> results) {
   detail::call<kKernel, 0>(kKernel, arguments, results);
   results[0] = Value::borrow(arguments[0].tensor());
+}
+template <auto kKernel>
+void boxed_in_place(std::span<Value> arguments, std::span<Value> results) {
+  for (Value& argument : arguments) check_host(argument);
+  boxed_in_place_anywhere<kKernel>(arguments, results);
 }
 template <auto kKernel, size_t kOuts = 1>
 void boxed_out(std::span<Value> arguments, std::span<Value> results) {

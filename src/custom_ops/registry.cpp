@@ -15,14 +15,15 @@ namespace {
 
 class AtenOperator final : public Operator {
  public:
-  AtenOperator(Schema schema, BoxedKernel kernel, bool random)
-      : Operator(std::move(schema)), kernel_(kernel), random_(random) {}
+  AtenOperator(Schema schema, const AtenRow& row, bool random)
+      : Operator(std::move(schema)), kernel_(row.kernel), any_device_(row.any_device), random_(random) {}
   void call(std::span<Value> arguments, std::span<Value> results) const override {
+    if (any_device_) return kernel_(arguments, results);
     const Device device = device_of(arguments);
     if (device.type == DeviceType::kCpu) [[likely]]
       return kernel_(arguments, results);
-    SCONCE_CHECK(!random_, kUnsupported, "it draws random numbers and has no kernel for ", to_string(device));
     if (const auto kernel = device_kernel(device)) return kernel(arguments, results);
+    SCONCE_CHECK(!random_, kUnsupported, "it draws random numbers and has no kernel for ", to_string(device));
     call_on_host(schema(), kernel_, arguments, results);
   }
 
@@ -33,6 +34,7 @@ class AtenOperator final : public Operator {
   }
 
   BoxedKernel kernel_;
+  bool any_device_;
   bool random_;  // the host's streams are not the device's
   // There is one kind of device besides the CPU.
   mutable std::once_flag looked_up_;
@@ -74,7 +76,7 @@ std::shared_ptr<const Operator> find_operator(std::string_view name) {
   const auto row = all.rows.find(name);
   if (row == all.rows.end()) return nullptr;
   const auto& [found, random] = row->second;
-  auto made = std::make_shared<AtenOperator>(parse_schema(found->schema), found->kernel, random);
+  auto made = std::make_shared<AtenOperator>(parse_schema(found->schema), *found, random);
   all.operators.emplace(std::string(name), made);
   return made;
 }

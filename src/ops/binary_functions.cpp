@@ -113,15 +113,7 @@ Tensor divide_number(const Tensor& self, Scalar other) {
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
   const DType dtype = real.dtype();
-  const auto fits = [](DType d) { return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64; };
-  SCONCE_CHECK(fits(dtype) && fits(imag.dtype()), kUnsupported,
-               "complex: Expected both inputs to be Half, Float or Double tensors but got ", dtype_name(dtype), " and ",
-               dtype_name(imag.dtype()));
-  SCONCE_CHECK(dtype == imag.dtype(), kInvalidArgument, "complex: Expected object of scalar type ", dtype_name(dtype),
-               " but got scalar type ", dtype_name(imag.dtype()), " for second argument");
-  const DType result = dtype == DType::kFloat16   ? DType::kComplex32
-                       : dtype == DType::kFloat32 ? DType::kComplex64
-                                                  : DType::kComplex128;
+  const DType result = complex_dtype("complex", real, imag);
   Tensor out = make_result("complex", {&real, &imag}, dtype, result);
   if (dtype == DType::kFloat64)
     map_elements<ComplexDouble, double, double>("complex", out, [](double x, double y) { return ComplexDouble(x, y); },

@@ -123,21 +123,21 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
   return out;
 }
 
-DType polar_dtype(const Tensor& abs, const Tensor& angle) {
-  const DType dtype = abs.dtype();
+DType complex_dtype(const char* name, const Tensor& first, const Tensor& second) {
+  const DType dtype = first.dtype();
   const auto real = [](DType d) { return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64; };
-  SCONCE_CHECK(real(dtype) && real(angle.dtype()), kUnsupported,
-               "polar: Expected both inputs to be Half, Float or Double tensors but got ", dtype_name(dtype), " and ",
-               dtype_name(angle.dtype()));
-  SCONCE_CHECK(dtype == angle.dtype(), kInvalidArgument, "polar: Expected object of scalar type ", dtype_name(dtype),
-               " but got scalar type ", dtype_name(angle.dtype()), " for second argument");
+  SCONCE_CHECK(real(dtype) && real(second.dtype()), kUnsupported, name,
+               ": Expected both inputs to be Half, Float or Double tensors but got ", dtype_name(dtype), " and ",
+               dtype_name(second.dtype()));
+  SCONCE_CHECK(dtype == second.dtype(), kInvalidArgument, name, ": Expected object of scalar type ", dtype_name(dtype),
+               " but got scalar type ", dtype_name(second.dtype()), " for second argument");
   return dtype == DType::kFloat16   ? DType::kComplex32
          : dtype == DType::kFloat32 ? DType::kComplex64
                                     : DType::kComplex128;
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  const DType dtype = abs.dtype(), result = polar_dtype(abs, angle);
+  const DType dtype = abs.dtype(), result = complex_dtype("polar", abs, angle);
   Tensor out = make_result("polar", {&abs, &angle}, dtype, result);
   const auto from_polar = []<class T>(T length, T argument) {
     return std::complex<T>(length * std::cos(argument), length * std::sin(argument));

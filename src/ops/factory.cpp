@@ -76,7 +76,7 @@ Tensor empty_in_format(std::string_view name, const Tensor& self, DType dtype, M
   if (format == MemoryFormat::kPreserve) return empty_like(self, dtype);
   int64_t strides[Tensor::kMaxRank];
   format_strides(name, self.sizes(), format, strides);
-  return Tensor::empty_strided(self.sizes(), {strides, self.sizes().size()}, dtype);
+  return Tensor::empty_strided(self.sizes(), {strides, self.sizes().size()}, dtype, self.device());
 }
 
 DType value_dtype(DType dtype) noexcept {

@@ -37,6 +37,10 @@ constexpr Filter kBilinear{"_upsample_bilinear2d_aa", 2, triangle};
 constexpr Filter kBicubic{"_upsample_bicubic2d_aa", 4, cubic};
 constexpr Filter kLanczos{"_upsample_lanczos2d_aa", 6, lanczos};
 
+const Filter& filter_of(LowPass filter) {
+  return filter == LowPass::kBilinear ? kBilinear : filter == LowPass::kBicubic ? kBicubic : kLanczos;
+}
+
 // Positions in the element type, as ATen computes them.
 template <class Real>
 LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, std::optional<double> scale) {
@@ -84,6 +88,17 @@ Images check_planes(const Filter& filter, const Tensor& tensor, IntSpan size) {
   return {tensor.size(0) * tensor.size(1), tensor.size(2), tensor.size(3)};
 }
 
+Images check_gradient(const Filter& filter, const Tensor& grad, IntSpan size, IntSpan input_size) {
+  const Images planes = check_planes(filter, grad, size);
+  SCONCE_CHECK(input_size.size() == 4, kInvalidArgument, filter.name,
+               "_backward: It is expected input_size equals to 4, but got size ", input_size.size());
+  SCONCE_CHECK(
+      grad.size(0) == input_size[0] && grad.size(1) == input_size[1] && planes.h == size[0] && planes.w == size[1],
+      kInvalidArgument, filter.name, "_backward: Expected grad_output to have the sizes of the output, got ",
+      to_string(grad.sizes()));
+  return planes;
+}
+
 Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool align_corners,
                 std::optional<double> scales_h, std::optional<double> scales_w) {
   const Images planes = check_planes(filter, self, size);
@@ -120,13 +135,7 @@ Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool ali
 
 Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
                          std::optional<double> scales_h, std::optional<double> scales_w) {
-  const Images planes = check_planes(filter, grad, size);
-  SCONCE_CHECK(input_size.size() == 4, kInvalidArgument, filter.name,
-               "_backward: It is expected input_size equals to 4, but got size ", input_size.size());
-  SCONCE_CHECK(
-      grad.size(0) == input_size[0] && grad.size(1) == input_size[1] && planes.h == size[0] && planes.w == size[1],
-      kInvalidArgument, filter.name, "_backward: Expected grad_output to have the sizes of the output, got ",
-      to_string(grad.sizes()));
+  const Images planes = check_gradient(filter, grad, size, input_size);
   const Tensor in = contiguous(grad);
   const int64_t h = input_size[2], w = input_size[3];
   const int64_t between[] = {grad.size(0), grad.size(1), h, size[1]};
@@ -141,6 +150,19 @@ Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size,
 }
 
 }  // namespace
+
+LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners,
+                             std::optional<double> scale) {
+  const Filter& shape = filter_of(filter);
+  return dtype == DType::kFloat64 ? make_axis<double>(shape, from, to, align_corners, scale)
+                                  : make_axis<float>(shape, from, to, align_corners, scale);
+}
+void check_low_pass(LowPass filter, const Tensor& self, IntSpan output_size) {
+  check_planes(filter_of(filter), self, output_size);
+}
+void check_low_pass_gradient(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size) {
+  check_gradient(filter_of(filter), grad_output, output_size, input_size);
+}
 
 Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
                                std::optional<double> scales_h, std::optional<double> scales_w) {

@@ -192,7 +192,7 @@ std::pair<double, double> open_interval(DType dtype) {
 
 }  // namespace
 
-Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
+Shape multinomial_sizes(const Tensor& self, int64_t num_samples, bool replacement) {
   SCONCE_CHECK(self.dim() == 1 || self.dim() == 2, kInvalidArgument, "multinomial: prob_dist must be 1 or 2 dim");
   SCONCE_CHECK(is_floating(self.dtype()), kInvalidArgument,
                "multinomial: only supports floating-point dtypes for input, got: ", dtype_name(self.dtype()));
@@ -203,8 +203,13 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Ge
   SCONCE_CHECK(n <= int64_t{1} << 24, kInvalidArgument, "multinomial: number of categories cannot exceed 2^24");
   Shape sizes(self.sizes());
   sizes[static_cast<int>(self.dim()) - 1] = num_samples;
-  Tensor out = Tensor::empty(sizes, DType::kInt64);
+  return sizes;
+}
+
+Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
+  Tensor out = Tensor::empty(multinomial_sizes(self, num_samples, replacement), DType::kInt64);
   if (out.numel() == 0) return out;
+  const int64_t n = self.size(self.dim() - 1);
   const Tensor weights = contiguous(self);
   if (replacement && num_samples > 1) {
     Generator& source = or_default(generator);

@@ -1,0 +1,92 @@
+// Random operators that are called by name. Match aten::multinomial, normal.* and bernoulli.* (torch 2.15, CUDA), their
+// streams of random numbers among them: what they draw is what random.cpp draws.
+#include "src/cuda/sampling.h"
+
+#include <cmath>
+
+#include "src/cuda/copy.h"
+#include "src/cuda/elementwise.h"
+#include "src/cuda/ops.h"
+#include "src/cuda/stream.h"
+#include "src/ops/dimensions.h"
+#include "src/ops/sampling.h"
+#include "src/ops/strided_loop.h"
+
+namespace sconce::cuda {
+namespace {
+
+// On the host, float64.
+Tensor fetched(const Tensor& t) {
+  Tensor here = Tensor::empty(t.sizes(), DType::kFloat64);
+  copy(converted(t, DType::kFloat64), here, true);
+  return here;
+}
+
+// Waits for the device, as PyTorch does.
+void check_weights(const Tensor& self) {
+  const Tensor sorted = sort_stable(self, true, -1, true)[0];
+  const Tensor most = fetched(cpu::select(sorted, -1, 0)),
+               least = fetched(cpu::select(sorted, -1, sorted.size(sorted.dim() - 1) - 1));
+  for (int64_t row = 0; row < most.numel(); ++row) {
+    const double high = most.data_as<double>()[row], low = least.data_as<double>()[row];
+    SCONCE_CHECK(low >= 0 && high < HUGE_VAL, kInvalidArgument,
+                 "multinomial: probability tensor contains either `inf`, `nan` or element < 0");
+    SCONCE_CHECK(high > 0, kInvalidArgument,
+                 "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
+  }
+}
+
+void check_std(const Tensor& std) {
+  SCONCE_CHECK(!is_complex(std.dtype()), kInvalidArgument, "normal: expects standard deviation to be non-complex");
+  const Tensor here = fetched(std);
+  for (int64_t i = 0; i < here.numel(); ++i)
+    SCONCE_CHECK(!(here.data_as<double>()[i] < 0), kInvalidArgument, "normal: expects all elements of std >= 0.0");
+}
+
+Tensor standard_normal(IntSpan sizes, const Tensor& like, double std, Generator* generator) {
+  return normal_functional(Tensor::empty(sizes, like.dtype(), like.device()), 0, std, generator);
+}
+
+}  // namespace
+
+Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
+  const Shape sizes = cpu::multinomial_sizes(self, num_samples, replacement);
+  SCONCE_CHECK(!replacement || num_samples == 1, kUnsupported,
+               "multinomial: more than one sample with replacement on CUDA");
+  const DeviceScope scope(self.device());
+  if (self.numel() == 0) return Tensor::empty(sizes, DType::kInt64, self.device());
+  check_weights(self);
+  // The largest of weight / exponential sample: the exponents race.
+  return topk(divide(self, exponential(self, 1, generator)), num_samples, -1, true, true)[1];
+}
+
+Tensor normal_tensor_number(const Tensor& mean, double std, Generator* generator) {
+  SCONCE_CHECK(std >= 0, kInvalidArgument, "normal: expects std >= 0.0, but found std ", std);
+  const DeviceScope scope(mean.device());
+  return add(standard_normal(mean.sizes(), mean, std, generator), mean, int64_t{1});
+}
+Tensor normal_number_tensor(double mean, const Tensor& std, Generator* generator) {
+  check_std(std);
+  const DeviceScope scope(std.device());
+  return add_number(multiply(standard_normal(std.sizes(), std, 1, generator), std), mean, int64_t{1});
+}
+Tensor normal_tensors(const Tensor& mean, const Tensor& std, Generator* generator) {
+  check_std(std);
+  const DeviceScope scope(mean.device());
+  const Tensor drawn = standard_normal(broadcast_shapes("normal", mean.sizes(), std.sizes()), mean, 1, generator);
+  return converted(add(multiply(drawn, std), mean, int64_t{1}), mean.dtype());
+}
+
+Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator) {
+  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
+  bernoulli__Tensor(out, p, generator);
+  return out;
+}
+Tensor bernoulli(const Tensor& self, Generator* generator) { return bernoulli_tensor(self, self, generator); }
+Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
+  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
+  bernoulli__float(out, p, generator);
+  return out;
+}
+
+}  // namespace sconce::cuda
