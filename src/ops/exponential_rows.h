@@ -23,7 +23,23 @@ exponentials_wide(const T* x, T base, T* to, int64_t n) noexcept {
   return row_sum(to, n);
 }
 
+template <class T>
+[[gnu::flatten]] void less_exponentials_narrow(const T* from, const T* x, T factor, T* to, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] - lanes::quick_exp(x[i]) * factor;
+}
+template <class T>
+[[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
+less_exponentials_wide(const T* from, const T* x, T factor, T* to, int64_t n) noexcept {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] - lanes::quick_exp(x[i]) * factor;
+}
+
 }  // namespace detail
+
+// to[i] = from[i] - e^x[i] * factor
+template <class T>
+void less_exponentials(const T* from, const T* x, T factor, T* to, int64_t n) noexcept {
+  (has_avx512() ? detail::less_exponentials_wide<T> : detail::less_exponentials_narrow<T>)(from, x, factor, to, n);
+}
 
 // to[i] = e^(x[i] - base); returns their sum.
 template <class T>

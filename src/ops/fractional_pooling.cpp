@@ -23,25 +23,34 @@ template <class T>
 void pool_plane(const FractionalAxes& axes, const std::array<T, 3>& samples, const T* in, T* out,
                 int64_t* indices) noexcept {
   const auto& [depth, height, width] = axes;
-  for (int64_t od = 0; od < depth.output; ++od)
-    for (int64_t oh = 0; oh < height.output; ++oh)
-      for (int64_t ow = 0; ow < width.output; ++ow) {
-        const int64_t d = window_begin(depth, samples[0], od), h = window_begin(height, samples[1], oh),
-                      w = window_begin(width, samples[2], ow);
-        T best(-std::numeric_limits<ComputeType<T>>::infinity());
-        int64_t at = (d * height.input + h) * width.input + w;
-        for (int64_t id = d; id < d + depth.kernel; ++id)
-          for (int64_t ih = h; ih < h + height.kernel; ++ih)
-            for (int64_t iw = w; iw < w + width.kernel; ++iw) {
-              const int64_t i = (id * height.input + ih) * width.input + iw;
-              if (in[i] > best || in[i] != in[i]) {
-                best = in[i];
-                at = i;
+  constexpr int64_t kBlock = 128;  // results of a row at a time
+  int64_t begins[kBlock];
+  for (int64_t first = 0; first < width.output; first += kBlock) {
+    const int64_t count = std::min(kBlock, width.output - first);
+    for (int64_t i = 0; i < count; ++i) begins[i] = window_begin(width, samples[2], first + i);
+    for (int64_t od = 0; od < depth.output; ++od) {
+      const int64_t d = window_begin(depth, samples[0], od);
+      for (int64_t oh = 0; oh < height.output; ++oh) {
+        const int64_t h = window_begin(height, samples[1], oh), to = (od * height.output + oh) * width.output + first;
+        for (int64_t i = 0; i < count; ++i) {
+          T best(-std::numeric_limits<ComputeType<T>>::infinity());
+          int64_t at = (d * height.input + h) * width.input + begins[i];
+          for (int64_t id = d; id < d + depth.kernel; ++id)
+            for (int64_t ih = h; ih < h + height.kernel; ++ih) {
+              const int64_t row = (id * height.input + ih) * width.input + begins[i];
+              for (int64_t k = row; k < row + width.kernel; ++k) {
+                const T value = in[k];
+                const bool taken = (value > best) | (value != value);  // without a branch: nothing predicts it
+                best = taken ? value : best;
+                at = taken ? k : at;
               }
             }
-        *out++ = best;
-        *indices++ = at;
+          out[to + i] = best;
+          indices[to + i] = at;
+        }
       }
+    }
+  }
 }
 
 std::array<Tensor, 2> fractional_pool(std::string_view name, const Tensor& self, IntSpan kernel_size,

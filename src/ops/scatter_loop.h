@@ -70,12 +70,8 @@ const int64_t* scatter_slice(const ScatterSlice& s, const Targets& targets) noex
 template <class To, class From, class Op>
 const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const int64_t* steps, int64_t n) noexcept {
   const bool packed = steps[0] == sizeof(To) && steps[2] == sizeof(From);
-  for (int64_t i = 0; i < s.count; ++i) {
-    const auto* at = reinterpret_cast<const int64_t*>(s.index + i * s.index_step);
-    if (!targets.in_bounds(*at)) [[unlikely]]
-      return at;
-    if (!targets.mine(*at)) continue;
-    char* to = s.out + *at * s.out_step;
+  const auto row = [&](int64_t i, int64_t target) {
+    char* to = s.out + target * s.out_step;
     const char* from = s.values + i * s.value_step;
     if (packed) {
       auto* __restrict d = reinterpret_cast<To*>(to);
@@ -85,8 +81,55 @@ const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const
       for (int64_t j = 0; j < n; ++j)
         Op::apply(*reinterpret_cast<To*>(to + j * steps[0]), *reinterpret_cast<const From*>(from + j * steps[2]));
     }
+  };
+  const auto index = [&](int64_t i) { return reinterpret_cast<const int64_t*>(s.index + i * s.index_step); };
+  if (targets.all()) {
+    for (int64_t i = 0; i < s.count; ++i) {
+      const int64_t* at = index(i);
+      if (!targets.in_bounds(*at)) [[unlikely]]
+        return at;
+      row(i, *at);
+    }
+    return nullptr;
+  }
+  // Those of this thread are collected first, without a branch, which nothing would predict.
+  constexpr int64_t kBlock = 256;
+  int64_t mine[kBlock];
+  for (int64_t begin = 0; begin < s.count; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, s.count);
+    int64_t found = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t* at = index(i);
+      if (!targets.in_bounds(*at)) [[unlikely]]
+        return at;
+      mine[found] = i;
+      found += targets.mine(*at);
+    }
+    for (int64_t k = 0; k < found; ++k) row(mine[k], *index(mine[k]));
   }
   return nullptr;
+}
+
+// Where the targets of each of `parts` threads begin, and where the last ends, so that about as many rows go to each;
+// false where a few targets get most of them. From a sample of the indices.
+inline bool balance_targets(const ScatterPlan& plan, const int64_t* index, int64_t parts, int64_t* begins) noexcept {
+  constexpr int64_t kSamples = 128;
+  if (plan.count < kSamples || parts > kSamples / 8) return false;
+  int64_t samples[kSamples];
+  for (int64_t i = 0; i < kSamples; ++i)
+    samples[i] = *reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(index) +
+                                                   i * plan.count / kSamples * plan.index_step);
+  std::sort(samples, samples + kSamples);
+  begins[0] = 0;
+  begins[parts] = plan.size;
+  for (int64_t part = 1; part < parts; ++part)
+    begins[part] = std::clamp<int64_t>(samples[kSamples * part / parts], 0, plan.size);
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t own = std::lower_bound(samples, samples + kSamples, begins[part + 1]) -
+                        std::lower_bound(samples, samples + kSamples, begins[part]);
+    if (2 * own * parts > 3 * kSamples) return false;
+  }
+  return true;
 }
 
 template <class To, class From, class Op>
@@ -141,6 +184,19 @@ const int64_t* scatter_loop(const ScatterPlan& plan, void* out, const int64_t* i
   auto* to = static_cast<char*>(out);
   const auto* from = static_cast<const char*>(values);
   const int64_t others = plan.others.numel, threads = kernel_threads();
+  constexpr int64_t kMostParts = 16;
+  if (plan.others.rank == 1 && plan.others.strides[0][1] == 0 && others >= 16 && threads > 1) {
+    // Rows under one index each: a thread reads whole rows, for targets of its own.
+    int64_t begins[kMostParts + 1];
+    const int64_t parts = std::min({others * plan.count / (2 * kElementsPerThread), threads, kMostParts});
+    if (parts > 1 && detail::balance_targets(plan, index, parts, begins)) {
+      parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
+        const detail::Targets part{plan.size, begins[first], begins[last] - begins[first]};
+        if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, 0, others, part)) bad = b;
+      });
+      return bad;
+    }
+  }
   const bool neighbours = plan.others.rank > 0 && plan.others.strides[0][0] == sizeof(To);
   // Threads take whole cache lines.
   if (others >= threads * (neighbours ? 16 : 1)) {

@@ -52,6 +52,46 @@ columns_wide(const T* x, const T* y, T* to, int64_t n, int64_t stride, int64_t c
   F::of_columns(x, y, to, n, stride, count);
 }
 
+// As convert(), short rows of bfloat16 without its choice of a loop.
+void widen(DType from, const char* source, float* to, int64_t n) noexcept {
+  if (from != DType::kBFloat16) return convert(from, source, DType::kFloat32, to, n);
+  const auto* const values = reinterpret_cast<const BFloat16*>(source);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(values[i]);
+}
+void narrow(const float* from, DType dtype, char* to, int64_t n) noexcept {
+  if (dtype != DType::kBFloat16) return convert(DType::kFloat32, from, dtype, to, n);
+  auto* const values = reinterpret_cast<BFloat16*>(to);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) values[i] = BFloat16(from[i]);
+}
+
+// Packed rows of half types, each converted beside its computation. Nothing, where they are something else or long.
+template <class F>
+std::optional<Tensor> small_rows(const Tensor& first, const Tensor* second, int64_t dim, DType result, const F& f) {
+  constexpr int64_t kWidest = 2048;
+  const DType dtype = first.dtype();
+  if (dtype == summed_dtype(dtype) || first.dim() == 0 || dim != first.dim() - 1 || first.size(dim) > kWidest ||
+      first.numel() == 0 || !first.is_contiguous() ||
+      (second && (second->dtype() != dtype || !second->is_contiguous())))
+    return std::nullopt;
+  const int64_t width = first.size(dim), bytes = width * static_cast<int64_t>(first.itemsize());
+  Tensor out = Tensor::empty(first.sizes(), result);
+  const int64_t out_bytes = width * static_cast<int64_t>(out.itemsize());
+  const auto *const x = static_cast<const char*>(first.data()), *const y =
+                                                                    second ? static_cast<const char*>(second->data())
+                                                                           : nullptr;
+  auto* const to = static_cast<char*>(out.data());
+  for_planes(first.numel() / width, width * 8, [&](int64_t row) noexcept {
+    float a[kWidest], b[kWidest], computed[kWidest];
+    widen(dtype, x + row * bytes, a, width);
+    if (y) widen(dtype, y + row * bytes, b, width);
+    f(static_cast<const float*>(a), static_cast<const float*>(y ? b : nullptr), computed, width);
+    narrow(computed, result, to + row * out_bytes, width);
+  });
+  return out;
+}
+
 // f(in rows..., out row, width) for every row of tensors of one shape. F::of_columns does rows that lie side by side,
 // as columns.
 template <class F>
@@ -78,6 +118,7 @@ Tensor over_rows(const char* name, const Tensor& first, const Tensor* second, in
       });
       return to_dtype(out, result);
     }
+  if (const auto done = small_rows(first, second, dim, result, f)) return *done;
   const SoftmaxRows a = rows_along(first, dim, dtype), b = second ? rows_along(*second, dim, dtype) : SoftmaxRows();
   Tensor out = Tensor::empty(a.values.sizes(), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() -> void {
@@ -166,9 +207,7 @@ struct SoftmaxGradient {
 struct LogSoftmaxGradient {
   template <class T>
   void operator()(const T* grad, const T* y, T* to, int64_t n) const noexcept {
-    const T total = static_cast<T>(row_sum(grad, n));
-    exponentials(y, T(0), to, n);
-    for (int64_t i = 0; i < n; ++i) to[i] = grad[i] - to[i] * total;
+    less_exponentials(grad, y, static_cast<T>(row_sum(grad, n)), to, n);
   }
   template <class T>
   [[gnu::always_inline]] static inline void of_columns(const T* grad, const T* y, T* to, int64_t n, int64_t stride,

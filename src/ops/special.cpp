@@ -137,7 +137,29 @@ double airy(double x) {
   return x > 103.892 ? 0 : boost::math::airy_ai(x, Quiet());
 }
 
-// Hurwitz' zeta function by the formula of Euler and Maclaurin, from the tenth term on.
+// What the terms of Hurwitz' zeta function of x from a on add up to, by the formula of Euler and Maclaurin. a: about 10
+// or more; power: a^-x.
+[[gnu::always_inline]] inline double zeta_rest(double x, double a, double power) {
+  // Bernoulli numbers over factorials: B(2j) / (2j)!
+  constexpr double kTerms[] = {1.0 / 12,
+                               -1.0 / 720,
+                               1.0 / 30240,
+                               -1.0 / 1209600,
+                               1.0 / 47900160,
+                               -691.0 / 1307674368000.0,
+                               1.0 / 74724249600.0,
+                               -3617.0 / 10670622842880000.0};
+  double sum = power * a / (x - 1) + power / 2;
+  const double inverse = 1 / (a * a);
+  double rising = x, scale = power / a;
+  for (int j = 0; j < 8; ++j) {
+    sum += kTerms[j] * rising * scale;
+    rising *= (x + 2 * j + 1) * (x + 2 * j + 2);
+    scale *= inverse;
+  }
+  return sum;
+}
+// The function itself: the first ten terms one by one.
 double hurwitz_zeta(double x, double q) {
   if (std::isnan(x) || std::isnan(q)) return kNaN;
   if (x == 1) return kInfinity;
@@ -152,25 +174,45 @@ double hurwitz_zeta(double x, double q) {
     sum += term;
     if (std::fabs(term) < 1e-17 * std::fabs(sum)) return sum;
   }
-  // Bernoulli numbers over factorials: B(2j) / (2j)!
-  constexpr double kTerms[] = {1.0 / 12,
-                               -1.0 / 720,
-                               1.0 / 30240,
-                               -1.0 / 1209600,
-                               1.0 / 47900160,
-                               -691.0 / 1307674368000.0,
-                               1.0 / 74724249600.0,
-                               -3617.0 / 10670622842880000.0};
-  const double power = std::pow(a, -x);
-  sum += power * a / (x - 1) + power / 2;
-  double rising = x, scale = power / a;
-  for (int j = 0; j < 8; ++j) {
-    sum += kTerms[j] * rising * scale;
-    rising *= (x + 2 * j + 1) * (x + 2 * j + 2);
-    scale /= a * a;
-  }
-  return sum;
+  return sum + zeta_rest(x, a, std::pow(a, -x));
 }
+template <class Policy>
+struct Polygamma {
+  int n;
+  double operator()(double x) const {
+    if (std::isnan(x) || x == (n == 1 ? -kInfinity : kInfinity)) return kNaN;
+    if (x <= 0 && x == std::trunc(x)) return n % 2 == 1 ? kInfinity : -kInfinity;
+    return std::isinf(x) ? 0.0 : boost::math::polygamma(n, x, Policy());
+  }
+};
+// To single precision: above 0 the zeta function of n + 1, side by side, times n!.
+struct SinglePolygamma {
+  int n;
+  double operator()(double x) const { return Polygamma<QuietSingle>{n}(x); }
+  void row(int64_t count, double* out, const double* x) const noexcept {
+    constexpr int64_t kSide = 64;
+    constexpr int kMostOrder = 16;  // beyond, the first Bernoulli numbers are too few
+    for (int64_t begin = 0; begin < count; begin += kSide) {
+      const int64_t side = std::min(kSide, count - begin);
+      const double* const q = x + begin;
+      double sum[kSide] = {}, root[kSide], power[kSide];
+      for (int k = 0; n <= kMostOrder && k <= 10; ++k) {
+        for (int64_t i = 0; i < side; ++i) {
+          root[i] = 1 / (q[i] + k);
+          power[i] = root[i];
+        }
+        for (int m = 0; m < n; ++m)
+          for (int64_t i = 0; i < side; ++i) power[i] *= root[i];
+        for (int64_t i = 0; i < side; ++i) sum[i] += power[i];
+      }
+      const double sign = n % 2 == 1 ? 1 : -1, factorial = std::tgamma(n + 1.0);
+      for (int64_t i = 0; i < side; ++i)  // the last term is the formula's
+        sum[i] = sign * factorial * (sum[i] - power[i] + zeta_rest(n + 1, q[i] + 10, power[i]));
+      for (int64_t i = 0; i < side; ++i)
+        out[begin + i] = n <= kMostOrder && q[i] > 1e-30 && q[i] < 1e12 ? sum[i] : (*this)(q[i]);
+    }
+  }
+};
 // exp(x^2) erfc(x)
 double scaled_erfc(double x) {
   if (x < 25) return std::exp(x * x) * std::erfc(x);
@@ -281,20 +323,10 @@ Tensor polygamma(int64_t n, const Tensor& self) {
   if (n == 0) return digamma(self);
   const DType dtype = result_of("polygamma", self.dtype());
   Tensor out = make_result("polygamma", {&self}, dtype, dtype);
-  const auto run = [&]<class Policy>() {
-    map_elements<double, double>(
-        "polygamma", out,
-        [n](double x) {
-          if (std::isnan(x) || x == (n == 1 ? -kInfinity : kInfinity)) return kNaN;
-          if (x <= 0 && x == std::trunc(x)) return n % 2 == 1 ? kInfinity : -kInfinity;
-          return std::isinf(x) ? 0.0 : boost::math::polygamma(static_cast<int>(n), x, Policy());
-        },
-        {&self}, kGrain);
-  };
   if (dtype == DType::kFloat64)
-    run.template operator()<Quiet>();
+    map_elements<double, double>("polygamma", out, Polygamma<Quiet>{static_cast<int>(n)}, {&self}, kGrain);
   else
-    run.template operator()<QuietSingle>();
+    map_elements<double, double>("polygamma", out, SinglePolygamma{static_cast<int>(n)}, {&self}, kGrain);
   return out;
 }
 Tensor igamma(const Tensor& self, const Tensor& other) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <vector>
 
 #include "sconce/error.h"
@@ -96,5 +97,44 @@ TEST_CASE("scatter_src_out, scatter_reduce_two_out: large, one and two threads")
       index.data_as<int64_t>()[r * c - 1] = size;
       CHECK_THROWS_AS(cpu::scatter_src_out(last, self, dim, index, src), Error);
     }
+  set_kernel_threads(before);
+}
+
+// Rows under one index each: threads take targets of their own, columns where a target gets most of them.
+TEST_CASE("scatter_reduce_two_out, scatter_src_out: many rows, the same with any number of threads") {
+  const int before = kernel_threads();
+  constexpr int64_t kRows = 3001, kWidth = 37, kTargets = 90;
+  Tensor index = Tensor::empty(Ints{kRows}, DType::kInt64), src = Tensor::empty(Ints{kRows, kWidth}, DType::kFloat32);
+  Tensor self = Tensor::empty(Ints{kTargets, kWidth}, DType::kFloat32);
+  fill(self, 0.25);
+  for (int64_t i = 0; i < src.numel(); ++i) src.data_as<float>()[i] = 0.9f + static_cast<float>(i % 1013) * 0.0002f;
+  const Tensor wide = index.as_strided(Ints{kRows, kWidth}, Ints{1, 0}, 0);
+  for (const int64_t spread : {90, 3, 1}) {  // how many targets are used
+    for (int64_t i = 0; i < kRows; ++i) index.data_as<int64_t>()[i] = i * 7919 % spread;
+    std::vector<Tensor> first;
+    for (int threads : {1, 2, 3, 5}) {
+      set_kernel_threads(threads);
+      CAPTURE(spread);
+      CAPTURE(threads);
+      std::vector<Tensor> found;
+      for (const char* reduce : {"sum", "mean", "amax", "prod"}) {
+        found.push_back(Tensor::empty(self.sizes(), DType::kFloat32));
+        cpu::scatter_reduce_two_out(found.back(), self, 0, wide, src, reduce, true);
+      }
+      found.push_back(Tensor::empty(self.sizes(), DType::kFloat32));
+      cpu::scatter_src_out(found.back(), self, 0, wide, src);
+      if (threads == 1) first = found;
+      for (size_t i = 0; i < found.size(); ++i)
+        CHECK(std::memcmp(found[i].data(), first[i].data(), found[i].bytes()) == 0);
+      index.data_as<int64_t>()[1234] = kTargets;
+      Tensor spoilt = Tensor::empty(self.sizes(), DType::kFloat32);
+      CHECK_THROWS_AS(cpu::scatter_src_out(spoilt, self, 0, wide, src), Error);
+      index.data_as<int64_t>()[1234] = 1234 * 7919 % spread;
+    }
+    std::vector<float> sums(static_cast<size_t>(kTargets * kWidth), 0.25f);
+    for (int64_t i = 0; i < src.numel(); ++i)
+      sums[static_cast<size_t>(index.data_as<int64_t>()[i / kWidth] * kWidth + i % kWidth)] += src.data_as<float>()[i];
+    CHECK(std::memcmp(sums.data(), first[0].data(), first[0].bytes()) == 0);
+  }
   set_kernel_threads(before);
 }

@@ -53,6 +53,14 @@ TEST_CASE("special functions: single precision agrees with double") {
   check_agreement("spherical_bessel_j0", cpu::special_spherical_bessel_j0, -20, 20);
   check_agreement(
       "polygamma", [](const Tensor& x) { return cpu::polygamma(2, x); }, 0.5, 20);
+  check_agreement(
+      "polygamma of negative numbers", [](const Tensor& x) { return cpu::polygamma(3, x); }, -9.9, 0.4);
+  check_agreement(
+      "polygamma of high order", [](const Tensor& x) { return cpu::polygamma(17, x); }, 0.7, 30);
+  check_agreement(
+      "polygamma of the highest order in rows", [](const Tensor& x) { return cpu::polygamma(16, x); }, 0.7, 30);
+  check_agreement("igamma", of_order<cpu::igamma, 0>, 0, 60);
+  check_agreement("igammac", of_order<cpu::igammac, 0>, 0, 60);
   check_agreement("igamma", of_order<cpu::igamma, 1>, 0, 60);
   check_agreement("igamma", of_order<cpu::igamma, 30>, 0, 60);
   check_agreement("igammac", of_order<cpu::igammac, 1>, 0, 60);
