@@ -27,14 +27,15 @@ std::span<const AtenRow> aten_list_rows();         // aten_lists.cpp: tensors of
 std::span<const AtenRow> aten_linalg_rows();       // aten_linalg.cpp: linear algebra, Fourier transforms
 std::span<const AtenRow> aten_random_rows();       // aten_random.cpp
 std::span<const AtenRow> aten_earlier_rows();      // aten_earlier.cpp: what earlier versions call by name
+std::span<const AtenRow> aten_lowered_rows();      // aten_lowered.cpp: what fallback_by_default leaves uncompiled
 std::span<const AtenRow> inductor_rows();          // inductor_rows.cpp: prims of the compiler's own
 std::span<const AtenRow> quantised_rows();         // quantised_rows.cpp: what the quantisers of PyTorch export
 
-inline std::array<std::span<const AtenRow>, 14> aten_tables() {
-  return {aten_tensor_rows(), aten_movement_rows(),    aten_math_rows(),      aten_function_rows(),
-          aten_list_rows(),   aten_layer_rows(),       aten_gradient_rows(),  aten_linalg_rows(),
-          aten_random_rows(), aten_elementwise_rows(), aten_reduction_rows(), quantised_rows(),
-          aten_earlier_rows(), inductor_rows()};
+inline std::array<std::span<const AtenRow>, 15> aten_tables() {
+  return {aten_tensor_rows(),  aten_movement_rows(),    aten_math_rows(),      aten_function_rows(),
+          aten_list_rows(),    aten_layer_rows(),       aten_gradient_rows(),  aten_linalg_rows(),
+          aten_random_rows(),  aten_elementwise_rows(), aten_reduction_rows(), quantised_rows(),
+          aten_earlier_rows(), inductor_rows(),         aten_lowered_rows()};
 }
 
 }  // namespace sconce::custom_ops

@@ -56,11 +56,17 @@ Tensor divide_number_by_mode(const Tensor& self, Scalar other, std::optional<std
 bool is_true(const Tensor& flag) { return *static_cast<const uint8_t*>(flag.data()) != 0; }
 Tensor is_any_true(const Tensor& self) { return cpu::any(self, {}, false); }
 Tensor is_all_true(const Tensor& self) { return cpu::logical_not(cpu::any(cpu::logical_not(self), {}, false)); }
-void assert_async(const Tensor& self) {
+void assert_async_message(const Tensor& self, std::string_view message) {
   SCONCE_CHECK(self.numel() == 1, kInvalidArgument, "_assert_async: Boolean value of Tensor with ",
                self.numel() == 0 ? "no values" : "more than one value", " is ambiguous");
-  SCONCE_CHECK(is_true(to_dtype(self, DType::kBool)), kInvalidArgument,
-               "Expected Tensor with single nonzero value, but got zero");
+  SCONCE_CHECK(is_true(to_dtype(self, DType::kBool)), kInvalidArgument, message);
+}
+void assert_async(const Tensor& self) {
+  assert_async_message(self, "Expected Tensor with single nonzero value, but got zero");
+}
+Tensor functional_assert_async(const Tensor& self, std::string_view message, const Tensor& dep_token) {
+  assert_async_message(self, message);
+  return clone(dep_token);
 }
 
 using Polynomial = Tensor (*)(const Tensor&, const Tensor&);
@@ -101,6 +107,8 @@ constexpr AtenRow kRows[] = {
     {"aten::_aminmax(Tensor self) -> (Tensor, Tensor)", boxed<aminmax_all>},
     {"aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", boxed<aminmax_dim>},
     {"aten::_assert_async(Tensor self) -> ()", boxed<assert_async>},
+    {"aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", boxed<assert_async_message>},
+    {"aten::_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor", boxed<functional_assert_async>},
     {"aten::_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor", boxed<cpu::_compute_linear_combination>},
     {"aten::_conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
     {"aten::_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", boxed<cpu::_dirichlet_grad>},

@@ -110,6 +110,7 @@ TEST_CASE("aten: lists of tensors, as PyTorch") { run_rows("lists.cases", aten_l
 TEST_CASE("aten: linear algebra and Fourier transforms, as PyTorch") { run_rows("aten.cases", aten_linalg_rows()); }
 TEST_CASE("aten: random operators, as PyTorch") { run_rows("aten.cases", aten_random_rows()); }
 TEST_CASE("aten: what earlier versions of PyTorch call by name") { run_rows("earlier.cases", aten_earlier_rows()); }
+TEST_CASE("aten: what Inductor has code for, as PyTorch") { run_rows("lowered.cases", aten_lowered_rows()); }
 TEST_CASE("aten: operators of the compiler's own, as PyTorch") { run_rows("inductor.cases", inductor_rows()); }
 
 TEST_CASE("aten: what quantisers export, as PyTorch") {

@@ -222,6 +222,10 @@ def functions(out, s):
         out.add("_is_any_true", flags)
     out.add("_assert_async", torch.tensor(2.5))
     out.add("_assert_async", torch.tensor([0]), message="Expected Tensor with single nonzero value, but got zero")
+    out.add("_assert_async.msg", torch.tensor(True), "it is zero")
+    out.add("_assert_async.msg", torch.tensor(0.0), "it is zero", message="it is zero")
+    out.add("_functional_assert_async.msg", torch.tensor(True), "it is zero", torch.ones(2))
+    out.add("_functional_assert_async.msg", torch.tensor(False), "it is zero", torch.ones(2), message="it is zero")
     for dtype in INTS:
         a = s.sample(dtype, [2, 3])
         out.add("addcmul", a, a, a, 3)

@@ -105,7 +105,7 @@ class Package:
 
     def run(self, tensors, *_):
         tensors = [t.detach() for t in tensors]
-        before = [raw(t) for t in tensors]
+        before = [raw(t).clone() for t in tensors]
         step = {"do": "run", "inputs": self._inputs(tensors)}
         if harvest.device == "cuda":  # what the process was told about TF32 is no part of a package
             torch.backends.cuda.matmul.allow_tf32 = False
