@@ -2,8 +2,10 @@
 #include <cstdint>
 
 #include "src/cuda/device_types.cuh"
+#include "src/cuda/division.cuh"
 #include "src/cuda/grid_loop.cuh"
 #include "src/cuda/pooling_kernels.h"
+#include "src/cuda/pooling_windows.h"
 
 namespace sconce::cuda {
 namespace {
@@ -19,10 +21,10 @@ __device__ Span window(const PoolLine& l, int64_t o) {
   return {begin < 0 ? begin + (-begin + l.dilation - 1) / l.dilation * l.dilation : begin, min(end, l.input)};
 }
 // Outputs whose windows may cover input i.
-__device__ Span covering(const PoolLine& l, int64_t i) {
+__device__ Span covering(const PoolLine& l, const Divider& steps, int64_t i) {
   if (l.adaptive) return {i * l.output / l.input, ((i + 1) * l.output + l.input - 1) / l.input};
   const int64_t at = i + l.padding, reach = (l.kernel - 1) * l.dilation + 1;
-  return {at < reach ? 0 : (at - reach) / l.stride + 1, min(at / l.stride + 1, l.output)};
+  return {at < reach ? 0 : steps.quotient(at - reach) + 1, min(steps.quotient(at) + 1, l.output)};
 }
 __device__ int64_t padded_size(const PoolLine& l, int64_t o) {
   const int64_t begin = o * l.stride - l.padding;
@@ -33,27 +35,29 @@ __device__ int64_t padded_size(const PoolLine& l, int64_t o) {
 struct Place {
   int64_t n, c, d, h, w;
 };
-__device__ Place place_of(int64_t i, int64_t channels, int64_t depth, int64_t height, int64_t width,
-                          bool channels_last) {
-  Place p;
-  if (channels_last) {
-    p.c = i % channels;
-    i /= channels;
+struct Visit {
+  Visit(const PoolWalk& walk, bool pooled)
+      : channels(walk.channels),
+        depth(pooled ? walk.lines[0].output : walk.lines[0].input),
+        height(pooled ? walk.lines[1].output : walk.lines[1].input),
+        width(pooled ? walk.lines[2].output : walk.lines[2].input),
+        channels_last(walk.channels_last) {
+    for (int i = 0; i < 3; ++i) steps[i] = Divider(walk.lines[i].stride);
   }
-  p.w = i % width;
-  i /= width;
-  p.h = i % height;
-  i /= height;
-  p.d = i % depth;
-  i /= depth;
-  if (channels_last) {
+  __device__ Place place(int64_t i) const {
+    Place p;
+    if (channels_last) p.c = channels.take(i);
+    p.w = width.take(i);
+    p.h = height.take(i);
+    p.d = depth.take(i);
+    if (!channels_last) p.c = channels.take(i);
     p.n = i;
-  } else {
-    p.c = i % channels;
-    p.n = i / channels;
+    return p;
   }
-  return p;
-}
+
+  Divider channels, depth, height, width, steps[3];
+  bool channels_last;
+};
 __device__ int64_t offset(const int64_t (&strides)[5], const Place& p) {
   return p.n * strides[0] + p.c * strides[1] + p.d * strides[2] + p.h * strides[3] + p.w * strides[4];
 }
@@ -68,20 +72,14 @@ int64_t pooled_count(const PoolWalk& w) {
 int64_t whole_count(const PoolWalk& w) {
   return w.batch * w.channels * w.lines[0].input * w.lines[1].input * w.lines[2].input;
 }
-__device__ Place pooled_place(const PoolWalk& w, int64_t i) {
-  return place_of(i, w.channels, w.lines[0].output, w.lines[1].output, w.lines[2].output, w.channels_last);
-}
-__device__ Place whole_place(const PoolWalk& w, int64_t i) {
-  return place_of(i, w.channels, w.lines[0].input, w.lines[1].input, w.lines[2].input, w.channels_last);
-}
-
 // Of equal maxima the first, of NaNs the last.
 template <class T>
 cudaError_t max_pool(const PoolWalk& walk, const void* from, void* to, int64_t* indices, cudaStream_t stream) {
   const T* in = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
+  const Visit visit(walk, true);
   grid_loop(pooled_count(walk), stream, [=] __device__(int64_t i) {
-    const Place p = pooled_place(walk, i);
+    const Place p = visit.place(i);
     const PoolLine &depth = walk.lines[0], &height = walk.lines[1], &width = walk.lines[2];
     const Span d = window(depth, p.d), h = window(height, p.h), w = window(width, p.w);
     const T* plane = in + p.n * walk.whole[0] + p.c * walk.whole[1];
@@ -115,8 +113,9 @@ cudaError_t average_pool(const PoolWalk& walk, const void* from, void* to, bool 
                          cudaStream_t stream) {
   const T* in = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
+  const Visit visit(walk, true);
   grid_loop(pooled_count(walk), stream, [=] __device__(int64_t i) {
-    const Place p = pooled_place(walk, i);
+    const Place p = visit.place(i);
     const Span d = window(walk.lines[0], p.d), h = window(walk.lines[1], p.h), w = window(walk.lines[2], p.w);
     const T* plane = in + p.n * walk.whole[0] + p.c * walk.whole[1];
     Compute<T> sum = 0;
@@ -136,9 +135,11 @@ cudaError_t max_backward(const PoolWalk& walk, const void* from, const int64_t* 
                          cudaStream_t stream) {
   const T* grad = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
+  const Visit visit(walk, false);
   grid_loop(whole_count(walk), stream, [=] __device__(int64_t i) {
-    const Place p = whole_place(walk, i);
-    const Span d = covering(walk.lines[0], p.d), h = covering(walk.lines[1], p.h), w = covering(walk.lines[2], p.w);
+    const Place p = visit.place(i);
+    const Span d = covering(walk.lines[0], visit.steps[0], p.d), h = covering(walk.lines[1], visit.steps[1], p.h),
+               w = covering(walk.lines[2], visit.steps[2], p.w);
     const int64_t self = (p.d * walk.lines[1].input + p.h) * walk.lines[2].input + p.w;
     Compute<T> sum = 0;
     for (int64_t od = d.begin; od < d.end; ++od)
@@ -157,9 +158,11 @@ cudaError_t average_backward(const PoolWalk& walk, const void* from, void* to, b
                              cudaStream_t stream) {
   const T* grad = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
+  const Visit visit(walk, false);
   grid_loop(whole_count(walk), stream, [=] __device__(int64_t i) {
-    const Place p = whole_place(walk, i);
-    const Span d = covering(walk.lines[0], p.d), h = covering(walk.lines[1], p.h), w = covering(walk.lines[2], p.w);
+    const Place p = visit.place(i);
+    const Span d = covering(walk.lines[0], visit.steps[0], p.d), h = covering(walk.lines[1], visit.steps[1], p.h),
+               w = covering(walk.lines[2], visit.steps[2], p.w);
     Compute<T> sum = 0;
     for (int64_t od = d.begin; od < d.end; ++od)
       for (int64_t oh = h.begin; oh < h.end; ++oh)
@@ -242,6 +245,7 @@ cudaError_t fractional(const FractionalWalk& walk, const void* in, const void* s
 
 cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices,
                             cudaStream_t stream) {
+  if (max_windows(walk, dtype, in, out, indices, stream)) return cudaGetLastError();
   switch (dtype) {
     SCONCE_FLOATING_CASES(max_pool, walk, in, out, indices, stream)
     SCONCE_INTEGER_CASES(max_pool, walk, in, out, indices, stream)
@@ -252,6 +256,7 @@ cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, voi
 
 cudaError_t launch_average_pool(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding,
                                 int64_t divisor, cudaStream_t stream) {
+  if (average_windows(walk, dtype, in, out, include_padding, divisor, stream)) return cudaGetLastError();
   switch (dtype) {
     SCONCE_FLOATING_CASES(average_pool, walk, in, out, include_padding, divisor, stream)
     SCONCE_DTYPE_CASE(4, int64_t, average_pool, walk, in, out, include_padding, divisor, stream)
@@ -262,6 +267,7 @@ cudaError_t launch_average_pool(const PoolWalk& walk, int dtype, const void* in,
 
 cudaError_t launch_max_pool_backward(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices,
                                      void* out, cudaStream_t stream) {
+  if (max_window_slopes(walk, dtype, grad, indices, out, stream)) return cudaGetLastError();
   switch (dtype) {
     SCONCE_FLOATING_CASES(max_backward, walk, grad, indices, out, stream)
     default:
@@ -271,6 +277,7 @@ cudaError_t launch_max_pool_backward(const PoolWalk& walk, int dtype, const void
 
 cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const void* grad, void* out,
                                          bool include_padding, int64_t divisor, cudaStream_t stream) {
+  if (average_window_slopes(walk, dtype, grad, out, include_padding, divisor, stream)) return cudaGetLastError();
   switch (dtype) {
     SCONCE_FLOATING_CASES(average_backward, walk, grad, out, include_padding, divisor, stream)
     SCONCE_DTYPE_CASE(4, int64_t, average_backward, walk, grad, out, include_padding, divisor, stream)

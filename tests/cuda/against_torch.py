@@ -192,8 +192,8 @@ def name_of(dtype):
     return str(dtype).split(".")[1]
 
 
-def call_named(name, overload, *arguments, **options):
-    """An operator called by name; the rest of its arguments are the schema's defaults. Results in a list."""
+def call_named(name, overload, *arguments, fetch=True, **options):
+    """An operator called by name; the rest of its arguments are the schema's defaults. Results as call() has them."""
     packet = getattr(torch.ops.aten, name)
     schema = getattr(packet, overload or "default")._schema
     values = []
@@ -229,8 +229,14 @@ def call_named(name, overload, *arguments, **options):
     count = max(len(values), len(schema.returns), 1)
     stack = (ctypes.c_uint64 * count)(*values)
     check(host.aoti_torch_call_dispatcher(f"aten::{name}".encode(), overload.encode(), stack), name)
+    results = [ctypes.c_void_p(stack[i]) for i in range(len(schema.returns))]
+    if not fetch:
+        for made in results:
+            if made.value:
+                host.aoti_torch_delete_tensor_object(made)
+        return []
     torch.cuda.synchronize()
-    return [tensor(ctypes.c_void_p(stack[i])) for i in range(len(schema.returns))]
+    return [tensor(made) for made in results]
 
 
 def seed(n):

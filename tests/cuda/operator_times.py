@@ -2,19 +2,28 @@
 
 Microseconds of all kernels and copies of a call, as the profiler sees them; time on the host is left out.
 """
+import time
+
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from against_torch import call
+from against_torch import call, call_named
 from operator_cases import aten
 
 ops = torch.ops.aten
 
 
-def device_us(run, count=20):
-    for _ in range(3):
+slower = []
+
+
+def device_us(run):
+    for _ in range(2):
         run()
     torch.cuda.synchronize()
+    begun = time.perf_counter()
+    run()
+    torch.cuda.synchronize()
+    count = max(3, min(20, int(0.02 / (time.perf_counter() - begun))))
     with profile(activities=[ProfilerActivity.CUDA]) as recorded:
         for _ in range(count):
             run()
@@ -23,17 +32,24 @@ def device_us(run, count=20):
                if e.device_type == torch.autograd.DeviceType.CUDA) / count
 
 
-def row(label, name, arguments, expect, flops=0):
+def row(label, name, arguments, expect, flops=0, options=None):
+    """name: of the C ABI, or (name, overload) of an operator called by name."""
+    def own():
+        if isinstance(name, str):
+            return call(name, *arguments, fetch=False)
+        return call_named(*name, *arguments, fetch=False, **(options or {}))
     try:
-        ours, theirs = device_us(lambda: call(name, *arguments, fetch=False)), device_us(expect)
+        ours, theirs = device_us(own), device_us(expect)
+        if ours > theirs * 1.05:
+            slower.append((ours / theirs, label))
         speed = f"{flops / ours / 1e6:7.1f} TFLOP/s, PyTorch {flops / theirs / 1e6:7.1f}" if flops else ""
         print(f"{label:60s} {ours:10.1f} {theirs:10.1f} {ours / theirs:6.2f}x  {speed}", flush=True)
     except Exception as error:  # noqa: BLE001  (the next one must run)
         print(f"{label:60s} {type(error).__name__}: {str(error).splitlines()[0][:120]}", flush=True)
 
 
-def same(label, name, *arguments):
-    row(f"{name} {label}", name, arguments, lambda: aten(name, *arguments))
+def same(label, name, *arguments, like=None):
+    row(f"{name} {label}", name, arguments, lambda: aten(like or name, *arguments))
 
 
 def randn(*shape, dtype=torch.float32):
@@ -107,3 +123,8 @@ def run():
     torch.manual_seed(0)
     attention()
     others()
+    import fallback_times
+    fallback_times.run()
+    print(f"{len(slower)} take more than PyTorch's")
+    for ratio, label in sorted(slower, reverse=True):
+        print(f"{ratio:8.2f}x  {label}")
