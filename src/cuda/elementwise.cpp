@@ -8,6 +8,7 @@
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
 #include "src/ops/arithmetic.h"
+#include "src/ops/copy.h"
 #include "src/ops/elementwise_ops.h"
 #include "src/ops/factory.h"
 #include "src/ops/fill.h"
@@ -203,7 +204,11 @@ Tensor neg(const Tensor& self) {
 }
 Tensor conj(const Tensor& self) { return is_complex(self.dtype()) ? conj_physical(self) : self; }
 Tensor conj_physical(const Tensor& self) {
-  if (!is_complex(self.dtype())) return multiply_number(self, int64_t{1});
+  if (!is_complex(self.dtype())) {
+    Tensor out = empty_like(self, self.dtype());
+    copy(self, out, false);
+    return out;
+  }
   return of_one("conj", OfOne::kConjugate, self, self.dtype(), self.dtype(), false);
 }
 

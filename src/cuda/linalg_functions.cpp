@@ -104,7 +104,7 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   const DeviceScope scope(self.device());
   if (self.numel() == 0) return empty_matrices(Shape(self.sizes()), dtype, false, self.device());
   const int64_t n = self.size(self.dim() - 1), count = self.numel() / (n * n), sizes[] = {count, n, n};
-  const Tensor in = reshape(self, sizes);
+  const Tensor in = cuda::contiguous(reshape(self, sizes));  // so that all below is row-major
   const std::vector<double> norms = column_norms(in);
   // Where degree 18 is exact to the dtype's precision (Bader, Blanes, Casas 2019).
   const DType real = value_dtype(dtype);

@@ -9,6 +9,7 @@
 #include "src/cuda/ops.h"
 #include "src/cuda/resample.h"
 #include "src/cuda/sampling.h"
+#include "src/cuda/sets.h"
 #include "src/custom_ops/boxed.h"
 
 namespace sconce::cuda {
@@ -30,6 +31,8 @@ constexpr Row kRows[] = {
     {"aten::_fft_c2c", boxed_anywhere<_fft_c2c>},
     {"aten::_fft_c2r", boxed_anywhere<_fft_c2r>},
     {"aten::_fft_r2c", boxed_anywhere<_fft_r2c>},
+    {"aten::_fused_rms_norm", boxed_anywhere<_fused_rms_norm>},
+    {"aten::_grouped_mm", boxed_anywhere<_grouped_mm>},
     {"aten::_linalg_det", boxed_anywhere<_linalg_det>},
     {"aten::_linalg_eigh", boxed_anywhere<_linalg_eigh>},
     {"aten::_linalg_eigvals", boxed_anywhere<_linalg_eigvals>},
@@ -37,7 +40,9 @@ constexpr Row kRows[] = {
     {"aten::_linalg_solve_ex", boxed_anywhere<_linalg_solve_ex>},
     {"aten::_linalg_svd", boxed_anywhere<_linalg_svd>},
     {"aten::_neg_view", boxed_anywhere<neg>},
+    {"aten::_scaled_mm", boxed_anywhere<_scaled_mm>},
     {"aten::_segment_reduce_backward", boxed_anywhere<_segment_reduce_backward>},
+    {"aten::_unique2", boxed_anywhere<_unique2>},
     {"aten::_unsafe_index.Tensor", boxed_anywhere<index_Tensor>},
     {"aten::_unsafe_index_put", boxed_anywhere<index_put>},
     {"aten::_upsample_bicubic2d_aa", boxed_anywhere<_upsample_bicubic2d_aa>},
@@ -55,6 +60,7 @@ constexpr Row kRows[] = {
     {"aten::bernoulli", boxed_anywhere<bernoulli>},
     {"aten::bernoulli.Tensor", boxed_anywhere<bernoulli_tensor>},
     {"aten::bernoulli.p", boxed_anywhere<bernoulli_number>},
+    {"aten::bincount", boxed_anywhere<bincount>},
     {"aten::bmm", boxed_anywhere<bmm>},
     {"aten::cat", boxed_anywhere<cat>},
     {"aten::complex", boxed_anywhere<complex>},
@@ -66,6 +72,9 @@ constexpr Row kRows[] = {
     {"aten::div.Tensor", boxed_anywhere<divide>},
     {"aten::exp", boxed_anywhere<exp>},
     {"aten::gcd", boxed_anywhere<gcd>},
+    {"aten::grid_sampler_3d", boxed_anywhere<grid_sampler_3d>},
+    {"aten::grid_sampler_3d_backward", boxed_anywhere<grid_sampler_3d_backward>},
+    {"aten::hann_window", boxed_anywhere<hann_window>},
     {"aten::histc", boxed_anywhere<histc>},
     {"aten::linalg_cholesky_ex", boxed_anywhere<linalg_cholesky_ex>},
     {"aten::linalg_eig", boxed_anywhere<linalg_eig>},
@@ -88,6 +97,7 @@ constexpr Row kRows[] = {
     {"aten::multinomial", boxed_anywhere<multinomial>},
     {"aten::neg", boxed_anywhere<neg>},
     {"aten::nonzero", boxed_anywhere<nonzero>},
+    {"aten::nonzero_static", boxed_anywhere<nonzero_static>},
     {"aten::normal.Tensor_Tensor", boxed_anywhere<normal_tensors>},
     {"aten::normal.Tensor_float", boxed_anywhere<normal_tensor_number>},
     {"aten::normal.float_Tensor", boxed_anywhere<normal_number_tensor>},
@@ -97,7 +107,11 @@ constexpr Row kRows[] = {
     {"aten::pow.Tensor_Scalar", boxed_anywhere<power_of_number>},
     {"aten::pow.Tensor_Tensor", boxed_anywhere<pow_Tensor_Tensor>},
     {"aten::rand", boxed_anywhere<rand>},
+    {"aten::rand_like", boxed_anywhere<rand_like>},
+    {"aten::randint_like", boxed_anywhere<randint_like>},
+    {"aten::randint_like.low_dtype", boxed_anywhere<randint_like_low_dtype>},
     {"aten::randn", boxed_anywhere<randn>},
+    {"aten::randn_like", boxed_anywhere<randn_like>},
     {"aten::reciprocal", boxed_anywhere<reciprocal>},
     {"aten::replication_pad1d_backward", boxed_anywhere<replication_pad1d_backward>},
     {"aten::replication_pad2d_backward", boxed_anywhere<replication_pad2d_backward>},
@@ -115,6 +129,10 @@ constexpr Row kRows[] = {
     {"aten::subtract.Tensor", boxed_anywhere<subtract>},
     {"aten::tanh", boxed_anywhere<tanh>},
     {"aten::topk", boxed_anywhere<topk>},
+    {"prims::inductor_randint", boxed_anywhere<inductor_randint>},
+    {"prims::inductor_random", boxed_anywhere<inductor_random>},
+    {"prims::inductor_seed", boxed_anywhere<inductor_seed>},
+    {"prims::inductor_seeds", boxed_anywhere<inductor_seeds>},
 };
 static_assert(std::is_sorted(std::begin(kRows), std::end(kRows),
                              [](const Row& a, const Row& b) { return a.name < b.name; }));

@@ -47,6 +47,12 @@ Tensor standard_normal(IntSpan sizes, const Tensor& like, double std, Generator*
   return normal_functional(Tensor::empty(sizes, like.dtype(), like.device()), 0, std, generator);
 }
 
+Tensor integers_twice(int64_t low, int64_t high, IntSpan size, Device device) {
+  const DeviceScope scope(device);
+  randint_low(low, high, size, DType::kInt64, std::nullopt, device, std::nullopt);
+  return randint_low(low, high, size, DType::kInt64, std::nullopt, device, std::nullopt);
+}
+
 }  // namespace
 
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
@@ -87,6 +93,19 @@ Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
   Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
   bernoulli__float(out, p, generator);
   return out;
+}
+
+Tensor inductor_seed(Device device) { return integers_twice(0, INT64_MAX, {}, device); }
+Tensor inductor_seeds(int64_t count, Device device) { return integers_twice(0, INT64_MAX, IntSpan(&count, 1), device); }
+Tensor inductor_randint(int64_t low, int64_t high, IntSpan size, const Tensor& seed) {
+  return integers_twice(low, high, size, seed.device());
+}
+Tensor inductor_random(IntSpan size, const Tensor& seed, std::string_view mode, std::optional<DType>) {
+  SCONCE_CHECK(mode == "rand" || mode == "randn", kUnsupported, "inductor_random: no such mode: ", mode);
+  const DeviceScope scope(seed.device());
+  const auto draw = mode == "rand" ? rand : randn;
+  draw(size, DType::kFloat32, std::nullopt, seed.device(), std::nullopt);
+  return draw(size, DType::kFloat32, std::nullopt, seed.device(), std::nullopt);
 }
 
 }  // namespace sconce::cuda

@@ -1,6 +1,10 @@
 // Random operators that are called by name: signatures as src/ops/sampling.h has them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 #include "sconce/tensor.h"
 #include "src/ops/arguments.h"
 
@@ -14,5 +18,11 @@ Tensor normal_tensors(const Tensor& mean, const Tensor& std, Generator* generato
 Tensor bernoulli(const Tensor& self, Generator* generator);
 Tensor bernoulli_number(const Tensor& self, double p, Generator* generator);
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator);
+
+// As src/custom_ops/inductor_rows.cpp has them: drawn twice.
+Tensor inductor_seed(Device device);
+Tensor inductor_seeds(int64_t count, Device device);
+Tensor inductor_random(IntSpan size, const Tensor& seed, std::string_view mode, std::optional<DType> align_dtype);
+Tensor inductor_randint(int64_t low, int64_t high, IntSpan size, const Tensor& seed);
 
 }  // namespace sconce::cuda

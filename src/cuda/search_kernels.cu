@@ -187,6 +187,14 @@ cudaError_t most_frequent(const void* source, const int64_t* positions, int64_t 
   return cudaGetLastError();
 }
 
+template <class T>
+cudaError_t find_starts(const void* sorted, int64_t count, bool* starts, cudaStream_t stream) {
+  const T* all = static_cast<const T*>(sorted);
+  grid_loop(count, stream,
+            [=] __device__(int64_t i) { starts[i] = i == 0 || !(widened(all[i]) == widened(all[i - 1])); });
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 void launch_search(const SearchCall& call, cudaStream_t stream) {
@@ -280,6 +288,16 @@ cudaError_t launch_most_frequent(int dtype, const void* sorted, const int64_t* p
     SCONCE_FLOATING_CASES(most_frequent, sorted, positions, rows, length, values, at, stream)
     SCONCE_INTEGER_CASES(most_frequent, sorted, positions, rows, length, values, at, stream)
     SCONCE_DTYPE_CASE(11, uint8_t, most_frequent, sorted, positions, rows, length, values, at, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_starts(const void* sorted, int dtype, int64_t count, bool* starts, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(find_starts, sorted, count, starts, stream)
+    SCONCE_INTEGER_CASES(find_starts, sorted, count, starts, stream)
+    SCONCE_DTYPE_CASE(11, uint8_t, find_starts, sorted, count, starts, stream)
     default:
       return cudaErrorNotSupported;
   }

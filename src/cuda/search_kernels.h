@@ -51,4 +51,7 @@ cudaError_t launch_middle(int dtype, const void* sorted, int64_t rows, int64_t l
 cudaError_t launch_most_frequent(int dtype, const void* sorted, const int64_t* positions, int64_t rows, int64_t length,
                                  void* values, int64_t* at, cudaStream_t stream);
 
+// Which of `count` ordered elements are not as the one before them; NaN never is. dtype: no complex ones.
+cudaError_t launch_starts(const void* sorted, int dtype, int64_t count, bool* starts, cudaStream_t stream);
+
 }  // namespace sconce::cuda

@@ -11,9 +11,10 @@ namespace sconce::custom_ops {
 struct AtenRow {
   const char* schema;
   BoxedKernel kernel;
-  bool any_device = false;  // it only looks at memory otherwise, or copies it
+  enum Kind { kPlain, kAnyDevice, kRandom } kind = kPlain;
 };
-constexpr bool kAnyDevice = true;
+constexpr AtenRow::Kind kAnyDevice = AtenRow::kAnyDevice;  // it only looks at memory otherwise, or copies it
+constexpr AtenRow::Kind kRandom = AtenRow::kRandom;        // it draws random numbers; so do all of aten_random_rows()
 
 std::span<const AtenRow> aten_tensor_rows();       // aten_tensors.cpp: makers, views, copies
 std::span<const AtenRow> aten_movement_rows();     // aten_movement.cpp: gathering, scattering, parts

@@ -38,19 +38,19 @@ Tensor random_integers(int64_t low, int64_t high, IntSpan size, const Tensor& se
 
 Tensor force_stride_order(const Tensor& input, IntSpan stride) {
   if (std::equal(stride.begin(), stride.end(), input.strides().begin(), input.strides().end())) return input;
-  Tensor out = Tensor::empty_strided(input.sizes(), stride, input.dtype());
+  Tensor out = Tensor::empty_strided(input.sizes(), stride, input.dtype(), input.device());
   copy(input, out);
   return out;
 }
 
 // clang-format off
 constexpr AtenRow kRows[] = {
-    {"prims::inductor_force_stride_order(Tensor input, SymInt[] stride) -> Tensor", boxed<force_stride_order>},
-    {"prims::inductor_lookup_seed(Tensor seeds, int index) -> Tensor", boxed<lookup_seed>},
-    {"prims::inductor_randint(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor", boxed<random_integers>},
-    {"prims::inductor_random(SymInt[] size, Tensor seed, str mode, *, ScalarType? align_dtype=None) -> Tensor", boxed<random>},
-    {"prims::inductor_seed(Device device) -> Tensor", boxed<seed>},
-    {"prims::inductor_seeds(int count, Device device) -> Tensor", boxed<seeds>},
+    {"prims::inductor_force_stride_order(Tensor input, SymInt[] stride) -> Tensor", boxed_anywhere<force_stride_order>, kAnyDevice},
+    {"prims::inductor_lookup_seed(Tensor seeds, int index) -> Tensor", boxed_anywhere<lookup_seed>, kAnyDevice},
+    {"prims::inductor_randint(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor", boxed<random_integers>, kRandom},
+    {"prims::inductor_random(SymInt[] size, Tensor seed, str mode, *, ScalarType? align_dtype=None) -> Tensor", boxed<random>, kRandom},
+    {"prims::inductor_seed(Device device) -> Tensor", boxed<seed>, kRandom},
+    {"prims::inductor_seeds(int count, Device device) -> Tensor", boxed<seeds>, kRandom},
 };
 // clang-format on
 

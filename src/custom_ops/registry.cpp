@@ -16,7 +16,7 @@ namespace {
 class AtenOperator final : public Operator {
  public:
   AtenOperator(Schema schema, const AtenRow& row, bool random)
-      : Operator(std::move(schema)), kernel_(row.kernel), any_device_(row.any_device), random_(random) {}
+      : Operator(std::move(schema)), kernel_(row.kernel), any_device_(row.kind == kAnyDevice), random_(random) {}
   void call(std::span<Value> arguments, std::span<Value> results) const override {
     if (any_device_) return kernel_(arguments, results);
     const Device device = device_of(arguments);
@@ -58,7 +58,8 @@ struct Registry {
 
   Registry() {
     for (const auto table : aten_tables())
-      for (const AtenRow& row : table) rows.emplace(name_of(row), Row{&row, table.data() == aten_random_rows().data()});
+      for (const AtenRow& row : table)
+        rows.emplace(name_of(row), Row{&row, row.kind == kRandom || table.data() == aten_random_rows().data()});
   }
 };
 

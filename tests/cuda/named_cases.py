@@ -106,6 +106,22 @@ def matrix_cases():
              lambda: [torch.ones(9, 9, dtype=torch.bool, device="cuda")])
 
 
+def set_cases():
+    for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool, torch.float32, torch.float16, torch.float64):
+        for shape in ((40,), (7, 9), (1,), (0,), (3000,)):
+            x = torch.randint(0, 2 if dtype == torch.bool else 20, shape, device="cuda").to(dtype)
+            if dtype.is_floating_point and x.numel() > 3:
+                x.view(-1)[1:3] = torch.nan
+                x.view(-1)[3] = -0.0
+            for inverse, counts in ((False, False), (True, True), (False, True)):
+                same("_unique2", "", f"{name_of(dtype)} {list(shape)} {inverse} {counts}", x, True, inverse, counts)
+            if dtype in (torch.int64, torch.int32, torch.uint8) and x.dim() == 1:
+                for weights in (None, torch.rand(shape, device="cuda"), torch.rand(shape, device="cuda", dtype=torch.float64)):
+                    for least in (0, 50):
+                        tag = f"{name_of(dtype)} {list(shape)} {weights is not None and name_of(weights.dtype)} {least}"
+                        same("bincount", "", tag, x, weights, least, e=1e-5)
+
+
 def resize_cases():
     for dtype, e in ((torch.float32, 1e-5), (torch.float64, 1e-11), (torch.float16, 3e-3), (torch.bfloat16, 2e-2)):
         for h, w, to in ((33, 47, [11, 20]), (16, 16, [16, 16]), (9, 10, [31, 27]), (50, 20, [20, 50])):
@@ -155,6 +171,6 @@ def random_cases():
 
 
 def run():
-    for cases in (function_cases, copy_cases, matrix_cases, resize_cases, random_cases):
+    for cases in (function_cases, copy_cases, matrix_cases, set_cases, resize_cases, random_cases):
         torch.manual_seed(0)
         cases()
