@@ -57,9 +57,11 @@ std::set<std::string> public_words() {
 TEST_CASE("exports: nothing but the ABI and the public API") {
   static const std::regex abi("(aoti_torch_|aoti_record_function_|torch_|Sleef_|__isoc23_)[A-Za-z0-9_]+");
   static const std::regex torch(
-      "(at::(cpu::init_amx|getCPUAllocator|init_num_threads|get_num_threads|get_thread_num|in_parallel_region|internal::lazy_init_num_threads|"
+      "(at::(cpu::init_amx|getCPUAllocator|init_num_threads|get_num_threads|get_thread_num|in_parallel_region|internal:"
+      ":lazy_init_num_threads|"
       "internal::set_thread_num)|at::native::cpublas::(brgemm|brgemm_release|pack|could_pack)|"
-      "c10::(GetCPUAllocator|detail::torchCheckFail|detail::torchInternalAssertFail|report_overflow|ParallelGuard::~?[A-Za-z_]+))\\(."
+      "c10::(GetCPUAllocator|detail::torchCheckFail|detail::torchInternalAssertFail|report_overflow|ParallelGuard::~?["
+      "A-Za-z_]+))\\(."
       "*");
   // "sconce::Tensor::empty(...)", "typeinfo for sconce::Error", "sconce::version[abi:cxx11]()": the first name behind
   // sconce:: is a public word, and a class if it is not the last.
@@ -75,7 +77,8 @@ TEST_CASE("exports: nothing but the ABI and the public API") {
       "backend_is_channels_last)|pool_axes|adaptive_axes|suggested_format|promote_types|value_dtype|move_last|"
       "empty_matrices|no_matrix|column_major_copy|batch_shape|with_matrix|with_last|count_of|broadcast_matrices|"
       "check_matrices|check_square|check_matrix_rank|check_factored|check_solvable|check_same_dtype|check_equation|"
-      "is_vector_for|check_reflectors|int_size)(\\[abi:cxx11\\])?\\(.*)|(void )?sconce::custom_ops::Value::.*");
+      "is_vector_for|check_reflectors|int_size|reduced_rows)(\\[abi:cxx11\\])?\\(.*)|(void "
+      ")?sconce::custom_ops::Value::.*");
   const std::set<std::string> words = public_words();
   CHECK(exports().size() > 200);
   for (const std::string& name : exports()) {

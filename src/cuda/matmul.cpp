@@ -103,6 +103,15 @@ Tensor mm(const Tensor& self, const Tensor& mat2) {
   return out;
 }
 
+Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
+  SCONCE_CHECK(self.dim() == 2 && mat2.dim() == 2, kInvalidArgument, "_int_mm: expected matrices, got ", describe(self),
+               " and ", describe(mat2));
+  const int64_t sizes[] = {self.size(0), mat2.size(1)};
+  Tensor out = Tensor::empty(sizes, DType::kInt32, self.device());
+  _int_mm_out(out, self, mat2);
+  return out;
+}
+
 Tensor bmm(const Tensor& self, const Tensor& mat2) {
   SCONCE_CHECK(self.dim() == 3 && mat2.dim() == 3, kInvalidArgument, "bmm: expected batches of matrices, got ",
                describe(self), " and ", describe(mat2));

@@ -10,6 +10,7 @@
 #include "src/cuda/resample.h"
 #include "src/cuda/sampling.h"
 #include "src/cuda/sets.h"
+#include "src/cuda/sums.h"
 #include "src/custom_ops/boxed.h"
 
 namespace sconce::cuda {
@@ -33,6 +34,7 @@ constexpr Row kRows[] = {
     {"aten::_fft_r2c", boxed_anywhere<_fft_r2c>},
     {"aten::_fused_rms_norm", boxed_anywhere<_fused_rms_norm>},
     {"aten::_grouped_mm", boxed_anywhere<_grouped_mm>},
+    {"aten::_int_mm", boxed_anywhere<_int_mm>},
     {"aten::_linalg_det", boxed_anywhere<_linalg_det>},
     {"aten::_linalg_eigh", boxed_anywhere<_linalg_eigh>},
     {"aten::_linalg_eigvals", boxed_anywhere<_linalg_eigvals>},
@@ -91,6 +93,8 @@ constexpr Row kRows[] = {
     {"aten::linalg_solve_triangular", boxed_anywhere<linalg_solve_triangular>},
     {"aten::log", boxed_anywhere<log>},
     {"aten::masked_select", boxed_anywhere<masked_select>},
+    {"aten::mean", boxed_anywhere<mean_all>},
+    {"aten::mean.dim", boxed_anywhere<mean>},
     {"aten::mm", boxed_anywhere<mm>},
     {"aten::mul.Scalar", boxed_anywhere<multiply_number>},
     {"aten::mul.Tensor", boxed_anywhere<multiply>},
@@ -101,6 +105,7 @@ constexpr Row kRows[] = {
     {"aten::normal.Tensor_Tensor", boxed_anywhere<normal_tensors>},
     {"aten::normal.Tensor_float", boxed_anywhere<normal_tensor_number>},
     {"aten::normal.float_Tensor", boxed_anywhere<normal_number_tensor>},
+    {"aten::normal.float_float", boxed_anywhere<normal_numbers>},
     {"aten::pad", boxed_anywhere<pad>},
     {"aten::polar", boxed_anywhere<polar>},
     {"aten::pow.Scalar", boxed_anywhere<number_power>},
@@ -108,8 +113,13 @@ constexpr Row kRows[] = {
     {"aten::pow.Tensor_Tensor", boxed_anywhere<pow_Tensor_Tensor>},
     {"aten::rand", boxed_anywhere<rand>},
     {"aten::rand_like", boxed_anywhere<rand_like>},
+    {"aten::randint.low_generator", boxed_anywhere<randint_low_generator>},
     {"aten::randint_like", boxed_anywhere<randint_like>},
+    {"aten::randint_like.Tensor", boxed_anywhere<randint_like_tensor>},
+    {"aten::randint_like.Tensor_generator", boxed_anywhere<randint_like_tensor_generator>},
+    {"aten::randint_like.generator", boxed_anywhere<randint_like_generator>},
     {"aten::randint_like.low_dtype", boxed_anywhere<randint_like_low_dtype>},
+    {"aten::randint_like.low_generator_dtype", boxed_anywhere<randint_like_low_generator>},
     {"aten::randn", boxed_anywhere<randn>},
     {"aten::randn_like", boxed_anywhere<randn_like>},
     {"aten::reciprocal", boxed_anywhere<reciprocal>},
@@ -127,6 +137,8 @@ constexpr Row kRows[] = {
     {"aten::sub.Tensor", boxed_anywhere<subtract>},
     {"aten::subtract.Scalar", boxed_anywhere<subtract_number>},
     {"aten::subtract.Tensor", boxed_anywhere<subtract>},
+    {"aten::sum", boxed_anywhere<sum_all>},
+    {"aten::sum.dim_IntList", boxed_anywhere<sum>},
     {"aten::tanh", boxed_anywhere<tanh>},
     {"aten::topk", boxed_anywhere<topk>},
     {"prims::inductor_randint", boxed_anywhere<inductor_randint>},

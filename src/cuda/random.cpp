@@ -10,6 +10,7 @@
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/random_kernels.h"
+#include "src/cuda/sampling.h"
 #include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
 #include "src/device/philox.h"
@@ -239,6 +240,21 @@ Tensor randint_like_low_dtype(const Tensor& self, int64_t low, int64_t high, Opt
 Tensor randint_like(const Tensor& self, int64_t high, OptType dtype, OptEnum layout, OptDevice device,
                     OptEnum pin_memory, OptEnum memory_format) {
   return drawn_like("randint_like", integers(0, high), nullptr, self, dtype, layout, device, pin_memory, memory_format);
+}
+
+Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, OptType dtype,
+                             OptEnum layout, OptDevice device, OptEnum pin_memory) {
+  return drawn("randint", integers(low, high), generator, size, dtype, layout, device, pin_memory);
+}
+Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Generator* generator, OptType dtype,
+                                  OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
+  return drawn_like("randint_like", integers(low, high), generator, self, dtype, layout, device, pin_memory,
+                    memory_format);
+}
+Tensor normal_numbers(double mean, double std, IntSpan size, Generator* generator, OptType dtype, OptEnum layout,
+                      OptDevice device, OptEnum pin_memory) {
+  const auto fill = [=](Tensor& out) { fill_normal(out, mean, std); };
+  return drawn("normal", fill, generator, size, dtype, layout, device, pin_memory);
 }
 
 // Random keys are sorted, with as many bits as make equal ones rare; positions under equal keys are shuffled.

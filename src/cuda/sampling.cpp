@@ -8,6 +8,7 @@
 #include "src/cuda/elementwise.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
+#include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
 #include "src/ops/sampling.h"
 #include "src/ops/strided_loop.h"
@@ -93,6 +94,27 @@ Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
   Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
   bernoulli__float(out, p, generator);
   return out;
+}
+
+Tensor randint_like_generator(const Tensor& self, int64_t high, Generator* generator, std::optional<DType> dtype,
+                              std::optional<int32_t> layout, std::optional<Device> device,
+                              std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format) {
+  return randint_like_low_generator(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like_tensor_generator(const Tensor& self, const Tensor& high, Generator* generator,
+                                     std::optional<DType> dtype, std::optional<int32_t> layout,
+                                     std::optional<Device> device, std::optional<int32_t> pin_memory,
+                                     std::optional<int32_t> memory_format) {
+  SCONCE_CHECK(high.numel() == 1, kInvalidArgument, "randint_like: high must be of one element, got ", describe(high));
+  Tensor end = Tensor::empty(high.sizes(), DType::kInt64);
+  sconce::copy(high, end);
+  return randint_like_generator(self, *end.data_as<int64_t>(), generator, dtype, layout, device, pin_memory,
+                                memory_format);
+}
+Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<DType> dtype,
+                           std::optional<int32_t> layout, std::optional<Device> device,
+                           std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format) {
+  return randint_like_tensor_generator(self, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 
 Tensor inductor_seed(Device device) { return integers_twice(0, INT64_MAX, {}, device); }

@@ -19,6 +19,28 @@ Tensor bernoulli(const Tensor& self, Generator* generator);
 Tensor bernoulli_number(const Tensor& self, double p, Generator* generator);
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator);
 
+Tensor normal_numbers(double mean, double std, IntSpan size, Generator* generator, std::optional<DType> dtype,
+                      std::optional<int32_t> layout, std::optional<Device> device, std::optional<int32_t> pin_memory);
+
+// Of random.cpp; high of the last two: a tensor of one element, which is read, with a wait.
+Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, std::optional<DType> dtype,
+                             std::optional<int32_t> layout, std::optional<Device> device,
+                             std::optional<int32_t> pin_memory);
+Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Generator* generator,
+                                  std::optional<DType> dtype, std::optional<int32_t> layout,
+                                  std::optional<Device> device, std::optional<int32_t> pin_memory,
+                                  std::optional<int32_t> memory_format);
+Tensor randint_like_generator(const Tensor& self, int64_t high, Generator* generator, std::optional<DType> dtype,
+                              std::optional<int32_t> layout, std::optional<Device> device,
+                              std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
+Tensor randint_like_tensor_generator(const Tensor& self, const Tensor& high, Generator* generator,
+                                     std::optional<DType> dtype, std::optional<int32_t> layout,
+                                     std::optional<Device> device, std::optional<int32_t> pin_memory,
+                                     std::optional<int32_t> memory_format);
+Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<DType> dtype,
+                           std::optional<int32_t> layout, std::optional<Device> device,
+                           std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
+
 // As src/custom_ops/inductor_rows.cpp has them: drawn twice.
 Tensor inductor_seed(Device device);
 Tensor inductor_seeds(int64_t count, Device device);

@@ -54,6 +54,24 @@ def function_cases():
         same("complex", "", name_of(dtype), randn(4, 1, dtype=dtype), randn(4, 5, dtype=dtype))
 
 
+def sum_cases():
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.int64,
+                  torch.int32, torch.bool):
+        whole = dtype in (torch.int64, torch.int32, torch.bool)
+        x = torch.randint(0, 2, (5, 70, 11), device="cuda").to(dtype) if whole else randn(5, 70, 11, dtype=dtype)
+        e = 0 if whole else TOLERANCE[dtype] * 10
+        for form, t in (("", x), ("turned", x.transpose(0, 2)), ("empty", x[:, :0])):
+            tag = f"{name_of(dtype)} {form}"
+            same("sum", "", tag, t, e=e)
+            for dims in ([1], [-1, 0], [0, 1, 2], []):
+                for keep in (False, True):
+                    same("sum", "dim_IntList", f"{tag} {dims} {keep}", t, dims, keep, e=e, strides=False)
+                    if not whole and t.numel():
+                        same("mean", "dim", f"{tag} {dims} {keep}", t, dims, keep, e=e, strides=False)
+    a, b = (torch.randint(-9, 9, shape, dtype=torch.int8, device="cuda") for shape in ((32, 64), (64, 24)))
+    same("_int_mm", "", "int8", a, b)
+
+
 def copy_cases():
     for dtype in (torch.float32, torch.complex64, torch.int64, torch.bool, torch.bfloat16):
         x = randn(4, 6, 5).to(dtype) if not dtype.is_complex else randn(4, 6, 5, dtype=dtype)
@@ -156,6 +174,11 @@ def random_cases():
         same("normal", "Tensor_float", tag, mean, 2.0, drawn=True, e=e)
         same("normal", "float_Tensor", tag, 1.5, std, drawn=True, e=e)
         same("normal", "Tensor_Tensor", tag, mean, std, drawn=True, e=e)
+    whole = torch.zeros(30, 7, dtype=torch.int64, device="cuda")
+    same("randint_like", "", "int64", whole, 90, drawn=True)
+    same("randint_like", "low_dtype", "int64", whole, -5, 90, drawn=True)
+    same("rand_like", "", "float32", mean.float(), drawn=True)
+    same("randn_like", "", "float32", mean.float(), drawn=True, e=1e-6)
 
     def fails(*arguments):
         try:
@@ -171,6 +194,6 @@ def random_cases():
 
 
 def run():
-    for cases in (function_cases, copy_cases, matrix_cases, set_cases, resize_cases, random_cases):
+    for cases in (function_cases, sum_cases, copy_cases, matrix_cases, set_cases, resize_cases, random_cases):
         torch.manual_seed(0)
         cases()
