@@ -9,17 +9,27 @@
 #include "src/ops/row_sums.h"
 
 namespace sconce {
+
+// e^x of x up to 0, 0 below the smallest normal number.
+[[gnu::always_inline]] inline float falling_power(float x) {
+  constexpr float kLeast = -87.0f;
+  const PowerOfE power = power_of_e(x < kLeast ? kLeast : x);
+  const float y = power.mantissa * std::bit_cast<float>((static_cast<int32_t>(power.n) + 127) << 23);
+  return x < kLeast ? 0.0f : y;
+}
+[[gnu::always_inline]] inline double falling_power(double x) { return lanes::exp(x); }
+
 namespace detail {
 
 template <class T>
 [[gnu::flatten]] double exponentials_narrow(const T* x, T base, T* to, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) to[i] = lanes::quick_exp(x[i] - base);
+  for (int64_t i = 0; i < n; ++i) to[i] = falling_power(x[i] - base);
   return row_sum(to, n);
 }
 template <class T>
 [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) double
 exponentials_wide(const T* x, T base, T* to, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) to[i] = lanes::quick_exp(x[i] - base);
+  for (int64_t i = 0; i < n; ++i) to[i] = falling_power(x[i] - base);
   return row_sum(to, n);
 }
 
@@ -41,7 +51,7 @@ void less_exponentials(const T* from, const T* x, T factor, T* to, int64_t n) no
   (has_avx512() ? detail::less_exponentials_wide<T> : detail::less_exponentials_narrow<T>)(from, x, factor, to, n);
 }
 
-// to[i] = e^(x[i] - base); returns their sum.
+// to[i] = e^(x[i] - base), base no less than any x[i]; returns their sum.
 template <class T>
 double exponentials(const T* x, T base, T* to, int64_t n) noexcept {
   return has_avx512() ? detail::exponentials_wide(x, base, to, n) : detail::exponentials_narrow(x, base, to, n);

@@ -168,13 +168,13 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
           return 0;  // not chosen above
         } else {
           if (width == 0) return -kInfinity;
-          const T most = best_of<true>(row, width), base = std::isinf(most) ? T(0) : most;
-          if (std::isnan(most)) return static_cast<double>(most);
+          const T most = best_of<true>(row, width);
+          if (!std::isfinite(most)) return static_cast<double>(most);
           double total = 0;
           T powers[kPowers];
           for (int64_t begin = 0; begin < width; begin += kPowers)
-            total += exponentials(row + begin, base, powers, std::min(kPowers, width - begin));
-          return std::log(total) + static_cast<double>(base);
+            total += exponentials(row + begin, most, powers, std::min(kPowers, width - begin));
+          return std::log(total) + static_cast<double>(most);
         }
       });
   return to_dtype(out, type);

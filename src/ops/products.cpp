@@ -3,10 +3,12 @@
 #include <array>
 
 #include "sconce/check.h"
+#include "src/device/threads.h"
 #include "src/ops/arithmetic.h"
 #include "src/ops/binary_functions.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
+#include "src/ops/dispatch.h"
 #include "src/ops/fill.h"
 #include "src/ops/row_sums.h"
 #include "src/ops/strided_loop.h"
@@ -155,6 +157,36 @@ void check_vectors(const char* name, const Tensor& a, const Tensor& b) {
                to_string(a.sizes()), " and src ", to_string(b.sizes()), " to have the same number of elements");
 }
 
+// Of the triples along dimension d.
+template <class T>
+void cross(const Tensor& a, const Tensor& b, int64_t d, Tensor& out) {
+  Shape sizes;
+  std::array<Shape, 3> strides;
+  const std::array<const Tensor*, 3> all{&out, &a, &b};
+  for (int64_t i = 0; i < out.dim(); ++i) {
+    if (i == d) continue;
+    sizes.push_back(out.size(i));
+    for (size_t t = 0; t < 3; ++t) strides[t].push_back(all[t]->stride(i));
+  }
+  const StridedLoop<3> loop(sizes, {strides[0], strides[1], strides[2]}, {sizeof(T), sizeof(T), sizeof(T)});
+  const int64_t to_step = out.stride(d), a_step = a.stride(d), b_step = b.stride(d);
+  parallel_for(0, loop.numel, 16384, [&](int64_t begin, int64_t end) noexcept {
+    loop.run({static_cast<char*>(out.data()), static_cast<char*>(a.data()), static_cast<char*>(b.data())}, begin, end,
+             [&](char* const* p, const int64_t* stride, int64_t n) {
+               for (int64_t i = 0; i < n; ++i) {
+                 auto* const to = reinterpret_cast<T*>(p[0] + i * stride[0]);
+                 const auto *const x = reinterpret_cast<const T*>(p[1] + i * stride[1]), *const y =
+                                                                                             reinterpret_cast<const T*>(
+                                                                                                 p[2] + i * stride[2]);
+                 const T x0 = x[0], x1 = x[a_step], x2 = x[2 * a_step], y0 = y[0], y1 = y[b_step], y2 = y[2 * b_step];
+                 to[0] = x1 * y2 - x2 * y1;
+                 to[to_step] = x2 * y0 - x0 * y2;
+                 to[2 * to_step] = x0 * y1 - x1 * y0;
+               }
+             });
+  });
+}
+
 }  // namespace
 
 Tensor mv(const Tensor& self, const Tensor& vec) {
@@ -206,7 +238,12 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   const Shape sizes = broadcast_shapes("linalg.cross", self.sizes(), other.sizes());
   const Tensor a = sconce::expand("linalg.cross", to_dtype(self, dtype), sizes),
                b = sconce::expand("linalg.cross", to_dtype(other, dtype), sizes);
-  std::array<Tensor, 3> parts;
+  if (dtype == DType::kFloat32 || dtype == DType::kFloat64) {
+    Tensor out = Tensor::empty(sizes, dtype);
+    dispatch_float_double(dtype, "linalg.cross", [&]<class T>() -> void { cross<T>(a, b, d, out); });
+    return out;
+  }
+  std::array<Tensor, 3> parts;  // rounded at each step
   for (int64_t i = 0; i < 3; ++i) {
     const int64_t j = (i + 1) % 3, k = (i + 2) % 3;
     parts[static_cast<size_t>(i)] =

@@ -166,7 +166,7 @@ struct Softmax {
     std::fill_n(total, columns, T(0));
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < columns; ++j) {
-        const T power = lanes::quick_exp(x[i * stride + j] - most[j]);
+        const T power = falling_power(x[i * stride + j] - most[j]);
         to[i * stride + j] = power;
         total[j] += power;
       }

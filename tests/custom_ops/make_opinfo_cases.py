@@ -140,11 +140,58 @@ def incomplete_gamma(out, s):
             out.add(name, torch.tensor(odd[7:], dtype=dtype)[:, None], torch.linspace(0.25, 50, 19).to(dtype)[None], **t)
 
 
+def rows_of_every_kind(out, s):
+    """What has a way of its own for packed rows: extremes, halves, layouts that are not packed."""
+    for dtype, tolerance in ((torch.float32, 2e-6), (torch.float64, 1e-12), (torch.float16, 2e-3), (torch.bfloat16, 1e-2)):
+        t = {"tolerance": tolerance}
+        wide = dtype in FLOATS
+        x = s.values(dtype, [4, 35], low=-30, high=30)
+        x[1, :5] = -INF
+        x[2, 7] = INF
+        x[3, 9] = float("nan")
+        y = x[:1].expand(4, 35)
+        for name in ("_softmax", "_log_softmax"):
+            for a in (x, y, x.t().contiguous().t()):
+                out.add(name, a, 1, False, **t)
+        flat = torch.full([2, 40], -INF).to(dtype)
+        flat[0, 3] = 100
+        result = out.add("_log_softmax", flat, -1, False, **t)
+        grad = s.values(dtype, [2, 40])
+        out.add("_log_softmax_backward_data", grad, result, 1, out_dtype(dtype), **t)
+        out.add("_softmax_backward_data", grad, result.exp(), 1, out_dtype(dtype), **t)
+        if wide:
+            out.add("logsumexp", x, [1], False, **t)
+            out.add("logsumexp", flat, [1], True, **t)
+        z = s.values(dtype, [3, 6, 5])
+        for dim, shape in ((1, [3, 3, 5]), (-2, [3, 3, 5])):
+            out.add("glu_backward", s.values(dtype, shape), z, dim, **t)
+        out.add("glu_backward", s.values(dtype, [3, 5, 3]).transpose(1, 2), z, 1, **t)
+        out.add("glu_backward", s.values(dtype, [3, 4, 5]), s.values(dtype, [3, 4, 10]), -1, **t)
+        a, b = s.values(dtype, [4, 3, 2]), s.values(dtype, [4, 3, 2])
+        out.add("linalg_cross", a, b, 1, **t)
+        out.add("linalg_cross", a.transpose(1, 2), b.transpose(1, 2), -1, **t)
+        out.add("linalg_cross", a[:1], b, 1, **t)
+        out.add("linalg_cross", a[:0], b[:0], 1, **t)
+        rows = torch.ones(6, 33, dtype=torch.float64)
+        rows *= torch.tensor([1, 1e30, 1e-30, 1e-19, 1e19, 0]).double()[:, None]
+        rows[0, 5] = 1e-3
+        if wide:
+            for order in (2.0, 1.0, INF):
+                out.add("linalg_vector_norm", rows.to(dtype), order, [1], False, None, **t)
+            bad = torch.ones(3, 33, dtype=dtype)
+            bad[0, 32], bad[1, 4], bad[2, 32] = INF, float("nan"), -INF
+            out.add("linalg_vector_norm", bad, 2.0, [1], True, None, **t)
+
+
+def out_dtype(dtype):
+    return {torch.float32: 6, torch.float64: 7, torch.float16: 5, torch.bfloat16: 15}[dtype]
+
+
 def main():
     torch.set_num_threads(1)
     out, s = Atens("opinfo.cases"), Samples(21)
     for part in (wide_integers, layouts_of_nothing, infinities, steps_in_half, complex_logsumexp, infinite_neighbours,
-                 incomplete_gamma):
+                 incomplete_gamma, rows_of_every_kind):
         part(out, s)
     out.out.close()
 
