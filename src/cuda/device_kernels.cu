@@ -1,14 +1,11 @@
-#include "src/cuda/device_kernels.h"
-
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include <cub/device/device_segmented_radix_sort.cuh>
-#include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
+
+#include <cub/device/device_select.cuh>
 
 #include "src/cuda/attention_dropout.cuh"
+#include "src/cuda/device_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -27,57 +24,36 @@ __global__ void for_each_kernel(int64_t count, F body) {
     body(i);
 }
 
-__device__ uint64_t key_of(double v) {
-  if (v != v) return ~uint64_t{0};
-  const uint64_t bits = __double_as_longlong(v + 0.0);  // -0 + 0 is 0
-  return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
-}
-__device__ uint64_t key_of(int64_t v) { return static_cast<uint64_t>(v) ^ uint64_t{1} << 63; }
-
-__device__ uint64_t element_key(const void* elements, int dtype, int64_t i) {
-  switch (dtype) {
-    case 0: return static_cast<const uint8_t*>(elements)[i];
-    case 1: return key_of(int64_t{static_cast<const int8_t*>(elements)[i]});
-    case 2: return key_of(int64_t{static_cast<const int16_t*>(elements)[i]});
-    case 3: return key_of(int64_t{static_cast<const int32_t*>(elements)[i]});
-    case 4: return key_of(static_cast<const int64_t*>(elements)[i]);
-    case 5: return key_of(double{__half2float(static_cast<const __half*>(elements)[i])});
-    case 6: return key_of(double{static_cast<const float*>(elements)[i]});
-    case 7: return key_of(static_cast<const double*>(elements)[i]);
-    case 11: return static_cast<const uint8_t*>(elements)[i] != 0;
-    case 15: return key_of(double{__bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i])});
-    case 27: return static_cast<const uint16_t*>(elements)[i];
-    case 28: return static_cast<const uint32_t*>(elements)[i];
-    default: return static_cast<const uint64_t*>(elements)[i];
-  }
-}
-
 __device__ bool is_nonzero(const void* elements, int dtype, int64_t i) {
   switch (dtype) {
-    case 5: return __half2float(static_cast<const __half*>(elements)[i]) != 0;
-    case 6: return static_cast<const float*>(elements)[i] != 0;
-    case 7: return static_cast<const double*>(elements)[i] != 0;
-    case 9: return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
+    case 5:
+      return __half2float(static_cast<const __half*>(elements)[i]) != 0;
+    case 6:
+      return static_cast<const float*>(elements)[i] != 0;
+    case 7:
+      return static_cast<const double*>(elements)[i] != 0;
+    case 9:
+      return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
     case 10:
       return static_cast<const double*>(elements)[2 * i] != 0 || static_cast<const double*>(elements)[2 * i + 1] != 0;
-    case 15: return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
+    case 15:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
     case 2:
-    case 27: return static_cast<const uint16_t*>(elements)[i] != 0;
+    case 27:
+      return static_cast<const uint16_t*>(elements)[i] != 0;
     case 3:
-    case 28: return static_cast<const uint32_t*>(elements)[i] != 0;
+    case 28:
+      return static_cast<const uint32_t*>(elements)[i] != 0;
     case 4:
-    case 29: return static_cast<const uint64_t*>(elements)[i] != 0;
-    default: return static_cast<const uint8_t*>(elements)[i] != 0;
+    case 29:
+      return static_cast<const uint64_t*>(elements)[i] != 0;
+    default:
+      return static_cast<const uint8_t*>(elements)[i] != 0;
   }
 }
 
 struct Sizes {
   int64_t of[16];
-};
-
-struct SegmentBegin {
-  int64_t length;
-  __host__ __device__ int64_t operator()(int64_t segment) const { return segment * length; }
 };
 
 template <class T>
@@ -109,8 +85,8 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
     float* at = scores + row * p.columns;
     const int64_t query = row % p.queries, flat = row / p.queries + p.first_head, head = flat % p.heads,
                   batch = flat / p.heads;
-    const float* bias = p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2]
-                               : nullptr;
+    const float* bias =
+        p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2] : nullptr;
     const float slope = p.slopes ? p.slopes[batch * p.slope_strides[0] + head * p.slope_strides[1]] : 0.0f;
     float most = -INFINITY;
     for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
@@ -153,32 +129,17 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
 
 }  // namespace
 
-void launch_sort_keys(const void* elements, int dtype, int64_t count, int64_t length, bool descending, uint64_t* keys,
-                      int64_t* positions, cudaStream_t stream) {
-  const auto body = [=] __device__(int64_t i) {
-    const uint64_t key = element_key(elements, dtype, i);
-    keys[i] = descending ? ~key : key;
-    positions[i] = i % length;
-  };
-  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
-}
-
-cudaError_t sort_segments(void* scratch, size_t& scratch_bytes, const uint64_t* keys, uint64_t* sorted_keys,
-                          const int64_t* positions, int64_t* sorted_positions, int64_t segments, int64_t length,
-                          cudaStream_t stream) {
-  const auto begins = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), SegmentBegin{length});
-  return cub::DeviceSegmentedRadixSort::SortPairs(scratch, scratch_bytes, keys, sorted_keys, positions,
-                                                  sorted_positions, segments * length, segments, begins, begins + 1, 0,
-                                                  64, stream);
-}
-
 void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
                    void* values, cudaStream_t stream) {
   switch (itemsize) {
-    case 1: return gather<uint8_t>(elements, positions, count, length, values, stream);
-    case 2: return gather<uint16_t>(elements, positions, count, length, values, stream);
-    case 4: return gather<uint32_t>(elements, positions, count, length, values, stream);
-    default: return gather<uint64_t>(elements, positions, count, length, values, stream);
+    case 1:
+      return gather<uint8_t>(elements, positions, count, length, values, stream);
+    case 2:
+      return gather<uint16_t>(elements, positions, count, length, values, stream);
+    case 4:
+      return gather<uint32_t>(elements, positions, count, length, values, stream);
+    default:
+      return gather<uint64_t>(elements, positions, count, length, values, stream);
   }
 }
 

@@ -1,4 +1,4 @@
-// Sorting and selection on a device, for host code. All memory is the caller's and of the device.
+// Selection and attention's softmax on a device, for host code. All memory is the caller's and of the device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,14 +10,6 @@
 
 namespace sconce::cuda {
 
-// Keys of `count` packed elements that order as ATen orders them (NaN greatest, zeros equal), inverted for descending;
-// with them positions 0..length-1 of each segment. dtype: c10::ScalarType.
-void launch_sort_keys(const void* elements, int dtype, int64_t count, int64_t length, bool descending, uint64_t* keys,
-                      int64_t* positions, cudaStream_t stream);
-// Sorts each segment of `length` by key, stably. A null scratch asks for its size.
-cudaError_t sort_segments(void* scratch, size_t& scratch_bytes, const uint64_t* keys, uint64_t* sorted_keys,
-                          const int64_t* positions, int64_t* sorted_positions, int64_t segments, int64_t length,
-                          cudaStream_t stream);
 // values[s][i] = elements[s][positions[s][i]]
 void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
                    void* values, cudaStream_t stream);

@@ -24,6 +24,8 @@ void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& 
     if (positions) fill(*positions, &zero);
     return;
   }
+  SCONCE_CHECK(!positions || self.size(dim) <= UINT32_MAX, kUnsupported, name, ": ", self.size(dim),
+               " elements along a dimension on CUDA");
   ScanCall call{kind, static_cast<int>(out.dtype()), nullptr, out.data(), nullptr, 1, self.size(dim), 1};
   for (int64_t d = 0; d < self.dim(); ++d) (d < dim ? call.outer : call.inner) *= d == dim ? 1 : self.size(d);
   const bool turned = call.inner > 1 && call.outer * call.inner < kFewColumns && call.length > kShort;

@@ -1,21 +1,26 @@
-#include "src/cuda/scan_kernels.h"
-
+#include <algorithm>
 #include <cmath>
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
+#include <cub/block/block_store.cuh>
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/scan_kernels.h"
 
 namespace sconce::cuda {
 namespace {
 
-// A scan: State load(in, i, position), combine(earlier, later), store(i, state).
+// A scan: State from(element, position), combine(earlier, later), value(state), and at(state) where kPositions.
 template <class T>
 struct Sum {
   using State = Compute<T>;
-  static __device__ State load(const T* in, int64_t i, int64_t) { return widened(in[i]); }
+  static constexpr bool kPositions = false;
+  static __device__ State from(T element, int64_t) { return widened(element); }
   static __host__ __device__ State combine(State a, State b) { return a + b; }
-  static __device__ void store(T* out, int64_t*, int64_t i, State s) { out[i] = narrowed<T>(s); }
+  static __device__ T value(State s) { return narrowed<T>(s); }
+  static __device__ uint32_t at(State) { return 0; }
 };
 template <class T>
 struct Product : Sum<T> {
@@ -36,17 +41,18 @@ template <class T, bool kMost>
 struct Extreme {
   struct State {
     Compute<T> value;
-    int64_t at;
+    uint32_t at;
   };
-  static __device__ State load(const T* in, int64_t i, int64_t position) { return {widened(in[i]), position}; }
+  static constexpr bool kPositions = true;
+  static __device__ State from(T element, int64_t position) {
+    return {widened(element), static_cast<uint32_t>(position)};
+  }
   static __host__ __device__ State combine(const State& a, const State& b) {
     const bool beyond = kMost ? b.value >= a.value : b.value <= a.value;
     return is_nan(b.value) || (!is_nan(a.value) && beyond) ? b : a;
   }
-  static __device__ void store(T* out, int64_t* positions, int64_t i, const State& s) {
-    out[i] = narrowed<T>(s.value);
-    positions[i] = s.at;
-  }
+  static __device__ T value(const State& s) { return narrowed<T>(s.value); }
+  static __device__ uint32_t at(const State& s) { return s.at; }
 };
 template <class T>
 struct Most : Extreme<T, true> {};
@@ -62,54 +68,122 @@ struct Combine {
 };
 
 constexpr int kScanThreads = 128, kScanItems = 8, kTile = kScanThreads * kScanItems;
-constexpr int64_t kMostChunks = 256;
+// Rows are cut where they are too few to fill a device: into about kChunks in all.
+constexpr int64_t kFewRows = 1024, kChunks = 4096;
 
-// A block a chunk of a row, tile after tile. With totals the last state of each chunk goes there and nothing else is
-// written; with `before` a chunk goes on from there.
+template <class T>
+using LoadTile = cub::BlockLoad<T, kScanThreads, kScanItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
+template <class T>
+using StoreTile = cub::BlockStore<T, kScanThreads, kScanItems, cub::BLOCK_STORE_WARP_TRANSPOSE>;
+
+// The total of each chunk of a row but the last, to totals [rows, chunks - 1].
 template <class T, class Op>
-__global__ void __launch_bounds__(kScanThreads) scan_rows(const T* in, T* out, int64_t* positions, int64_t rows,
-                                                          int64_t length, int64_t chunk, typename Op::State* totals,
-                                                          const typename Op::State* before) {
+__global__ void __launch_bounds__(kScanThreads) reduce_chunks(const T* in, int64_t rows, int64_t length, int64_t chunk,
+                                                              int64_t totals_of_row, typename Op::State* totals) {
   using State = typename Op::State;
-  using Block = cub::BlockScan<State, kScanThreads>;
-  __shared__ typename Block::TempStorage storage;
-  __shared__ __align__(16) unsigned char kept[sizeof(State)];
-  State& carry = *reinterpret_cast<State*>(kept);
-  const int64_t chunks = (length + chunk - 1) / chunk;
-  for (int64_t number = blockIdx.x; number < rows * chunks; number += gridDim.x) {
-    const int64_t row = number / chunks * length, begin = number % chunks * chunk, end = min(begin + chunk, length);
-    for (int64_t tile = begin; tile < end; tile += kTile) {
-      State mine[kScanItems];
-      const int64_t first = tile + static_cast<int64_t>(threadIdx.x) * kScanItems;
+  using Reduce = cub::BlockReduce<State, kScanThreads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+  __shared__ typename LoadTile<T>::TempStorage loading;
+  __shared__ typename Reduce::TempStorage reducing;
+  for (int64_t number = blockIdx.x; number < rows * totals_of_row; number += gridDim.x) {
+    const int64_t row = number / totals_of_row * length, begin = number % totals_of_row * chunk;
+    State total;
+    for (int64_t tile = begin; tile < begin + chunk; tile += kTile) {
+      T elements[kScanItems];
+      LoadTile<T>(loading).Load(in + row + tile, elements);
+      const int64_t first = tile + threadIdx.x * kScanItems;
+      State mine = Op::from(elements[0], first);
 #pragma unroll
-      for (int i = 0; i < kScanItems; ++i)  // behind the end the last one once more: nobody reads it
-        mine[i] = Op::load(in, row + min(first + i, end - 1), first + i);
-      Block(storage).InclusiveScan(mine, mine, Combine<Op>());
-      const bool continued = tile > begin || (before && begin > 0);
-      State earlier;
-      if (continued) earlier = tile > begin ? carry : before[number - 1];
-      __syncthreads();
-#pragma unroll
-      for (int i = 0; i < kScanItems; ++i) {
-        if (continued) mine[i] = Op::combine(earlier, mine[i]);
-        if (first + i >= end) break;
-        if (!totals)
-          Op::store(out, positions, row + first + i, mine[i]);
-        else if (first + i == end - 1)
-          totals[number] = mine[i];
-      }
-      if (threadIdx.x == kScanThreads - 1) carry = mine[kScanItems - 1];
+      for (int i = 1; i < kScanItems; ++i) mine = Op::combine(mine, Op::from(elements[i], first + i));
+      const State of_tile = Reduce(reducing).Reduce(mine, Combine<Op>());
+      if (threadIdx.x == 0) total = tile == begin ? of_tile : Op::combine(total, of_tile);
       __syncthreads();
     }
+    if (threadIdx.x == 0) totals[number] = total;
   }
 }
 
+// A block a row of totals.
 template <class Op>
-__global__ void scan_totals(typename Op::State* totals, int64_t rows, int64_t chunks) {
-  const int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
-  if (row >= rows) return;
-  typename Op::State state = totals[row * chunks];
-  for (int64_t i = 1; i < chunks; ++i) totals[row * chunks + i] = state = Op::combine(state, totals[row * chunks + i]);
+__global__ void __launch_bounds__(kScanThreads) scan_totals(typename Op::State* totals, int64_t totals_of_row) {
+  using State = typename Op::State;
+  using Block = cub::BlockScan<State, kScanThreads>;
+  __shared__ typename Block::TempStorage storage;
+  State* const row = totals + blockIdx.x * totals_of_row;
+  State earlier;
+  for (int64_t tile = 0; tile < totals_of_row; tile += kTile) {
+    const int64_t first = tile + threadIdx.x * kScanItems;
+    State mine[kScanItems], all;
+#pragma unroll
+    for (int i = 0; i < kScanItems; ++i)  // behind the end the last one once more: nobody reads it
+      mine[i] = row[min(first + i, totals_of_row - 1)];
+    Block(storage).InclusiveScan(mine, mine, Combine<Op>(), all);
+#pragma unroll
+    for (int i = 0; i < kScanItems; ++i)
+      if (first + i < totals_of_row) row[first + i] = tile > 0 ? Op::combine(earlier, mine[i]) : mine[i];
+    earlier = tile > 0 ? Op::combine(earlier, all) : all;
+    __syncthreads();
+  }
+}
+
+// A block a chunk of a row, tile after tile; `before` has what comes before each chunk but the first, [rows, chunks -
+// 1].
+template <class T, class Op>
+__global__ void __launch_bounds__(kScanThreads)
+    scan_rows(const T* in, T* out, int64_t* positions, int64_t rows, int64_t length, int64_t chunk,
+              const typename Op::State* before) {
+  using State = typename Op::State;
+  using Block = cub::BlockScan<State, kScanThreads>;
+  __shared__ union {
+    typename LoadTile<T>::TempStorage load;
+    typename Block::TempStorage scan;
+    typename StoreTile<T>::TempStorage store;
+    typename StoreTile<uint32_t>::TempStorage store_positions;
+  } storage;
+  const int64_t chunks = (length + chunk - 1) / chunk, all_chunks = rows * chunks;
+  for (int64_t turn = blockIdx.x; turn < all_chunks; turn += gridDim.x) {
+    // From the end: what was read last to find the totals may still be in the cache.
+    const int64_t number = all_chunks - 1 - turn, row = number / chunks, part = number % chunks;
+    const int64_t begin = part * chunk, end = min(begin + chunk, length);
+    bool continued = part > 0;
+    State earlier;
+    if (continued) earlier = before[row * (chunks - 1) + part - 1];
+    for (int64_t tile = begin; tile < end; tile += kTile) {
+      const int64_t at = row * length + tile;
+      const int valid = static_cast<int>(min(end - tile, static_cast<int64_t>(kTile)));
+      T elements[kScanItems];
+      State mine[kScanItems], all;
+      if (valid == kTile)
+        LoadTile<T>(storage.load).Load(in + at, elements);
+      else
+        LoadTile<T>(storage.load).Load(in + at, elements, valid, T{});
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < kScanItems; ++i) mine[i] = Op::from(elements[i], tile + threadIdx.x * kScanItems + i);
+      Block(storage.scan).InclusiveScan(mine, mine, Combine<Op>(), all);
+      __syncthreads();
+      uint32_t places[kScanItems];
+#pragma unroll
+      for (int i = 0; i < kScanItems; ++i) {
+        if (continued) mine[i] = Op::combine(earlier, mine[i]);
+        elements[i] = Op::value(mine[i]);
+        places[i] = Op::at(mine[i]);
+      }
+      earlier = continued ? Op::combine(earlier, all) : all;
+      continued = true;
+      if (valid == kTile)
+        StoreTile<T>(storage.store).Store(out + at, elements);
+      else
+        StoreTile<T>(storage.store).Store(out + at, elements, valid);
+      __syncthreads();
+      if constexpr (Op::kPositions) {
+        if (valid == kTile)
+          StoreTile<uint32_t>(storage.store_positions).Store(positions + at, places);
+        else
+          StoreTile<uint32_t>(storage.store_positions).Store(positions + at, places, valid);
+        __syncthreads();
+      }
+    }
+  }
 }
 
 template <class T, class Op>
@@ -119,34 +193,48 @@ cudaError_t run(void* scratch, size_t& scratch_bytes, const ScanCall& c, cudaStr
   T* out = static_cast<T*>(c.out);
   int64_t* positions = c.positions;
   const int64_t length = c.length, inner = c.inner;
-  // Few long rows are cut into chunks: their totals, what comes before each of them, and then all of it.
-  int64_t chunk = length;
-  if (inner == 1 && c.outer <= 128 && length >= 16 * kTile)
-    chunk = ((length + kMostChunks - 1) / kMostChunks + kTile - 1) / kTile * kTile;
+  // Few long rows are cut into chunks: their totals, what comes before each of them, and then all of it. Unlike a scan
+  // that looks back at its neighbours, this adds floating-point numbers in the same order every time.
+  int64_t chunk = (length + kTile - 1) / kTile * kTile;
+  if (inner == 1 && c.outer < kFewRows && length >= 16 * kTile)
+    chunk = std::max<int64_t>((length * c.outer / kChunks + kTile - 1) / kTile, 2) * kTile;
   const int64_t chunks = (length + chunk - 1) / chunk;
   if (!scratch) {
-    scratch_bytes = chunks > 1 ? static_cast<size_t>(c.outer * chunks) * sizeof(State) : 0;
+    scratch_bytes = static_cast<size_t>(c.outer * (chunks - 1)) * sizeof(State);
     return cudaSuccess;
   }
   if (inner == 1 && length > 16) {
-    const auto blocks = static_cast<unsigned>(c.outer * chunks < 1 << 20 ? c.outer * chunks : 1 << 20);
+    const auto blocks = [](int64_t count) { return static_cast<unsigned>(std::min<int64_t>(count, 1 << 20)); };
     auto* totals = static_cast<State*>(scratch);
     if (chunks > 1) {
-      scan_rows<T, Op><<<blocks, kScanThreads, 0, stream>>>(in, out, positions, c.outer, length, chunk, totals, nullptr);
-      scan_totals<Op><<<static_cast<unsigned>((c.outer + 31) / 32), 32, 0, stream>>>(totals, c.outer, chunks);
+      reduce_chunks<T, Op>
+          <<<blocks(c.outer * (chunks - 1)), kScanThreads, 0, stream>>>(in, c.outer, length, chunk, chunks - 1, totals);
+      scan_totals<Op><<<static_cast<unsigned>(c.outer), kScanThreads, 0, stream>>>(totals, chunks - 1);
     }
-    scan_rows<T, Op><<<blocks, kScanThreads, 0, stream>>>(in, out, positions, c.outer, length, chunk, nullptr,
-                                                          chunks > 1 ? totals : nullptr);
+    scan_rows<T, Op>
+        <<<blocks(c.outer * chunks), kScanThreads, 0, stream>>>(in, out, positions, c.outer, length, chunk, totals);
     return cudaGetLastError();
   }
+  // A thread a row, several elements on their way at a time.
   grid_loop(c.outer * inner, stream, [=] __device__(int64_t i) {
+    constexpr int kAhead = 8;
     int64_t at = i / inner * length * inner + i % inner;
-    State state = Op::load(in, at, 0);
-    Op::store(out, positions, at, state);
-    for (int64_t k = 1; k < length; ++k) {
-      at += inner;
-      state = Op::combine(state, Op::load(in, at, k));
-      Op::store(out, positions, at, state);
+    int64_t* const places = positions;
+    State state;
+    for (int64_t k = 0; k < length; k += kAhead) {
+      T elements[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u)
+        if (k + u < length) elements[u] = in[at + u * inner];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        if (k + u >= length) break;
+        const State next = Op::from(elements[u], k + u);
+        state = k + u == 0 ? next : Op::combine(state, next);
+        out[at + u * inner] = Op::value(state);
+        if constexpr (Op::kPositions) places[at + u * inner] = Op::at(state);
+      }
+      at += kAhead * inner;
     }
   });
   return cudaGetLastError();

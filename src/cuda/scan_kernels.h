@@ -10,7 +10,8 @@ namespace sconce::cuda {
 
 enum class Scan { kSum, kProduct, kMost, kLeast, kLogSumExp };
 
-// Packed [outer, length, inner], along the middle; none is 0. dtype: c10::ScalarType; kMost and kLeast with positions.
+// Packed [outer, length, inner], along the middle; none is 0. dtype: c10::ScalarType; kMost and kLeast with positions,
+// which are below 2^32.
 struct ScanCall {
   Scan scan;
   int dtype;

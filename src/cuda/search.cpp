@@ -1,6 +1,6 @@
 // Searching, counting and selection by position. Match aten::searchsorted, bucketize, repeat_interleave.Tensor,
-// masked_scatter, masked_scatter_backward, nonzero_static, histc, kthvalue, median, nanmedian, mode and index_reduce
-// (torch 2.15, CUDA). What is wrong with values is found when the stream has passed, and fails the run.
+// masked_scatter, masked_scatter_backward, nonzero_static, histc, median, nanmedian, mode and index_reduce (torch 2.15,
+// CUDA). What is wrong with values is found when the stream has passed, and fails the run.
 #include "src/ops/search.h"
 
 #include <limits>
@@ -246,27 +246,6 @@ Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
                  dtype);
   }
   return converted(counts, dtype);
-}
-
-std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
-  dim = wrap_dim("kthvalue", dim, self.dim());
-  cpu::check_dim_not_empty("kthvalue", self, dim);
-  SCONCE_CHECK(k >= 1 && k <= (self.dim() == 0 ? 1 : self.size(dim)), kInvalidArgument,
-               "kthvalue(): selected number k out of range for dimension ", dim);
-  const DeviceScope scope(self.device());
-  const std::array<Tensor, 2> sorted = sort_stable(self, true, dim, false);
-  if (self.dim() == 0) return sorted;
-  const Shape shape = cpu::without_dim(self, dim, keepdim);
-  std::array<Tensor, 2> out;
-  for (size_t i = 0; i < 2; ++i) {
-    Shape strides;
-    for (int64_t d = 0; d < self.dim(); ++d)
-      if (d != dim || keepdim) strides.push_back(sorted[i].stride(d));
-    out[i] = Tensor::empty(shape, sorted[i].dtype(), self.device());
-    copy(sorted[i].as_strided(shape, strides, sorted[i].storage_offset() + (k - 1) * sorted[i].stride(dim)), out[i],
-         false);
-  }
-  return out;
 }
 
 Tensor median(const Tensor& self) { return middle_of_all("median", self, false); }

@@ -1,15 +1,84 @@
-// Sorting and selection. Match aten::sort.stable, sort, topk, nonzero and masked_select (torch 2.11, CUDA).
+// Sorting and selection. Match aten::sort.stable, sort, topk, kthvalue, nonzero and masked_select (torch 2.11, CUDA).
 #include "src/cuda/copy.h"
 #include "src/cuda/device_kernels.h"
+#include "src/cuda/device_properties.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/scratch.h"
+#include "src/cuda/select_kernels.h"
+#include "src/cuda/sort_kernels.h"
 #include "src/cuda/stream.h"
+#include "src/ops/order_statistics.h"
 #include "src/ops/slices.h"
 #include "src/ops/strided_loop.h"
 
 namespace sconce::cuda {
-namespace {}  // namespace
+namespace {
+
+// From here on rows are selected from before they are sorted.
+constexpr int64_t kLongRow = 1024;
+
+// The first `kept` of each sorted row [..., length], to packed values and indices.
+void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t kept, bool descending,
+               Tensor& values, Tensor& indices) {
+  const int64_t length = rows.size(rows.dim() - 1);
+  const SortCall call{static_cast<int>(rows.dtype()),
+                      rows.data(),
+                      labels ? labels->data_as<int64_t>() : nullptr,
+                      rows.numel() / length,
+                      length,
+                      kept,
+                      descending,
+                      values.data(),
+                      indices.data_as<int64_t>()};
+  size_t bytes = 0;
+  const auto sort = [&](void* memory) {
+    check_launch(name, launch_sort(memory, bytes, call, current_stream()), rows.dtype());
+  };
+  sort(nullptr);
+  sort(scratch(bytes, rows.device()).data());
+}
+
+void select_rows(const char* name, const Tensor& rows, int64_t count, bool descending, bool last_only, Tensor& values,
+                 Tensor& indices) {
+  const int64_t length = rows.size(rows.dim() - 1);
+  const SelectCall call{static_cast<int>(rows.dtype()),
+                        rows.data(),
+                        rows.numel() / length,
+                        length,
+                        count,
+                        descending,
+                        last_only,
+                        values.data(),
+                        indices.data_as<int64_t>(),
+                        device_properties(rows.device().index).multiprocessors};
+  size_t bytes = 0;
+  const auto select = [&](void* memory) {
+    check_launch(name, launch_select(memory, bytes, call, current_stream()), rows.dtype());
+  };
+  select(nullptr);
+  select(scratch(bytes, rows.device()).data());
+}
+
+// Gives `fill_rows` packed [..., n] to write what belongs to out[0] and out[1] with `dim` last: themselves where they
+// lie so.
+template <class F>
+void by_rows(std::array<Tensor, 2>& out, int64_t dim, F fill_rows) {
+  std::array<Tensor, 2> turned{move_last(out[0], dim), move_last(out[1], dim)}, packed = turned;
+  for (Tensor& t : packed)
+    if (!t.is_contiguous()) t = Tensor::empty(t.sizes(), t.dtype(), t.device());
+  fill_rows(packed[0], packed[1]);
+  for (size_t i = 0; i < 2; ++i)
+    if (!turned[i].is_contiguous()) copy(packed[i], turned[i], false);
+}
+
+void only_element(const Tensor& self, std::array<Tensor, 2>& out) {
+  copy(self, out[0], false);
+  const int64_t zero = 0;
+  fill(out[1], &zero);
+}
+
+}  // namespace
 
 std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
   SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "sort: not implemented for '",
@@ -17,60 +86,81 @@ std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64
   dim = wrap_dim("sort", dim, self.dim());
   const DeviceScope scope(self.device());
   const Shape strides = dense_strides(self.sizes(), self.strides());
-  Tensor values = Tensor::empty_strided(self.sizes(), strides, self.dtype(), self.device());
-  Tensor indices = Tensor::empty_strided(self.sizes(), strides, DType::kInt64, self.device());
-  if (self.numel() == 0) return {std::move(values), std::move(indices)};
+  std::array<Tensor, 2> out{Tensor::empty_strided(self.sizes(), strides, self.dtype(), self.device()),
+                            Tensor::empty_strided(self.sizes(), strides, DType::kInt64, self.device())};
+  if (self.numel() == 0) return out;
   if (self.dim() == 0) {
-    copy(self, values, false);
-    const int64_t zero = 0;
-    fill(indices, &zero);
-    return {std::move(values), std::move(indices)};
+    only_element(self, out);
+    return out;
   }
-  const int64_t count = self.numel(), length = self.size(dim);
   const Tensor rows = contiguous(move_last(self, dim));
-  const auto words = [&] { return Tensor::empty(IntSpan(&count, 1), DType::kInt64, self.device()); };
-  const Tensor keys = words(), sorted_keys = words(), positions = words();
-  Tensor sorted = Tensor::empty(rows.sizes(), DType::kInt64, self.device());
-  Tensor gathered = Tensor::empty(rows.sizes(), self.dtype(), self.device());
-  const cudaStream_t stream = current_stream();
-  launch_sort_keys(rows.data(), static_cast<int>(self.dtype()), count, length, descending, keys.data_as<uint64_t>(),
-                   positions.data_as<int64_t>(), stream);
-  size_t bytes = 0;
-  const auto sort = [&](void* memory) {
-    SCONCE_CUDA(sort_segments(memory, bytes, keys.data_as<uint64_t>(), sorted_keys.data_as<uint64_t>(),
-                              positions.data_as<int64_t>(), sorted.data_as<int64_t>(), count / length, length, stream));
-  };
-  sort(nullptr);
-  sort(scratch(bytes, self.device()).data());
-  launch_gather(rows.data(), static_cast<int>(self.itemsize()), sorted.data_as<int64_t>(), count, length,
-                gathered.data(), stream);
-  SCONCE_CUDA(cudaGetLastError());
-  Tensor values_by_row = move_last(values, dim), indices_by_row = move_last(indices, dim);
-  copy(gathered, values_by_row, false);
-  copy(sorted, indices_by_row, false);
-  return {std::move(values), std::move(indices)};
+  by_rows(out, dim, [&](Tensor& values, Tensor& indices) {
+    sort_rows("sort", rows, nullptr, self.size(dim), descending, values, indices);
+  });
+  return out;
 }
 
 std::array<Tensor, 2> sort(const Tensor& self, int64_t dim, bool descending) {
   return sort_stable(self, true, dim, descending);
 }
 
-// The first k of a sort: of equal elements the first.
-std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
+// Those that a stable sort has first: of equal elements the first. Not `sorted` they stay in their order where rows are
+// long.
+std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   dim = wrap_dim("topk", dim, self.dim());
-  SCONCE_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.size(dim)), kInvalidArgument,
-               "topk: selected index k out of range: ", k, " of ", to_string(self.sizes()));
+  const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
+  SCONCE_CHECK(k >= 0 && k <= length, kInvalidArgument, "topk: selected index k out of range: ", k, " of ",
+               to_string(self.sizes()));
+  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "topk: not implemented for '",
+               dtype_name(self.dtype()), "' on CUDA");
   const DeviceScope scope(self.device());
-  const std::array<Tensor, 2> sorted = sort_stable(self, true, dim, largest);
-  if (self.dim() == 0) return sorted;
   Shape sizes(self.sizes());
-  sizes[static_cast<int>(dim)] = k;
-  std::array<Tensor, 2> first;
-  for (size_t i = 0; i < 2; ++i) {
-    first[i] = Tensor::empty(sizes, sorted[i].dtype(), self.device());
-    copy(sorted[i].as_strided(sizes, sorted[i].strides(), sorted[i].storage_offset()), first[i], false);
+  if (self.dim() > 0) sizes[static_cast<int>(dim)] = k;
+  std::array<Tensor, 2> out{Tensor::empty(sizes, self.dtype(), self.device()),
+                            Tensor::empty(sizes, DType::kInt64, self.device())};
+  if (self.dim() == 0 && k == 1) only_element(self, out);
+  if (self.dim() == 0 || out[0].numel() == 0) return out;
+  const Tensor rows = contiguous(move_last(self, dim));
+  by_rows(out, dim, [&](Tensor& values, Tensor& indices) {
+    if (length <= kLongRow || k == length || length > INT32_MAX) {
+      sort_rows("topk", rows, nullptr, k, largest, values, indices);
+    } else if (k == 1 || !sorted) {
+      select_rows("topk", rows, k, largest, false, values, indices);
+    } else {
+      Tensor first = Tensor::empty(values.sizes(), values.dtype(), values.device()),
+             places = Tensor::empty(values.sizes(), DType::kInt64, values.device());
+      select_rows("topk", rows, k, largest, false, first, places);
+      sort_rows("topk", first, &places, k, largest, values, indices);
+    }
+  });
+  return out;
+}
+
+std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
+  dim = wrap_dim("kthvalue", dim, self.dim());
+  cpu::check_dim_not_empty("kthvalue", self, dim);
+  SCONCE_CHECK(k >= 1 && k <= (self.dim() == 0 ? 1 : self.size(dim)), kInvalidArgument,
+               "kthvalue(): selected number k out of range for dimension ", dim);
+  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "kthvalue: not implemented for '",
+               dtype_name(self.dtype()), "' on CUDA");
+  const DeviceScope scope(self.device());
+  const Shape shape = cpu::without_dim(self, dim, keepdim);
+  std::array<Tensor, 2> out{Tensor::empty(shape, self.dtype(), self.device()),
+                            Tensor::empty(shape, DType::kInt64, self.device())};
+  if (self.dim() == 0) only_element(self, out);
+  if (self.dim() == 0 || out[0].numel() == 0) return out;
+  const Tensor rows = contiguous(move_last(self, dim));
+  if (rows.size(rows.dim() - 1) <= INT32_MAX) {
+    select_rows("kthvalue", rows, k, false, true, out[0], out[1]);
+    return out;
   }
-  return first;
+  const std::array<Tensor, 2> sorted = sort_stable(rows, true, -1, false);
+  const int64_t count = out[0].numel(), one = 1, length = rows.size(rows.dim() - 1);
+  for (size_t i = 0; i < 2; ++i) {
+    Tensor flat = out[i].as_strided(IntSpan(&count, 1), IntSpan(&one, 1), 0);
+    copy(sorted[i].as_strided(IntSpan(&count, 1), IntSpan(&length, 1), k - 1), flat, false);
+  }
+  return out;
 }
 
 namespace {

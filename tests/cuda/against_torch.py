@@ -314,8 +314,9 @@ import elementwise_cases  # noqa: E402
 import gradient_cases  # noqa: E402
 import library_cases  # noqa: E402
 import named_cases  # noqa: E402
+import order_cases  # noqa: E402
 import torch_cases  # noqa: E402
-for family in (torch_cases, elementwise_cases, gradient_cases, attention_cases, library_cases, named_cases):
+for family in (torch_cases, elementwise_cases, gradient_cases, attention_cases, library_cases, named_cases, order_cases):
     begun = time.time()
     try:
         family.run()

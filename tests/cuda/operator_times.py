@@ -113,16 +113,34 @@ def others():
     same("16x64x56x56", "convolution_backward", grad, y, w, [64], [1, 1], [1, 1], [1, 1], False, [0, 0], 1,
          [True, True, True])
     z = randn(64, 50000)
-    row("sort_stable 64x50000", "sort_stable", (z, True, -1, False), lambda: torch.sort(z, stable=True, dim=-1))
-    row("topk 64x50000", "topk", (z, 50, -1, True, True), lambda: torch.topk(z, 50))
     row("nonzero 64x50000", "nonzero", (z > 1,), lambda: torch.nonzero(z > 1))
+
+
+def order():
+    for shape in [(64, 50000), (1, 1 << 24), (4096, 1000), (1000000, 32), (16, 1 << 20), (256, 4096), (2000, 10000)]:
+        for dtype in (torch.float32, torch.bfloat16, torch.int64):
+            x = randn(*shape).mul(1000).to(dtype)
+            tag = f"{'x'.join(map(str, shape))} {str(dtype)[6:]}"
+            row(f"sort_stable {tag}", "sort_stable", (x, True, -1, False), lambda: torch.sort(x, stable=True, dim=-1))
+            for k in (1, 8, 100, 1024):
+                if k <= shape[1]:
+                    row(f"topk {tag} {k}", "topk", (x, k, -1, True, True), lambda: torch.topk(x, k))
+            if shape[1] > 100 and shape[0] <= 4096:
+                same(tag, "kthvalue", x, shape[1] // 2, -1, False)
+            if shape[0] == 1 and dtype != torch.bfloat16:
+                same(tag, "median", x)
+    for shape, dim in [((1, 1 << 24), 1), ((4, 1 << 22), 1), ((500, 100000), 1), ((100000, 40), 0), ((1 << 24,), 0)]:
+        for dtype in (torch.float32, torch.bfloat16, torch.int64):
+            x = randn(*shape).mul(3).to(dtype)
+            for name in ("cumsum", "cummax")[:1 if max(shape) > 1 << 22 else 2]:  # PyTorch's takes 47 ms there
+                same(f"{shape} {dim} {str(dtype)[6:]}", name, *((x, dim, None) if name == "cumsum" else (x, dim)))
 
 
 def run():
     print(f"{'microseconds of the device':60s} {'Sconce':>10s} {'PyTorch':>10s}")
     torch.manual_seed(0)
-    attention()
-    others()
+    for part in (order, others, attention):
+        part()
     import fallback_times
     fallback_times.run()
     print(f"{len(slower)} take more than PyTorch's")

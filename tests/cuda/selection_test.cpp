@@ -21,12 +21,12 @@ Numbers values() { return random_whole(kRows * kColumns, 3, 0, 90); }
 struct Sorted {
   Numbers values, positions;
 };
-Sorted sorted_rows(const Numbers& in, bool descending) {
+Sorted sorted_rows(const Numbers& in, bool descending, int64_t columns = kColumns) {
   Sorted result;
-  for (int64_t r = 0; r < kRows; ++r) {
-    std::vector<int64_t> order(kColumns);
+  for (int64_t r = 0; r < static_cast<int64_t>(in.size()) / columns; ++r) {
+    std::vector<int64_t> order(static_cast<size_t>(columns));
     std::iota(order.begin(), order.end(), 0);
-    const auto at = [&](int64_t i) { return in[static_cast<size_t>(r * kColumns + i)].real(); };
+    const auto at = [&](int64_t i) { return in[static_cast<size_t>(r * columns + i)].real(); };
     std::stable_sort(order.begin(), order.end(),
                      [&](int64_t a, int64_t b) { return descending ? at(a) > at(b) : at(a) < at(b); });
     for (const int64_t i : order) {
@@ -46,6 +46,17 @@ TEST_CASE("sort_stable: values and where they were") {
       const auto [sorted, positions] = sort_stable(on_device(values(), {kRows, kColumns}, dtype), true, -1, descending);
       CHECK(difference(sorted, {kRows, kColumns}, expected.values, 0) == "");
       CHECK(difference(positions, {kRows, kColumns}, expected.positions, 0) == "");
+    }
+}
+
+TEST_CASE("sort_stable: rows of any length") {
+  for (const int64_t columns : {1, 3, 8, 13, 32, 33, 64, 100, 129, 600, 1025, 4096, 4097, 50000})
+    for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kBFloat16, DType::kUInt8}) {
+      const Numbers in = random_whole(3 * columns, 4, 0, 200);
+      const Sorted expected = sorted_rows(in, true, columns);
+      const auto [sorted, positions] = sort_stable(on_device(in, {3, columns}, dtype), true, -1, true);
+      CHECK(difference(sorted, {3, columns}, expected.values, 0) == "");
+      CHECK(difference(positions, {3, columns}, expected.positions, 0) == "");
     }
 }
 
@@ -69,6 +80,57 @@ TEST_CASE("topk: the greatest and the least") {
       for (size_t i = 0; i < places.size(); ++i)
         CHECK(values()[i / 7 * kColumns + static_cast<size_t>(places[i].real())] == expected[i]);
     }
+}
+
+// Of equal ones the first. 140,000 elements are more than one block looks at.
+TEST_CASE("topk: as a stable sort has them, of rows of any length") {
+  for (const int64_t columns : {40, 1024, 1500, 9000, 140000})
+    for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kBFloat16, DType::kUInt8})
+      for (const bool largest : {true, false}) {
+        const Numbers in = random_whole(2 * columns, 6, 0, dtype == DType::kInt64 ? 100000 : 200);
+        const Sorted all = sorted_rows(rounded(in, dtype), largest, columns);
+        const Tensor x = on_device(in, {2, columns}, dtype);
+        for (const int64_t k : {int64_t{1}, int64_t{7}, std::min<int64_t>(columns, 1200), columns - 1}) {
+          Numbers expected, places;
+          for (size_t r = 0; r < 2; ++r)
+            for (size_t i = 0; i < static_cast<size_t>(k); ++i) {
+              expected.push_back(all.values[r * static_cast<size_t>(columns) + i]);
+              places.push_back(all.positions[r * static_cast<size_t>(columns) + i]);
+            }
+          const auto [found, at] = topk(x, k, -1, largest, true);
+          CHECK(difference(found, {2, k}, expected, 0) == "");
+          CHECK(difference(at, {2, k}, places, 0) == "");
+          if (largest) continue;
+          const size_t first = static_cast<size_t>(k - 1), second = static_cast<size_t>(columns) + first;
+          const auto [last, place] = kthvalue(x, k, -1, false);
+          CHECK(difference(last, {2}, {all.values[first], all.values[second]}, 0) == "");
+          CHECK(difference(place, {2}, {all.positions[first], all.positions[second]}, 0) == "");
+        }
+      }
+}
+
+TEST_CASE("cumsum: of a long row, and where the greatest so far stands") {
+  for (const int64_t columns : {1000, 100000}) {
+    const Numbers in = random_whole(2 * columns, 5, 0, 100);
+    Numbers sums(in), most(in), places(in);
+    for (int64_t r = 0; r < 2; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        const auto i = static_cast<size_t>(r * columns + c);
+        places[i] = static_cast<double>(c);
+        if (c == 0) continue;
+        sums[i] = sums[i - 1] + in[i];
+        if (in[i].real() >= most[i - 1].real()) continue;
+        most[i] = most[i - 1];
+        places[i] = places[i - 1];
+      }
+    for (const DType dtype : {DType::kFloat64, DType::kInt64}) {
+      const Tensor x = on_device(in, {2, columns}, dtype);
+      CHECK(difference(cumsum(x, 1, std::nullopt), {2, columns}, sums, 0) == "");
+      const auto [values, at] = cummax(x, 1);
+      CHECK(difference(values, {2, columns}, most, 0) == "");
+      CHECK(difference(at, {2, columns}, places, 0) == "");
+    }
+  }
 }
 
 TEST_CASE("nonzero: coordinates in order") {
