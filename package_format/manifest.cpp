@@ -29,7 +29,8 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
   const bool sources =
       any_ends_with(members, ".cpp") || any_ends_with(members, ".o") || any_ends_with(members, "_compile_flags.json");
   SCONCE_CHECK(!sources, kUnsupported,
-               "package has sources only (aot_inductor.package_cpp_only), no compiled library: ", "model ", model);
+               "package has sources only (package_cpp_only or compile_standalone), no compiled library: ", "model ",
+               model);
   SCONCE_FAIL(kUnsupported, "package has no compiled library: model ", model);
 }
 

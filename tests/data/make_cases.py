@@ -416,5 +416,26 @@ def many_threads():
     return r
 
 
+@case
+def minimal_arrayref():
+    """Buffers on the stack, outputs of each thread."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+            self.register_buffer("table", torch.randn(5, 3))
+
+        def forward(self, x, i):
+            y = self.net(x)
+            return y + self.table[i], y.sort(1).values, y.sum(0)
+
+    inputs = lambda: (torch.randn(4, 6), torch.randint(0, 5, (4,)))
+    r = record("minimal_arrayref", Net(), *inputs(), config={
+        "aot_inductor.allow_stack_allocation": True, "aot_inductor.use_minimal_arrayref_interface": True})
+    for _ in range(3):
+        r.run(*inputs())
+    return r
+
+
 if __name__ == "__main__":
     make_suite("basics")

@@ -84,7 +84,11 @@ def listed(options):
     worker, found = Worker(options, "list"), []
     for words in options.classes:
         module, name, pattern = (words.split(":", 2) + ["", ""])[:3]
-        answer = worker.ask({"module": module, "class": name}, 300) or {"tests": [], "error": "the process ended"}
+        answer = worker.ask({"module": module, "class": name}, 300)
+        if answer is None:
+            answer = {"tests": [], "error": "the process ended or took too long"}
+            worker.end()
+            worker = Worker(options, "list")
         names = [t for t in answer["tests"] if re.search(pattern, t)]
         print(f"{module}:{name}: {len(names)} tests {answer.get('error', '')}", flush=True)
         found += [(module, name, t) for t in names]
