@@ -202,7 +202,17 @@ Tensor neg(const Tensor& self) {
                "neg: Negation, the `-` operator, on a bool tensor is not supported.");
   return of_one("neg", OfOne::kNegative, self, self.dtype(), self.dtype(), false);
 }
-Tensor conj(const Tensor& self) { return is_complex(self.dtype()) ? conj_physical(self) : self; }
+Tensor conj(const Tensor& self) {
+  if (!is_complex(self.dtype())) return self;
+  // PyTorch's is a view of the same strides, and what is compiled after it counts on them.
+  Tensor out = Tensor::empty_strided(self.sizes(), self.strides(), self.dtype(), self.device());
+  Shape once(self.sizes());
+  for (int d = 0; d < once.rank(); ++d)
+    if (self.stride(d) == 0 && once[d] > 1) once[d] = 1;
+  Tensor to = out.as_strided(once, out.strides(), 0);
+  copy(conj_physical(self.as_strided(once, self.strides(), self.storage_offset())), to, false);
+  return out;
+}
 Tensor conj_physical(const Tensor& self) {
   if (!is_complex(self.dtype())) {
     Tensor out = empty_like(self, self.dtype());

@@ -5,6 +5,7 @@
 #include "src/cuda/elementwise.h"
 #include "src/cuda/fft.h"
 #include "src/cuda/linalg.h"
+#include "src/cuda/makers.h"
 #include "src/cuda/matmul.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/resample.h"
@@ -73,6 +74,8 @@ constexpr Row kRows[] = {
     {"aten::div.Scalar", boxed_anywhere<divide_number>},
     {"aten::div.Tensor", boxed_anywhere<divide>},
     {"aten::exp", boxed_anywhere<exp>},
+    {"aten::full", boxed_anywhere<full>},
+    {"aten::full_like", boxed_anywhere<full_like>},
     {"aten::gcd", boxed_anywhere<gcd>},
     {"aten::grid_sampler_3d", boxed_anywhere<grid_sampler_3d>},
     {"aten::grid_sampler_3d_backward", boxed_anywhere<grid_sampler_3d_backward>},
@@ -100,12 +103,17 @@ constexpr Row kRows[] = {
     {"aten::mul.Tensor", boxed_anywhere<multiply>},
     {"aten::multinomial", boxed_anywhere<multinomial>},
     {"aten::neg", boxed_anywhere<neg>},
+    {"aten::new_full", boxed_anywhere<new_full>},
+    {"aten::new_ones", boxed_anywhere<new_ones>},
+    {"aten::new_zeros", boxed_anywhere<new_zeros>},
     {"aten::nonzero", boxed_anywhere<nonzero>},
     {"aten::nonzero_static", boxed_anywhere<nonzero_static>},
     {"aten::normal.Tensor_Tensor", boxed_anywhere<normal_tensors>},
     {"aten::normal.Tensor_float", boxed_anywhere<normal_tensor_number>},
     {"aten::normal.float_Tensor", boxed_anywhere<normal_number_tensor>},
     {"aten::normal.float_float", boxed_anywhere<normal_numbers>},
+    {"aten::ones", boxed_anywhere<made_ones>},
+    {"aten::ones_like", boxed_anywhere<ones_like>},
     {"aten::pad", boxed_anywhere<pad>},
     {"aten::polar", boxed_anywhere<polar>},
     {"aten::pow.Scalar", boxed_anywhere<number_power>},
@@ -125,6 +133,7 @@ constexpr Row kRows[] = {
     {"aten::reciprocal", boxed_anywhere<reciprocal>},
     {"aten::replication_pad1d_backward", boxed_anywhere<replication_pad1d_backward>},
     {"aten::replication_pad2d_backward", boxed_anywhere<replication_pad2d_backward>},
+    {"aten::scalar_tensor", boxed_anywhere<scalar_tensor>},
     {"aten::searchsorted.Scalar", boxed_anywhere<searchsorted_Scalar>},
     {"aten::searchsorted.Tensor", boxed_anywhere<searchsorted_Tensor>},
     {"aten::segment_reduce", boxed_anywhere<segment_reduce>},
@@ -141,6 +150,8 @@ constexpr Row kRows[] = {
     {"aten::sum.dim_IntList", boxed_anywhere<sum>},
     {"aten::tanh", boxed_anywhere<tanh>},
     {"aten::topk", boxed_anywhere<topk>},
+    {"aten::zeros", boxed_anywhere<made_zeros>},
+    {"aten::zeros_like", boxed_anywhere<zeros_like>},
     {"prims::inductor_randint", boxed_anywhere<inductor_randint>},
     {"prims::inductor_random", boxed_anywhere<inductor_random>},
     {"prims::inductor_seed", boxed_anywhere<inductor_seed>},

@@ -8,6 +8,7 @@
 #include "src/cuda/copy.h"
 #include "src/cuda/device_properties.h"
 #include "src/cuda/error.h"
+#include "src/cuda/makers.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/random_kernels.h"
 #include "src/cuda/sampling.h"
@@ -136,24 +137,6 @@ void fill_integers(Tensor& out, int64_t low, int64_t high) {
   draw_into(target_of(out), wide_words(integers.range) ? 2 : 4, [&](const RandomTarget& target, const Draw& draw) {
     launch_random_integers(target, integers.range, integers.base, draw, current_stream());
   });
-}
-
-void check_maker(const char* name, OptEnum layout, OptEnum pin_memory) {
-  SCONCE_CHECK(layout.value_or(0) == 0, kUnsupported, name, ": layout number ", *layout);
-  SCONCE_CHECK(pin_memory.value_or(0) == 0, kUnsupported, name, ": pinned memory on a device");
-}
-
-Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum layout, OptDevice device,
-                 OptEnum pin_memory, OptEnum memory_format) {
-  check_maker(name, layout, pin_memory);
-  Shape strides(self.sizes());
-  const auto format = static_cast<MemoryFormat>(memory_format.value_or(static_cast<int>(MemoryFormat::kPreserve)));
-  if (format == MemoryFormat::kPreserve)
-    strides = self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides());
-  else
-    format_strides(name, self.sizes(), format, strides.data());
-  return Tensor::empty_strided(self.sizes(), strides, dtype.value_or(self.dtype()),
-                               device ? device_or_current(device) : self.device());
 }
 
 void fill_unit(Tensor& out) { fill_uniform(out, 0.0, 1.0); }

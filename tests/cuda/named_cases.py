@@ -84,6 +84,16 @@ def copy_cases():
                 ("unfold_copy", "", (1, 3, 2)), ("as_strided_copy", "", ([3, 4], [5, 1], 2)), ("view_copy", "", ([8, 15],)),
                 ("expand_copy", "", ([2, 4, 6, 5],)), ("_unsafe_view", "", ([24, 5],)), ("zero", "", ())):
             same(name, overload, tag, x, *arguments)
+        same("roll", "", tag, x, [2, -1], [0, 2])
+        same("roll", "", f"{tag} flat", x, [7], [])
+        same("new_zeros", "", tag, x, [3, 4])
+        same("new_ones", "", tag, x.transpose(0, 1), [3])
+        same("zeros_like", "", tag, x.transpose(0, 1))
+        same("ones_like", "", tag, x[:, ::2])
+        if dtype.is_floating_point:
+            same("full_like", "", tag, x, 2.5)
+            same("new_full", "", tag, x, [2, 0, 3], 1.5)
+            same("pixel_shuffle", "", tag, randn(2, 8, 3, 5, dtype=dtype), 2)
         same("copy", "", tag, x, x[:, :1])
         same("as_strided_scatter", "", tag, x, x[0, 0, :4].clone(), [4], [7], 3)
         if dtype.is_floating_point:
