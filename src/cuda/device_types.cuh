@@ -77,6 +77,12 @@ __host__ __device__ inline ComplexHalf narrowed<ComplexHalf, thrust::complex<flo
   return {__float2half_rn(v.real()), __float2half_rn(v.imag())};
 }
 
+// Elements that a thread reads and writes at once.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T at[kCount];
+};
+
 template <class C>
 __host__ __device__ inline bool is_nan(C v) {
   return v != v;

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "src/cuda/device_types.cuh"
+#include "src/cuda/division.cuh"
 #include "src/cuda/elementwise_kernels.h"
 #include "src/cuda/grid_loop.cuh"
 
@@ -37,14 +38,38 @@ __device__ C number_as(const ElementNumber& n) {
     return n.is_whole ? static_cast<C>(n.whole) : static_cast<C>(n.re);
 }
 
-__device__ inline void locate(const ElementWalk& w, int64_t i, int64_t (&at)[3]) {
-  at[0] = at[1] = at[2] = 0;
-  for (int d = 0; d < w.rank; ++d) {
-    const bool last = d + 1 == w.rank;
-    const int64_t index = last ? i : i % w.sizes[d];
-    if (!last) i /= w.sizes[d];
-    for (int k = 0; k < 3; ++k) at[k] += index * w.strides[d][k];
+// Elements one by one, or those of a row by kAtOnce.
+struct Located {
+  Located(const ElementWalk& w, int at_once) : walk(w) {
+    for (int d = 0; d < w.rank; ++d) sizes[d] = Divider(d == 0 ? w.sizes[0] / at_once : w.sizes[d]);
+    if (w.rank > 0)
+      for (int k = 0; k < 3; ++k) walk.strides[0][k] *= at_once;
   }
+  __device__ void locate(int64_t i, int64_t (&at)[3]) const {
+    at[0] = at[1] = at[2] = 0;
+    for (int d = 0; d < walk.rank; ++d) {
+      const int64_t index = d + 1 == walk.rank ? i : sizes[d].take(i);
+      for (int k = 0; k < 3; ++k) at[k] += index * walk.strides[d][k];
+    }
+  }
+
+  ElementWalk walk;
+  Divider sizes[kMaxElementRank];
+};
+
+// Whether rows can be gone through kAtOnce elements at a time: each operand (null: none) lies side by side there or is
+// one element for the whole row.
+bool in_packs(const ElementWalk& w, const void* const (&data)[3], int itemsize, int at_once) {
+  if (w.rank == 0 || w.sizes[0] % at_once != 0 || w.strides[0][0] != itemsize) return false;
+  for (int k = 0; k < 3; ++k) {
+    if (!data[k]) continue;
+    if (w.strides[0][k] == 0) continue;
+    if (w.strides[0][k] != itemsize) return false;
+    auto all = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data[k]));
+    for (int d = 1; d < w.rank; ++d) all |= w.strides[d][k];
+    if (all % (itemsize * at_once) != 0) return false;
+  }
+  return true;
 }
 
 // Of whole numbers; the least of a type is its own.
@@ -137,16 +162,60 @@ struct Gcd {
   }
 };
 
+constexpr int kPackBytes = 16;
+
+template <class T, int kAtOnce>
+__device__ Pack<T, kAtOnce> pack_at(const void* data, int64_t at, int64_t step) {
+  const T* from = reinterpret_cast<const T*>(static_cast<const char*>(data) + at);
+  if (step) return *reinterpret_cast<const Pack<T, kAtOnce>*>(from);
+  Pack<T, kAtOnce> same;
+  for (int k = 0; k < kAtOnce; ++k) same.at[k] = *from;
+  return same;
+}
+
+// Kernels in packs as well where memory is what they wait for.
+template <class T, class F>
+constexpr bool kPacked = (std::is_same_v<F, Add> || std::is_same_v<F, Multiply> || std::is_same_v<F, PowerOfNumber>)&&(
+    std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>);
+
+template <class T, class F>
+void arithmetic_in_packs(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
+                         cudaStream_t stream) {
+  constexpr int kAtOnce = kPackBytes / static_cast<int>(sizeof(T));
+  const Located w(walk, kAtOnce);
+  const ElementOperands o = operands;
+  const ElementNumber by = factor;
+  grid_loop(walk.numel / kAtOnce, stream, [=] __device__(int64_t i) {
+    using C = In<T>;
+    int64_t at[3];
+    w.locate(i, at);
+    const C number = number_as<C>(o.number), times = number_as<C>(by);
+    Pack<T, kAtOnce> a{}, b{}, result;
+    if (o.a) a = pack_at<T, kAtOnce>(o.a, at[1], w.walk.strides[0][1]);
+    if (o.b) b = pack_at<T, kAtOnce>(o.b, at[2], w.walk.strides[0][2]);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      result.at[k] = narrowed<T>(f(o.a ? in(a.at[k]) : number, o.b ? in(b.at[k]) : number, times));
+    *reinterpret_cast<Pack<T, kAtOnce>*>(static_cast<char*>(o.result) + at[0]) = result;
+  });
+}
+
 template <class T, class F>
 cudaError_t arithmetic(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
                        cudaStream_t stream) {
-  const ElementWalk w = walk;
+  if constexpr (kPacked<T, F>) {
+    if (in_packs(walk, {operands.result, operands.a, operands.b}, sizeof(T), kPackBytes / sizeof(T))) {
+      arithmetic_in_packs<T>(f, walk, operands, factor, stream);
+      return cudaGetLastError();
+    }
+  }
+  const Located w(walk, 1);
   const ElementOperands o = operands;
   const ElementNumber by = factor;
-  grid_loop(w.numel, stream, [=] __device__(int64_t i) {
+  grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     using C = In<T>;
     int64_t at[3];
-    locate(w, i, at);
+    w.locate(i, at);
     const C a = o.a ? in(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1])) : number_as<C>(o.number);
     const C b = o.b ? in(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2])) : number_as<C>(o.number);
     *reinterpret_cast<T*>(static_cast<char*>(o.result) + at[0]) = narrowed<T>(f(a, b, number_as<C>(by)));
@@ -165,27 +234,26 @@ struct ComplexOf<__half> {
 };
 template <class T>
 cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
-  const ElementWalk w = walk;
+  const Located w(walk, 1);
   const ElementOperands o = operands;
-  grid_loop(w.numel, stream, [=] __device__(int64_t i) {
+  grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];
-    locate(w, i, at);
+    w.locate(i, at);
     const auto length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
     const auto argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
     using Result = typename ComplexOf<T>::Type;
-    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) =
-        narrowed<Result>(by_parts ? Compute<Result>(length, argument)
-                                  : Compute<Result>(length * cos(argument), length * sin(argument)));
+    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) = narrowed<Result>(
+        by_parts ? Compute<Result>(length, argument) : Compute<Result>(length * cos(argument), length * sin(argument)));
   });
   return cudaGetLastError();
 }
 
 template <class T, class R, class F>
 cudaError_t of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
-  const ElementWalk w = walk;
-  grid_loop(w.numel, stream, [=] __device__(int64_t i) {
+  const Located w(walk, 1);
+  grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];
-    locate(w, i, at);
+    w.locate(i, at);
     *reinterpret_cast<R*>(static_cast<char*>(result) + at[0]) =
         narrowed<R>(f(in(*reinterpret_cast<const T*>(static_cast<const char*>(a) + at[1]))));
   });
@@ -239,15 +307,15 @@ struct Reciprocal {
     return C(1) / x;
   }
 };
-#define SCONCE_FUNCTION(NAME, FUNCTION)   \
-  struct NAME {                           \
-    template <class C>                    \
-    __device__ C operator()(C x) const {  \
-      if constexpr (IsComplex<C>::value)  \
-        return thrust::FUNCTION(x);       \
-      else                                \
-        return FUNCTION(x);               \
-    }                                     \
+#define SCONCE_FUNCTION(NAME, FUNCTION)  \
+  struct NAME {                          \
+    template <class C>                   \
+    __device__ C operator()(C x) const { \
+      if constexpr (IsComplex<C>::value) \
+        return thrust::FUNCTION(x);      \
+      else                               \
+        return FUNCTION(x);              \
+    }                                    \
   };
 SCONCE_FUNCTION(Exp, exp)
 SCONCE_FUNCTION(Log, log)

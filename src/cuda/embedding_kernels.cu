@@ -98,20 +98,23 @@ cudaError_t bag_gradient(const BagGradient& c, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+// A warp has an index.
 template <class T>
 cudaError_t scale_gradient(const BagGradient& c, const void* rows, void* target, cudaStream_t stream) {
   const T* grad = static_cast<const T*>(c.grad);
   const T* weight = static_cast<const T*>(rows);
   T* out = static_cast<T*>(target);
-  grid_loop(c.n, stream, [=] __device__(int64_t i) {
-    const int64_t row = c.indices[i], bag = c.bag_of[i];
+  grid_loop(c.n * 32, stream, [=] __device__(int64_t thread) {
+    const int64_t i = thread / 32, row = c.indices[i], bag = c.bag_of[i];
+    const int lane = static_cast<int>(thread % 32);
     Compute<T> sum = 0;
     if (row < 0 || row >= c.rows || bag < 0 || bag >= c.bags)
       *c.noted = c.note;
     else if (row != c.padding)
-      for (int64_t k = 0; k < c.columns; ++k)
+      for (int64_t k = lane; k < c.columns; k += 32)
         sum += widened(grad[bag * c.columns + k]) * widened(weight[row * c.columns + k]);
-    out[i] = narrowed<T>(sum);
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    if (lane == 0) out[i] = narrowed<T>(sum);
   });
   return cudaGetLastError();
 }

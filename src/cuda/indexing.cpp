@@ -2,6 +2,7 @@
 // scatter_reduce.two_out (torch 2.11, CUDA). Accumulating index_put adds in the order of the values, whatever the
 // device does when; sums of scatter_reduce and duplicates of scatter come in any order, as PyTorch's do. An index out
 // of bounds is found when the stream has passed, and fails the run.
+#include <bit>
 #include <vector>
 
 #include "src/cuda/compute_abi.h"
@@ -205,10 +206,15 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   const auto words = [&] { return Tensor::empty(IntSpan(&walk.positions, 1), DType::kInt64, out.device()); };
   const Tensor keys = words(), numbers = words(), sorted_keys = words(), sorted_numbers = words();
   launch_index_keys(walk, keys.data_as<int64_t>(), numbers.data_as<int64_t>(), stream);
+  // As many bits as places have: those out of bounds are all ones, behind every place.
+  uint64_t reach = 1;
+  for (int k = 0; k < walk.count; ++k)
+    reach += static_cast<uint64_t>((walk.indexed_sizes[k] - 1) * walk.indexed_strides[k]);
+  const int bits = std::bit_width(reach);
   size_t bytes = 0;
   const auto sort = [&](void* memory) {
     SCONCE_CUDA(sort_by_key(memory, bytes, keys.data(), sorted_keys.data(), 8, numbers.data_as<int64_t>(),
-                            sorted_numbers.data_as<int64_t>(), walk.positions, 64, stream));
+                            sorted_numbers.data_as<int64_t>(), walk.positions, bits, stream));
   };
   sort(nullptr);
   sort(scratch(bytes, out.device()).data());

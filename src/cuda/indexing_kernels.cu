@@ -1,49 +1,60 @@
-#include "src/cuda/indexing_kernels.h"
+#include <type_traits>
 
+#include "src/cuda/division.cuh"
 #include "src/cuda/element_sizes.cuh"
 #include "src/cuda/elements.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/indexing_kernels.h"
 
 namespace sconce::cuda {
 namespace {
 
-// False where an index is out of bounds.
-__device__ bool locate(const IndexWalk& w, int64_t position, int64_t& self, int64_t& other) {
-  int64_t at[kMaxIndexRank];
-  for (int d = 0; d < w.rank; ++d) {
-    at[d] = position % w.sizes[d];
-    position /= w.sizes[d];
-    other += at[d] * w.other[d];
+struct IndexSteps {
+  explicit IndexSteps(const IndexWalk& given) : walk(given), rest(given.rest) {
+    for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
+    for (int d = 0; d < given.rest_rank; ++d) rest_sizes[d] = Divider(given.rest_sizes[d]);
   }
-  for (int k = 0; k < w.count; ++k) {
-    const char* p = w.index[k];
-    for (int d = 0; d < w.rank; ++d) p += at[d] * w.index_strides[k][d];
-    int64_t index = *reinterpret_cast<const int64_t*>(p);
-    if (index < 0) index += w.indexed_sizes[k];
-    if (index < 0 || index >= w.indexed_sizes[k]) {
-      *reinterpret_cast<volatile int*>(w.noted) = w.note;
-      return false;
+  // False where an index is out of bounds.
+  __device__ bool locate(int64_t position, int64_t& self, int64_t& other) const {
+    const IndexWalk& w = walk;
+    int64_t at[kMaxIndexRank];
+    for (int d = 0; d < w.rank; ++d) {
+      at[d] = d + 1 < w.rank ? sizes[d].take(position) : position;
+      other += at[d] * w.other[d];
     }
-    self += index * w.indexed_strides[k];
+    for (int k = 0; k < w.count; ++k) {
+      const char* p = w.index[k];
+      for (int d = 0; d < w.rank; ++d) p += at[d] * w.index_strides[k][d];
+      int64_t index = *reinterpret_cast<const int64_t*>(p);
+      if (index < 0) index += w.indexed_sizes[k];
+      if (index < 0 || index >= w.indexed_sizes[k]) {
+        *reinterpret_cast<volatile int*>(w.noted) = w.note;
+        return false;
+      }
+      self += index * w.indexed_strides[k];
+    }
+    return true;
   }
-  return true;
-}
+  __device__ void add_rest(int64_t i, int64_t& self, int64_t& other) const {
+    for (int d = 0; d < walk.rest_rank; ++d) {
+      const int64_t at = d + 1 < walk.rest_rank ? rest_sizes[d].take(i) : i;
+      self += at * walk.rest_self[d];
+      other += at * walk.rest_other[d];
+    }
+  }
 
-__device__ void add_rest(const IndexWalk& w, int64_t rest, int64_t& self, int64_t& other) {
-  for (int d = 0; d < w.rest_rank; ++d) {
-    self += rest % w.rest_sizes[d] * w.rest_self[d];
-    other += rest % w.rest_sizes[d] * w.rest_other[d];
-    rest /= w.rest_sizes[d];
-  }
-}
+  IndexWalk walk;
+  Divider sizes[kMaxIndexRank], rest_sizes[kMaxIndexRank], rest;
+};
 
 template <class T>
 void index_as(const IndexWalk& walk, char* self, char* other, bool to_self, cudaStream_t stream) {
-  const IndexWalk w = walk;
-  grid_loop(w.positions * w.rest, stream, [=] __device__(int64_t i) {
+  const IndexSteps w(walk);
+  grid_loop(walk.positions * walk.rest, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    if (!locate(w, i / w.rest, s, o)) return;
-    add_rest(w, i % w.rest, s, o);
+    const int64_t rest = w.rest.take(i);
+    if (!w.locate(i, s, o)) return;
+    w.add_rest(rest, s, o);
     if (to_self)
       *reinterpret_cast<T*>(self + s) = *reinterpret_cast<const T*>(other + o);
     else
@@ -51,26 +62,51 @@ void index_as(const IndexWalk& walk, char* self, char* other, bool to_self, cuda
   });
 }
 
-// Bytes in index, src and out of element i; false where the index is out of bounds.
-__device__ bool locate(const ScatterWalk& w, int64_t i, int64_t& src, int64_t& out) {
-  int64_t index_at = 0;
-  for (int d = w.rank - 1; d >= 0; --d) {
-    const int64_t at = i % w.sizes[d];
-    i /= w.sizes[d];
-    index_at += at * w.index[d];
-    src += at * w.src[d];
-    if (d != w.dim) out += at * w.out[d];
-  }
-  const int64_t index = *reinterpret_cast<const int64_t*>(w.indices + index_at);
-  if (index < 0 || index >= w.size) {
-    *reinterpret_cast<volatile int*>(w.noted) = 3;
-    return false;
-  }
-  if (w.rank > 0) out += index * w.out[w.dim];
-  return true;
+// Bytes that are moved at once where what each position leads to lies side by side: itemsize or up to 16, then aligned
+// to as many. The walk becomes one of those.
+int widened_item(IndexWalk& w, uintptr_t self, uintptr_t other, int itemsize) {
+  if (w.rest_rank == 0 || w.rest_self[0] != itemsize || w.rest_other[0] != itemsize) return itemsize;
+  int64_t all = static_cast<int64_t>(self | other) | w.rest_sizes[0] * itemsize;
+  for (int d = 1; d < w.rest_rank; ++d) all |= w.rest_self[d] | w.rest_other[d];
+  for (int d = 0; d < w.rank; ++d) all |= w.other[d];
+  for (int k = 0; k < w.count; ++k) all |= w.indexed_strides[k];
+  int wide = 16;
+  while (wide > itemsize && all % wide != 0) wide /= 2;
+  const int64_t each = wide / itemsize;
+  w.rest_sizes[0] /= each;
+  w.rest /= each;
+  w.rest_self[0] = w.rest_other[0] = wide;
+  return wide;
 }
 
-// Changes a value of 1 to 8 bytes as one, through the word it lies in.
+struct ScatterSteps {
+  explicit ScatterSteps(const ScatterWalk& given) : walk(given) {
+    for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
+  }
+  // Bytes in index, src and out of element i; false where the index is out of bounds.
+  __device__ bool locate(int64_t i, int64_t& src, int64_t& out) const {
+    const ScatterWalk& w = walk;
+    int64_t index_at = 0;
+    for (int d = w.rank - 1; d >= 0; --d) {
+      const int64_t at = d > 0 ? sizes[d].take(i) : i;
+      index_at += at * w.index[d];
+      src += at * w.src[d];
+      if (d != w.dim) out += at * w.out[d];
+    }
+    const int64_t index = *reinterpret_cast<const int64_t*>(w.indices + index_at);
+    if (index < 0 || index >= w.size) {
+      *reinterpret_cast<volatile int*>(w.noted) = 3;
+      return false;
+    }
+    if (w.rank > 0) out += index * w.out[w.dim];
+    return true;
+  }
+
+  ScatterWalk walk;
+  Divider sizes[kMaxIndexRank];
+};
+
+// Changes a value of 1 to 8 bytes as one, through the word it lies in; leaves alone what stays as it is.
 template <class T, class F>
 __device__ void update(char* address, F f) {
   if constexpr (sizeof(T) == 8) {
@@ -83,6 +119,7 @@ __device__ void update(char* address, F f) {
       value = f(value);
       unsigned long long next;
       memcpy(&next, &value, 8);
+      if (next == expected) return;
       seen = atomicCAS(word, expected, next);
     } while (seen != expected);
   } else {
@@ -98,6 +135,7 @@ __device__ void update(char* address, F f) {
       value = f(value);
       unsigned next = 0;
       memcpy(&next, &value, sizeof(T));
+      if (next == bits) return;
       seen = atomicCAS(word, expected, (expected & ~mask) | (next << shift & mask));
     } while (seen != expected);
   }
@@ -122,36 +160,65 @@ __device__ T combined(T a, T b, ScatterReduce reduce) {
   using C = typename As<T>::Type;
   const C x = static_cast<C>(a), y = static_cast<C>(b);
   switch (reduce) {
-    case ScatterReduce::kSum: return static_cast<T>(static_cast<C>(x + y));
-    case ScatterReduce::kProduct: return static_cast<T>(static_cast<C>(x * y));
-    case ScatterReduce::kMost: return x != x || x > y ? a : b;
-    default: return x != x || x < y ? a : b;
+    case ScatterReduce::kSum:
+      return static_cast<T>(static_cast<C>(x + y));
+    case ScatterReduce::kProduct:
+      return static_cast<T>(static_cast<C>(x * y));
+    case ScatterReduce::kMost:
+      return x != x || x > y ? a : b;
+    default:
+      return x != x || x < y ? a : b;
   }
 }
 
 template <class F>
 void by_dtype(int dtype, F&& f) {
   switch (dtype) {
-    case 0: return f(uint8_t{});
-    case 1: return f(int8_t{});
-    case 2: return f(int16_t{});
-    case 3: return f(int32_t{});
-    case 4: return f(int64_t{});
-    case 5: return f(__half{});
-    case 6: return f(float{});
-    case 7: return f(double{});
-    case 11: return f(bool{});
-    default: return f(__nv_bfloat16{});
+    case 0:
+      return f(uint8_t{});
+    case 1:
+      return f(int8_t{});
+    case 2:
+      return f(int16_t{});
+    case 3:
+      return f(int32_t{});
+    case 4:
+      return f(int64_t{});
+    case 5:
+      return f(__half{});
+    case 6:
+      return f(float{});
+    case 7:
+      return f(double{});
+    case 11:
+      return f(bool{});
+    default:
+      return f(__nv_bfloat16{});
   }
+}
+
+// Additions that the device has.
+template <class T>
+__device__ bool added(char* to, T value) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, __half> ||
+                std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, int32_t>) {
+    atomicAdd(reinterpret_cast<T*>(to), value);
+    return true;
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+    return true;
+  }
+  return false;
 }
 
 template <class T>
 void scatter_reduce_as(const ScatterWalk& walk, char* out, const char* src, ScatterReduce reduce, cudaStream_t stream) {
-  const ScatterWalk w = walk;
-  grid_loop(w.count, stream, [=] __device__(int64_t i) {
+  const ScatterSteps w(walk);
+  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    if (!locate(w, i, s, o)) return;
+    if (!w.locate(i, s, o)) return;
     const T value = *reinterpret_cast<const T*>(src + s);
+    if (reduce == ScatterReduce::kSum && added(out + o, value)) return;
     update<T>(out + o, [=](T before) { return combined<T>(before, value, reduce); });
   });
 }
@@ -160,19 +227,17 @@ template <class T>
 void index_add_as(const IndexWalk& walk, char* self, const char* other, const int64_t* keys, const int64_t* numbers,
                   cudaStream_t stream) {
   using C = typename As<T>::Type;
-  const IndexWalk w = walk;
-  grid_loop(w.positions * w.rest, stream, [=] __device__(int64_t i) {
-    const int64_t first = i / w.rest;
-    if (keys[first] < 0 || (first > 0 && keys[first] == keys[first - 1])) return;
-    int64_t s = keys[first], rest_other = 0;
-    add_rest(w, i % w.rest, s, rest_other);
+  const IndexSteps w(walk);
+  const int64_t positions = walk.positions;
+  grid_loop(walk.positions * walk.rest, stream, [=] __device__(int64_t i) {
+    const int64_t rest = w.rest.take(i), first = i, key = keys[first];
+    if (key < 0 || (first > 0 && key == keys[first - 1])) return;
+    int64_t s = key, rest_other = 0;
+    w.add_rest(rest, s, rest_other);
     C sum = static_cast<C>(*reinterpret_cast<const T*>(self + s));
-    for (int64_t at = first; at < w.positions && keys[at] == keys[first]; ++at) {
-      int64_t o = rest_other;
-      for (int64_t d = 0, n = numbers[at]; d < w.rank; ++d) {
-        o += n % w.sizes[d] * w.other[d];
-        n /= w.sizes[d];
-      }
+    for (int64_t at = first; at < positions && keys[at] == key; ++at) {
+      int64_t o = rest_other, n = numbers[at];
+      for (int d = 0; d < w.walk.rank; ++d) o += (d + 1 < w.walk.rank ? w.sizes[d].take(n) : n) * w.walk.other[d];
       sum = static_cast<C>(sum + static_cast<C>(*reinterpret_cast<const T*>(other + o)));
     }
     *reinterpret_cast<T*>(self + s) = static_cast<T>(sum);
@@ -181,18 +246,18 @@ void index_add_as(const IndexWalk& walk, char* self, const char* other, const in
 
 template <class T>
 void scatter_as(const ScatterWalk& walk, char* out, const char* src, cudaStream_t stream) {
-  const ScatterWalk w = walk;
-  grid_loop(w.count, stream, [=] __device__(int64_t i) {
+  const ScatterSteps w(walk);
+  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    if (locate(w, i, s, o)) *reinterpret_cast<T*>(out + o) = *reinterpret_cast<const T*>(src + s);
+    if (w.locate(i, s, o)) *reinterpret_cast<T*>(out + o) = *reinterpret_cast<const T*>(src + s);
   });
 }
 template <class T>
 void scatter_value_as(const ScatterWalk& walk, char* out, T value, cudaStream_t stream) {
-  const ScatterWalk w = walk;
-  grid_loop(w.count, stream, [=] __device__(int64_t i) {
+  const ScatterSteps w(walk);
+  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    if (locate(w, i, s, o)) *reinterpret_cast<T*>(out + o) = value;
+    if (w.locate(i, s, o)) *reinterpret_cast<T*>(out + o) = value;
   });
 }
 template <class T>
@@ -214,14 +279,16 @@ void divide_as(char* out, const int64_t* counts, int64_t count, cudaStream_t str
 }  // namespace
 
 void launch_index(const IndexWalk& walk, char* self, char* other, int itemsize, bool to_self, cudaStream_t stream) {
-  by_size(itemsize, [&](auto sample) { index_as<decltype(sample)>(walk, self, other, to_self, stream); });
+  IndexWalk wide = walk;
+  const int item = widened_item(wide, reinterpret_cast<uintptr_t>(self), reinterpret_cast<uintptr_t>(other), itemsize);
+  by_width(item, item > itemsize, [&](auto sample) { index_as<decltype(sample)>(wide, self, other, to_self, stream); });
 }
 
 void launch_index_keys(const IndexWalk& walk, int64_t* keys, int64_t* numbers, cudaStream_t stream) {
-  const IndexWalk w = walk;
-  grid_loop(w.positions, stream, [=] __device__(int64_t i) {
+  const IndexSteps w(walk);
+  grid_loop(walk.positions, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    keys[i] = locate(w, i, s, o) ? s : -1;
+    keys[i] = w.locate(i, s, o) ? s : -1;
     numbers[i] = i;
   });
 }
@@ -248,10 +315,10 @@ void launch_scatter_reduce(const ScatterWalk& walk, char* out, const char* src, 
 }
 
 void launch_scatter_count(const ScatterWalk& walk, char* counts, cudaStream_t stream) {
-  const ScatterWalk w = walk;
-  grid_loop(w.count, stream, [=] __device__(int64_t i) {
+  const ScatterSteps w(walk);
+  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    if (locate(w, i, s, o)) atomicAdd(reinterpret_cast<unsigned long long*>(counts + o), 1ull);
+    if (w.locate(i, s, o)) atomicAdd(reinterpret_cast<unsigned long long*>(counts + o), 1ull);
   });
 }
 

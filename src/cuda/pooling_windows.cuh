@@ -8,12 +8,6 @@
 
 namespace sconce::cuda {
 
-// Elements that a thread reads and writes at once.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Pack {
-  T at[kCount];
-};
-
 constexpr int kChannelsAtOnce = 4;
 
 // Planes as threads visit them: width first, or packs of channels.

@@ -1,16 +1,19 @@
-#include "src/cuda/random_kernels.h"
-
 #include <curand_kernel.h>
 
 #include <cub/device/device_radix_sort.cuh>
 
 #include "src/cuda/device_types.cuh"
+#include "src/cuda/random_kernels.h"
 
 namespace sconce::cuda {
 namespace {
 
 __device__ void place(const CopyShape& shape, int64_t index, char*& at) {
   for (int d = 0; d < shape.rank; ++d) {
+    if (d + 1 == shape.rank) {
+      at += index * shape.to[d];
+      break;
+    }
     at += index % shape.sizes[d] * shape.to[d];
     index /= shape.sizes[d];
   }
@@ -23,8 +26,8 @@ __device__ void put(char* at, T value) {
 
 // Draws a vector of `kCount` numbers at a time; number i of a draw goes i grids ahead.
 template <int kCount, class Next, class Write>
-__global__ void __launch_bounds__(kRandomThreads, 4) draw_kernel(int64_t count, CopyShape shape, char* data, Draw draw,
-                                                                 Next next, Write write) {
+__global__ void __launch_bounds__(kRandomThreads, 4)
+    draw_kernel(int64_t count, CopyShape shape, char* data, Draw draw, Next next, Write write) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   curandStatePhilox4_32_10_t state;
@@ -76,30 +79,47 @@ struct Words2 {
 // 0 or 1, as the dtype has it.
 __device__ void put_flag(char* at, int dtype, bool one) {
   switch (dtype) {
-    case 2: return put<int16_t>(at, one);
-    case 3: return put<int32_t>(at, one);
-    case 4: return put<int64_t>(at, one);
-    case 5: return put<uint16_t>(at, one ? 0x3C00 : 0);
-    case 6: return put<float>(at, one);
-    case 7: return put<double>(at, one);
-    case 15: return put<uint16_t>(at, one ? 0x3F80 : 0);
-    default: return put<uint8_t>(at, one);
+    case 2:
+      return put<int16_t>(at, one);
+    case 3:
+      return put<int32_t>(at, one);
+    case 4:
+      return put<int64_t>(at, one);
+    case 5:
+      return put<uint16_t>(at, one ? 0x3C00 : 0);
+    case 6:
+      return put<float>(at, one);
+    case 7:
+      return put<double>(at, one);
+    case 15:
+      return put<uint16_t>(at, one ? 0x3F80 : 0);
+    default:
+      return put<uint8_t>(at, one);
   }
 }
 __device__ void put_integer(char* at, int dtype, int64_t v) {
   switch (dtype) {
     case 2:
-    case 27: return put<int16_t>(at, static_cast<int16_t>(v));
+    case 27:
+      return put<int16_t>(at, static_cast<int16_t>(v));
     case 3:
-    case 28: return put<int32_t>(at, static_cast<int32_t>(v));
+    case 28:
+      return put<int32_t>(at, static_cast<int32_t>(v));
     case 4:
-    case 29: return put<int64_t>(at, v);
-    case 5: return put<__half>(at, __float2half_rn(static_cast<float>(v)));
-    case 6: return put<float>(at, static_cast<float>(v));
-    case 7: return put<double>(at, static_cast<double>(v));
-    case 11: return put<bool>(at, v != 0);
-    case 15: return put<__nv_bfloat16>(at, __float2bfloat16_rn(static_cast<float>(v)));
-    default: return put<int8_t>(at, static_cast<int8_t>(v));
+    case 29:
+      return put<int64_t>(at, v);
+    case 5:
+      return put<__half>(at, __float2half_rn(static_cast<float>(v)));
+    case 6:
+      return put<float>(at, static_cast<float>(v));
+    case 7:
+      return put<double>(at, static_cast<double>(v));
+    case 11:
+      return put<bool>(at, v != 0);
+    case 15:
+      return put<__nv_bfloat16>(at, __float2bfloat16_rn(static_cast<float>(v)));
+    default:
+      return put<int8_t>(at, static_cast<int8_t>(v));
   }
 }
 
@@ -166,6 +186,9 @@ __global__ void dropout_vector_kernel(const T* in, T* out, bool* mask, int64_t c
   float4 numbers;
   bool second = false;  // half of the numbers are left from the last turn
   for (int64_t at = thread * kVector; at < count; at += static_cast<int64_t>(gridDim.x) * blockDim.x * kVector) {
+    const auto given = *reinterpret_cast<const Pack<T, kVector>*>(in + at);
+    Pack<T, kVector> result;
+    Pack<bool, kVector> flags;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
       if (i % 4 == 0) {
@@ -178,9 +201,11 @@ __global__ void dropout_vector_kernel(const T* in, T* out, bool* mask, int64_t c
         if (kVector < 4) second = !second;
       }
       const float kept = (&numbers.x)[i % 4] < keep;
-      out[at + i] = narrowed<T>(widened(in[at + i]) * kept * scale);
-      mask[at + i] = kept != 0;
+      result.at[i] = narrowed<T>(widened(given.at[i]) * kept * scale);
+      flags.at[i] = kept != 0;
     }
+    *reinterpret_cast<Pack<T, kVector>*>(out + at) = result;
+    *reinterpret_cast<Pack<bool, kVector>*>(mask + at) = flags;
   }
 }
 template <class T>
@@ -273,9 +298,10 @@ __global__ void bernoulli_kernel(CopyShape shape, char* to, int dtype, const cha
     for (int i = 0; i < 4 && first + i < shape.numel; ++i) {
       int64_t t = 0, f = 0;
       for (int64_t d = 0, rest = first + i; d < shape.rank; ++d) {
-        t += rest % shape.sizes[d] * shape.to[d];
-        f += rest % shape.sizes[d] * shape.from[d];
-        rest /= shape.sizes[d];
+        const int64_t in = d + 1 < shape.rank ? rest % shape.sizes[d] : rest;
+        t += in * shape.to[d];
+        f += in * shape.from[d];
+        if (d + 1 < shape.rank) rest /= shape.sizes[d];
       }
       const float number = (&numbers.x)[i];
       const bool one = dtype == 7 ? number <= *reinterpret_cast<const double*>(from + f)
@@ -370,13 +396,16 @@ void launch_bernoulli(const RandomTarget& target, const void* probabilities, con
 void launch_dropout(const void* in, void* out, bool* mask, int dtype, int64_t count, double keep, int vector,
                     const Draw& draw, cudaStream_t stream) {
   switch (dtype) {
-    case 5: return dropout<__half>(in, out, mask, count, keep, vector, draw, stream);
+    case 5:
+      return dropout<__half>(in, out, mask, count, keep, vector, draw, stream);
     case 7:
       dropout_double_kernel<<<draw.blocks, kRandomThreads, 0, stream>>>(
           static_cast<const double*>(in), static_cast<double*>(out), mask, count, keep, vector, draw);
       return;
-    case 15: return dropout<__nv_bfloat16>(in, out, mask, count, keep, vector, draw, stream);
-    default: return dropout<float>(in, out, mask, count, keep, vector, draw, stream);
+    case 15:
+      return dropout<__nv_bfloat16>(in, out, mask, count, keep, vector, draw, stream);
+    default:
+      return dropout<float>(in, out, mask, count, keep, vector, draw, stream);
   }
 }
 
@@ -385,13 +414,11 @@ void launch_shuffle_equal(const void* keys, int key_bytes, int64_t* positions, i
   constexpr int64_t kThreads = 512;
   const unsigned blocks = blocks_of(count, kThreads);
   if (key_bytes == 4)
-    shuffle_equal_kernel<<<blocks, kThreads, 0, stream>>>(
-        static_cast<const uint32_t*>(keys), positions, count,
-        bits >= 32 ? ~uint32_t{0} : (uint32_t{1} << bits) - 1, draw);
+    shuffle_equal_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint32_t*>(keys), positions, count,
+                                                          bits >= 32 ? ~uint32_t{0} : (uint32_t{1} << bits) - 1, draw);
   else
-    shuffle_equal_kernel<<<blocks, kThreads, 0, stream>>>(
-        static_cast<const uint64_t*>(keys), positions, count,
-        bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1, draw);
+    shuffle_equal_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint64_t*>(keys), positions, count,
+                                                          bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1, draw);
 }
 
 cudaError_t sort_by_key(void* scratch, size_t& scratch_bytes, const void* keys, void* sorted_keys, int key_bytes,

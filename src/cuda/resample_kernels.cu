@@ -1,72 +1,114 @@
+#include <type_traits>
+
 #include "src/cuda/device_types.cuh"
+#include "src/cuda/division.cuh"
 #include "src/cuda/grid_loop.cuh"
 #include "src/cuda/resample_kernels.h"
 
 namespace sconce::cuda {
 namespace {
 
-constexpr int kMostTaps = 16;
-
-template <class T>
-__device__ int taps_at(const GridGeometry& g, const T* grid, GridTap<Compute<T>>* taps) {
-  Compute<T> place[3];
-  for (int d = 0; d < g.dims; ++d) place[d] = widened(grid[d]);
-  return grid_taps(g, place, taps);
+// kTaps: how many there are. What the loop over channels needs of them stays in registers.
+template <class C, int kTaps>
+struct Taps {
+  template <class T>
+  __device__ Taps(const GridGeometry& g, const T* grid) {
+    GridGeometry known = g;  // what their number says is known when compiled
+    if (kTaps == 4 || kTaps == 16) known.dims = 2;
+    if (kTaps == 8) known.dims = 3;
+    known.interpolation = kTaps == 1    ? GridInterpolation::kNearest
+                          : kTaps == 16 ? GridInterpolation::kCubic
+                                        : GridInterpolation::kLinear;
+    C place[3];
+    for (int d = 0; d < known.dims; ++d) place[d] = widened(grid[d]);
+    grid_taps(known, place, tap);
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k) {
+      offset[k] = tap[k].offset;
+      weight[k] = tap[k].weight;
+    }
+  }
+  GridTap<C> tap[kTaps];
+  int64_t offset[kTaps];
+  C weight[kTaps];
+};
+// f(std::integral_constant) of how many taps a place has.
+template <class F>
+void by_taps(const GridGeometry& g, F&& f) {
+  if (g.interpolation == GridInterpolation::kNearest) return f(std::integral_constant<int, 1>());
+  if (g.interpolation == GridInterpolation::kCubic) return f(std::integral_constant<int, 16>());
+  if (g.dims == 2) return f(std::integral_constant<int, 4>());
+  f(std::integral_constant<int, 8>());
 }
 
-template <class T>
-cudaError_t sample(const GridGeometry& geometry, const void* in, const void* grid, void* out, cudaStream_t stream) {
-  const GridGeometry g = geometry;
-  const T* from = static_cast<const T*>(in);
-  const T* places = static_cast<const T*>(grid);
-  T* to = static_cast<T*>(out);
+template <class T, int kTaps>
+void sample_by(const GridGeometry& g, const T* from, const T* places, T* to, cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
   grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
     using C = Compute<T>;
-    GridTap<C> taps[kMostTaps];
-    const int count = taps_at(g, places + i * g.dims, taps);
-    const int64_t n = i / g.out_plane, place = i % g.out_plane;
-    for (int64_t c = 0; c < g.channels; ++c) {
-      const T* plane = from + (n * g.channels + c) * g.in_plane;
+    const GridGeometry& g = geometry;
+    const Taps<C, kTaps> taps(g, places + i * g.dims);
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    const T* plane = from + n * g.channels * g.in_plane;
+    T* result = to + n * g.channels * g.out_plane + place;
+    for (int64_t c = 0; c < g.channels; ++c, plane += g.in_plane, result += g.out_plane) {
       C sum = 0;
-      for (int k = 0; k < count; ++k)
-        if (taps[k].offset >= 0) sum += widened(plane[taps[k].offset]) * taps[k].weight;
-      to[(n * g.channels + c) * g.out_plane + place] = narrowed<T>(sum);
+#pragma unroll
+      for (int k = 0; k < kTaps; ++k)
+        if (taps.offset[k] >= 0) sum += widened(plane[taps.offset[k]]) * taps.weight[k];
+      *result = narrowed<T>(sum);
     }
+  });
+}
+template <class T>
+cudaError_t sample(const GridGeometry& g, const void* in, const void* grid, void* out, cudaStream_t stream) {
+  by_taps(g, [&](auto taps) {
+    sample_by<T, decltype(taps)::value>(g, static_cast<const T*>(in), static_cast<const T*>(grid), static_cast<T*>(out),
+                                        stream);
   });
   return cudaGetLastError();
 }
 
-template <class T>
-cudaError_t slopes(const GridGeometry& geometry, const void* grads, const void* in, const void* grid, void* by_input,
-                   void* by_grid, cudaStream_t stream) {
-  using C = Compute<T>;
-  const GridGeometry g = geometry;
-  const T* grad = static_cast<const T*>(grads);
-  const T* from = static_cast<const T*>(in);
-  const T* places = static_cast<const T*>(grid);
-  C* sums = static_cast<C*>(by_input);
-  T* to = static_cast<T*>(by_grid);
+template <class T, int kTaps>
+void slopes_by(const GridGeometry& g, const T* grad, const T* from, const T* places, Compute<T>* sums, T* to,
+               cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
   grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
-    GridTap<C> taps[kMostTaps];
-    C products[kMostTaps];
-    const int count = taps_at(g, places + i * g.dims, taps);
-    for (int k = 0; k < count; ++k) products[k] = 0;
-    const int64_t n = i / g.out_plane, place = i % g.out_plane;
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const Taps<C, kTaps> taps(g, places + i * g.dims);
+    C products[kTaps] = {};
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
     for (int64_t c = 0; c < g.channels; ++c) {
       const int64_t plane = (n * g.channels + c) * g.in_plane;
       const C own = widened(grad[(n * g.channels + c) * g.out_plane + place]);
-      for (int k = 0; k < count; ++k) {
-        if (taps[k].offset < 0) continue;
-        products[k] += widened(from[plane + taps[k].offset]) * own;
-        if (sums) atomicAdd(sums + plane + taps[k].offset, taps[k].weight * own);
+#pragma unroll
+      for (int k = 0; k < kTaps; ++k) {
+        if (taps.offset[k] < 0) continue;
+        products[k] += widened(from[plane + taps.offset[k]]) * own;
+        if (sums) atomicAdd(sums + plane + taps.offset[k], taps.weight[k] * own);
       }
     }
     for (int d = 0; d < g.dims; ++d) {
       C slope = 0;
-      for (int k = 0; k < count; ++k)
-        if (taps[k].offset >= 0) slope += products[k] * taps[k].slope[d];
+#pragma unroll
+      for (int k = 0; k < kTaps; ++k)
+        if (taps.offset[k] >= 0) slope += products[k] * taps.tap[k].slope[d];
       to[i * g.dims + d] = narrowed<T>(slope);
     }
+  });
+}
+template <class T>
+cudaError_t slopes(const GridGeometry& g, const void* grads, const void* in, const void* grid, void* by_input,
+                   void* by_grid, cudaStream_t stream) {
+  by_taps(g, [&](auto taps) {
+    slopes_by<T, decltype(taps)::value>(g, static_cast<const T*>(grads), static_cast<const T*>(in),
+                                        static_cast<const T*>(grid), static_cast<Compute<T>*>(by_input),
+                                        static_cast<T*>(by_grid), stream);
   });
   return cudaGetLastError();
 }
@@ -82,12 +124,13 @@ cudaError_t gather(const GatheredLine (&given)[3], int64_t planes, const void* g
   T* to = static_cast<T*>(out);
   const int64_t plane = given[0].input * given[1].input * given[2].input,
                 out_plane = given[0].output * given[1].output * given[2].output;
+  const Divider by_width(given[2].input), by_height(given[1].input), by_depth(given[0].input);
   grid_loop(planes * plane, stream, [=] __device__(int64_t i) {
     using C = Compute<T>;
     const GatheredLine &depth = lines.line[0], &height = lines.line[1], &width = lines.line[2];
-    const int64_t w = i % width.input, h = i / width.input % height.input,
-                  d = i / (width.input * height.input) % depth.input;
-    const T* from = grad + i / plane * out_plane;
+    int64_t number = i;
+    const int64_t w = by_width.take(number), h = by_height.take(number), d = by_depth.take(number);
+    const T* from = grad + number * out_plane;
     C sum = 0;
     for (int64_t z = depth.begin[d]; z < depth.begin[d + 1]; ++z)
       for (int64_t y = height.begin[h]; y < height.begin[h + 1]; ++y) {

@@ -1,9 +1,8 @@
-#include "src/cuda/search_kernels.h"
-
 #include <cmath>
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/search_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -93,13 +92,34 @@ struct Sizes {
   int64_t of[16];
 };
 
-constexpr int kThreads = 512;
+constexpr int kThreads = 512, kBlocks = 1024, kEach = 16;
+
+unsigned blocks_of(int64_t count) {
+  const int64_t blocks = (count + kThreads * kEach - 1) / (kThreads * kEach);
+  return static_cast<unsigned>(blocks < kBlocks ? blocks : kBlocks);
+}
+
+// *at becomes choose(*at, v), whoever else changes it.
+template <class F>
+__device__ void join_at(double* at, double v, F choose) {
+  auto* word = reinterpret_cast<unsigned long long*>(at);
+  unsigned long long seen = *word;
+  for (;;) {
+    const double before = __longlong_as_double(static_cast<long long>(seen)), after = choose(before, v);
+    if (before == after) return;
+    const unsigned long long found =
+        atomicCAS(word, seen, static_cast<unsigned long long>(__double_as_longlong(after)));
+    if (found == seen) return;
+    seen = found;
+  }
+}
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) range_kernel(const T* in, int64_t count, double* range) {
   __shared__ double low[kThreads], high[kThreads];
   double least = INFINITY, most = -INFINITY;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * kThreads) {
     const auto v = static_cast<double>(widened(in[i]));
     least = fmin(least, v);
     most = fmax(most, v);
@@ -114,35 +134,71 @@ __global__ void __launch_bounds__(kThreads) range_kernel(const T* in, int64_t co
     }
   }
   if (threadIdx.x == 0) {
-    range[0] = low[0];
-    range[1] = high[0];
+    join_at(range, low[0], [](double a, double b) { return fmin(a, b); });
+    join_at(range + 1, high[0], [](double a, double b) { return fmax(a, b); });
   }
 }
 template <class T>
 cudaError_t find_range(const void* in, int64_t count, double* range, cudaStream_t stream) {
-  range_kernel<T><<<1, kThreads, 0, stream>>>(static_cast<const T*>(in), count, range);
+  grid_loop(2, stream, [=] __device__(int64_t i) { range[i] = i == 0 ? INFINITY : -INFINITY; });
+  range_kernel<T><<<blocks_of(count), kThreads, 0, stream>>>(static_cast<const T*>(in), count, range);
   return cudaGetLastError();
+}
+
+template <class T>
+struct Bins {
+  using C = Compute<T>;
+  const double* range;
+  int64_t bins;
+
+  // -1 outside of all.
+  __device__ int64_t of(T element) const {
+    const bool one = range[0] == range[1];
+    const C low = static_cast<C>(range[0]) - static_cast<C>(one), high = static_cast<C>(range[1]) + static_cast<C>(one);
+    const C v = widened(element);
+    if (!(v >= low && v <= high)) return -1;
+    const auto bin = static_cast<int64_t>((v - low) * static_cast<C>(bins) / (high - low));
+    return bin >= bins ? bins - 1 : bin;
+  }
+};
+// Few bins: each block counts in shared memory first.
+constexpr int64_t kSharedBins = 8192;
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    bins_kernel(const T* in, int64_t count, Bins<T> bins, unsigned long long* counts) {
+  extern __shared__ unsigned own[];
+  for (int64_t b = threadIdx.x; b < bins.bins; b += kThreads) own[b] = 0;
+  __syncthreads();
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * kThreads) {
+    const int64_t bin = bins.of(in[i]);
+    if (bin >= 0) atomicAdd(own + bin, 1u);
+  }
+  __syncthreads();
+  for (int64_t b = threadIdx.x; b < bins.bins; b += kThreads)
+    if (own[b]) atomicAdd(counts + b, static_cast<unsigned long long>(own[b]));
 }
 
 template <class T>
 cudaError_t count_bins(const void* source, int64_t count, int64_t bins, const double* range, unsigned long long* counts,
                        cudaStream_t stream) {
-  using C = Compute<T>;
   const T* in = static_cast<const T*>(source);
+  const Bins<T> all{range, bins};
+  // A block's counts have 32 bits.
+  if (bins <= kSharedBins && count / kBlocks < INT32_MAX) {
+    bins_kernel<T><<<blocks_of(count), kThreads, static_cast<size_t>(bins) * 4, stream>>>(in, count, all, counts);
+    return cudaGetLastError();
+  }
   grid_loop(count, stream, [=] __device__(int64_t i) {
-    const bool one = range[0] == range[1];
-    const C low = static_cast<C>(range[0]) - static_cast<C>(one), high = static_cast<C>(range[1]) + static_cast<C>(one);
-    const C v = widened(in[i]);
-    if (!(v >= low && v <= high)) return;
-    auto bin = static_cast<int64_t>((v - low) * static_cast<C>(bins) / (high - low));
-    if (bin >= bins) bin = bins - 1;
-    atomicAdd(counts + bin, 1ULL);
+    const int64_t bin = all.of(in[i]);
+    if (bin >= 0) atomicAdd(counts + bin, 1ULL);
   });
   return cudaGetLastError();
 }
 
 template <class T>
-cudaError_t middle(const void* source, int64_t rows, int64_t length, bool skip_nans, void* target, cudaStream_t stream) {
+cudaError_t middle(const void* source, int64_t rows, int64_t length, bool skip_nans, void* target,
+                   cudaStream_t stream) {
   const T* sorted = static_cast<const T*>(source);
   T* values = static_cast<T*>(target);
   grid_loop(rows, stream, [=] __device__(int64_t row) {
@@ -199,20 +255,28 @@ cudaError_t find_starts(const void* sorted, int64_t count, bool* starts, cudaStr
 
 void launch_search(const SearchCall& call, cudaStream_t stream) {
   switch (call.dtype) {
-    case 3: return search<int32_t>(call, stream);
-    case 4: return search<int64_t>(call, stream);
-    case 6: return search<float>(call, stream);
-    default: return search<double>(call, stream);
+    case 3:
+      return search<int32_t>(call, stream);
+    case 4:
+      return search<int64_t>(call, stream);
+    case 6:
+      return search<float>(call, stream);
+    default:
+      return search<double>(call, stream);
   }
 }
 
 void launch_repeat(const int64_t* sums, int64_t n, int64_t count, int itemsize, void* out, int* noted, int note,
                    cudaStream_t stream) {
   switch (itemsize) {
-    case 1: return repeat<uint8_t>(sums, n, count, out, noted, note, stream);
-    case 2: return repeat<uint16_t>(sums, n, count, out, noted, note, stream);
-    case 4: return repeat<uint32_t>(sums, n, count, out, noted, note, stream);
-    default: return repeat<uint64_t>(sums, n, count, out, noted, note, stream);
+    case 1:
+      return repeat<uint8_t>(sums, n, count, out, noted, note, stream);
+    case 2:
+      return repeat<uint16_t>(sums, n, count, out, noted, note, stream);
+    case 4:
+      return repeat<uint32_t>(sums, n, count, out, noted, note, stream);
+    default:
+      return repeat<uint64_t>(sums, n, count, out, noted, note, stream);
   }
 }
 
@@ -220,22 +284,32 @@ void launch_masked_scatter(const void* self, const uint8_t* mask, const int64_t*
                            int64_t available, int64_t count, int itemsize, void* out, int* noted, int note,
                            cudaStream_t stream) {
   switch (itemsize) {
-    case 1: return masked_scatter<uint8_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    case 2: return masked_scatter<uint16_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    case 4: return masked_scatter<uint32_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    case 8: return masked_scatter<uint64_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    default: return masked_scatter<ulonglong2>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 1:
+      return masked_scatter<uint8_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 2:
+      return masked_scatter<uint16_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 4:
+      return masked_scatter<uint32_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    case 8:
+      return masked_scatter<uint64_t>(self, mask, sums, source, available, count, out, noted, note, stream);
+    default:
+      return masked_scatter<ulonglong2>(self, mask, sums, source, available, count, out, noted, note, stream);
   }
 }
 
 void launch_masked_gather(const void* from, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count,
                           int itemsize, void* out, int* noted, int note, cudaStream_t stream) {
   switch (itemsize) {
-    case 1: return masked_gather<uint8_t>(from, mask, sums, room, count, out, noted, note, stream);
-    case 2: return masked_gather<uint16_t>(from, mask, sums, room, count, out, noted, note, stream);
-    case 4: return masked_gather<uint32_t>(from, mask, sums, room, count, out, noted, note, stream);
-    case 8: return masked_gather<uint64_t>(from, mask, sums, room, count, out, noted, note, stream);
-    default: return masked_gather<ulonglong2>(from, mask, sums, room, count, out, noted, note, stream);
+    case 1:
+      return masked_gather<uint8_t>(from, mask, sums, room, count, out, noted, note, stream);
+    case 2:
+      return masked_gather<uint16_t>(from, mask, sums, room, count, out, noted, note, stream);
+    case 4:
+      return masked_gather<uint32_t>(from, mask, sums, room, count, out, noted, note, stream);
+    case 8:
+      return masked_gather<uint64_t>(from, mask, sums, room, count, out, noted, note, stream);
+    default:
+      return masked_gather<ulonglong2>(from, mask, sums, room, count, out, noted, note, stream);
   }
 }
 
