@@ -9,7 +9,6 @@
 #include "src/cuda/ops.h"
 #include "src/cuda/stream.h"
 #include "src/ops/copy.h"
-#include "src/ops/dimensions.h"
 #include "src/ops/sampling.h"
 #include "src/ops/strided_loop.h"
 
@@ -25,9 +24,8 @@ Tensor fetched(const Tensor& t) {
 
 // Waits for the device, as PyTorch does.
 void check_weights(const Tensor& self) {
-  const Tensor sorted = sort_stable(self, true, -1, true)[0];
-  const Tensor most = fetched(cpu::select(sorted, -1, 0)),
-               least = fetched(cpu::select(sorted, -1, sorted.size(sorted.dim() - 1) - 1));
+  // NaN is the greatest.
+  const Tensor most = fetched(topk(self, 1, -1, true, true)[0]), least = fetched(topk(self, 1, -1, false, true)[0]);
   for (int64_t row = 0; row < most.numel(); ++row) {
     const double high = most.data_as<double>()[row], low = least.data_as<double>()[row];
     SCONCE_CHECK(low >= 0 && high < HUGE_VAL, kInvalidArgument,
