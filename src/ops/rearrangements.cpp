@@ -21,8 +21,8 @@
 namespace sconce::cpu {
 namespace {
 
-Tensor zeros(IntSpan sizes, DType dtype) {
-  Tensor out = Tensor::empty(sizes, dtype);
+Tensor zeros(IntSpan sizes, DType dtype, Device device = {}) {
+  Tensor out = Tensor::empty(sizes, dtype, device);
   zero(out);
   return out;
 }
@@ -100,7 +100,7 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   const int64_t size = self.size(self.dim() - 1) + std::abs(offset);
   Shape sizes;
   for (int64_t d = 0, from = 0; d < rank; ++d) sizes.push_back(d == a || d == b ? size : self.size(from++));
-  Tensor out = zeros(sizes, self.dtype());
+  Tensor out = zeros(sizes, self.dtype(), self.device());
   Tensor target = diagonal(out, offset, a, b);
   copy(self, target);
   return out;
@@ -325,14 +325,14 @@ Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, Scalar v
 }
 
 Tensor select_backward(const Tensor& grad_output, IntSpan input_sizes, int64_t dim, int64_t index) {
-  Tensor out = zeros(input_sizes, grad_output.dtype());
+  Tensor out = zeros(input_sizes, grad_output.dtype(), grad_output.device());
   Tensor part = select(out, dim, index);
   copy(grad_output, part);
   return out;
 }
 Tensor slice_backward(const Tensor& grad_output, IntSpan input_sizes, int64_t dim, int64_t start, int64_t end,
                       int64_t step) {
-  Tensor out = zeros(input_sizes, grad_output.dtype());
+  Tensor out = zeros(input_sizes, grad_output.dtype(), grad_output.device());
   Tensor part = slice_Tensor(out, dim, start, end, step);
   copy(grad_output, part);
   return out;
