@@ -175,7 +175,7 @@ Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_ou
   }
   Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
   gather(name, lines, input_size[0] * input_size[1], grad_output, out);
-  return in_format_of(name, grad_output, false, out);
+  return in_format_of(name, grad_output, filter == LowPass::kBicubic, out);
 }
 
 Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {

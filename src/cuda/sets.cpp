@@ -51,7 +51,7 @@ std::array<Tensor, 3> _unique2(const Tensor& self, bool, bool return_inverse, bo
     inverse =
         reshape(placed(zeros(IntSpan(&count, 1), DType::kInt64, self.device()), order, numbers, false), self.sizes());
   }
-  if (return_counts) {
+  if (return_counts || self.dtype() == DType::kBool) {  // ATen counts bool whether asked or not
     const int64_t found = firsts.numel();
     Tensor ends = integers(found, self.device());
     if (found > 1) {
