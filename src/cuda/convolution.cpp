@@ -6,10 +6,12 @@
 #include <memory>
 #include <span>
 
+#include "src/cuda/channel_sums.h"
 #include "src/cuda/copy.h"
 #include "src/cuda/dnn_lane.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
+#include "src/cuda/scratch.h"
 #include "src/cuda/stream.h"
 #include "src/ops/convolution_shape.h"
 #include "src/ops/strided_loop.h"
@@ -125,14 +127,13 @@ cudnnStatus_t apply(Pass pass, const ConvolutionShape& shape, const Tensor& in, 
   return run_graph(lane, *graph, x.device(), memory);
 }
 
-// The factors 1 and 0 of a dtype, as cuDNN takes them.
+// The factor 1 of a dtype, as cuDNN takes it.
 struct Factors {
-  double one64 = 1, none64 = 0;
-  float one32 = 1, none32 = 0;
+  double one64 = 1;
+  float one32 = 1;
   bool wide;
   explicit Factors(DType dtype) : wide(dtype == DType::kFloat64) {}
   const void* one() const { return wide ? static_cast<const void*>(&one64) : &one32; }
-  const void* none() const { return wide ? static_cast<const void*>(&none64) : &none32; }
 };
 
 // Row-major, in float32.
@@ -243,16 +244,12 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   if (output_mask[1])
     run(Pass::kFilter, shape, transposed ? grad : x, results[1], transposed ? x : grad, channels_last);
   if (output_mask[2]) {
-    // cuDNN has no sum of bfloat16.
-    const bool widen = dtype == DType::kBFloat16;
-    const Tensor from = widen ? widened(grad) : grad, to = widen ? widened(results[2]) : results[2];
-    TensorHandle of_grad, of_bias;
-    describe_tensor(of_grad, from);
-    describe_bias(of_bias, from);
-    const Factors factors(dtype);
-    SCONCE_DNN(cudnnConvolutionBackwardBias(dnn_handle(input.device().index), factors.one(), of_grad.value, from.data(),
-                                            factors.none(), of_bias.value, to.data()));
-    if (widen) copy(to, results[2], false);
+    const ChannelSums sums{
+        grad.data(),   results[2].data(),      shape.batch, channels, grad.numel() / shape.batch / channels,
+        channels_last, static_cast<int>(dtype)};
+    check_launch(name,
+                 launch_channel_sums(sums, scratch(channel_sum_bytes(sums), input.device()).data(), current_stream()),
+                 dtype);
   }
   return results;
 }

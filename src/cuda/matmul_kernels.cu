@@ -1,28 +1,9 @@
 #include "src/cuda/matmul_kernels.h"
 
-#include "src/cuda/elements.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/per_line.cuh"
 
 namespace sconce::cuda {
-namespace {
-
-__device__ int64_t bytes_of(int dtype) {
-  switch (dtype) {
-    case 5:
-    case 15: return 2;
-    case 6: return 4;
-    case 7: return 8;
-    default: return 1;
-  }
-}
-
-__device__ float value_of(const PerLine& line, int64_t i, float otherwise) {
-  if (!line.data) return otherwise;
-  return as_float(load(static_cast<const char*>(line.data) + i * line.stride * bytes_of(line.dtype), line.dtype));
-}
-
-}  // namespace
-
 void launch_scaled_sums(const ScaledSums& sums, cudaStream_t stream) {
   const ScaledSums s = sums;
   grid_loop(s.rows * s.columns, stream, [=] __device__(int64_t i) {

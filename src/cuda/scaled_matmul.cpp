@@ -6,6 +6,7 @@
 
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
+#include "src/cuda/few_rows.h"
 #include "src/cuda/matmul_kernels.h"
 #include "src/cuda/ops.h"
 #include "src/cuda/products.h"
@@ -14,6 +15,8 @@
 
 namespace sconce::cuda {
 namespace {
+
+bool aligned(const Tensor& t, size_t bytes) { return reinterpret_cast<uintptr_t>(t.data()) % bytes == 0; }
 
 bool takes(DType dtype) { return dtype == DType::kFloat8E4M3FN || dtype == DType::kFloat8E5M2; }
 
@@ -275,8 +278,16 @@ Tensor _weight_int4pack_mm(const Tensor& self, const Tensor& mat2, int64_t group
   const int64_t sizes[] = {self.size(0), n}, weight_sizes[] = {n, k}, turned[] = {k, n}, strides[] = {1, k};
   Tensor out = Tensor::empty(sizes, DType::kBFloat16, self.device());
   if (out.numel() == 0) return out;
-  Tensor weight = Tensor::empty(weight_sizes, DType::kBFloat16, self.device());
   const Tensor packed = contiguous(mat2), scales = contiguous(scales_and_zeros);
+  if (self.size(0) <= kMostFewRows && self.stride(1) == 1 && self.stride(0) % 2 == 0 && aligned(self, 4) &&
+      aligned(scales, 4) && aligned(packed, 16) && (inner == 2 || inner == 4 || inner == 8)) {
+    launch_few_rows_int4({self.data(), self.size(0), self.stride(0), n, k, packed.data_as<int32_t>(),
+                          static_cast<int>(inner), scales.data(), group, out.data()},
+                         current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+    return out;
+  }
+  Tensor weight = Tensor::empty(weight_sizes, DType::kBFloat16, self.device());
   launch_unpack_int4(packed.data_as<int32_t>(), n, k, static_cast<int>(inner), scales.data(), group, weight.data(),
                      current_stream());
   SCONCE_CUDA(cudaGetLastError());
@@ -297,6 +308,15 @@ Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor&
   const int64_t sizes[] = {m, n}, turned[] = {k, n}, strides[] = {1, k};
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   if (out.numel() == 0) return out;
+  if (m <= kMostFewRows && self.dtype() != DType::kFloat64 && k % 16 == 0 && self.is_contiguous() &&
+      mat2.is_contiguous() && aligned(self, 16) && aligned(mat2, 16)) {
+    check_launch(kName,
+                 launch_few_rows_int8({self.data(), m, n, k, mat2.data_as<int8_t>(), per_line(scales, scales.stride(0)),
+                                       out.data(), static_cast<int>(self.dtype())},
+                                      current_stream()),
+                 self.dtype());
+    return out;
+  }
   Tensor weight = Tensor::empty(mat2.sizes(), self.dtype(), self.device());
   copy(mat2, weight, false);
   store(sums_of(kName, self, weight.as_strided(turned, strides, 0)), {}, per_line(scales, scales.stride(0)), {}, {},
