@@ -1,11 +1,12 @@
+#include "src/cuda/device_kernels.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
 
 #include "src/cuda/attention_dropout.cuh"
-#include "src/cuda/device_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -26,29 +27,20 @@ __global__ void for_each_kernel(int64_t count, F body) {
 
 __device__ bool is_nonzero(const void* elements, int dtype, int64_t i) {
   switch (dtype) {
-    case 5:
-      return __half2float(static_cast<const __half*>(elements)[i]) != 0;
-    case 6:
-      return static_cast<const float*>(elements)[i] != 0;
-    case 7:
-      return static_cast<const double*>(elements)[i] != 0;
-    case 9:
-      return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
+    case 5: return __half2float(static_cast<const __half*>(elements)[i]) != 0;
+    case 6: return static_cast<const float*>(elements)[i] != 0;
+    case 7: return static_cast<const double*>(elements)[i] != 0;
+    case 9: return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
     case 10:
       return static_cast<const double*>(elements)[2 * i] != 0 || static_cast<const double*>(elements)[2 * i + 1] != 0;
-    case 15:
-      return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
+    case 15: return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
     case 2:
-    case 27:
-      return static_cast<const uint16_t*>(elements)[i] != 0;
+    case 27: return static_cast<const uint16_t*>(elements)[i] != 0;
     case 3:
-    case 28:
-      return static_cast<const uint32_t*>(elements)[i] != 0;
+    case 28: return static_cast<const uint32_t*>(elements)[i] != 0;
     case 4:
-    case 29:
-      return static_cast<const uint64_t*>(elements)[i] != 0;
-    default:
-      return static_cast<const uint8_t*>(elements)[i] != 0;
+    case 29: return static_cast<const uint64_t*>(elements)[i] != 0;
+    default: return static_cast<const uint8_t*>(elements)[i] != 0;
   }
 }
 
@@ -85,8 +77,8 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
     float* at = scores + row * p.columns;
     const int64_t query = row % p.queries, flat = row / p.queries + p.first_head, head = flat % p.heads,
                   batch = flat / p.heads;
-    const float* bias =
-        p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2] : nullptr;
+    const float* bias = p.bias ? p.bias + batch * p.bias_strides[0] + head * p.bias_strides[1] + query * p.bias_strides[2]
+                               : nullptr;
     const float slope = p.slopes ? p.slopes[batch * p.slope_strides[0] + head * p.slope_strides[1]] : 0.0f;
     float most = -INFINITY;
     for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
@@ -132,14 +124,10 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
 void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
                    void* values, cudaStream_t stream) {
   switch (itemsize) {
-    case 1:
-      return gather<uint8_t>(elements, positions, count, length, values, stream);
-    case 2:
-      return gather<uint16_t>(elements, positions, count, length, values, stream);
-    case 4:
-      return gather<uint32_t>(elements, positions, count, length, values, stream);
-    default:
-      return gather<uint64_t>(elements, positions, count, length, values, stream);
+    case 1: return gather<uint8_t>(elements, positions, count, length, values, stream);
+    case 2: return gather<uint16_t>(elements, positions, count, length, values, stream);
+    case 4: return gather<uint32_t>(elements, positions, count, length, values, stream);
+    default: return gather<uint64_t>(elements, positions, count, length, values, stream);
   }
 }
 

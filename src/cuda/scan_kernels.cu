@@ -1,3 +1,5 @@
+#include "src/cuda/scan_kernels.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cub/block/block_load.cuh>
@@ -7,7 +9,6 @@
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
-#include "src/cuda/scan_kernels.h"
 
 namespace sconce::cuda {
 namespace {

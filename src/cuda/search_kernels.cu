@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
@@ -221,25 +223,59 @@ cudaError_t middle(const void* source, int64_t rows, int64_t length, bool skip_n
   return cudaGetLastError();
 }
 
+// A block a row. A run is known where it ends: the latest start of one up to there is its own.
+constexpr int kModeThreads = 256;
+struct Run {
+  int64_t length, end;
+  // The longest, of several the first.
+  __device__ static Run better(const Run& a, const Run& b) {
+    return b.length > a.length || (b.length == a.length && b.end < a.end) ? b : a;
+  }
+};
+struct BetterRun {
+  __device__ Run operator()(const Run& a, const Run& b) const { return Run::better(a, b); }
+};
+struct Later {
+  __device__ int64_t operator()(int64_t a, int64_t b) const { return a > b ? a : b; }
+};
 template <class T>
-cudaError_t most_frequent(const void* source, const int64_t* positions, int64_t rows, int64_t length, void* target,
-                          int64_t* places, cudaStream_t stream) {
-  const T* sorted = static_cast<const T*>(source);
-  T* values = static_cast<T*>(target);
-  grid_loop(rows, stream, [=] __device__(int64_t row) {
+__global__ void __launch_bounds__(kModeThreads)
+    most_frequent_kernel(const T* sorted, const int64_t* positions, int64_t rows, int64_t length, T* values,
+                         int64_t* places) {
+  using Scan = cub::BlockScan<int64_t, kModeThreads>;
+  using Reduce = cub::BlockReduce<Run, kModeThreads>;
+  __shared__ typename Scan::TempStorage scanning;
+  __shared__ typename Reduce::TempStorage reducing;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* at = sorted + row * length;
-    int64_t best = 0, best_end = 0, begin = 0;
-    for (int64_t i = 1; i <= length; ++i) {
-      if (i < length && widened(at[i]) == widened(at[begin])) continue;
-      if (i - begin > best) {
-        best = i - begin;
-        best_end = i - 1;
-      }
-      begin = i;
+    Run best{0, 0};
+    int64_t begun = 0;  // the run that goes on from the tile before
+    for (int64_t tile = 0; tile < length; tile += kModeThreads) {
+      const int64_t i = tile + threadIdx.x;
+      const bool there = i < length;
+      const auto value = widened(at[there ? i : length - 1]);
+      const bool starts = there && i > 0 && !(widened(at[i - 1]) == value);
+      int64_t start = starts ? i : begun, latest;
+      Scan(scanning).InclusiveScan(start, start, Later(), latest);
+      begun = latest;
+      const bool ends = there && (i + 1 == length || !(widened(at[i + 1]) == value));
+      if (ends) best = Run::better(best, {i - start + 1, i});
+      __syncthreads();
     }
-    values[row] = at[best_end];
-    places[row] = positions[row * length + best_end];
-  });
+    best = Reduce(reducing).Reduce(best, BetterRun());
+    if (threadIdx.x == 0) {
+      values[row] = at[best.end];
+      places[row] = positions[row * length + best.end];
+    }
+    __syncthreads();
+  }
+}
+template <class T>
+cudaError_t most_frequent(const void* sorted, const int64_t* positions, int64_t rows, int64_t length, void* values,
+                          int64_t* places, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(rows < 1 << 20 ? rows : 1 << 20);
+  most_frequent_kernel<<<blocks, kModeThreads, 0, stream>>>(static_cast<const T*>(sorted), positions, rows, length,
+                                                            static_cast<T*>(values), places);
   return cudaGetLastError();
 }
 

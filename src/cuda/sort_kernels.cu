@@ -1,9 +1,10 @@
+#include "src/cuda/sort_kernels.h"
+
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <type_traits>
 
 #include "src/cuda/grid_loop.cuh"
-#include "src/cuda/sort_kernels.h"
 #include "src/cuda/sort_rows.cuh"
 
 namespace sconce::cuda {
@@ -57,7 +58,7 @@ cudaError_t sort_long_rows(void* scratch, size_t& scratch_bytes, const Keys<Word
   grid_loop(static_cast<int64_t>(count), stream, [=] __device__(int64_t i) {
     const Number number = order[i], mine = number & ((Number{1} << at_bits) - 1);
     const int64_t row = number >> at_bits, place = i - row * to.length;
-    if (place < to.kept) put_sorted(keys, to, row, place, mine, keys.element(row * to.length + mine));
+    if (is_kept(to, place)) put_sorted(keys, to, row, place, mine, keys.element(row * to.length + mine));
   });
   return cudaGetLastError();
 }

@@ -8,13 +8,13 @@
 
 namespace sconce::cuda {
 
-// Packed [rows, length], none is 0; sorted stably, NaN greatest, zeros equal. The first `kept` of each row go to values
-// and indices, packed [rows, kept]; an index is the position in its row, or the label there.
+// Packed [rows, length], none is 0; sorted stably, NaN greatest, zeros equal. Of each sorted row `kept` elements from
+// `first` on go to values and indices, packed [rows, kept]; an index is the position in its row, or the label there.
 struct SortCall {
   int dtype;  // c10::ScalarType
   const void* in;
   const int64_t* labels;  // packed [rows, length], or null
-  int64_t rows, length, kept;
+  int64_t rows, length, first, kept;
   bool descending;
   void* values;
   int64_t* indices;

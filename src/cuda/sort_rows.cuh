@@ -15,11 +15,14 @@ inline unsigned grid_of(int64_t blocks) {
   return static_cast<unsigned>(blocks < kMostGridBlocks ? blocks : kMostGridBlocks);
 }
 
-// Element `at` of a row is the one at `place` of the result.
+__device__ inline bool is_kept(const SortCall& call, int64_t place) {
+  return place >= call.first && place < call.first + call.kept;
+}
+// Element `at` of a row is the one at `place` of the sorted row.
 template <class Word>
 __device__ void put_sorted(const Keys<Word>& keys, const SortCall& call, int64_t row, int64_t place, int64_t at,
                            Word element) {
-  const int64_t to = row * call.kept + place;
+  const int64_t to = row * call.kept + place - call.first;
   keys.store(call.values, to, element);
   call.indices[to] = call.labels ? call.labels[row * call.length + at] : at;
 }
@@ -82,7 +85,7 @@ __global__ void __launch_bounds__(256) sort_in_lanes(Keys<Word> keys, SortCall c
     }
     const auto found =
         static_cast<Word>(__shfl_sync(0xFFFFFFFFu, static_cast<unsigned long long>(element), mine.at(), kWidth));
-    if (row < call.rows && lane < call.kept) put_sorted(keys, call, row, lane, mine.at(), found);
+    if (row < call.rows && is_kept(call, lane)) put_sorted(keys, call, row, lane, mine.at(), found);
   }
 }
 
@@ -104,7 +107,7 @@ __global__ void __launch_bounds__(128) sort_in_warps(Keys<Word> keys, SortCall c
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       const int place = lane * kItems + i;
-      if (place < call.kept)
+      if (is_kept(call, place))
         put_sorted(keys, call, row, place, mine[i].at(), keys.element(row * call.length + mine[i].at()));
     }
     __syncwarp();
@@ -130,7 +133,7 @@ __global__ void __launch_bounds__(kThreads) sort_in_blocks(Keys<Word> keys, Sort
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       const int place = i * kThreads + threadIdx.x;
-      if (place < call.kept) put_sorted(keys, call, row, place, at[i], keys.element(row * call.length + at[i]));
+      if (is_kept(call, place)) put_sorted(keys, call, row, place, at[i], keys.element(row * call.length + at[i]));
     }
     __syncthreads();
   }

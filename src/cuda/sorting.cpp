@@ -16,10 +16,10 @@ namespace sconce::cuda {
 namespace {
 
 // From here on rows are selected from before they are sorted.
-constexpr int64_t kLongRow = 1024;
+constexpr int64_t kLongRow = 2048;
 
-// The first `kept` of each sorted row [..., length], to packed values and indices.
-void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t kept, bool descending,
+// `kept` elements from `first` on of each sorted row [..., length], to packed values and indices.
+void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t first, int64_t kept, bool descending,
                Tensor& values, Tensor& indices) {
   const int64_t length = rows.size(rows.dim() - 1);
   const SortCall call{static_cast<int>(rows.dtype()),
@@ -27,6 +27,7 @@ void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64
                       labels ? labels->data_as<int64_t>() : nullptr,
                       rows.numel() / length,
                       length,
+                      first,
                       kept,
                       descending,
                       values.data(),
@@ -95,7 +96,7 @@ std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64
   }
   const Tensor rows = contiguous(move_last(self, dim));
   by_rows(out, dim, [&](Tensor& values, Tensor& indices) {
-    sort_rows("sort", rows, nullptr, self.size(dim), descending, values, indices);
+    sort_rows("sort", rows, nullptr, 0, self.size(dim), descending, values, indices);
   });
   return out;
 }
@@ -123,14 +124,14 @@ std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool larg
   const Tensor rows = contiguous(move_last(self, dim));
   by_rows(out, dim, [&](Tensor& values, Tensor& indices) {
     if (length <= kLongRow || k == length || length > INT32_MAX) {
-      sort_rows("topk", rows, nullptr, k, largest, values, indices);
+      sort_rows("topk", rows, nullptr, 0, k, largest, values, indices);
     } else if (k == 1 || !sorted) {
       select_rows("topk", rows, k, largest, false, values, indices);
     } else {
       Tensor first = Tensor::empty(values.sizes(), values.dtype(), values.device()),
              places = Tensor::empty(values.sizes(), DType::kInt64, values.device());
       select_rows("topk", rows, k, largest, false, first, places);
-      sort_rows("topk", first, &places, k, largest, values, indices);
+      sort_rows("topk", first, &places, 0, k, largest, values, indices);
     }
   });
   return out;
@@ -150,16 +151,11 @@ std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool 
   if (self.dim() == 0) only_element(self, out);
   if (self.dim() == 0 || out[0].numel() == 0) return out;
   const Tensor rows = contiguous(move_last(self, dim));
-  if (rows.size(rows.dim() - 1) <= INT32_MAX) {
+  const int64_t length = rows.size(rows.dim() - 1);
+  if (length <= kLongRow || length > INT32_MAX)
+    sort_rows("kthvalue", rows, nullptr, k - 1, 1, false, out[0], out[1]);
+  else
     select_rows("kthvalue", rows, k, false, true, out[0], out[1]);
-    return out;
-  }
-  const std::array<Tensor, 2> sorted = sort_stable(rows, true, -1, false);
-  const int64_t count = out[0].numel(), one = 1, length = rows.size(rows.dim() - 1);
-  for (size_t i = 0; i < 2; ++i) {
-    Tensor flat = out[i].as_strided(IntSpan(&count, 1), IntSpan(&one, 1), 0);
-    copy(sorted[i].as_strided(IntSpan(&count, 1), IntSpan(&length, 1), k - 1), flat, false);
-  }
   return out;
 }
 

@@ -84,7 +84,7 @@ TEST_CASE("topk: the greatest and the least") {
 
 // Of equal ones the first. 140,000 elements are more than one block looks at.
 TEST_CASE("topk: as a stable sort has them, of rows of any length") {
-  for (const int64_t columns : {40, 1024, 1500, 9000, 140000})
+  for (const int64_t columns : {40, 1500, 2500, 9000, 140000})
     for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kBFloat16, DType::kUInt8})
       for (const bool largest : {true, false}) {
         const Numbers in = random_whole(2 * columns, 6, 0, dtype == DType::kInt64 ? 100000 : 200);
