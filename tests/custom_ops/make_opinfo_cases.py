@@ -140,6 +140,16 @@ def incomplete_gamma(out, s):
             out.add(name, torch.tensor(odd[7:], dtype=dtype)[:, None], torch.linspace(0.25, 50, 19).to(dtype)[None], **t)
 
 
+def gamma_slopes(out, s):
+    """Rows above and below 0, poles, halves."""
+    x = torch.cat([torch.tensor([0.0, -0.0, -1.0, INF, -INF, float("nan"), 1e-20, 1e20, 1.4616]),
+                   torch.linspace(-5.3, 30, 61)])
+    for dtype, tolerance in ((torch.float32, 2e-5), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
+        out.add("digamma", x.to(dtype), tolerance=tolerance)
+        for n in (1, 2, 5):
+            out.add("polygamma", n, x[9 + 14:].to(dtype), tolerance=tolerance)
+
+
 def rows_of_every_kind(out, s):
     """What has a way of its own for packed rows: extremes, halves, layouts that are not packed."""
     for dtype, tolerance in ((torch.float32, 2e-6), (torch.float64, 1e-12), (torch.float16, 2e-3), (torch.bfloat16, 1e-2)):
@@ -191,7 +201,7 @@ def main():
     torch.set_num_threads(1)
     out, s = Atens("opinfo.cases"), Samples(21)
     for part in (wide_integers, layouts_of_nothing, infinities, steps_in_half, complex_logsumexp, infinite_neighbours,
-                 incomplete_gamma, rows_of_every_kind):
+                 incomplete_gamma, rows_of_every_kind, gamma_slopes):
         part(out, s)
     out.out.close()
 

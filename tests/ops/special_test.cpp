@@ -53,6 +53,8 @@ TEST_CASE("special functions: single precision agrees with double") {
   check_agreement("spherical_bessel_j0", cpu::special_spherical_bessel_j0, -20, 20);
   check_agreement(
       "polygamma", [](const Tensor& x) { return cpu::polygamma(2, x); }, 0.5, 20);
+  check_agreement("digamma", cpu::digamma, -4.9, 40);
+  check_agreement("digamma about its zero", cpu::digamma, 1.4616, 1.4617);
   check_agreement(
       "polygamma of negative numbers", [](const Tensor& x) { return cpu::polygamma(3, x); }, -9.9, 0.4);
   check_agreement(
