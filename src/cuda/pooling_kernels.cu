@@ -14,17 +14,21 @@ struct Span {
   int64_t begin, end;
 };
 
+struct LineSteps {
+  Divider input, output, stride;
+};
+
 // What the window of output o covers, in steps of dilation.
-__device__ Span window(const PoolLine& l, int64_t o) {
-  if (l.adaptive) return {o * l.input / l.output, ((o + 1) * l.input + l.output - 1) / l.output};
+__device__ Span window(const PoolLine& l, const LineSteps& by, int64_t o) {
+  if (l.adaptive) return {by.output.quotient(o * l.input), by.output.quotient((o + 1) * l.input + l.output - 1)};
   const int64_t begin = o * l.stride - l.padding, end = begin + (l.kernel - 1) * l.dilation + 1;
   return {begin < 0 ? begin + (-begin + l.dilation - 1) / l.dilation * l.dilation : begin, min(end, l.input)};
 }
 // Outputs whose windows may cover input i.
-__device__ Span covering(const PoolLine& l, const Divider& steps, int64_t i) {
-  if (l.adaptive) return {i * l.output / l.input, ((i + 1) * l.output + l.input - 1) / l.input};
+__device__ Span covering(const PoolLine& l, const LineSteps& by, int64_t i) {
+  if (l.adaptive) return {by.input.quotient(i * l.output), by.input.quotient((i + 1) * l.output + l.input - 1)};
   const int64_t at = i + l.padding, reach = (l.kernel - 1) * l.dilation + 1;
-  return {at < reach ? 0 : steps.quotient(at - reach) + 1, min(steps.quotient(at) + 1, l.output)};
+  return {at < reach ? 0 : by.stride.quotient(at - reach) + 1, min(by.stride.quotient(at) + 1, l.output)};
 }
 __device__ int64_t padded_size(const PoolLine& l, int64_t o) {
   const int64_t begin = o * l.stride - l.padding;
@@ -42,7 +46,8 @@ struct Visit {
         height(pooled ? walk.lines[1].output : walk.lines[1].input),
         width(pooled ? walk.lines[2].output : walk.lines[2].input),
         channels_last(walk.channels_last) {
-    for (int i = 0; i < 3; ++i) steps[i] = Divider(walk.lines[i].stride);
+    for (int i = 0; i < 3; ++i)
+      steps[i] = {Divider(walk.lines[i].input), Divider(walk.lines[i].output), Divider(walk.lines[i].stride)};
   }
   __device__ Place place(int64_t i) const {
     Place p;
@@ -55,7 +60,8 @@ struct Visit {
     return p;
   }
 
-  Divider channels, depth, height, width, steps[3];
+  Divider channels, depth, height, width;
+  LineSteps steps[3];
   bool channels_last;
 };
 __device__ int64_t offset(const int64_t (&strides)[5], const Place& p) {
@@ -81,7 +87,8 @@ cudaError_t max_pool(const PoolWalk& walk, const void* from, void* to, int64_t* 
   grid_loop(pooled_count(walk), stream, [=] __device__(int64_t i) {
     const Place p = visit.place(i);
     const PoolLine &depth = walk.lines[0], &height = walk.lines[1], &width = walk.lines[2];
-    const Span d = window(depth, p.d), h = window(height, p.h), w = window(width, p.w);
+    const Span d = window(depth, visit.steps[0], p.d), h = window(height, visit.steps[1], p.h),
+               w = window(width, visit.steps[2], p.w);
     const T* plane = in + p.n * walk.whole[0] + p.c * walk.whole[1];
     Compute<T> best = least(Compute<T>());
     int64_t at = (d.begin * height.input + h.begin) * width.input + w.begin;
@@ -116,7 +123,8 @@ cudaError_t average_pool(const PoolWalk& walk, const void* from, void* to, bool 
   const Visit visit(walk, true);
   grid_loop(pooled_count(walk), stream, [=] __device__(int64_t i) {
     const Place p = visit.place(i);
-    const Span d = window(walk.lines[0], p.d), h = window(walk.lines[1], p.h), w = window(walk.lines[2], p.w);
+    const Span d = window(walk.lines[0], visit.steps[0], p.d), h = window(walk.lines[1], visit.steps[1], p.h),
+               w = window(walk.lines[2], visit.steps[2], p.w);
     const T* plane = in + p.n * walk.whole[0] + p.c * walk.whole[1];
     Compute<T> sum = 0;
     for (int64_t id = d.begin; id < d.end; ++id)
@@ -141,13 +149,16 @@ cudaError_t max_backward(const PoolWalk& walk, const void* from, const int64_t* 
     const Span d = covering(walk.lines[0], visit.steps[0], p.d), h = covering(walk.lines[1], visit.steps[1], p.h),
                w = covering(walk.lines[2], visit.steps[2], p.w);
     const int64_t self = (p.d * walk.lines[1].input + p.h) * walk.lines[2].input + p.w;
+    const T* given = grad + p.n * walk.pooled[0] + p.c * walk.pooled[1];
+    const int64_t* chosen = indices + p.n * walk.indices[0] + p.c * walk.indices[1];
     Compute<T> sum = 0;
     for (int64_t od = d.begin; od < d.end; ++od)
-      for (int64_t oh = h.begin; oh < h.end; ++oh)
-        for (int64_t ow = w.begin; ow < w.end; ++ow) {
-          const Place o{p.n, p.c, od, oh, ow};
-          if (indices[offset(walk.indices, o)] == self) sum += widened(grad[offset(walk.pooled, o)]);
-        }
+      for (int64_t oh = h.begin; oh < h.end; ++oh) {
+        const T* row = given + od * walk.pooled[2] + oh * walk.pooled[3];
+        const int64_t* places = chosen + od * walk.indices[2] + oh * walk.indices[3];
+        for (int64_t ow = w.begin; ow < w.end; ++ow)
+          if (places[ow * walk.indices[4]] == self) sum += widened(row[ow * walk.pooled[4]]);
+      }
     out[offset(walk.whole, p)] = narrowed<T>(sum);
   });
   return cudaGetLastError();
@@ -163,15 +174,21 @@ cudaError_t average_backward(const PoolWalk& walk, const void* from, void* to, b
     const Place p = visit.place(i);
     const Span d = covering(walk.lines[0], visit.steps[0], p.d), h = covering(walk.lines[1], visit.steps[1], p.h),
                w = covering(walk.lines[2], visit.steps[2], p.w);
+    const T* given = grad + p.n * walk.pooled[0] + p.c * walk.pooled[1];
     Compute<T> sum = 0;
-    for (int64_t od = d.begin; od < d.end; ++od)
-      for (int64_t oh = h.begin; oh < h.end; ++oh)
+    for (int64_t od = d.begin; od < d.end; ++od) {
+      const Span wd = window(walk.lines[0], visit.steps[0], od);
+      for (int64_t oh = h.begin; oh < h.end; ++oh) {
+        const Span wh = window(walk.lines[1], visit.steps[1], oh);
+        const T* row = given + od * walk.pooled[2] + oh * walk.pooled[3];
         for (int64_t ow = w.begin; ow < w.end; ++ow) {
+          const Span ww = window(walk.lines[2], visit.steps[2], ow);
           const Place o{p.n, p.c, od, oh, ow};
-          const Span wd = window(walk.lines[0], od), wh = window(walk.lines[1], oh), ww = window(walk.lines[2], ow);
-          sum += widened(grad[offset(walk.pooled, o)]) /
+          sum += widened(row[ow * walk.pooled[4]]) /
                  static_cast<Compute<T>>(divisor_of(walk, o, wd, wh, ww, include_padding, divisor));
         }
+      }
+    }
     out[offset(walk.whole, p)] = narrowed<T>(sum);
   });
   return cudaGetLastError();
