@@ -174,9 +174,11 @@ __device__ Pack<T, kAtOnce> pack_at(const void* data, int64_t at, int64_t step) 
 }
 
 // Kernels in packs as well where memory is what they wait for.
+template <class T>
+constexpr bool kMemoryBound = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>;
 template <class T, class F>
-constexpr bool kPacked = (std::is_same_v<F, Add> || std::is_same_v<F, Multiply> || std::is_same_v<F, PowerOfNumber>)&&(
-    std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>);
+constexpr bool kPacked = (std::is_same_v<F, Add> || std::is_same_v<F, Multiply> ||
+                          std::is_same_v<F, PowerOfNumber>)&&kMemoryBound<T>;
 
 template <class T, class F>
 void arithmetic_in_packs(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
@@ -248,8 +250,29 @@ cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands&
   return cudaGetLastError();
 }
 
+struct Absolute;
+template <class T, class F>
+void of_one_in_packs(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
+  constexpr int kAtOnce = kPackBytes / static_cast<int>(sizeof(T));
+  const Located w(walk, kAtOnce);
+  grid_loop(walk.numel / kAtOnce, stream, [=] __device__(int64_t i) {
+    int64_t at[3];
+    w.locate(i, at);
+    const Pack<T, kAtOnce> given = pack_at<T, kAtOnce>(a, at[1], w.walk.strides[0][1]);
+    Pack<T, kAtOnce> made;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) made.at[k] = narrowed<T>(f(in(given.at[k])));
+    *reinterpret_cast<Pack<T, kAtOnce>*>(static_cast<char*>(result) + at[0]) = made;
+  });
+}
 template <class T, class R, class F>
 cudaError_t of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
+  if constexpr (std::is_same_v<F, Absolute> && kMemoryBound<T>) {
+    if (in_packs(walk, {result, a, nullptr}, sizeof(T), kPackBytes / sizeof(T))) {
+      of_one_in_packs<T>(f, walk, result, a, stream);
+      return cudaGetLastError();
+    }
+  }
   const Located w(walk, 1);
   grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];

@@ -47,7 +47,9 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
   call.symmetric = symmetric_quant;
   Tensor rounded = Tensor::empty(self.sizes(), DType::kFloat32, self.device()),
          kept = Tensor::empty(self.sizes(), DType::kBool, self.device());
-  launch_observe(call, in.data_as<float>(), current_stream());
+  const int64_t ranges = range_parts(call) * rows.channels * 2;
+  launch_observe(call, in.data_as<float>(),
+                 Tensor::empty(IntSpan(&ranges, 1), DType::kFloat32, self.device()).data_as<float>(), current_stream());
   launch_quantise(call, in.data_as<float>(), rounded.data_as<float>(), kept.data_as<bool>(), current_stream());
   SCONCE_CUDA(cudaGetLastError());
   if (self.is_contiguous()) return {rounded, kept};
