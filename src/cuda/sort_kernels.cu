@@ -54,11 +54,17 @@ cudaError_t sort_long_rows(void* scratch, size_t& scratch_bytes, const Keys<Word
     error = cub::DeviceRadixSort::SortKeys(temporary, by_row, places, count, at_bits, at_bits + row_bits, stream);
   if (error != cudaSuccess) return error;
   const Number* const order = places.Current();
+  // One row's keys are in order as well: most elements need not be fetched from all over it.
+  const Key* const key_of_place = row_bits == 0 ? sorted.Current() : nullptr;
   const SortCall to = call;
   grid_loop(static_cast<int64_t>(count), stream, [=] __device__(int64_t i) {
     const Number number = order[i], mine = number & ((Number{1} << at_bits) - 1);
     const int64_t row = number >> at_bits, place = i - row * to.length;
-    if (is_kept(to, place)) put_sorted(keys, to, row, place, mine, keys.element(row * to.length + mine));
+    if (!is_kept(to, place)) return;
+    Word element;
+    if (!key_of_place || !keys.restore(static_cast<Word>(key_of_place[i]), element))
+      element = keys.element(row * to.length + mine);
+    put_sorted(keys, to, row, place, mine, element);
   });
   return cudaGetLastError();
 }
@@ -69,7 +75,7 @@ cudaError_t launch_sort(void* scratch, size_t& scratch_bytes, const SortCall& ca
   const KeyForm form = key_form(call.dtype, call.descending);
   cudaError_t error = cudaErrorNotSupported;
   with_keys(call.in, form, [&](const auto& keys) {
-    if (call.length <= kLongestInBlock) {
+    if (call.length <= longest_in_block<std::decay_t<decltype(keys.sign)>>()) {
       if (!scratch) scratch_bytes = 0;
       error = scratch ? sort_short_rows(keys, call, form.bits, stream) : cudaSuccess;
     } else if (bits_for(call.rows) + bits_for(call.length) <= 32 && call.rows * call.length <= INT32_MAX) {

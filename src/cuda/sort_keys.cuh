@@ -81,6 +81,17 @@ struct Keys {
     }
     return key ^ flip;
   }
+  // The element that has a key, unless several may: zeros and NaNs.
+  __device__ bool restore(Word key, Word& element) const {
+    key ^= flip;
+    if (!infinity) {
+      element = key ^ sign;
+      return true;
+    }
+    if (key == mask || key == sign) return false;
+    element = key & sign ? key ^ sign : static_cast<Word>(~key);
+    return true;
+  }
   __device__ void store(void* to, int64_t i, Word element) const {
     if constexpr (sizeof(Word) == 2)
       if (bytes) {

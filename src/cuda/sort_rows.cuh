@@ -139,9 +139,12 @@ __global__ void __launch_bounds__(kThreads) sort_in_blocks(Keys<Word> keys, Sort
   }
 }
 
-constexpr int64_t kLongestInBlock = 4096;
+template <class Word>
+constexpr int64_t longest_in_block() {
+  return sizeof(Word) == 2 ? 16384 : 4096;
+}
 
-// Rows of up to kLongestInBlock elements.
+// Rows of up to longest_in_block() elements.
 template <class Word>
 cudaError_t sort_short_rows(const Keys<Word>& keys, const SortCall& call, int bits, cudaStream_t stream) {
   const int64_t rows = call.rows, length = call.length;
@@ -167,8 +170,10 @@ cudaError_t sort_short_rows(const Keys<Word>& keys, const SortCall& call, int bi
     sort_in_blocks<Word, 128, 8><<<grid_of(rows), 128, 0, stream>>>(keys, call, bits);
   else if (length <= 2048)
     sort_in_blocks<Word, 256, 8><<<grid_of(rows), 256, 0, stream>>>(keys, call, bits);
-  else
+  else if (length <= 4096)
     sort_in_blocks<Word, 512, 8><<<grid_of(rows), 512, 0, stream>>>(keys, call, bits);
+  else if constexpr (sizeof(Word) == 2)
+    sort_in_blocks<Word, 1024, 16><<<grid_of(rows), 1024, 0, stream>>>(keys, call, bits);
   return cudaGetLastError();
 }
 
