@@ -28,7 +28,7 @@ cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, voi
 // divisor: 0 for the window's size, with padding or without.
 cudaError_t launch_average_pool(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding,
                                 int64_t divisor, cudaStream_t stream);
-// Each input element gathers from the windows that it is in: always in the same order.
+// Each input element gathers from the windows that it is in: always in the same order. `out` is dense.
 cudaError_t launch_max_pool_backward(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices,
                                      void* out, cudaStream_t stream);
 cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const void* grad, void* out,
