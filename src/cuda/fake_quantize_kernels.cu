@@ -81,7 +81,8 @@ __global__ void observe_kernel(const FakeQuantisation q, const float* ranges, in
 
 int64_t range_parts(const FakeQuantisation& q) {
   constexpr int64_t kBlocks = 1024, kEach = 2048;
-  const int64_t wanted = (kBlocks + q.channels - 1) / (q.channels < 1 ? 1 : q.channels), most = (q.outer * q.inner + kEach - 1) / kEach;
+  const int64_t wanted = (kBlocks + q.channels - 1) / (q.channels < 1 ? 1 : q.channels),
+                most = (q.outer * q.inner + kEach - 1) / kEach;
   return wanted < most ? wanted : most < 1 ? 1 : most;
 }
 

@@ -17,8 +17,8 @@ struct FakeQuantisation {
   int64_t least, most;
   bool symmetric;
 };
-// Moves ranges towards those of `values` where told to, and makes grids of them. ranges: memory for two numbers for each
-// of range_parts() parts of each channel.
+// Moves ranges towards those of `values` where told to, and makes grids of them. ranges: memory for two numbers for
+// each of range_parts() parts of each channel.
 int64_t range_parts(const FakeQuantisation& quantisation);
 void launch_observe(const FakeQuantisation& quantisation, const float* values, float* ranges, cudaStream_t stream);
 // Rounds to the grids, or copies; mask: what lies within.

@@ -84,12 +84,13 @@ void unpool(const void* from, const int64_t* indices, void* to, int64_t planes, 
             int* noted, int note, cudaStream_t stream) {
   const Word* in = static_cast<const Word*>(from);
   Word* out = static_cast<Word*>(to);
+  const Divider by_plane(plane);
   grid_loop(planes * plane, stream, [=] __device__(int64_t i) {
     const int64_t index = indices[i];
     if (index < 0 || index >= out_plane)
       *noted = note;
     else
-      out[i / plane * out_plane + index] = in[i];
+      out[by_plane.quotient(i) * out_plane + index] = in[i];
   });
 }
 
