@@ -4,11 +4,14 @@
 #include "src/ops/search.h"
 
 #include <limits>
+#include <utility>
 
 #include "src/cuda/copy.h"
 #include "src/cuda/device_kernels.h"
 #include "src/cuda/error.h"
+#include "src/cuda/masked_kernels.h"
 #include "src/cuda/ops.h"
+#include "src/cuda/scratch.h"
 #include "src/cuda/search_kernels.h"
 #include "src/cuda/stream.h"
 #include "src/ops/copy.h"
@@ -98,10 +101,15 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
   return out;
 }
 
-// Inclusive sums of a packed mask, int64.
-Tensor sums_of(const Tensor& mask) {
-  const int64_t count = mask.numel(), one = 1;
-  return cumsum(mask.as_strided(IntSpan(&count, 1), IntSpan(&one, 1), mask.storage_offset()), 0, DType::kInt64);
+Mask mask_of(const Tensor& packed) { return {static_cast<const uint8_t*>(packed.data()), packed.numel()}; }
+
+// Calls it for the size of its scratch, then with that.
+template <class F>
+void with_scratch(Device device, F&& call) {
+  size_t bytes = 0;
+  SCONCE_CUDA(call(nullptr, bytes));
+  const Tensor memory = scratch(bytes, device);
+  SCONCE_CUDA(call(memory.data(), bytes));
 }
 
 Tensor middle_of_all(const char* name, const Tensor& self, bool skip_nans) {
@@ -174,10 +182,10 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
                set = cuda::contiguous(expand("masked_scatter", mask, sizes)), values = cuda::contiguous(source);
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   if (out.numel() == 0) return out;
-  const Tensor sums = sums_of(set);
-  launch_masked_scatter(from.data(), set.data_as<uint8_t>(), sums.data_as<int64_t>(), values.data(), source.numel(),
-                        out.numel(), static_cast<int>(self.itemsize()), out.data(), noted_by_kernels(), kNote,
-                        current_stream());
+  with_scratch(self.device(), [&](void* memory, size_t& bytes) {
+    return masked_scatter(memory, bytes, mask_of(set), static_cast<int>(self.itemsize()), from.data(), values.data(),
+                          source.numel(), out.data(), noted_by_kernels(), kNote, current_stream());
+  });
   done();
   return out;
 }
@@ -192,9 +200,11 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
   const Tensor from = cuda::contiguous(expand("masked_scatter_backward", grad_output, shape)),
                set = cuda::contiguous(expand("masked_scatter_backward", mask, shape));
   if (from.numel() == 0) return out;
-  const Tensor sums = sums_of(set);
-  launch_masked_gather(from.data(), set.data_as<uint8_t>(), sums.data_as<int64_t>(), out.numel(), from.numel(),
-                       static_cast<int>(out.itemsize()), out.data(), noted_by_kernels(), kNote, current_stream());
+  const Tensor total = Tensor::empty({}, DType::kInt64, out.device());
+  with_scratch(out.device(), [&](void* memory, size_t& bytes) {
+    return masked_gather(memory, bytes, mask_of(set), static_cast<int>(out.itemsize()), from.data(), out.data(),
+                         out.numel(), total.data_as<int64_t>(), noted_by_kernels(), kNote, current_stream());
+  });
   done();
   return out;
 }
@@ -208,11 +218,16 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   Tensor out = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
   fill(out, &fill_value);
   if (out.numel() == 0 || count == 0) return out;
-  const Tensor packed = cuda::contiguous(self), flags = Tensor::empty(IntSpan(&count, 1), DType::kUInt8, self.device());
-  launch_flags(packed.data(), static_cast<int>(packed.dtype()), count, flags.data_as<uint8_t>(), current_stream());
-  const Tensor sums = sums_of(flags);
-  launch_coordinates_of(flags.data_as<uint8_t>(), sums.data_as<int64_t>(), count, static_cast<int>(self.dim()),
-                        self.sizes().data(), size, out.data_as<int64_t>(), current_stream());
+  Tensor flags = cuda::contiguous(self);
+  const Tensor total = Tensor::empty({}, DType::kInt64, self.device());
+  if (self.dtype() != DType::kBool) {
+    const Tensor packed = std::exchange(flags, Tensor::empty(IntSpan(&count, 1), DType::kUInt8, self.device()));
+    launch_flags(packed.data(), static_cast<int>(packed.dtype()), count, flags.data_as<uint8_t>(), current_stream());
+  }
+  with_scratch(self.device(), [&](void* memory, size_t& bytes) {
+    return select_coordinates(memory, bytes, mask_of(flags), static_cast<int>(self.dim()), self.sizes().data(), size,
+                              out.data_as<int64_t>(), total.data_as<int64_t>(), current_stream());
+  });
   SCONCE_CUDA(cudaGetLastError());
   return out;
 }

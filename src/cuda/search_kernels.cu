@@ -58,42 +58,6 @@ void repeat(const int64_t* sums, int64_t n, int64_t count, void* to, int* noted,
   });
 }
 
-template <class Word>
-void masked_scatter(const void* self, const uint8_t* mask, const int64_t* sums, const void* source, int64_t available,
-                    int64_t count, void* out, int* noted, int note, cudaStream_t stream) {
-  const Word* kept = static_cast<const Word*>(self);
-  const Word* from = static_cast<const Word*>(source);
-  Word* to = static_cast<Word*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    Word element = kept[i];
-    if (mask[i]) {
-      if (sums[i] > available)
-        *noted = note;
-      else
-        element = from[sums[i] - 1];
-    }
-    to[i] = element;
-  });
-}
-
-template <class Word>
-void masked_gather(const void* source, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count, void* out,
-                   int* noted, int note, cudaStream_t stream) {
-  const Word* from = static_cast<const Word*>(source);
-  Word* to = static_cast<Word*>(out);
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    if (!mask[i]) return;
-    if (sums[i] > room)
-      *noted = note;
-    else
-      to[sums[i] - 1] = from[i];
-  });
-}
-
-struct Sizes {
-  int64_t of[16];
-};
-
 constexpr int kThreads = 512, kBlocks = 1024, kEach = 16;
 
 unsigned blocks_of(int64_t count) {
@@ -314,53 +278,6 @@ void launch_repeat(const int64_t* sums, int64_t n, int64_t count, int itemsize, 
     default:
       return repeat<uint64_t>(sums, n, count, out, noted, note, stream);
   }
-}
-
-void launch_masked_scatter(const void* self, const uint8_t* mask, const int64_t* sums, const void* source,
-                           int64_t available, int64_t count, int itemsize, void* out, int* noted, int note,
-                           cudaStream_t stream) {
-  switch (itemsize) {
-    case 1:
-      return masked_scatter<uint8_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    case 2:
-      return masked_scatter<uint16_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    case 4:
-      return masked_scatter<uint32_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    case 8:
-      return masked_scatter<uint64_t>(self, mask, sums, source, available, count, out, noted, note, stream);
-    default:
-      return masked_scatter<ulonglong2>(self, mask, sums, source, available, count, out, noted, note, stream);
-  }
-}
-
-void launch_masked_gather(const void* from, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count,
-                          int itemsize, void* out, int* noted, int note, cudaStream_t stream) {
-  switch (itemsize) {
-    case 1:
-      return masked_gather<uint8_t>(from, mask, sums, room, count, out, noted, note, stream);
-    case 2:
-      return masked_gather<uint16_t>(from, mask, sums, room, count, out, noted, note, stream);
-    case 4:
-      return masked_gather<uint32_t>(from, mask, sums, room, count, out, noted, note, stream);
-    case 8:
-      return masked_gather<uint64_t>(from, mask, sums, room, count, out, noted, note, stream);
-    default:
-      return masked_gather<ulonglong2>(from, mask, sums, room, count, out, noted, note, stream);
-  }
-}
-
-void launch_coordinates_of(const uint8_t* flags, const int64_t* sums, int64_t count, int rank, const int64_t* sizes,
-                           int64_t room, int64_t* out, cudaStream_t stream) {
-  Sizes s{};
-  for (int d = 0; d < rank; ++d) s.of[d] = sizes[d];
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    if (!flags[i] || sums[i] > room) return;
-    int64_t rest = i;
-    for (int d = rank - 1; d >= 0; --d) {
-      out[d * room + sums[i] - 1] = rest % s.of[d];
-      rest /= s.of[d];
-    }
-  });
 }
 
 cudaError_t launch_range(int dtype, const void* in, int64_t count, double* range, cudaStream_t stream) {

@@ -27,17 +27,6 @@ void launch_search(const SearchCall& call, cudaStream_t stream);
 void launch_repeat(const int64_t* sums, int64_t n, int64_t count, int itemsize, void* out, int* noted, int note,
                    cudaStream_t stream);
 
-// out[i] = mask[i] ? source[sums[i] - 1] : self[i]; more than `available` is noted. Elements of `itemsize` bytes.
-void launch_masked_scatter(const void* self, const uint8_t* mask, const int64_t* sums, const void* source,
-                           int64_t available, int64_t count, int itemsize, void* out, int* noted, int note,
-                           cudaStream_t stream);
-// out[sums[i] - 1] = from[i] where the mask is set; more than `room` is noted.
-void launch_masked_gather(const void* from, const uint8_t* mask, const int64_t* sums, int64_t room, int64_t count,
-                          int itemsize, void* out, int* noted, int note, cudaStream_t stream);
-// out[d][sums[i] - 1] = coordinates of i where the flag is set, for the first `room`; out [rank, room] packed.
-void launch_coordinates_of(const uint8_t* flags, const int64_t* sums, int64_t count, int rank, const int64_t* sizes,
-                           int64_t room, int64_t* out, cudaStream_t stream);
-
 // The lowest and the highest of count > 0 elements, as two doubles.
 cudaError_t launch_range(int dtype, const void* in, int64_t count, double* range, cudaStream_t stream);
 // counts[b] += 1 for each element in one of `bins` of [range[0], range[1]], widened by 1 where they are equal.
