@@ -138,7 +138,7 @@ char* matrix_at(const Matrices& m, int64_t i) {
 }
 
 // Above this a batch of one matrix after the other is as fast.
-constexpr int64_t kBatchedSize = 512;
+constexpr int64_t kBatchedSize = 512, kBatchedRows = 256;
 
 }  // namespace
 
@@ -225,6 +225,22 @@ void factor_cholesky(const Matrices& a, Triangle triangle, int32_t* info) {
 
 void factor_qr(const Matrices& a, void* tau) {
   if (a.count == 0) return;
+  // All at once takes about as long as a few of them, more of those the larger they are.
+  if (a.rows <= kBatchedRows && a.count >= std::max<int64_t>(8, a.rows / 6)) {
+    const int m = static_cast<int>(a.rows), n = int_size("linalg.qr", a.columns);
+    Matrices taus = a;
+    taus.data = tau;
+    taus.rows = std::min(a.rows, a.columns);
+    taus.columns = 1;
+    const Addresses addresses(a), factors(taus);
+    by_type(a.dtype, [&](auto sample) {
+      using T = decltype(sample);
+      const auto factor = pick<T>(cublasSgeqrfBatched, cublasDgeqrfBatched, cublasCgeqrfBatched, cublasZgeqrfBatched);
+      int info = 0;  // of the arguments
+      SCONCE_BLAS(factor(blas(), m, n, addresses.as<T>(), m, factors.as<T>(), &info, int_size("linalg.qr", a.count)));
+    });
+    return;
+  }
   Solver& by = solver();
   const cudaDataType_t type = type_of(a.dtype);
   const int64_t tau_bytes = std::min(a.rows, a.columns) * static_cast<int64_t>(dtype_bytes(a.dtype));

@@ -29,6 +29,22 @@ void check_matrices(const char* name, const Tensor& out, const Tensor& a, const 
                ": expected tensors of one CUDA device");
 }
 
+// A row that is added to each is added before sums are rounded, as ATen has it; an activation goes with it. False where
+// the library has none for that.
+bool try_add_row(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha,
+                 Activation activation) {
+  const DType dtype = out.dtype();
+  if (beta != 1 || self.dim() != 1 || !self.is_contiguous() || self.size(0) != out.size(1) || self.dtype() != dtype ||
+      (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16) || mat1.size(1) == 0 ||
+      alpha == 0)
+    return false;
+  ProductScales scales;
+  scales.bias = &self;
+  scales.activation = activation;
+  Tensor target = as_batch(out);
+  return try_product("addmm", as_batch(mat1), as_batch(mat2), nullptr, 0, alpha, target, &scales);
+}
+
 }  // namespace
 
 void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
@@ -39,17 +55,8 @@ void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
 
 void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha) {
   check_matrices("addmm", out, mat1, mat2, 2, mat1.dtype());
+  if (try_add_row(out, self, mat1, mat2, beta, alpha, Activation::kNone)) return;
   Tensor target = as_batch(out);
-  // A row that is added to each is added before sums are rounded, as ATen has it.
-  const DType dtype = out.dtype();
-  if (beta == 1 && self.dim() == 1 && self.is_contiguous() && self.size(0) == out.size(1) && self.dtype() == dtype &&
-      (dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16)) {
-    ProductScales scales;
-    scales.bias = &self;
-    if (mat1.size(1) > 0 && alpha != 0 &&
-        try_product("addmm", as_batch(mat1), as_batch(mat2), nullptr, 0, alpha, target, &scales))
-      return;
-  }
   const Tensor bias = expand("addmm", self, out.sizes());
   const Tensor batch = as_batch(bias);
   product("addmm", as_batch(mat1), as_batch(mat2), &batch, beta, alpha, target);
@@ -154,6 +161,8 @@ Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& m
                describe(mat1), " and ", describe(mat2));
   const int64_t sizes[] = {mat1.size(0), mat2.size(1)};
   Tensor out = Tensor::empty(sizes, mat1.dtype(), mat1.device());
+  check_matrices("_addmm_activation", out, mat1, mat2, 2, mat1.dtype());
+  if (try_add_row(out, self, mat1, mat2, beta, alpha, use_gelu ? Activation::kGelu : Activation::kRelu)) return out;
   addmm_out(out, self, mat1, mat2, beta, alpha);
   const DeviceScope scope(out.device());
   check_launch("_addmm_activation",

@@ -93,6 +93,7 @@ struct Problem {
   Scaling scaling;
   bool fast_sums, scaled_result, tf32;
   int8_t bias_type;  // -1: none
+  Activation activation;
   // Of the addresses, up to 256 bytes: algorithms differ by it.
   int16_t a_alignment, b_alignment, c_alignment;
   int64_t batch, m, n, k;
@@ -112,6 +113,7 @@ struct ProblemHash {
                             int64_t{p.scaled_result},
                             int64_t{p.tf32},
                             int64_t{p.bias_type},
+                            int64_t{static_cast<int8_t>(p.activation)},
                             int64_t{p.a_alignment},
                             int64_t{p.b_alignment},
                             int64_t{p.c_alignment},
@@ -180,7 +182,10 @@ void describe_operation(const char* name, Operation& operation, const Problem& p
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, p.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, p.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.bias_type >= 0) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+        p.activation == Activation::kRelu   ? CUBLASLT_EPILOGUE_RELU_BIAS
+        : p.activation == Activation::kGelu ? CUBLASLT_EPILOGUE_GELU_BIAS
+                                            : CUBLASLT_EPILOGUE_BIAS);
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, factors.bias);
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(name, static_cast<DType>(p.bias_type)));
   }
@@ -331,6 +336,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
     if (scales->bias) {
       if (!d.transposed) return false;  // the library adds to columns of its own result
       p.bias_type = static_cast<int8_t>(scales->bias->dtype());
+      p.activation = scales->activation;
       factors.bias = scales->bias->data();
     }
   }

@@ -9,6 +9,8 @@
 
 namespace sconce::cuda {
 
+enum class Activation : int8_t { kNone, kRelu, kGelu };
+
 // What is done to sums before they are rounded. Factors are of float8 operands, float32 on the device.
 struct ProductScales {
   const Tensor* a = nullptr;  // null: neither has one; one value; or with by_row one for each row of a, packed
@@ -16,7 +18,8 @@ struct ProductScales {
   const Tensor* result = nullptr;
   bool by_row = false;
   bool fast_sums = false;
-  const Tensor* bias = nullptr;  // [n] of the library's choice of dtype, packed: added to each row
+  const Tensor* bias = nullptr;               // [n] of the library's choice of dtype, packed: added to each row
+  Activation activation = Activation::kNone;  // of sums with bias; gelu by tanh
 };
 
 // out [batch, m, n] = beta self + alpha a [batch, m, k] @ b [batch, k, n]; `self` (null: none) broadcast already.

@@ -40,6 +40,15 @@ Tensor sums_of(const char* name, const Tensor& a, const Tensor& b) {
   return sums;
 }
 
+// float8 by the library, which wants lengths and addresses of sixteens.
+bool try_scaled(const char* name, const Tensor& a, const Tensor& b, const ProductScales& scales, Tensor& out) {
+  if (a.size(1) == 0 || a.size(1) % 16 != 0 || b.size(1) % 16 != 0 || !aligned(a, 16) || !aligned(b, 16) ||
+      !aligned(out, 16) || (scales.by_row && (!aligned(*scales.a, 16) || !aligned(*scales.b, 16))))
+    return false;
+  Tensor target = as_batch(out);
+  return try_product(name, as_batch(a), as_batch(b), nullptr, 0, 1, target, &scales);
+}
+
 PerLine per_line(const Tensor& t, int64_t stride) { return {t.data(), stride, static_cast<int>(t.dtype())}; }
 
 void store(const Tensor& sums, const PerLine& by_row, const PerLine& by_column, const PerLine& bias,
@@ -189,12 +198,7 @@ void _scaled_mm_out(Tensor& out, const Tensor& self, const Tensor& mat2, const T
   if (single || by_row) {
     const Tensor rows = contiguous(scale_a), columns = contiguous(scale_b);
     const Tensor row = bias ? contiguous(*bias) : Tensor();
-    ProductScales scales{&rows, &columns, factor, by_row, use_fast_accum, bias ? &row : nullptr};
-    const auto aligned = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()) % 16 == 0; };
-    Tensor target = as_batch(out);
-    if (self.size(1) % 16 == 0 && n % 16 == 0 && aligned(self) && aligned(mat2) && aligned(out) &&
-        (!by_row || (aligned(rows) && aligned(columns))) &&
-        try_product(kName, as_batch(self), as_batch(mat2), nullptr, 0, 1, target, &scales))
+    if (try_scaled(kName, self, mat2, {&rows, &columns, factor, by_row, use_fast_accum, bias ? &row : nullptr}, out))
       return;
     store(sums_of(kName, self, mat2), per_line(rows, single ? 0 : 1), per_line(columns, single ? 0 : 1), add, times,
           out);
@@ -230,7 +234,7 @@ Tensor _grouped_mm(const Tensor& self, const Tensor& mat2, const Tensor* offs, c
 // for columns of mat2.
 Tensor _scaled_grouped_mm(const Tensor& self, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
                           const Tensor* offs, const Tensor* bias, const Tensor* scale_result,
-                          std::optional<DType> out_dtype, bool) {
+                          std::optional<DType> out_dtype, bool use_fast_accum) {
   constexpr const char* kName = "_scaled_grouped_mm";
   check_groups(kName, self, mat2, offs, bias);
   SCONCE_CHECK(takes(self.dtype()) && takes(mat2.dtype()), kInvalidArgument, kName, ": expected float8 matrices, got ",
@@ -248,14 +252,18 @@ Tensor _scaled_grouped_mm(const Tensor& self, const Tensor& mat2, const Tensor& 
   check("scale_b", mat2, n, scale_b);
   const DeviceScope scope(self.device());
   const Tensor rows = contiguous(scale_a), columns = contiguous(scale_b);
-  const auto at = [](const Tensor& scale, int64_t first) {
-    return PerLine{scale.data_as<float>() + first, 1, static_cast<int>(DType::kFloat32)};
+  const auto lines = [](const Tensor& scale, int64_t first, int64_t count) {
+    const int64_t step = 1;
+    return scale.as_strided(IntSpan(&count, 1), IntSpan(&step, 1), scale.storage_offset() + first);
   };
   return by_group(kName, self, mat2, offs, out_dtype.value_or(DType::kBFloat16),
                   [&](const Tensor& a, const Tensor& b, Tensor& out, int64_t g, const Group& group) {
                     const int64_t row = self.dim() == 3 || steps ? g * m : group.begin;
                     const int64_t column = mat2.dim() == 3 || steps ? g * n : group.begin;
-                    store(sums_of(kName, a, b), at(rows, row), at(columns, column), {}, {}, out);
+                    const Tensor by_row = lines(rows, row, out.size(0)),
+                                 by_column = lines(columns, column, out.size(1));
+                    if (!try_scaled(kName, a, b, {&by_row, &by_column, nullptr, true, use_fast_accum}, out))
+                      store(sums_of(kName, a, b), per_line(by_row, 1), per_line(by_column, 1), {}, {}, out);
                   });
 }
 

@@ -187,7 +187,7 @@ def solve_cases(dtype):
 def factor_cases(dtype):
     tag, e = name_of(dtype), TOLERANCE[dtype] * 10
     named = call_named
-    for batch in [(), (3,), (0,)]:
+    for batch in [(), (3,), (12,), (0,)]:  # of twelve many are factored at once
         for m, n in [(1, 1), (6, 4), (4, 6), (33, 33), (70, 20)]:
             for form, a in layouts(randn(*batch, m, n, dtype=dtype)):
                 label = f"{tag} {[*batch, m, n]} {form}"

@@ -150,14 +150,17 @@ def product_cases():
         quantised = torch.randint(0, 256, (n, k // 2), dtype=torch.uint8, device="cuda")
         packed = torch.ops.aten._convert_weight_to_int4pack(quantised, inner)
         scales = randn(k // group, n, 2, dtype=torch.bfloat16)
-        xx = randn(17, k, dtype=torch.bfloat16)
-        case(f"_weight_int4pack_mm {n}x{k} inner {inner} group {group}",
-             lambda: call("_weight_int4pack_mm", xx, packed, group, scales),
-             lambda: torch.ops.aten._weight_int4pack_mm(xx, packed, group, scales), 2e-2, 0.5)
+        for rows in (1, 7, 16, 17):
+            xx = randn(rows, k, dtype=torch.bfloat16)
+            case(f"_weight_int4pack_mm {rows}x{n}x{k} inner {inner} group {group}",
+                 lambda: call("_weight_int4pack_mm", xx, packed, group, scales),
+                 lambda: torch.ops.aten._weight_int4pack_mm(xx, packed, group, scales), 2e-2, 0.5)
     w8 = torch.randint(-128, 128, (64, 96), dtype=torch.int8, device="cuda")
-    s8, x8 = torch.rand(64, device="cuda").to(torch.bfloat16), randn(9, 96, dtype=torch.bfloat16)
-    case("_weight_int8pack_mm", lambda: call("_weight_int8pack_mm", x8, w8, s8),
-         lambda: ((x8.float() @ w8.float().t()) * s8.float()).to(torch.bfloat16), 2e-2, 0.5)
+    for rows in (1, 3, 9):
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            s8, x8 = torch.rand(64, device="cuda").to(dtype), randn(rows, 96, dtype=dtype)
+            case(f"_weight_int8pack_mm {rows} {name_of(dtype)}", lambda: call("_weight_int8pack_mm", x8, w8, s8),
+                 lambda: ((x8.float() @ w8.float().t()) * s8.float()).to(dtype), 2e-2, 0.5)
 
 
 def attention_cases():
