@@ -1,76 +1,55 @@
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/few_rows.h"
+#include "src/cuda/int4_weights.cuh"
 #include "src/cuda/per_line.cuh"
+#include "src/cuda/warp_mma.cuh"
 
 namespace sconce::cuda {
 namespace {
 
 constexpr int kWarps = 8, kThreads = kWarps * 32;
 
-// A block has eight rows of the weights; its warps share their columns. A lane has a part of one row: kWords words of
-// eight numbers.
-template <int kRows, int kWords>
+// A block has eight columns of the result, whose weights lie together; its warps have parts of k. Words are what the
+// lanes have of the matrix instruction's B: pairs 0 and 1 of one, 2 and 3 of the next.
+template <int kWords>
 __global__ void __launch_bounds__(kThreads) int4_kernel(FewRowsInt4 c) {
-  __shared__ float shared[kWarps][kRows][8];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t tiles = c.k / (32 * kWords), row = static_cast<int64_t>(blockIdx.x) * 8 + lane / 4;
-  const auto* x = static_cast<const __nv_bfloat16*>(c.x);
-  const auto* scales = static_cast<const __nv_bfloat162*>(c.scales_and_zeros);
-  const auto* words = reinterpret_cast<const Pack<uint32_t, kWords>*>(c.packed);
-  const __nv_bfloat162 offset = __float2bfloat162_rn(136);  // 128 + 8
-  float sums[kRows] = {};
+  __shared__ float parts[kWarps][kMostFewRowsInt4 * 8];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4, rows = c.rows;
+  const int shift = __ffsll(c.group) - 1;
+  const int64_t tiles = c.k / (32 * kWords), first_column = static_cast<int64_t>(blockIdx.x) * 8;
+  const auto* __restrict__ x = static_cast<const __nv_bfloat16*>(c.x) + 2 * t;
+  const auto* __restrict__ scales = static_cast<const __nv_bfloat162*>(c.scales_and_zeros) + first_column + g;
+  const auto* __restrict__ words =
+      reinterpret_cast<const Pack<uint32_t, kWords>*>(c.packed) + blockIdx.x * tiles * 32 + lane;
+  const auto pair_of = [&](int row, int64_t at) {
+    return row < rows ? *reinterpret_cast<const uint32_t*>(x + row * c.x_stride + at) : 0u;
+  };
+  float sums[4] = {};
+#pragma unroll 4
   for (int64_t tile = warp; tile < tiles; tile += kWarps) {
-    const Pack<uint32_t, kWords> pack = words[(static_cast<int64_t>(blockIdx.x) * tiles + tile) * 32 + lane];
+    const Pack<uint32_t, kWords> pack = words[tile * 32];
 #pragma unroll
-    for (int pair = 0; pair < kWords; ++pair) {
-      const int64_t first = (tile * kWords + pair) * 32 + lane % 4 * 2;
-      const __nv_bfloat162 own = scales[first / c.group * c.n + row];
-      const __nv_bfloat162 scale = __bfloat162bfloat162(__low2bfloat16(own)),
-                           zero = __bfloat162bfloat162(__high2bfloat16(own));
+    for (int word = 0; word < kWords; ++word) {
+      const int64_t first = (tile * kWords + word) * 32;
+      const Int4Scale by(scales[(first >> shift) * c.n]);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        // Two numbers q as 128 + q: their bits follow those of 128.
-        const uint32_t bits = (pack.at[pair] >> 4 * j & 0x000F000Fu) | 0x43004300u;
-        __nv_bfloat162 raw;
-        memcpy(&raw, &bits, 4);
-        const float2 weight = __bfloat1622float2(__hfma2(__hsub2(raw, offset), scale, zero));
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          if (r >= c.rows) break;
-          const float2 value =
-              __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(x + r * c.x_stride + first + 8 * j));
-          sums[r] += value.x * weight.x + value.y * weight.y;
-        }
+      for (int half = 0; half < 2; ++half) {
+        const int64_t at = first + half * 16;
+        const uint32_t a[4] = {pair_of(g, at), pair_of(g + 8, at), pair_of(g, at + 8), pair_of(g + 8, at + 8)};
+        const __nv_bfloat162 upper = int4_pair(pack.at[word], half * 2, by),
+                             lower = int4_pair(pack.at[word], half * 2 + 1, by);
+        multiply(sums, a, *reinterpret_cast<const uint32_t*>(&upper), *reinterpret_cast<const uint32_t*>(&lower),
+                 __nv_bfloat16());
       }
     }
   }
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    sums[r] += __shfl_xor_sync(0xFFFFFFFFu, sums[r], 1);
-    sums[r] += __shfl_xor_sync(0xFFFFFFFFu, sums[r], 2);
-    if (lane % 4 == 0) shared[warp][r][lane / 4] = sums[r];
-  }
+  for (int i = 0; i < 4; ++i) parts[warp][(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[i];
   __syncthreads();
-  const int r = threadIdx.x / 8, at = threadIdx.x % 8;
-  if (r >= kRows || r >= c.rows) return;
+  const int at = threadIdx.x;
+  if (at >= rows * 8) return;
   float sum = 0;
-  for (int w = 0; w < kWarps; ++w) sum += shared[w][r][at];
-  static_cast<__nv_bfloat16*>(c.out)[r * c.n + static_cast<int64_t>(blockIdx.x) * 8 + at] = __float2bfloat16_rn(sum);
-}
-
-template <int kRows>
-void int4_by_words(const FewRowsInt4& c, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(c.n / 8);
-  switch (c.inner) {
-    case 2:
-      int4_kernel<kRows, 1><<<blocks, kThreads, 0, stream>>>(c);
-      break;
-    case 4:
-      int4_kernel<kRows, 2><<<blocks, kThreads, 0, stream>>>(c);
-      break;
-    default:
-      int4_kernel<kRows, 4><<<blocks, kThreads, 0, stream>>>(c);
-  }
+  for (int w = 0; w < kWarps; ++w) sum += parts[w][at];
+  static_cast<__nv_bfloat16*>(c.out)[at / 8 * c.n + first_column + at % 8] = __float2bfloat16_rn(sum);
 }
 
 // A warp has a row of the weights.
@@ -109,17 +88,24 @@ cudaError_t int8_as(const FewRowsInt8& c, cudaStream_t stream) {
   if (c.rows == 1)
     int8_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(c);
   else
-    int8_kernel<T, static_cast<int>(kMostFewRows)><<<blocks, kThreads, 0, stream>>>(c);
+    int8_kernel<T, static_cast<int>(kMostFewRowsInt8)><<<blocks, kThreads, 0, stream>>>(c);
   return cudaGetLastError();
 }
 
 }  // namespace
 
 void launch_few_rows_int4(const FewRowsInt4& call, cudaStream_t stream) {
-  if (call.rows == 1)
-    int4_by_words<1>(call, stream);
-  else
-    int4_by_words<static_cast<int>(kMostFewRows)>(call, stream);
+  const auto blocks = static_cast<unsigned>(call.n / 8);
+  switch (call.inner) {
+    case 2:
+      int4_kernel<1><<<blocks, kThreads, 0, stream>>>(call);
+      break;
+    case 4:
+      int4_kernel<2><<<blocks, kThreads, 0, stream>>>(call);
+      break;
+    default:
+      int4_kernel<4><<<blocks, kThreads, 0, stream>>>(call);
+  }
 }
 
 cudaError_t launch_few_rows_int8(const FewRowsInt8& call, cudaStream_t stream) {

@@ -9,7 +9,7 @@
 
 namespace sconce::cuda {
 
-inline constexpr int64_t kMostFewRows = 8;
+inline constexpr int64_t kMostFewRowsInt4 = 16, kMostFewRowsInt8 = 8;
 
 // x bfloat16 [rows, k], columns side by side and rows aligned to 4 bytes, with weights as launch_unpack_int4() has
 // them, aligned to 16 bytes: out bfloat16 [rows, n], packed.

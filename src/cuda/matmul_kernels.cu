@@ -1,6 +1,9 @@
 #include "src/cuda/matmul_kernels.h"
 
+#include "src/cuda/device_types.cuh"
+#include "src/cuda/division.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/int4_weights.cuh"
 #include "src/cuda/per_line.cuh"
 
 namespace sconce::cuda {
@@ -23,24 +26,26 @@ void launch_scale_blocks(float* in, int64_t rows, int64_t columns, const float* 
   });
 }
 
+// A thread has eight columns of a row, pairs of which four lanes of a matrix instruction would have.
 void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, const void* scales_and_zeros,
                         int64_t group, void* out, cudaStream_t stream) {
   const auto* scales = static_cast<const __nv_bfloat16*>(scales_and_zeros);
-  auto* to = static_cast<__nv_bfloat16*>(out);
-  const int64_t k_tiles = k / (16 * inner), words = inner / 2;
-  grid_loop(n / 8 * k_tiles * 32 * words, stream, [=] __device__(int64_t i) {
-    const auto word = static_cast<uint32_t>(packed[i]);
-    const int64_t pair = i % words, lane = i / words % 32, tile = i / words / 32 % k_tiles, rows = i / words / 32 / k_tiles;
-    const int64_t row = rows * 8 + lane / 4;
-    const int64_t first = (tile * inner + pair * 2) * 16 + lane % 4 * 2;
-    for (int v = 0; v < 8; ++v) {
-      // Nibbles lie as 0, 2, 4, 6, 1, 3, 5, 7, from the lowest.
-      const uint32_t nibble = word >> 4 * (v % 2 * 4 + v / 2) & 15;
-      const int64_t column = first + v / 4 * 16 + v / 2 % 2 * 8 + v % 2;
-      const int64_t at = (column / group * n + row) * 2;
-      const __nv_bfloat16 q = __float2bfloat16_rn(static_cast<float>(nibble) - 8);
-      to[row * k + column] = __hfma(q, scales[at], scales[at + 1]);
-    }
+  auto* to = static_cast<Pack<__nv_bfloat162, 4>*>(out);
+  const int words = inner / 2;
+  const int64_t tiles = k / (16 * inner);
+  const Divider chunks(k / 8), per_tile(4 * words), per_group(group / 8);
+  grid_loop(n * (k / 8), stream, [=] __device__(int64_t i) {
+    int64_t row = i;
+    const int64_t chunk = chunks.take(row), at = (per_group.quotient(chunk) * n + row) * 2;
+    int64_t tile = chunk;
+    const int64_t part = per_tile.take(tile);
+    const auto* first = reinterpret_cast<const uint32_t*>(packed) +
+                        ((row / 8 * tiles + tile) * 32 + row % 8 * 4) * words + part / 4;
+    const Int4Scale by(__halves2bfloat162(scales[at], scales[at + 1]));
+    Pack<__nv_bfloat162, 4> result;
+#pragma unroll
+    for (int t = 0; t < 4; ++t) result.at[t] = int4_pair(first[t * words], static_cast<int>(part % 4), by);
+    to[i] = result;
   });
 }
 
