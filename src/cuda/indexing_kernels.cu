@@ -79,6 +79,13 @@ int widened_item(IndexWalk& w, uintptr_t self, uintptr_t other, int itemsize) {
   return wide;
 }
 
+__device__ bool read_index(const char* at, int64_t size, int* noted, int64_t& index) {
+  index = *reinterpret_cast<const int64_t*>(at);
+  if (index >= 0 && index < size) return true;
+  *reinterpret_cast<volatile int*>(noted) = 3;
+  return false;
+}
+
 struct ScatterSteps {
   explicit ScatterSteps(const ScatterWalk& given) : walk(given) {
     for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
@@ -93,11 +100,8 @@ struct ScatterSteps {
       src += at * w.src[d];
       if (d != w.dim) out += at * w.out[d];
     }
-    const int64_t index = *reinterpret_cast<const int64_t*>(w.indices + index_at);
-    if (index < 0 || index >= w.size) {
-      *reinterpret_cast<volatile int*>(w.noted) = 3;
-      return false;
-    }
+    int64_t index;
+    if (!read_index(w.indices + index_at, w.size, w.noted, index)) return false;
     if (w.rank > 0) out += index * w.out[w.dim];
     return true;
   }
@@ -105,6 +109,63 @@ struct ScatterSteps {
   ScatterWalk walk;
   Divider sizes[kMaxIndexRank];
 };
+
+// Of at most kRank dimensions, all places below 2^31: those that are not there have one element each.
+template <int kRank>
+struct SmallScatterSteps {
+  explicit SmallScatterSteps(const ScatterWalk& given) : size(given.size), indices(given.indices), noted(given.noted) {
+    for (int d = 0; d < kRank; ++d) {
+      const int from = d - (kRank - given.rank);
+      if (from < 0) continue;
+      sizes[d] = Divider(given.sizes[from]);
+      index[d] = static_cast<uint32_t>(given.index[from]);
+      src[d] = static_cast<uint32_t>(given.src[from]);
+      (from == given.dim ? along : out[d]) = static_cast<uint32_t>(given.out[from]);
+    }
+  }
+  __device__ bool locate(int64_t number, int64_t& src_place, int64_t& out_place) const {
+    auto i = static_cast<uint32_t>(number);
+    uint32_t index_at = 0, src_at = 0, out_at = 0;
+#pragma unroll
+    for (int d = kRank - 1; d >= 0; --d) {
+      const uint32_t at = d > 0 ? sizes[d].take_small(i) : i;
+      index_at += at * index[d];
+      src_at += at * src[d];
+      out_at += at * out[d];
+    }
+    int64_t place;
+    if (!read_index(indices + index_at, size, noted, place)) return false;
+    src_place = src_at;
+    out_place = out_at + static_cast<uint32_t>(place) * along;
+    return true;
+  }
+
+  int64_t size;
+  const char* indices;
+  int* noted;
+  uint32_t index[kRank] = {}, src[kRank] = {}, out[kRank] = {}, along = 0;
+  Divider sizes[kRank];
+};
+
+bool small_scatter(const ScatterWalk& w) {
+  if (w.count > INT32_MAX || w.rank > 4) return false;
+  // In double, which does not overflow: the farthest byte of each.
+  double index = 8, src = 16, out = 16;
+  for (int d = 0; d < w.rank; ++d) {
+    const auto last = static_cast<double>(w.sizes[d] - 1);
+    index += last * static_cast<double>(w.index[d]);
+    src += last * static_cast<double>(w.src[d]);
+    out += (d == w.dim ? static_cast<double>(w.size - 1) : last) * static_cast<double>(w.out[d]);
+  }
+  return index <= INT32_MAX && src <= INT32_MAX && out <= INT32_MAX;
+}
+
+template <class F>
+void with_steps(const ScatterWalk& walk, F&& f) {
+  if (!small_scatter(walk)) return f(ScatterSteps(walk));
+  if (walk.rank <= 2) return f(SmallScatterSteps<2>(walk));
+  f(SmallScatterSteps<4>(walk));
+}
 
 // Changes a value of 1 to 8 bytes as one, through the word it lies in; leaves alone what stays as it is.
 template <class T, class F>
@@ -197,12 +258,28 @@ void by_dtype(int dtype, F&& f) {
   }
 }
 
+// Halves are added by pairs, of which devices have an addition: what adds -0 stays as it is.
+template <class T, class Pair>
+__device__ void add_in_pair(char* to, T value) {
+  const bool second = reinterpret_cast<uintptr_t>(to) & 2;
+  const T nothing = static_cast<T>(-0.0f);
+  Pair pair;
+  pair.x = second ? nothing : value;
+  pair.y = second ? value : nothing;
+  atomicAdd(reinterpret_cast<Pair*>(to - (second ? 2 : 0)), pair);
+}
+
 // Additions that the device has.
 template <class T>
 __device__ bool added(char* to, T value) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, __half> ||
-                std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, int32_t>) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
     atomicAdd(reinterpret_cast<T*>(to), value);
+    return true;
+  } else if constexpr (std::is_same_v<T, __half>) {
+    add_in_pair<__half, __half2>(to, value);
+    return true;
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    add_in_pair<__nv_bfloat16, __nv_bfloat162>(to, value);
     return true;
   } else if constexpr (std::is_same_v<T, int64_t>) {
     atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
@@ -211,10 +288,10 @@ __device__ bool added(char* to, T value) {
   return false;
 }
 
-template <class T>
-void scatter_reduce_as(const ScatterWalk& walk, char* out, const char* src, ScatterReduce reduce, cudaStream_t stream) {
-  const ScatterSteps w(walk);
-  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
+template <class T, class Steps>
+void scatter_reduce_as(const Steps& w, int64_t count, char* out, const char* src, ScatterReduce reduce,
+                       cudaStream_t stream) {
+  grid_loop(count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
     if (!w.locate(i, s, o)) return;
     const T value = *reinterpret_cast<const T*>(src + s);
@@ -244,20 +321,25 @@ void index_add_as(const IndexWalk& walk, char* self, const char* other, const in
   });
 }
 
-template <class T>
-void scatter_as(const ScatterWalk& walk, char* out, const char* src, cudaStream_t stream) {
-  const ScatterSteps w(walk);
-  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
+template <class T, class Steps>
+void scatter_as(const Steps& w, int64_t count, char* out, const char* src, cudaStream_t stream) {
+  grid_loop(count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
     if (w.locate(i, s, o)) *reinterpret_cast<T*>(out + o) = *reinterpret_cast<const T*>(src + s);
   });
 }
-template <class T>
-void scatter_value_as(const ScatterWalk& walk, char* out, T value, cudaStream_t stream) {
-  const ScatterSteps w(walk);
-  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
+template <class Steps, class T>
+void scatter_value_as(const Steps& w, int64_t count, char* out, T value, cudaStream_t stream) {
+  grid_loop(count, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
     if (w.locate(i, s, o)) *reinterpret_cast<T*>(out + o) = value;
+  });
+}
+template <class Steps>
+void scatter_count(const Steps& w, int64_t count, char* counts, cudaStream_t stream) {
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    int64_t s = 0, o = 0;
+    if (w.locate(i, s, o)) atomicAdd(reinterpret_cast<unsigned long long*>(counts + o), 1ull);
   });
 }
 template <class T>
@@ -299,27 +381,29 @@ void launch_index_add(const IndexWalk& walk, char* self, const char* other, int 
 }
 
 void launch_scatter(const ScatterWalk& walk, char* out, const char* src, int itemsize, cudaStream_t stream) {
-  by_size(itemsize, [&](auto sample) { scatter_as<decltype(sample)>(walk, out, src, stream); });
+  by_size(itemsize, [&](auto sample) {
+    with_steps(walk, [&](const auto& steps) { scatter_as<decltype(sample)>(steps, walk.count, out, src, stream); });
+  });
 }
 
 void launch_scatter_value(const ScatterWalk& walk, char* out, const void* element, int itemsize, cudaStream_t stream) {
   by_size(itemsize, [&](auto sample) {
     __builtin_memcpy(&sample, element, sizeof sample);
-    scatter_value_as(walk, out, sample, stream);
+    with_steps(walk, [&](const auto& steps) { scatter_value_as(steps, walk.count, out, sample, stream); });
   });
 }
 
 void launch_scatter_reduce(const ScatterWalk& walk, char* out, const char* src, int dtype, ScatterReduce reduce,
                            cudaStream_t stream) {
-  by_dtype(dtype, [&](auto sample) { scatter_reduce_as<decltype(sample)>(walk, out, src, reduce, stream); });
+  by_dtype(dtype, [&](auto sample) {
+    with_steps(walk, [&](const auto& steps) {
+      scatter_reduce_as<decltype(sample)>(steps, walk.count, out, src, reduce, stream);
+    });
+  });
 }
 
 void launch_scatter_count(const ScatterWalk& walk, char* counts, cudaStream_t stream) {
-  const ScatterSteps w(walk);
-  grid_loop(walk.count, stream, [=] __device__(int64_t i) {
-    int64_t s = 0, o = 0;
-    if (w.locate(i, s, o)) atomicAdd(reinterpret_cast<unsigned long long*>(counts + o), 1ull);
-  });
+  with_steps(walk, [&](const auto& steps) { scatter_count(steps, walk.count, counts, stream); });
 }
 
 void launch_divide_by_counts(char* out, int dtype, const int64_t* counts, int64_t count, cudaStream_t stream) {
