@@ -84,6 +84,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) range_kernel(const T* in, int64_t count, double* range) {
   __shared__ double low[kThreads], high[kThreads];
   double least = INFINITY, most = -INFINITY;
+#pragma unroll 4
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * kThreads) {
     const auto v = static_cast<double>(widened(in[i]));
@@ -127,22 +128,36 @@ struct Bins {
     return bin >= bins ? bins - 1 : bin;
   }
 };
-// Few bins: each block counts in shared memory first.
+// Few bins: each block counts in shared memory first. Very few: neighbours have `copies` counters of each, a power of
+// 2, so that they wait less for one another.
 constexpr int64_t kSharedBins = 8192;
+constexpr int kCopies = 4;
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    bins_kernel(const T* in, int64_t count, Bins<T> bins, unsigned long long* counts) {
+    bins_kernel(const T* in, int64_t count, Bins<T> bins, int copies, unsigned long long* counts) {
+  constexpr int kAhead = 4;  // elements on their way together
   extern __shared__ unsigned own[];
-  for (int64_t b = threadIdx.x; b < bins.bins; b += kThreads) own[b] = 0;
+  const int all = static_cast<int>(bins.bins) * copies;
+  for (int b = threadIdx.x; b < all; b += kThreads) own[b] = 0;
   __syncthreads();
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
-       i += static_cast<int64_t>(gridDim.x) * kThreads) {
-    const int64_t bin = bins.of(in[i]);
-    if (bin >= 0) atomicAdd(own + bin, 1u);
+  unsigned* const mine = own + (threadIdx.x & (copies - 1));
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += kAhead * step) {
+    T elements[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) elements[k] = in[i + k * step < count ? i + k * step : i];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t bin = i + k * step < count ? bins.of(elements[k]) : -1;
+      if (bin >= 0) atomicAdd(mine + static_cast<int>(bin) * copies, 1u);
+    }
   }
   __syncthreads();
-  for (int64_t b = threadIdx.x; b < bins.bins; b += kThreads)
-    if (own[b]) atomicAdd(counts + b, static_cast<unsigned long long>(own[b]));
+  for (int b = threadIdx.x; b < bins.bins; b += kThreads) {
+    unsigned long long sum = 0;
+    for (int k = 0; k < copies; ++k) sum += own[b * copies + k];
+    if (sum) atomicAdd(counts + b, sum);
+  }
 }
 
 template <class T>
@@ -152,7 +167,9 @@ cudaError_t count_bins(const void* source, int64_t count, int64_t bins, const do
   const Bins<T> all{range, bins};
   // A block's counts have 32 bits.
   if (bins <= kSharedBins && count / kBlocks < INT32_MAX) {
-    bins_kernel<T><<<blocks_of(count), kThreads, static_cast<size_t>(bins) * 4, stream>>>(in, count, all, counts);
+    const int copies = bins * kCopies <= kSharedBins ? kCopies : 1;
+    const size_t bytes = static_cast<size_t>(bins) * static_cast<size_t>(copies) * 4;
+    bins_kernel<T><<<blocks_of(count), kThreads, bytes, stream>>>(in, count, all, copies, counts);
     return cudaGetLastError();
   }
   grid_loop(count, stream, [=] __device__(int64_t i) {
