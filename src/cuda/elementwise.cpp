@@ -210,10 +210,11 @@ Tensor conj(const Tensor& self) {
   for (int d = 0; d < once.rank(); ++d)
     if (self.stride(d) == 0 && once[d] > 1) once[d] = 1;
   Tensor to = out.as_strided(once, out.strides(), 0);
-  copy(conj_physical(self.as_strided(once, self.strides(), self.storage_offset())), to, false);
+  copy(_conj_physical(self.as_strided(once, self.strides(), self.storage_offset())), to, false);
   return out;
 }
-Tensor conj_physical(const Tensor& self) {
+Tensor conj_physical(const Tensor& self) { return is_complex(self.dtype()) ? _conj_physical(self) : self; }
+Tensor _conj_physical(const Tensor& self) {
   if (!is_complex(self.dtype())) {
     Tensor out = empty_like(self, self.dtype());
     copy(self, out, false);

@@ -26,8 +26,9 @@ Tensor sin(const Tensor& self);
 Tensor cos(const Tensor& self);
 Tensor tanh(const Tensor& self);
 Tensor sigmoid(const Tensor& self);
-Tensor neg(const Tensor& self);   // integers stay; no bool
-Tensor conj(const Tensor& self);  // a copy; real tensors are themselves
-Tensor conj_physical(const Tensor& self);
+Tensor neg(const Tensor& self);             // integers stay; no bool
+Tensor conj(const Tensor& self);            // a copy; real tensors are themselves
+Tensor conj_physical(const Tensor& self);   // the same tensor where it is real
+Tensor _conj_physical(const Tensor& self);  // a copy
 
 }  // namespace sconce::cuda

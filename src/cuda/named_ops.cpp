@@ -28,8 +28,8 @@ struct Row {
 constexpr Row kRows[] = {
     {"aten::_addmm_activation", boxed_anywhere<_addmm_activation>},
     {"aten::_conj", boxed_anywhere<conj>},
-    {"aten::_conj_copy", boxed_anywhere<conj_physical>},
-    {"aten::_conj_physical", boxed_anywhere<conj_physical>},
+    {"aten::_conj_copy", boxed_anywhere<_conj_physical>},
+    {"aten::_conj_physical", boxed_anywhere<_conj_physical>},
     {"aten::_fft_c2c", boxed_anywhere<_fft_c2c>},
     {"aten::_fft_c2r", boxed_anywhere<_fft_c2r>},
     {"aten::_fft_r2c", boxed_anywhere<_fft_r2c>},

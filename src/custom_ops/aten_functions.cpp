@@ -84,7 +84,8 @@ Tensor of_degree(const Tensor& x, Scalar n) {
 }
 
 // Gapless, unlike the view that conj stands for.
-Tensor conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
+Tensor _conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
+Tensor conj_physical(const Tensor& self) { return is_complex(self.dtype()) ? _conj_physical(self) : self; }
 Tensor ldexp(const Tensor& self, const Tensor& other) {
   return cpu::multiply(self, cpu::number_power(Scalar(2.0), other));
 }
@@ -110,7 +111,7 @@ constexpr AtenRow kRows[] = {
     {"aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", boxed<assert_async_message>},
     {"aten::_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor", boxed<functional_assert_async>},
     {"aten::_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor", boxed<cpu::_compute_linear_combination>},
-    {"aten::_conj_physical(Tensor self) -> Tensor", boxed<conj_physical>},
+    {"aten::_conj_physical(Tensor self) -> Tensor", boxed<_conj_physical>},
     {"aten::_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", boxed<cpu::_dirichlet_grad>},
     {"aten::_is_all_true(Tensor self) -> Tensor", boxed<is_all_true>},
     {"aten::_is_any_true(Tensor self) -> Tensor", boxed<is_any_true>},
