@@ -14,20 +14,6 @@ namespace {
 
 bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
-CopyShape shape_of(IntSpan sizes, IntSpan to, size_t to_item, IntSpan from, size_t from_item) {
-  const StridedLoop<2> loop(sizes, {to, from}, {to_item, from_item});
-  SCONCE_CHECK(loop.rank <= kMaxCopyRank, kUnsupported, "copy_: ", loop.rank, " dimensions that cannot be joined");
-  CopyShape shape;
-  shape.rank = loop.rank;
-  shape.numel = loop.numel;
-  for (int d = 0; d < loop.rank; ++d) {
-    shape.sizes[d] = loop.sizes[static_cast<size_t>(d)];
-    shape.to[d] = loop.strides[static_cast<size_t>(d)][0];
-    shape.from[d] = loop.strides[static_cast<size_t>(d)][1];
-  }
-  return shape;
-}
-
 // Same elements in the same places, without gaps: one piece of memory.
 bool one_piece(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !equal(a.sizes(), b.sizes())) return false;
@@ -43,8 +29,8 @@ void copy_on_device(const Tensor& source, Tensor& destination) {
     return;
   }
   const Shape strides = broadcast_strides("copy_", source, destination.sizes());
-  const CopyShape shape =
-      shape_of(destination.sizes(), destination.strides(), destination.itemsize(), strides, source.itemsize());
+  const CopyShape shape = copy_shape("copy_", destination.sizes(), destination.strides(), destination.itemsize(),
+                                     strides, source.itemsize());
   if (source.dtype() == destination.dtype())
     launch_move(shape, destination.data(), source.data(), static_cast<int>(source.itemsize()), current_stream());
   else
@@ -146,6 +132,20 @@ void copy_between_devices(const Tensor& source, Tensor& destination) {
 
 }  // namespace
 
+CopyShape copy_shape(const char* name, IntSpan sizes, IntSpan to, size_t to_item, IntSpan from, size_t from_item) {
+  const StridedLoop<2> loop(sizes, {to, from}, {to_item, from_item});
+  SCONCE_CHECK(loop.rank <= kMaxCopyRank, kUnsupported, name, ": ", loop.rank, " dimensions that cannot be joined");
+  CopyShape shape;
+  shape.rank = loop.rank;
+  shape.numel = loop.numel;
+  for (int d = 0; d < loop.rank; ++d) {
+    shape.sizes[d] = loop.sizes[static_cast<size_t>(d)];
+    shape.to[d] = loop.strides[static_cast<size_t>(d)][0];
+    shape.from[d] = loop.strides[static_cast<size_t>(d)][1];
+  }
+  return shape;
+}
+
 void copy(const Tensor& source, Tensor& destination, bool wait) {
   broadcast_strides("copy_", source, destination.sizes());
   if (destination.numel() == 0) return;
@@ -159,7 +159,8 @@ void copy(const Tensor& source, Tensor& destination, bool wait) {
 void fill(Tensor& self, const void* element) {
   if (self.numel() == 0) return;
   const DeviceScope scope(self.device());
-  const CopyShape shape = shape_of(self.sizes(), self.strides(), self.itemsize(), self.strides(), self.itemsize());
+  const CopyShape shape =
+      copy_shape("copy_", self.sizes(), self.strides(), self.itemsize(), self.strides(), self.itemsize());
   launch_fill(shape, self.data(), element, static_cast<int>(self.itemsize()), current_stream());
   SCONCE_CUDA(cudaGetLastError());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sconce/tensor.h"
+#include "src/cuda/strided_copy.h"
 
 namespace sconce::cuda {
 
@@ -15,5 +16,8 @@ Tensor contiguous(const Tensor& tensor);
 Tensor converted(const Tensor& tensor, DType dtype);
 void fill_zero(Tensor& t);
 Tensor zeros(IntSpan sizes, DType dtype, Device device);
+
+// Where elements go and come from, as kernels walk over them; sizes of elements in bytes. kUnsupported "NAME: ...".
+CopyShape copy_shape(const char* name, IntSpan sizes, IntSpan to, size_t to_item, IntSpan from, size_t from_item);
 
 }  // namespace sconce::cuda

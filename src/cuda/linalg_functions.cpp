@@ -16,6 +16,7 @@
 #include "src/ops/factory.h"
 #include "src/ops/fill.h"
 #include "src/ops/matrix_batch.h"
+#include "src/ops/matrix_exponential.h"
 
 namespace sconce::cuda {
 namespace {
@@ -67,31 +68,6 @@ std::vector<double> column_norms(const Tensor& matrices) {
   return norms;
 }
 
-// A Taylor polynomial of degree 18 (by Paterson and Stockmeyer) of matrices scaled by powers of two.
-Tensor taylor(const Tensor& a) {
-  constexpr int kDegree = 18, kBlock = 4;
-  Tensor powers[kBlock];  // a to the 1 ... 4
-  powers[0] = a;
-  for (int i = 1; i < kBlock; ++i) powers[i] = bmm(powers[i - 1], a);
-  const int64_t square[] = {a.size(1), a.size(2)};
-  Tensor identity = Tensor::empty(square, a.dtype(), a.device());
-  fill_identity(identity);
-  double factorials[kDegree + 1] = {1};
-  for (int i = 1; i <= kDegree; ++i) factorials[i] = factorials[i - 1] * i;
-  const auto block = [&](int first) {  // sum of a^j / (first + j)!
-    Tensor sum = multiply_number(identity, 1 / factorials[first]);
-    for (int j = 1; j < kBlock && first + j <= kDegree; ++j) sum = add(sum, powers[j - 1], 1 / factorials[first + j]);
-    return sum;
-  };
-  int first = kDegree / kBlock * kBlock;
-  Tensor result = block(first);
-  while (first > 0) {
-    first -= kBlock;
-    result = add(block(first), bmm(result, powers[kBlock - 1]), int64_t{1});
-  }
-  return result;
-}
-
 }  // namespace
 
 Tensor linalg_matrix_exp(const Tensor& self) {
@@ -106,22 +82,21 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   const int64_t n = self.size(self.dim() - 1), count = self.numel() / (n * n), sizes[] = {count, n, n};
   const Tensor in = cuda::contiguous(reshape(self, sizes));  // so that all below is row-major
   const std::vector<double> norms = column_norms(in);
-  // Where degree 18 is exact to the dtype's precision (Bader, Blanes, Casas 2019).
-  const DType real = value_dtype(dtype);
-  const double exact_below = real == DType::kFloat32 ? 3.010066362817634 : 1.090863719290036;
   std::vector<int> squarings(norms.size(), 0);
   const int64_t single[] = {count, 1, 1};
   Tensor factors = Tensor::empty(single, DType::kFloat64);
   int most = 0;
   for (size_t i = 0; i < norms.size(); ++i) {
-    if (std::isfinite(norms[i]) && norms[i] > exact_below)
-      squarings[i] = static_cast<int>(std::ceil(std::log2(norms[i] / exact_below)));
+    if (std::isfinite(norms[i])) squarings[i] = exponential_squarings(dtype, norms[i]);
     most = std::max(most, squarings[i]);
     factors.data_as<double>()[i] = std::ldexp(1.0, -squarings[i]);
   }
-  Tensor scale = Tensor::empty(single, real, self.device());
+  Tensor scale = Tensor::empty(single, value_dtype(dtype), self.device());
   copy(factors, scale, true);
-  Tensor result = taylor(multiply(in, scale));
+  const int64_t square[] = {n, n};
+  Tensor identity = Tensor::empty(square, dtype, self.device());
+  fill_identity(identity);
+  Tensor result = exponential_polynomial(multiply(in, scale), identity, bmm, multiply_number, add);
   const auto part = [&](size_t begin, size_t end) {
     const int64_t each[] = {static_cast<int64_t>(end - begin), n, n};
     return result.as_strided(each, result.strides(), result.storage_offset() + static_cast<int64_t>(begin) * n * n);

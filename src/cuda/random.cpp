@@ -28,18 +28,7 @@ using OptDevice = std::optional<Device>;
 constexpr int64_t kIndexLimit = std::numeric_limits<int32_t>::max();
 
 CopyShape order_of(const Tensor& out, IntSpan from_strides, size_t from_item) {
-  const StridedLoop<2> loop(out.sizes(), {out.strides(), from_strides}, {out.itemsize(), from_item});
-  SCONCE_CHECK(loop.rank <= kMaxCopyRank, kUnsupported, "random numbers: ", loop.rank,
-               " dimensions that cannot be joined");
-  CopyShape shape;
-  shape.rank = loop.rank;
-  shape.numel = loop.numel;
-  for (int d = 0; d < loop.rank; ++d) {
-    shape.sizes[d] = loop.sizes[static_cast<size_t>(d)];
-    shape.to[d] = loop.strides[static_cast<size_t>(d)][0];
-    shape.from[d] = loop.strides[static_cast<size_t>(d)][1];
-  }
-  return shape;
+  return copy_shape("random numbers", out.sizes(), out.strides(), out.itemsize(), from_strides, from_item);
 }
 
 void check_generator(const char* name, const Generator* generator) {

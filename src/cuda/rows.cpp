@@ -9,6 +9,7 @@
 #include "src/cuda/stream.h"
 #include "src/ops/distance.h"
 #include "src/ops/matrix_batch.h"
+#include "src/ops/rms_norm.h"
 
 namespace sconce::cuda {
 namespace {
@@ -105,21 +106,8 @@ Tensor _pdist_backward(const Tensor& grad_output, const Tensor& self, double p, 
 std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor* weight,
                                       std::optional<double> eps) {
   const DType dtype = input.dtype();
-  const auto reduced = static_cast<int64_t>(normalized_shape.size());
-  SCONCE_CHECK(reduced <= input.dim(), kInvalidArgument, "rms_norm: normalized_shape ", to_string(normalized_shape),
-               " has more dimensions than input of size ", to_string(input.sizes()));
+  const auto [kept, rows, length, root_sizes] = cpu::rms_rows(input, normalized_shape);
   const DeviceScope scope(input.device());
-  const int64_t kept = reduced == 0 ? 0 : input.dim() - reduced;
-  Shape root_sizes(input.sizes());
-  int64_t rows = 1, length = 1;
-  for (int64_t d = 0; d < input.dim(); ++d) {
-    if (d < kept) {
-      rows *= input.size(d);
-    } else {
-      length *= input.size(d);
-      root_sizes[static_cast<int>(d)] = 1;
-    }
-  }
   const bool wide = dtype == DType::kFloat64;
   const DType computed = wide ? DType::kFloat64 : DType::kFloat32;
   const Tensor x = contiguous(input);

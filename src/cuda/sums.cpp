@@ -35,10 +35,7 @@ Tensor sum_all(const Tensor& self, std::optional<DType> dtype) { return sum(self
 
 Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   const DType type = dtype.value_or(self.dtype());
-  SCONCE_CHECK(is_floating(type) || is_complex(type), kInvalidArgument,
-               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-               "Got: ",
-               dtype_name(type));
+  check_mean(type);
   return reduced("mean", self, dim, keepdim, type, true);
 }
 Tensor mean_all(const Tensor& self, std::optional<DType> dtype) { return mean(self, std::nullopt, false, dtype); }

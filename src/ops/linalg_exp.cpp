@@ -1,5 +1,4 @@
-// The exponential of matrices: a Taylor polynomial of degree 18 (by Paterson and Stockmeyer) of the matrix scaled by a
-// power of two, squared as often.
+// The exponential of matrices, one after the other.
 #include <cmath>
 
 #include "sconce/check.h"
@@ -8,12 +7,11 @@
 #include "src/ops/fill.h"
 #include "src/ops/linalg.h"
 #include "src/ops/matrix_batch.h"
+#include "src/ops/matrix_exponential.h"
 #include "src/ops/products.h"
 
 namespace sconce::cpu {
 namespace {
-
-constexpr int kDegree = 18, kBlock = 4;
 
 // The largest sum of absolute values in a column.
 template <class T>
@@ -30,33 +28,14 @@ double norm_of(const Tensor& matrix) {
 }
 
 Tensor exponential(const Tensor& matrix, double norm) {
-  // Where degree 18 is exact to the dtype's precision (Bader, Blanes, Casas 2019).
-  const double exact_below =
-      matrix.dtype() == DType::kFloat32 || matrix.dtype() == DType::kComplex64 ? 3.010066362817634 : 1.090863719290036;
-  const int squarings = norm > exact_below ? static_cast<int>(std::ceil(std::log2(norm / exact_below))) : 0;
-  const Tensor a = multiply_number(matrix, std::ldexp(1.0, -squarings));
-  Tensor powers[kBlock];  // a to the 1 ... 4
-  powers[0] = a;
-  for (int i = 1; i < kBlock; ++i) powers[i] = mm(powers[i - 1], a);
-  Tensor identity = Tensor::empty(a.sizes(), a.dtype());
+  const int squarings = exponential_squarings(matrix.dtype(), norm);
+  Tensor identity = Tensor::empty(matrix.sizes(), matrix.dtype());
   zero(identity);
-  const int64_t n = a.size(0), step = n + 1;
+  const int64_t n = matrix.size(0), step = n + 1;
   Tensor diagonal = identity.as_strided(IntSpan(&n, 1), IntSpan(&step, 1), 0);
   fill(diagonal, int64_t{1});
-
-  double factorials[kDegree + 1] = {1};
-  for (int i = 1; i <= kDegree; ++i) factorials[i] = factorials[i - 1] * i;
-  const auto block = [&](int first) {  // sum of a^j / (first + j)!
-    Tensor sum = multiply_number(identity, 1 / factorials[first]);
-    for (int j = 1; j < kBlock && first + j <= kDegree; ++j) sum = add(sum, powers[j - 1], 1 / factorials[first + j]);
-    return sum;
-  };
-  int first = kDegree / kBlock * kBlock;
-  Tensor result = block(first);
-  while (first > 0) {
-    first -= kBlock;
-    result = add(block(first), mm(result, powers[kBlock - 1]), int64_t{1});
-  }
+  Tensor result =
+      exponential_polynomial(multiply_number(matrix, std::ldexp(1.0, -squarings)), identity, mm, multiply_number, add);
   for (int i = 0; i < squarings; ++i) result = mm(result, result);
   return result;
 }

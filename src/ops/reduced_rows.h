@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sconce/check.h"
 #include "sconce/tensor.h"
 
 namespace sconce {
@@ -19,5 +20,12 @@ struct ReducedRows {
 // twice. Elements are converted to `dtype`.
 ReducedRows reduced_rows(std::string_view name, const Tensor& self, std::optional<IntSpan> dims, bool keepdim,
                          DType dtype);
+
+inline void check_mean(DType dtype) {
+  SCONCE_CHECK(is_floating(dtype) || is_complex(dtype), kInvalidArgument,
+               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+               "Got: ",
+               dtype_name(dtype));
+}
 
 }  // namespace sconce

@@ -76,20 +76,7 @@ namespace cpu {
 std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor* weight,
                                       std::optional<double> eps) {
   const DType dtype = input.dtype();
-  const auto reduced = static_cast<int64_t>(normalized_shape.size());
-  SCONCE_CHECK(reduced <= input.dim(), kInvalidArgument, kName, ": normalized_shape ", to_string(normalized_shape),
-               " has more dimensions than input of size ", to_string(input.sizes()));
-  const int64_t kept = reduced == 0 ? 0 : input.dim() - reduced;
-  std::vector<int64_t> root_sizes(input.sizes().begin(), input.sizes().end());
-  int64_t rows = 1, length = 1;
-  for (int64_t d = 0; d < input.dim(); ++d) {
-    if (d < kept) {
-      rows *= input.size(d);
-    } else {
-      length *= input.size(d);
-      root_sizes[static_cast<size_t>(d)] = 1;
-    }
-  }
+  const auto [kept, rows, length, root_sizes] = rms_rows(input, normalized_shape);
   const Tensor x = contiguous(input);
   Tensor output = Tensor::empty(input.sizes(), dtype);
   const auto run = [&]<class T>() {

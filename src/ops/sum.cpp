@@ -104,10 +104,7 @@ Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::op
 
 Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   const DType type = dtype.value_or(self.dtype());
-  SCONCE_CHECK(is_floating(type) || is_complex(type), kInvalidArgument,
-               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-               "Got: ",
-               dtype_name(type));
+  check_mean(type);
   Tensor out;
   if (sum_columns(self, dim, keepdim, type, true, out)) return out;
   const ReducedRows reduced = reduced_rows("mean", self, dim, keepdim, type);
