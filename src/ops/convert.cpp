@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "src/device/cpu_isa.h"
 #include "src/ops/dispatch.h"
 
 namespace sconce {
@@ -13,9 +14,6 @@ namespace {
 
 // Elements per step where a conversion goes through an intermediate type: stays in the first-level cache.
 constexpr int64_t kChunk = 1024;
-
-const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 
 template <class From, class To>
 void convert_run(const void* source, void* destination, int64_t n) noexcept {
@@ -58,7 +56,7 @@ __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=51
 
 template <class T>
 void float_to_float8(const void* source, void* destination, int64_t n) noexcept {
-  (has_avx512 ? convert_run_avx512<float, T> : convert_run<float, T>)(source, destination, n);
+  (has_avx512() ? convert_run_avx512<float, T> : convert_run<float, T>)(source, destination, n);
 }
 
 using Run = void (*)(const void*, void*, int64_t) noexcept;
@@ -69,7 +67,7 @@ Run run_for() {
   constexpr bool kFloatAndInt64 = (std::is_floating_point_v<From> && std::is_same_v<To, int64_t>) ||
                                   (std::is_floating_point_v<To> && std::is_same_v<From, int64_t>);
   if constexpr (kFloatAndInt64)
-    if (has_avx512) return convert_run_avx512<From, To>;
+    if (has_avx512()) return convert_run_avx512<From, To>;
   return convert_run<From, To>;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sconce/float_types.h"
+#include "src/device/cpu_isa.h"
 #include "src/ops/convolution_isa.h"
 #include "src/ops/gemm_vectors.h"
 // After gemm_vectors.h.
@@ -20,8 +21,7 @@
 namespace sconce {
 namespace {
 
-bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+bool allowed_avx512 = has_avx512();
 
 template <class T>
 constexpr PlaneTiles<T> kPlanes = {kPlaneRows, plane_run<T>};
@@ -29,12 +29,12 @@ constexpr ChannelTiles kChannels = make_channel_tiles();
 
 }  // namespace
 
-void testing_convolution_avx512(bool allowed) noexcept { has_avx512 = allowed && __builtin_cpu_supports("avx512vl"); }
+void testing_convolution_avx512(bool allowed) noexcept { allowed_avx512 = allowed && has_avx512(); }
 
 const ChannelTiles& channel_tiles(int64_t channels) noexcept {
   // Narrow vectors where wide ones would have more idle lanes than their width is worth.
   const bool narrow = channels <= 8 || (channels > 16 && channels <= 24);
-  return has_avx512 && !narrow ? kChannelAvx512 : kChannels;
+  return allowed_avx512 && !narrow ? kChannelAvx512 : kChannels;
 }
 
 template <class T>
@@ -43,11 +43,11 @@ const PlaneTiles<T>& plane_tiles() noexcept {
 }
 template <>
 const PlaneTiles<float>& plane_tiles<float>() noexcept {
-  return has_avx512 ? kPlaneFloatAvx512 : kPlanes<float>;
+  return allowed_avx512 ? kPlaneFloatAvx512 : kPlanes<float>;
 }
 template <>
 const PlaneTiles<double>& plane_tiles<double>() noexcept {
-  return has_avx512 ? kPlaneDoubleAvx512 : kPlanes<double>;
+  return allowed_avx512 ? kPlaneDoubleAvx512 : kPlanes<double>;
 }
 template const PlaneTiles<uint8_t>& plane_tiles<uint8_t>() noexcept;
 template const PlaneTiles<int8_t>& plane_tiles<int8_t>() noexcept;

@@ -1,11 +1,10 @@
 #include "src/ops/convolution_shape.h"
 
-#include <cpuid.h>
-
 #include <algorithm>
 
 #include "sconce/check.h"
 #include "src/device/compiled_threads.h"
+#include "src/device/cpu_isa.h"
 
 namespace sconce {
 namespace {
@@ -120,19 +119,13 @@ bool is_channels_last(IntSpan sizes, IntSpan strides) noexcept {
 }
 
 bool onednn_takes(DType dtype) noexcept {
-  static const bool avx512 =
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  static const bool half = avx512 && [] {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;  // AVX512_FP16, nameless in GCC 12
-  }();
   switch (dtype) {
     case DType::kFloat32:
       return true;
     case DType::kBFloat16:
-      return avx512;
+      return has_avx512();
     case DType::kFloat16:
-      return half;
+      return has_avx512_fp16();
     default:
       return false;
   }

@@ -16,19 +16,12 @@
 
 namespace sconce {
 
-bool has_avx512() noexcept {
-  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return has;
-}
-
 template <class S>
 const GemmKernels<S>& gemm_kernels() noexcept {
   return std::get<GemmKernels<S>>(has_avx512() ? kGemmAvx512 : kGemmAvx2);
 }
 const GemmKernels<BFloat16, BFloat16>* gemm_pair_kernels() noexcept {
-  static const bool has = has_avx512() && __builtin_cpu_supports("avx512bf16");
-  return has ? &kGemmAvx512Bf16 : nullptr;
+  return has_avx512_bf16() ? &kGemmAvx512Bf16 : nullptr;
 }
 template const GemmKernels<float>& gemm_kernels() noexcept;
 template const GemmKernels<double>& gemm_kernels() noexcept;

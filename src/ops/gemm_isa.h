@@ -3,13 +3,13 @@
 
 #include <tuple>
 
+#include "src/device/cpu_isa.h"
 #include "src/ops/gemm_kernels.h"
 
 namespace sconce {
 
 using GemmKernelSet = std::tuple<GemmKernels<float>, GemmKernels<double>, GemmKernels<Half>, GemmKernels<BFloat16>,
                                  GemmKernels<ComplexFloat>, GemmKernels<ComplexDouble>>;
-bool has_avx512() noexcept;  // F, BW, DQ and VL
 
 extern const GemmKernelSet kGemmAvx2;
 extern const GemmKernelSet kGemmAvx512;

@@ -28,15 +28,11 @@ bool suits(DType dtype) noexcept {
   switch (dtype) {
     case DType::kFloat32:
       return has_avx512();
-    case DType::kBFloat16: {
-      static const bool pairs = has_avx512() && __builtin_cpu_supports("avx512bf16");
-      return pairs;
-    }
+    case DType::kBFloat16:
+      return has_avx512_bf16();
     case DType::kInt8:
-    case DType::kUInt8: {
-      static const bool fours = has_avx512() && __builtin_cpu_supports("avx512vnni");
-      return fours;
-    }
+    case DType::kUInt8:
+      return has_avx512_vnni();
     default:
       return false;
   }
@@ -80,7 +76,10 @@ dnnl::memory::data_type data_type(DType dtype) {
 
 // Never destroyed: threads that end late may still use it.
 const dnnl::engine& engine() {
-  static const auto* const cpu = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto* const cpu = [] {
+    if (only_avx2()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);  // before the first primitive; no effect later
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return *cpu;
 }
 

@@ -1,0 +1,270 @@
+"""The C ABI of libsconce and libsconce_cuda on tensors of torch, by ctypes. Needs torch, its headers included.
+
+    abi.open_libraries(FOLDER, "cpu" or "cuda")
+    abi.call("mm_out", out, a, b)               # aoti_torch_DEVICE_mm_out, arguments as the installed torch declares them
+    abi.call_named("topk", "", x, 3, -1, True)  # an operator by its name, as packages call those without a function
+
+Tensors go in as views of torch's memory, so that operators write where they are told to; results are copied out.
+"""
+import ctypes
+import os
+import re
+
+import torch
+
+DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
+          torch.complex32, torch.complex64, torch.complex128, torch.bool]
+NUMBER = {t: i for i, t in enumerate(DTYPES)} | {torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24,
+                                                 torch.uint16: 27, torch.uint32: 28, torch.uint64: 29}
+TYPE = {n: t for t, n in NUMBER.items()}
+FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+HEADERS = {"cpu": ["generated/c_shim_cpu.h", "c/shim_cpu.h", "generated/c_shim_aten.h", "c/shim.h"],
+           "cuda": ["generated/c_shim_cuda.h", "generated/c_shim_aten.h"]}
+library = {}       # "host", "cuda"
+signatures = {}    # function's name after aoti_torch_DEVICE_ -> parameters
+device = "cpu"
+taken = ctypes.create_string_buffer(256)
+new = ctypes.CDLL("libstdc++.so.6")._Znwm
+new.restype = ctypes.c_void_p
+
+
+class Failed(Exception):
+    """The operator returned an error, or something else than it should."""
+
+
+class Missing(Exception):
+    """The installed torch declares no such function."""
+
+
+def open_libraries(folder, kind):
+    global device
+    device = kind
+    mode = os.RTLD_LOCAL | os.RTLD_NOW
+    library["host"] = ctypes.CDLL(os.path.join(folder, "libsconce.so.0"), mode=mode)
+    if kind == "cuda":
+        library["cuda"] = ctypes.CDLL(os.path.join(folder, "libsconcecu.so.0"), mode=mode)
+    library["host"]._ZN6sconce4shim10error_textEv.restype = ctypes.c_char_p
+    include = os.path.join(os.path.dirname(torch.__file__), "include/torch/csrc/inductor/aoti_torch")
+    for header in HEADERS[kind]:
+        path = os.path.join(include, header)
+        if os.path.exists(path):
+            with open(path) as file:
+                text = file.read()
+            for found in re.finditer(r"AOTITorchError\s+aoti_torch_" + kind + r"_(\w+)\(([^)]*)\);", text):
+                signatures[found[1]] = [" ".join(p.split()) for p in found[2].split(",") if p.strip()]
+
+
+def check(status, name):
+    if status:
+        host = library["host"]
+        text = (host._ZN6sconce4shim10error_textEv() or b"").decode(errors="replace")
+        host._ZN6sconce4shim10take_errorEv(taken)  # writes a std::optional of it, whose text is lost here
+        raise Failed(f"{name}: {text}")
+
+
+def seed(number):
+    """manual_seed of both."""
+    torch.manual_seed(number)
+    library["host"]._ZN6sconce11manual_seedEm(ctypes.c_uint64(number))
+
+
+def ints(values):
+    return (ctypes.c_int64 * max(len(values), 1))(*values)
+
+
+def handle(t):
+    """A tensor over the memory of t, which must outlive it."""
+    out = ctypes.c_void_p()
+    where = (1, t.device.index) if t.is_cuda else (0, -1)
+    storage = t.untyped_storage()
+    check(library["host"].aoti_torch_create_tensor_from_blob_v2(
+        ctypes.c_void_p(storage.data_ptr()), ctypes.c_int64(t.dim()), ints(t.shape), ints(t.stride()),
+        ctypes.c_int64(t.storage_offset()), ctypes.c_int32(NUMBER[t.dtype]), ctypes.c_int32(where[0]),
+        ctypes.c_int32(where[1]), ctypes.byref(out), ctypes.c_int32(0), None, ctypes.c_int64(0)), "from_blob")
+    return out
+
+
+class Bytes:
+    def __init__(self, address, count):
+        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (address, False), "version": 3}
+
+
+def tensor(h):
+    """A copy of what a handle holds, with its strides; the handle is given back."""
+    if not h.value:
+        return None
+    host = library["host"]
+    dims, dtype, kind = ctypes.c_int64(), ctypes.c_int32(), ctypes.c_int32()
+    check(host.aoti_torch_get_dim(h, ctypes.byref(dims)), "dim")
+    check(host.aoti_torch_get_dtype(h, ctypes.byref(dtype)), "dtype")
+    check(host.aoti_torch_get_device_type(h, ctypes.byref(kind)), "device")
+    sizes, strides = ctypes.POINTER(ctypes.c_int64)(), ctypes.POINTER(ctypes.c_int64)()
+    check(host.aoti_torch_get_sizes(h, ctypes.byref(sizes)), "sizes")
+    check(host.aoti_torch_get_strides(h, ctypes.byref(strides)), "strides")
+    data = ctypes.c_void_p()
+    check(host.aoti_torch_get_data_ptr(h, ctypes.byref(data)), "data")
+    shape, stride = list(sizes[:dims.value]), list(strides[:dims.value])
+    t = TYPE[dtype.value]
+    count = 0 if 0 in shape else (1 + sum((n - 1) * s for n, s in zip(shape, stride))) * t.itemsize
+    if count == 0:
+        result = torch.empty_strided(shape, stride, dtype=t, device=device)
+    elif kind.value == 0:
+        result = torch.frombuffer(bytearray(ctypes.string_at(data.value, count)), dtype=torch.uint8).view(t).as_strided(
+            shape, stride)
+    else:
+        torch.cuda.synchronize()
+        result = torch.as_tensor(Bytes(data.value, count), device="cuda").clone().view(t).as_strided(shape, stride)
+    host.aoti_torch_delete_tensor_object(h)
+    return result
+
+
+def finish(results, fetch):
+    if not fetch:
+        for made in results:
+            if isinstance(made, ctypes.c_void_p) and made.value:
+                library["host"].aoti_torch_delete_tensor_object(made)
+        return []
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return [tensor(made) if isinstance(made, ctypes.c_void_p) else made.value for made in results]
+
+
+def call(name, *arguments, fetch=True):
+    """arguments as the schema has them; None for what is optional. Results in a list; without fetch none, nor a wait."""
+    if name not in signatures:
+        raise Missing(name)
+    parameters = signatures[name]
+    given, keep, converted, results, owned = list(arguments), [], [], [], []
+    at = 0
+
+    def hold(c_value):
+        keep.append(c_value)
+        return ctypes.byref(c_value)
+
+    while at < len(parameters):
+        kind, label = parameters[at].rsplit(" ", 1)
+        kind, label = kind + "*" * label.count("*"), label.lstrip("*")
+        at += 1
+        if re.fullmatch(r"ret\d*", label):
+            out = ctypes.c_void_p() if "Handle" in kind else ctypes.c_int64()
+            results.append(out)
+            converted.append(ctypes.byref(out))
+            continue
+        value = given.pop(0)
+        has_length = at < len(parameters) and parameters[at].endswith("_len_")
+        if "AtenTensorHandle" in kind:
+            if has_length:
+                at += 1
+                handles = [None if t is None else handle(t) for t in value]
+                owned += [h for h in handles if h]
+                if kind.count("*") == 2:
+                    pointers = (ctypes.c_void_p * max(len(handles), 1))()
+                    for i, h in enumerate(handles):
+                        pointers[i] = None if h is None else ctypes.addressof(h)
+                    keep.append((handles, pointers))
+                else:
+                    pointers = (ctypes.c_void_p * max(len(handles), 1))(*[h.value for h in handles])
+                    keep.append(pointers)
+                converted += [pointers, ctypes.c_int64(len(handles))]
+                continue
+            if value is None:
+                converted.append(None)
+                continue
+            h = handle(value)
+            owned.append(h)
+            converted.append(ctypes.byref(h) if "*" in kind else h)
+        elif "AtenGeneratorHandle" in kind:
+            converted.append(None)
+        elif has_length:
+            at += 1
+            element = ctypes.c_int32 if "int32" in kind else ctypes.c_double if "double" in kind else ctypes.c_int64
+            if value is None:
+                converted += [None, ctypes.c_int64(0)]
+                continue
+            array = (element * max(len(value), 1))(*value)
+            keep.append(array)
+            if kind.count("*") == 2:
+                pointer = ctypes.cast(array, ctypes.c_void_p)
+                keep.append(pointer)
+                converted += [ctypes.byref(pointer), ctypes.c_int64(len(value))]
+            else:
+                converted += [array, ctypes.c_int64(len(value))]
+        elif "char" in kind:
+            text = None if value is None else ctypes.c_char_p(value.encode())
+            if kind.count("*") == 2 and text is not None:
+                text = hold(text)
+            converted.append(text)
+        elif label == "device":
+            at += 1
+            converted += ([None, ctypes.c_int32(0)] if value is None else
+                          [hold(ctypes.c_int32(1 if device == "cuda" else 0)), ctypes.c_int32(0)])
+        else:
+            if isinstance(value, torch.dtype):
+                value = NUMBER[value]
+            element = ctypes.c_double if "double" in kind else ctypes.c_int32 if "int32" in kind else ctypes.c_int64
+            if "*" in kind:
+                converted.append(None if value is None else hold(element(value)))
+            else:
+                converted.append(element(value))
+    if given:
+        raise Failed(f"{name}: {len(given)} arguments too many")
+    try:
+        check(getattr(library["cuda" if device == "cuda" else "host"], f"aoti_torch_{device}_{name}")(*converted), name)
+        return finish(results, fetch)
+    finally:
+        for h in owned:
+            library["host"].aoti_torch_delete_tensor_object(h)
+
+
+def bits(value, kind):
+    """One value of the stack that aoti_torch_call_dispatcher takes; kind: the schema's type."""
+    host = library["host"]
+    if value is None:
+        return 0
+    if isinstance(value, torch.Tensor):
+        word = handle(value).value  # the call takes it
+    elif isinstance(value, str):
+        text = ctypes.c_void_p()
+        data = value.encode()
+        check(host.torch_new_string_handle(data, ctypes.c_size_t(len(data)), ctypes.byref(text)), "string")
+        word = text.value
+    elif isinstance(value, (list, tuple)):
+        element = kind.split("List[", 1)[1].rstrip("]") if "List[" in kind else kind
+        made = ctypes.c_void_p()
+        check(host.torch_new_list_reserve_size(ctypes.c_size_t(len(value)), ctypes.byref(made)), "list")
+        for item in value:
+            check(host.torch_list_push_back(made, ctypes.c_uint64(bits(item, element))), "push")
+        word = made.value
+    elif isinstance(value, torch.dtype):
+        word = NUMBER[value]
+    elif isinstance(value, torch.memory_format):
+        word = FORMATS.index(value)
+    elif "float" in kind.lower() or "number" in kind.lower():
+        word = ctypes.c_uint64.from_buffer_copy(ctypes.c_double(value)).value
+    else:
+        word = int(value) & (1 << 64) - 1
+    if "Optional" in kind and not kind.startswith("List["):
+        place = new(8)  # the call deletes it
+        ctypes.c_uint64.from_address(place).value = word
+        return place
+    return word
+
+
+def call_named(name, overload, *arguments, fetch=True, **options):
+    """An operator called by name; the rest of its arguments are the schema's defaults. Results as call() has them."""
+    namespace, _, short = name.rpartition("::")
+    schema = getattr(getattr(getattr(torch.ops, namespace or "aten"), short), overload or "default")._schema
+    values = []
+    for i, argument in enumerate(schema.arguments):
+        value = (arguments[i] if i < len(arguments) else options.pop(argument.name) if argument.name in options
+                 else argument.default_value)
+        # real_type tells int from ScalarType, memory_format and the like.
+        values.append(bits(value, str(argument.real_type if value is not None and not isinstance(value, torch.Tensor)
+                                      and "Optional" in str(argument.type) else argument.type)))
+    if options:
+        raise Failed(f"{name}: no arguments {list(options)}")
+    count = max(len(values), len(schema.returns), 1)
+    stack = (ctypes.c_uint64 * count)(*values)
+    check(library["host"].aoti_torch_call_dispatcher(f"{namespace or 'aten'}::{short}".encode(), overload.encode(),
+                                                     stack), name)
+    return finish([ctypes.c_void_p(stack[i]) for i in range(len(schema.returns))], fetch)

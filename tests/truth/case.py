@@ -1,0 +1,251 @@
+"""One call of ours, and what ATen makes of the same tensors.
+
+    named(label, "topk", "", x, 3, -1, True)                 integers and places: equal to the bit
+    named(label, "sum", "dim_IntList", x, [1], error=terms)  floats: near ATen's result in float64
+    shim(label, "mm_out", out, a, b, torch=..., written=[0], error=..., magnitude=...)
+
+How near: |ours - exact| <= eps(dtype) * |exact| + error * eps(arithmetic) * magnitude, where the arithmetic of half types is
+float32, and magnitude is what the terms of sums add up to without their signs (a tensor, or a function of the arguments
+in float64; |exact| if it is not given). Or as near as ATen in the same dtype, three times over: ATen is the oracle, not
+arithmetic that nobody has.
+"""
+import dataclasses
+import typing
+
+import torch
+
+import abi
+from draw import copy_of
+
+WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
+        torch.complex64: torch.complex128, torch.complex32: torch.complex128,
+        torch.float8_e4m3fn: torch.float64, torch.float8_e5m2: torch.float64}
+ARITHMETIC = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+
+
+@dataclasses.dataclass
+class Case:
+    label: str                    # what was drawn, in words
+    ours: typing.Callable         # arguments -> results
+    torch: typing.Callable        # the same of ATen
+    arguments: list
+    written: typing.Sequence[int] = ()  # arguments that the operator writes: compared, with all memory around them
+    error: float | None = None    # None: to the bit
+    magnitude: typing.Any = None
+    exact: typing.Callable | None = None  # arguments in float64 -> results, where it is not `torch` again
+    strides: bool = True          # of results, too
+    skip: typing.Sequence[int] = ()  # results that are not compared
+    same_nan: bool = True         # infinities and NaN where ATen, in the same dtype, has them
+    slack: float = 3.0            # times ATen's own error that is allowed, too
+    fails: str | None = None      # both must refuse; ours with this in its words
+    known: str | None = None      # why a difference is deliberate (docs/correctness.md)
+
+
+def named(label, name, overload, *arguments, **options):
+    fields = {f.name for f in dataclasses.fields(Case)}
+    case = {k: options.pop(k) for k in list(options) if k in fields}
+    namespace, _, short = name.rpartition("::")
+    operator = getattr(getattr(getattr(torch.ops, namespace or "aten"), short), overload or "default")
+    schema = operator._schema.arguments
+    # Numbers of no known kind travel as floats (torch's stable ABI).
+    number = [("number" in str(a.type)) for a in schema]
+    given = [float(v) if n and isinstance(v, (int, float)) and not isinstance(v, bool) else v
+             for v, n in zip(arguments, number)]
+    count = sum(1 for a in schema if not a.kwarg_only)
+
+    def with_torch(*values):
+        positional, rest = values[:count], values[count:]
+        extra = {a.name: v for a, v in zip([a for a in schema if a.kwarg_only], rest)}
+        return operator(*positional, **extra, **options)
+
+    keywords = {k: (float(v) if any(a.name == k and "number" in str(a.type) for a in schema) else v)
+                for k, v in options.items()}
+    options = keywords
+    return Case(f"{name}.{overload} {label}" if overload else f"{name} {label}",
+                lambda *values: abi.call_named(name, overload, *values, **keywords), with_torch, given, **case)
+
+
+def shim(label, name, *arguments, torch, **options):
+    """torch: the same call of ATen; it gets the arguments, and returns results, or writes where `written` says."""
+    return Case(f"{name} {label}", lambda *values: abi.call(name, *values), torch, list(arguments), **options)
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors_in(v)]
+    return []
+
+
+def mapped(value, function):
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(v, function) for v in value)
+    return value
+
+
+def copies(arguments):
+    """Copies that share storages as the originals do."""
+    storages = {}
+
+    def copy(t):
+        key = t.untyped_storage().data_ptr()
+        if t.untyped_storage().nbytes() == 0:
+            return copy_of(t)
+        if key not in storages:
+            storages[key] = t.untyped_storage().clone()
+        return torch.empty(0, dtype=t.dtype, device=t.device).set_(storages[key], t.storage_offset(), t.shape, t.stride())
+
+    return [mapped(a, copy) for a in arguments]
+
+
+def widened(arguments):
+    return [mapped(a, lambda t: t.to("cpu").to(WIDE.get(t.dtype, t.dtype)) if t.dtype != torch.bool else t.to("cpu").clone())
+            for a in arguments]
+
+
+def flat(results):
+    if results is None:
+        return []
+    return [r for r in (results if isinstance(results, (tuple, list)) else [results])
+            if not isinstance(r, (tuple, list))] + [
+                s for r in (results if isinstance(results, (tuple, list)) else []) if isinstance(r, (tuple, list)) for s in r]
+
+
+def storage_bytes(t):
+    return torch.empty(0, dtype=torch.uint8, device=t.device).set_(t.untyped_storage())
+
+
+def real(t):
+    if t.is_complex():
+        return torch.view_as_real(t.resolve_conj().resolve_neg().to(torch.complex128))
+    return t.double()
+
+
+def shapes(got, expected, strides):
+    if got.dtype != expected.dtype or list(got.shape) != list(expected.shape):
+        return f"{got.dtype} {list(got.shape)} for {expected.dtype} {list(expected.shape)}"
+    if strides and expected.numel():
+        ours = [s for s, n in zip(got.stride(), got.shape) if n > 1]
+        theirs = [s for s, n in zip(expected.stride(), expected.shape) if n > 1]
+        if ours != theirs:
+            return f"strides {tuple(got.stride())} for {tuple(expected.stride())} of {list(expected.shape)}"
+    return None
+
+
+def first_wrong(wrong, got, wanted, also=None):
+    place = tuple(wrong.nonzero()[0].tolist())
+    text = f"{int(wrong.sum())} of {wrong.numel()} differ, at {place}: {got[place].item()!r} for {wanted[place].item()!r}"
+    return text + (f" (allowed {also[place].item():.3g})" if also is not None else "")
+
+
+def to_the_bit(got, expected):
+    a, b = got.cpu(), expected.cpu()
+    if a.is_floating_point() or a.is_complex():
+        a, b = real(a), real(b)
+        wrong = ~((a == b) | (a.isnan() & b.isnan()))
+    else:
+        wrong = a != b
+    return first_wrong(wrong, a, b) if bool(wrong.any()) else None
+
+
+def near(case, got, same, exact, magnitude):
+    dtype = same.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return to_the_bit(got, same)
+    arithmetic = ARITHMETIC.get(dtype, dtype)
+    a, s, e = real(got.cpu()), real(same.cpu()), real(exact.cpu())
+    m = e.abs() if magnitude is None else magnitude.cpu().double()
+    if m.dim() < a.dim() and got.is_complex():
+        m = m.unsqueeze(-1)
+    m = m.expand(a.shape).nan_to_num(0, 0, 0)
+    allowed = 2 * torch.finfo(dtype).eps * e.abs() + case.error * torch.finfo(arithmetic).eps * m + torch.finfo(dtype).tiny * 8
+    theirs = (s - e).abs().nan_to_num(0, 0, 0)
+    if theirs.numel():
+        allowed = allowed + case.slack * theirs.max()
+    if dtype == torch.float16:
+        allowed = allowed + 6e-8
+    fine = (a == e) | (a == s) | ((a - e).abs() <= allowed)
+    odd = ~s.isfinite() | ~e.isfinite() | ~a.isfinite()
+    if case.same_nan:
+        fine = torch.where(odd, (a == s) | (a.isnan() & s.isnan()) | ((a - e).abs() <= allowed) |
+                           (~s.isfinite() & ((a == e) | (a.isnan() & e.isnan()))), fine)
+    else:
+        fine = fine | odd
+    return first_wrong(~fine, a, e, allowed.expand(a.shape)) if not bool(fine.all()) else None
+
+
+def judge(case):
+    """None, or what is wrong."""
+    theirs, ours, read = copies(case.arguments), copies(case.arguments), copies(case.arguments)
+    refused = None
+    try:
+        same = flat(case.torch(*theirs))
+    except (RuntimeError, IndexError, ValueError, NotImplementedError) as error:
+        refused = error
+    try:
+        got = case.ours(*ours)
+    except abi.Missing:
+        return None
+    except abi.Failed as error:
+        if refused is None:
+            return f"refused: {error}"
+        return None if case.fails is None or case.fails in str(error) else f"refused in other words: {error}"
+    if refused is not None:
+        return None if case.fails is None else f"not refused, though PyTorch says: {str(refused)[:200]}"
+    # What is only read stays as it is.
+    written = {t.untyped_storage().data_ptr() for i in case.written for t in tensors_in(ours[i])}
+    for t, before in zip(tensors_in(ours), tensors_in(read)):
+        if t.untyped_storage().data_ptr() not in written and not torch.equal(storage_bytes(t), storage_bytes(before)):
+            return f"an argument of {list(t.shape)} was written, which is only read"
+    if case.written:
+        got, same = [], []
+        for i in case.written:
+            for t, expected in zip(tensors_in(ours[i]), tensors_in(theirs[i])):
+                got.append(t)
+                same.append(expected)
+                if not around_is_same(t, expected):
+                    return "memory around what is written has changed"
+    same = [s for s in same if s is not None]
+    if len(got) < len(same):
+        return f"{len(got)} results for {len(same)}"
+    exact = magnitude = None
+    if case.error is not None:
+        wide = widened(case.arguments)
+        results = flat((case.exact or case.torch)(*wide))
+        if case.written and case.exact is None:
+            results = [t for i in case.written for t in tensors_in(wide[i])]
+        exact = results
+        magnitude = case.magnitude(*widened(case.arguments)) if callable(case.magnitude) else case.magnitude
+    for i, (g, s) in enumerate(zip(got, same)):
+        if i in case.skip:
+            continue
+        if not isinstance(s, torch.Tensor):
+            if g != s and not (isinstance(g, torch.Tensor) and g.item() == s):
+                return f"result {i}: {g} for {s}"
+            continue
+        if g is None:
+            return f"result {i}: None"
+        if text := shapes(g, s, case.strides):
+            return f"result {i}: {text}"
+        if s.numel() == 0:
+            continue
+        if case.error is None:
+            text = to_the_bit(g, s)
+        else:
+            m = magnitude[i] if isinstance(magnitude, (list, tuple)) else magnitude
+            text = near(case, g, s, exact[i], m)
+        if text:
+            return f"result {i}: {text}"
+    return None
+
+
+def around_is_same(ours, theirs):
+    """Whether the storages are the same but for the elements of the views."""
+    a, b = storage_bytes(ours).clone(), storage_bytes(theirs).clone()
+    for bytes_, view in ((a, ours), (b, theirs)):
+        torch.empty(0, dtype=view.dtype, device=view.device).set_(
+            bytes_.untyped_storage(), view.storage_offset(), view.shape, view.stride()).zero_()
+    return torch.equal(a, b)
