@@ -37,6 +37,11 @@ Shape packed_strides(IntSpan sizes, bool channels_last) {
   return strides;
 }
 
+// As at::native::cudnn_conv_suggest_memory_format: what the operands look like decides, for each number of dimensions.
+bool is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight) {
+  return input.dtype() != DType::kFloat64 && convolution_operands_are_channels_last(shape, input, weight);
+}
+
 Tensor packed(const Tensor& t, bool channels_last) {
   const Shape strides = packed_strides(t.sizes(), channels_last);
   if (std::equal(t.strides().begin(), t.strides().end(), IntSpan(strides).begin())) return t;
@@ -172,8 +177,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
                kInvalidArgument, "convolution: input ", describe(input), " and weight ", describe(weight),
                " must have one dtype and CUDA device");
   const DeviceScope scope(input.device());
-  const bool wide = input.dtype() == DType::kFloat64;
-  const bool channels_last = !wide && input.dim() > 3 && convolution_is_channels_last(shape, input, weight);
+  const bool channels_last = is_channels_last(shape, input, weight);
   Shape sizes;
   sizes.push_back(shape.batch);
   sizes.push_back(shape.out_channels);
@@ -194,9 +198,16 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
       copy(*bias, row, false);
     }
     row = contiguous(row);
+    // cuDNN adds to volumes in row-major order only; their planes are one above the other in either order.
+    const bool volume = out.dim() == 5;
+    const int64_t flat_sizes[] = {out.size(0), out.size(1), volume ? out.size(2) * out.size(3) : 0,
+                                  out.size(out.dim() - 1)};
+    const int64_t flat_strides[] = {out.stride(0), out.stride(1), volume ? out.stride(3) : 0,
+                                    out.stride(out.dim() - 1)};
+    const Tensor flat = volume ? out.as_strided(flat_sizes, flat_strides, out.storage_offset()) : out;
     TensorHandle row_form, form;
-    describe_bias(row_form, out);
-    describe_tensor(form, out);
+    describe_bias(row_form, flat);
+    describe_tensor(form, flat);
     SCONCE_DNN(cudnnAddTensor(dnn_handle(input.device().index), factors.one(), row_form.value, row.data(),
                               factors.one(), form.value, out.data()));
   }
@@ -222,8 +233,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
                " and grad_output ", describe(grad_output), " do not fit");
   const DeviceScope scope(input.device());
   const DType dtype = input.dtype();
-  const bool channels_last =
-      dtype != DType::kFloat64 && input.dim() > 3 && convolution_backend_is_channels_last(shape, input, weight);
+  const bool channels_last = is_channels_last(shape, input, weight);
   const auto empty = [&](IntSpan sizes) {
     return Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), dtype, input.device());
   };

@@ -73,6 +73,7 @@ bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device) 
   if (device.capability < 90 || device.capability >= 120) return false;
   if ((dtype != kFloat16 && dtype != kBFloat16) || (a.causal && a.diagonal != 0)) return false;
   if (a.bias && a.logsumexp_rows > 0) return false;
+  if (!(a.scale > 0)) return false;  // it takes the highest score before the scale for the highest behind it
   if (a.d % 8 != 0 || a.dv % 8 != 0 || a.d > 256 || a.dv > 256 || a.queries < 64 || !in_rows(a, 2)) return false;
   // It takes no tensor whose elements are the same memory.
   const auto repeats = [](const int64_t(&strides)[3], int batch, int heads, int tokens) {

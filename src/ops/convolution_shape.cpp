@@ -163,17 +163,20 @@ void channels_last_strides(IntSpan sizes, int64_t* strides) {
 
 }  // namespace
 
-bool convolution_backend_is_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
+bool convolution_operands_are_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
   if (s.batch == 0 || s.in_channels == 0) return false;
   if (s.spatial == 1) {
     // Looked at as images of height 1. The input is made contiguous first.
     const int64_t sizes[4] = {weight.size(0), weight.size(1), 1, weight.size(2)};
     const int64_t strides[4] = {weight.stride(0), weight.stride(1), weight.size(2) * weight.stride(2),
                                 weight.stride(2)};
-    if (!is_channels_last(sizes, strides)) return false;
-  } else if (!is_channels_last(input.sizes(), input.strides()) && !is_channels_last(weight.sizes(), weight.strides())) {
-    return false;
+    return is_channels_last(sizes, strides);
   }
+  return is_channels_last(input.sizes(), input.strides()) || is_channels_last(weight.sizes(), weight.strides());
+}
+
+bool convolution_backend_is_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
+  if (!convolution_operands_are_channels_last(s, input, weight)) return false;
   // Only oneDNN has three-dimensional convolutions over channels-last tensors.
   return s.spatial < 3 || uses_onednn(s, input.dtype());
 }

@@ -51,6 +51,7 @@ ConvolutionShape convolution_shape(const ConvolutionArguments& arguments, IntSpa
 bool is_channels_last(IntSpan sizes, IntSpan strides) noexcept;
 
 // Whether ATen computes this convolution over channels-last tensors: then it gives gradients in that format.
+bool convolution_operands_are_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 bool convolution_backend_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 
 // Whether at::convolution gives its result in a channels-last format.

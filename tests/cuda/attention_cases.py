@@ -159,7 +159,22 @@ def without_sums_cases():
                          torch.float32 else ROUGH[dtype], ROUGH[dtype] / 10, strides=False)
 
 
+def one_head_cases():
+    """One head, whose stride means nothing, in several batches; sizes that no kernel takes whole, so that products serve. And
+    scales below zero, where the highest score is the lowest before the scale."""
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for b, t, h, d, scale in ((2, 67, 1, 33, None), (9, 15, 1, 264, 0.3), (2, 512, 8, 64, -0.2), (1, 1024, 8, 80, -0.2)):
+            q, k, v = randn(b, t, 3, h, d, dtype=dtype).permute(2, 0, 3, 1, 4)
+            for causal in (False, True):
+                exact = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal,
+                                                                         scale=scale).to(dtype)
+                for name, rest in (("efficient", (None, False, 0.0, causal, scale)), ("flash", (0.0, causal, False, scale))):
+                    name = f"_scaled_dot_product_{name}_attention"
+                    case(f"{name} one head {name_of(dtype)} {b}x{h}x{t}x{d} {causal} {scale}", lambda: call(name, q, k, v, *rest)[:1],
+                         lambda: [exact], ROUGH[dtype], ROUGH[dtype], strides=False)
+
+
 def run():
-    for cases in (without_sums_cases, dropout_cases, flash_cases, efficient_cases, *attention_forms.FAMILIES):
+    for cases in (without_sums_cases, one_head_cases, dropout_cases, flash_cases, efficient_cases, *attention_forms.FAMILIES):
         torch.manual_seed(0)
         cases()

@@ -23,6 +23,7 @@ FlashAttention attention(int batch, int heads, int queries, int keys, int d) {
   a.queries = queries;
   a.keys = keys;
   a.d = a.dv = d;
+  a.scale = 0.125F;
   for (auto* strides : {&a.q_strides, &a.k_strides, &a.v_strides, &a.out_strides}) {
     (*strides)[0] = int64_t{heads} * d * (strides == &a.q_strides || strides == &a.out_strides ? queries : keys);
     (*strides)[1] = d;
@@ -99,6 +100,9 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   a.causal = true;
   CHECK(prefers_dnn(a, kHalf, kHopper));
   a.diagonal = 5;
+  CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
+  a = large;
+  a.scale = -0.2F;  // cuDNN gave NaN
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a = large;
   a.bias = a.q;
