@@ -49,7 +49,8 @@ void by_taps(const GridGeometry& g, F&& f) {
   }
 }
 
-// The 64 taps of a cubic in three dimensions as its three axes: whole taps would not fit into registers.
+// The 64 taps of a cubic in three dimensions as its three axes: whole taps would be 64 offsets and weights for each
+// thread.
 template <class C>
 struct CubicAxes {
   template <class T>
