@@ -68,6 +68,8 @@ class Backend final : public DeviceBackend {
   }
   StoragePtr allocate(size_t bytes, Device device) override {
     check(device);
+    // No address: what a kernel writes to a result that has no elements is a fault, not another tensor's numbers.
+    if (bytes == 0) return StoragePtr::adopt(new Storage(nullptr, 0, device, nullptr, nullptr));
     const DeviceScope scope(device);
     if (CachingAllocator* memory = current().memory) return memory->allocate(bytes);
     return CachingAllocator::allocate_alone(bytes, device.index);

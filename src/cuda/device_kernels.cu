@@ -30,6 +30,9 @@ __device__ bool is_nonzero(const void* elements, int dtype, int64_t i) {
     case 5: return __half2float(static_cast<const __half*>(elements)[i]) != 0;
     case 6: return static_cast<const float*>(elements)[i] != 0;
     case 7: return static_cast<const double*>(elements)[i] != 0;
+    case 8:
+      return __half2float(static_cast<const __half*>(elements)[2 * i]) != 0 ||
+             __half2float(static_cast<const __half*>(elements)[2 * i + 1]) != 0;
     case 9: return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
     case 10:
       return static_cast<const double*>(elements)[2 * i] != 0 || static_cast<const double*>(elements)[2 * i + 1] != 0;
@@ -127,6 +130,7 @@ void launch_gather(const void* elements, int itemsize, const int64_t* positions,
     case 1: return gather<uint8_t>(elements, positions, count, length, values, stream);
     case 2: return gather<uint16_t>(elements, positions, count, length, values, stream);
     case 4: return gather<uint32_t>(elements, positions, count, length, values, stream);
+    case 16: return gather<uint4>(elements, positions, count, length, values, stream);
     default: return gather<uint64_t>(elements, positions, count, length, values, stream);
   }
 }

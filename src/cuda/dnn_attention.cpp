@@ -38,7 +38,7 @@ AttentionForm form_of(const FlashAttention& a, int dtype) {
   take_strides(a.k_strides, a.batch, a.kv_heads, a.keys, a.d, form.k_strides);
   take_strides(a.v_strides, a.batch, a.kv_heads, a.keys, a.dv, form.v_strides);
   take_strides(a.out_strides, a.batch, a.heads, a.queries, a.dv, form.out_strides);
-  form.logsumexp_rows = a.logsumexp ? a.logsumexp_rows : 0;
+  form.logsumexp_rows = a.logsumexp_rows;
   form.scale = a.scale;
   form.causal = a.causal;
   form.biased = a.bias != nullptr;

@@ -381,7 +381,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
           if (query < p.queries)
             p.partial_logsumexp[(static_cast<int64_t>(blockIdx.y) * p.batch * p.heads + head_number) * p.queries +
                                 query] = logsumexp;
-        } else if (p.logsumexp && query < p.logsumexp_rows) {
+        } else if (query < p.logsumexp_rows) {
           p.logsumexp[head_number * p.logsumexp_rows + query] = query >= p.queries ? INFINITY
                                                                 : sum == 0         ? p.empty_logsumexp
                                                                                    : logsumexp;
@@ -425,7 +425,7 @@ __global__ void __launch_bounds__(kCombineThreads) flash_combine_kernel(const Fl
   const float sum = sum_of_warp(first + second), inverse = sum == 0 ? 0.0f : 1 / sum;
   first *= inverse;
   second *= inverse;
-  if (lane == 0 && p.logsumexp) {
+  if (lane == 0 && query < p.logsumexp_rows) {
     p.logsumexp[head_number * p.logsumexp_rows + query] = sum == 0 ? p.empty_logsumexp : base + logf(sum);
     if (query == p.queries - 1)
       for (int i = p.queries; i < p.logsumexp_rows; ++i) p.logsumexp[head_number * p.logsumexp_rows + i] = INFINITY;

@@ -13,7 +13,7 @@ struct FlashAttention {
   const void *q, *k, *v;
   void* out;         // [batch, heads, queries, dv]
   const void* bias;  // null: none; of the dtype, added to scaled scores; strides by batch, head, query, key
-  float* logsumexp;  // [batch, heads, logsumexp_rows]: infinity behind the last query
+  float* logsumexp;  // [batch, heads, logsumexp_rows]: infinity behind the last query; of no rows, nothing is written
   int64_t q_strides[3], k_strides[3], v_strides[3], out_strides[3], bias_strides[4];
   int batch, heads, kv_heads, queries, keys, d, dv, logsumexp_rows;
   float scale;

@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
         if (p.splits > 1)
           p.partial_logsumexp[(static_cast<int64_t>(blockIdx.y) * p.batch * p.heads + head_number) * p.queries +
                               query] = logsumexp;
-        else if (p.logsumexp)
+        else if (query < p.logsumexp_rows)
           p.logsumexp[head_number * p.logsumexp_rows + query] = sum == 0 ? p.empty_logsumexp : logsumexp;
       }
       float* const mine = memory + (warp * kRows + row) * kPitch + 8 * g;
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
       store_four(out + row * p.out_strides[2] + column, sum);
     }
   }
-  if (p.splits == 1 && p.logsumexp && first_query + kRows >= p.queries)
+  if (p.splits == 1 && first_query + kRows >= p.queries)
     for (int i = p.queries + threadIdx.x; i < p.logsumexp_rows; i += kFlashThreads)
       p.logsumexp[head_number * p.logsumexp_rows + i] = INFINITY;
 }

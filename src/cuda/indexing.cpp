@@ -175,7 +175,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   SCONCE_CHECK(values.dtype() == self.dtype(), kInvalidArgument,
                "Index put requires the source and destination dtypes match, got ", dtype_name(self.dtype()),
                " for the destination and ", dtype_name(values.dtype()), " for the source.");
-  SCONCE_CHECK(!accumulate || !is_complex(self.dtype()), kUnsupported, "index_put: not implemented for '",
+  SCONCE_CHECK(!accumulate || self.dtype() != DType::kComplex32, kUnsupported, "index_put: not implemented for '",
                dtype_name(self.dtype()), "' on CUDA");
   SCONCE_CHECK(out.dtype() == self.dtype() && std::ranges::equal(out.sizes(), self.sizes()), kInvalidArgument,
                "index_put: the result is ", dtype_name(out.dtype()), " ", to_string(out.sizes()), ", not ",

@@ -1,3 +1,5 @@
+#include <thrust/complex.h>
+
 #include <type_traits>
 
 #include "src/cuda/division.cuh"
@@ -377,6 +379,8 @@ void launch_index_keys(const IndexWalk& walk, int64_t* keys, int64_t* numbers, c
 
 void launch_index_add(const IndexWalk& walk, char* self, const char* other, int dtype, const int64_t* keys,
                       const int64_t* numbers, cudaStream_t stream) {
+  if (dtype == 9) return index_add_as<thrust::complex<float>>(walk, self, other, keys, numbers, stream);
+  if (dtype == 10) return index_add_as<thrust::complex<double>>(walk, self, other, keys, numbers, stream);
   by_dtype(dtype, [&](auto sample) { index_add_as<decltype(sample)>(walk, self, other, keys, numbers, stream); });
 }
 

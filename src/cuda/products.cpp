@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "src/cuda/copy.h"
+#include "src/cuda/elementwise.h"
 #include "src/cuda/error.h"
 #include "src/cuda/handle.h"
 #include "src/cuda/stream.h"
@@ -289,8 +290,10 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
   Tensor result = aside ? Tensor::empty(out.sizes(), out.dtype(), out.device()) : out;
   if (a.size(2) == 0 || alpha == 0) {
     if (self && beta != 0) {
-      if (self->data() != result.data()) copy(*self, result, false);
-      SCONCE_CHECK(beta == 1, kUnsupported, name, ": an empty product beside beta ", beta);
+      if (beta != 1)
+        copy(multiply_number(*self, beta), result, false);
+      else if (self->data() != result.data())
+        copy(*self, result, false);
     } else {
       fill_zero(result);
     }

@@ -196,8 +196,6 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   const Tensor numbers = numbers_of_nonzero(contiguous(expand("masked_select", mask, sizes)));
   Tensor out = Tensor::empty(numbers.sizes(), self.dtype(), self.device());
   if (out.numel() == 0) return out;
-  SCONCE_CHECK(self.itemsize() <= 8, kUnsupported, "masked_select: not implemented for '", dtype_name(self.dtype()),
-               "' on CUDA");
   launch_gather(values.data(), static_cast<int>(self.itemsize()), numbers.data_as<int64_t>(), out.numel(),
                 values.numel(), out.data(), current_stream());
   SCONCE_CUDA(cudaGetLastError());

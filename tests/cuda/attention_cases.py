@@ -144,7 +144,22 @@ def efficient_cases():
                          lambda: aten("_efficient_attention_backward", *given)[:3], e * 4, e * 4)
 
 
+def without_sums_cases():
+    """No logarithms of sums asked for, the keys in one part and in several: views of one packed tensor, as models have them."""
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for b, t, h, d in ((1, 730, 3, 48), (2, 730, 3, 48), (3, 730, 3, 48), (1, 2049, 2, 64), (1, 1500, 1, 256), (2, 197, 6, 64)):
+            for queries in (t, 1, 7, 16, 17):
+                q, k, v = randn(b, t, 3, h, d, dtype=dtype).permute(2, 0, 3, 1, 4)
+                q = q[:, :, :queries]
+                exact = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double()).to(dtype)
+                for name, rest in (("efficient", (0.0, False, None)), ("cudnn", (0.0, False, False, None))):
+                    name = f"_scaled_dot_product_{name}_attention"
+                    case(f"{name} without sums {name_of(dtype)} {b}x{h}x{queries}x{t}x{d}",
+                         lambda: call(name, q, k, v, None, False, *rest)[:1], lambda: [exact], ROUGH[dtype] / 10 if dtype ==
+                         torch.float32 else ROUGH[dtype], ROUGH[dtype] / 10, strides=False)
+
+
 def run():
-    for cases in (dropout_cases, flash_cases, efficient_cases, *attention_forms.FAMILIES):
+    for cases in (without_sums_cases, dropout_cases, flash_cases, efficient_cases, *attention_forms.FAMILIES):
         torch.manual_seed(0)
         cases()

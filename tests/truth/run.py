@@ -37,7 +37,8 @@ def start(options):
 
 
 def one(name, device):
-    """(label, what is wrong or None) of the draw with this name."""
+    """(label, what is wrong or None) of the draw with this name; no label where nothing was drawn."""
+    import abi
     import case
     import draw
     family = importlib.import_module(name.split(":")[0])
@@ -48,51 +49,88 @@ def one(name, device):
             return None, None
         label = drawn.label
         return label, case.judge(drawn)
+    except abi.Missing:  # of the installed torch
+        return None, None
     except Exception as error:  # noqa: BLE001  (the next draw must run; a broken generator is a failure of its own)
         if type(error).__name__ == "OutOfMemoryError":
-            return label, None
+            return None, None
         return label, "generator: " + "".join(traceback.format_exception_only(error)).strip()[:300] + " @ " + " < ".join(
             f"{pathlib.Path(f.filename).name}:{f.lineno}" for f in reversed(traceback.extract_tb(error.__traceback__)[-4:]))
 
 
-def work(options, jobs, results, running):
+def device_is_lost():
+    """Whether an error of the device stays: no later call of this process would mean anything."""
+    import torch
+    try:
+        torch.cuda.synchronize()
+        torch.zeros(1, device="cuda").item()
+        return False
+    except Exception:  # noqa: BLE001
+        return True
+
+
+def open_all(options):
     start(options)
     import torch
     torch.set_num_threads(1)
+    if options.device == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = True  # the defaults, as ours are
     import abi
     abi.open_libraries(str(options.folder), options.device)
+
+
+def work(options, first, jobs, results, running):
+    """The chunk `first`, where a process before this one was in it, then chunks by their numbers."""
+    open_all(options)
+    chunk = first
     while True:
-        with jobs.get_lock():
-            number = jobs.value
-            jobs.value += 1
-        if number >= len(options.chunks):
-            return
-        family, first, count = options.chunks[number]
-        for i in range(first, first + count):
+        if chunk is None:
+            with jobs.get_lock():
+                number = jobs.value
+                jobs.value += 1
+            if number >= len(options.chunks):
+                return
+            chunk = options.chunks[number]
+        family, begin, count = chunk
+        for i in range(begin, begin + count):
             name = f"{family}:{options.seed}:{i}"
             running.value = name.encode()
             label, wrong = one(name, options.device)
-            results.put((name, family, label, wrong))
+            lost = wrong and options.device == "cuda" and device_is_lost()
+            results.put((name, family, label, wrong and wrong + (" (the device's error stays: the process ends)" if lost else "")))
+            if lost:
+                running.value = b"=" + name.encode()
+                os._exit(4)
         running.value = b""
+        chunk = None
+
+
+class Worker:
+    def __init__(self, context, options, first, jobs, results):
+        self.running = context.Array("c", 200)
+        self.name, self.since = "", time.time()
+        self.process = context.Process(target=work, args=(options, first, jobs, results, self.running))
+        self.process.start()
+
+    def hangs(self, limit):
+        """Whether it has been at one draw for so long."""
+        name = self.running.value
+        if name != self.name:
+            self.name, self.since = name, time.time()
+        return bool(name) and time.time() - self.since > limit
 
 
 def campaign(options):
     context = multiprocessing.get_context("spawn")
     per_family = max(1, options.draws // len(options.families))
     options.chunks = [(f, i, min(CHUNK, per_family - i)) for i in range(0, per_family, CHUNK) for f in options.families]
-    jobs, results = context.Value("i", 0), context.Queue()
+    # No thread behind the queue: a process that ends in the middle of a draw leaves no lock behind.
+    jobs, results = context.Value("i", 0), context.SimpleQueue()
     seen, bad, left = collections.Counter(), collections.defaultdict(list), collections.Counter()
-    workers = []
-
-    def add():
-        running = context.Array("c", 200)
-        process = context.Process(target=work, args=(options, jobs, results, running))
-        process.start()
-        workers.append((process, running))
-
-    for _ in range(options.jobs):
-        add()
-    begun, said = time.time(), time.time()
+    workers = [Worker(context, options, None, jobs, results) for _ in range(options.jobs)]
+    begun = said = time.time()
+    stopped, started = False, True
 
     def take(name, family, label, wrong):
         if label is None:
@@ -105,31 +143,39 @@ def campaign(options):
                 print(f"FAIL {name}  {label} - {wrong}", flush=True)
 
     while workers or not results.empty():
-        try:
-            take(*results.get(timeout=0.2))
-        except Exception:  # noqa: BLE001  (queue.Empty)
-            pass
-        for process, running in list(workers):
-            if process.is_alive():
+        if results.empty():
+            time.sleep(0.05)
+        while not results.empty():
+            take(*results.get())
+        for worker in list(workers):
+            if worker.process.is_alive():
+                if worker.hangs(options.hang):
+                    worker.process.kill()
                 continue
-            workers.remove((process, running))
-            name = running.value.decode()
-            if process.exitcode != 0 and name:
-                take(name, name.split(":")[0], name, f"ended the process with {process.exitcode}")
-                # The rest of its chunk.
-                family, number = name.split(":")[0], int(name.split(":")[2])
-                end = min((number // CHUNK + 1) * CHUNK, per_family)
-                if number + 1 < end:
-                    with jobs.get_lock():
-                        options.chunks.append((family, number + 1, end - number - 1))
-                add()
+            while not results.empty():
+                take(*results.get())
+            workers.remove(worker)
+            name = worker.running.value.decode()
+            if worker.process.exitcode == 0 or not name:
+                if worker.process.exitcode != 0:
+                    print(f"a process ended with {worker.process.exitcode} before it drew anything", flush=True)
+                    started = False
+                continue
+            told, name = name.startswith("="), name.lstrip("=")
+            family, number = name.split(":")[0], int(name.split(":")[2])
+            if not told:
+                take(name, family, name, f"ended the process with {worker.process.exitcode}")
+            end = min((number // CHUNK + 1) * CHUNK, per_family)
+            if not stopped:
+                rest = (family, number + 1, end - number - 1) if number + 1 < end else None
+                workers.append(Worker(context, options, rest, jobs, results))
         if time.time() - said > 60:
             said = time.time()
             print(f"  {sum(seen.values())} draws in {said - begun:.0f} s, {sum(map(len, bad.values()))} failed", flush=True)
-        if options.seconds and time.time() - begun > options.seconds:
+        if options.seconds and not stopped and time.time() - begun > options.seconds:
+            stopped = True
             with jobs.get_lock():
                 jobs.value = len(options.chunks) + 10**6
-            options.seconds = 0
     print(f"\n{'family':24}{'draws':>8}{'failed':>8}")
     for family in options.families:
         print(f"{family:24}{seen[family]:8}{len(bad[family]):8}")
@@ -137,7 +183,7 @@ def campaign(options):
     print(f"seed {options.seed}, {options.device}, {os.environ.get('SCONCE_CPU_ISA', 'widest')} instructions, "
           f"{options.threads} threads, {time.time() - begun:.0f} s, {sum(left.values())} names drew nothing")
     print(f"{sum(seen.values()) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return 0 if started and not failed else 1
 
 
 def main():
@@ -149,16 +195,14 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--hang", type=int, default=300, help="seconds after which a draw has hung")
     parser.add_argument("--show", type=int, default=25, help="failures of a family that are printed")
     parser.add_argument("--seconds", type=int, default=0, help="start no further draws after so long")
     parser.add_argument("--draw", action="append", default=[], help="repeat this draw")
     options = parser.parse_args()
     start(options)
     if options.draw:
-        import abi
-        import torch
-        torch.set_num_threads(1)
-        abi.open_libraries(str(options.folder), options.device)
+        open_all(options)
         wrong = [one(name, options.device) for name in options.draw]
         for name, (label, text) in zip(options.draw, wrong):
             print(f"{'FAIL' if text else 'ok  '} {name}  {label} - {text}")

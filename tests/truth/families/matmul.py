@@ -3,7 +3,7 @@ import torch
 
 import case
 
-DEVICES = ("cpu", "cuda")
+DEVICES = ("cpu",)  # on CUDA: cuda_products.py, cuda_attention.py
 # Tiles are 4 to 16 rows by 16 to 64 columns, blocks 168 rows and 256 steps of k (gemm.cpp).
 ROWS, COLUMNS, STEPS = (4, 6, 8, 12, 14, 16, 32, 64, 168), (8, 16, 24, 32, 48, 64, 128), (2, 4, 8, 16, 32, 64, 256, 512)
 
