@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "package_format/json_text.h"
 #include "package_format/source_text.h"
 #include "sconce/check.h"
 
@@ -13,32 +14,20 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 100;
-
-// Deep nesting would exhaust the stack of whoever walks the tree; it is refused before anything is built.
-void check_depth(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      // Every level of the tree is a list of children and an object.
-      SCONCE_CHECK(++depth <= 2 * kMaxDepth + 2, kCorruptPackage, "call spec is nested deeper than ", kMaxDepth);
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-}
+// Every level of the tree is a list of children and an object.
+constexpr int kMaxDepth = 100, kMaxLevels = 2 * kMaxDepth + 2;
 
 json parse(std::string_view text) {
-  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json value = parse_json(text, "call spec", kMaxLevels);
   SCONCE_CHECK(!value.is_discarded(), kCorruptPackage, "call spec is not JSON: ", text.substr(0, 80));
   return value;
+}
+
+// The beginning of what a message repeats.
+std::string excerpt(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > 80) text.replace(80, std::string::npos, "...");
+  return text;
 }
 
 void add_key(SpecNode& node, const json& key) {
@@ -71,12 +60,12 @@ bool add_fields(SpecNode& node, const json& context) {
 // Contexts are JSON inside a JSON string, except those that a type's own serialiser makes.
 json read_context(const json& context) {
   if (!context.is_string()) return context;
-  return json::parse(context.get_ref<const std::string&>(), nullptr, /*allow_exceptions=*/false);
+  return parse_json(context.get_ref<const std::string&>(), "a context of the call spec");
 }
 
 void read_keys(SpecNode& node, const json& context, const char* kind) {
   SCONCE_CHECK(add_keys(node, context), kCorruptPackage, "call spec's ", kind, " does not name its ",
-               node.children.size(), " children: ", context.dump(-1, ' ', false, json::error_handler_t::replace));
+               node.children.size(), " children: ", excerpt(context));
 }
 
 // True for the spec of a call: a tuple of the tuple of arguments and the dict of keywords.
@@ -88,7 +77,7 @@ bool is_call(const SpecNode& node) {
 
 // Of the user's inputs of an ExportedProgram, in order, whether each is a tensor. nullopt if the JSON has another form.
 std::optional<std::vector<bool>> tensor_leaves(std::string_view program) {
-  const json value = json::parse(program, nullptr, /*allow_exceptions=*/false);
+  const json value = parse_json(program, "the ExportedProgram");
   const json::json_pointer path("/graph_module/signature/input_specs");
   if (!value.is_object() || !value.contains(path) || !value[path].is_array()) return std::nullopt;
   std::vector<bool> tensors;
@@ -155,7 +144,6 @@ size_t SpecNode::leaves() const noexcept {
 }
 
 SpecNode parse_treespec(std::string_view text) {
-  check_depth(text);
   const json value = parse(text);
   SCONCE_CHECK(value.is_array() && value.size() == 2 && value[0] == 1, kCorruptPackage,
                "call spec is not of protocol 1: ", text.substr(0, 80));

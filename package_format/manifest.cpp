@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "package_format/json_text.h"
 #include "sconce/check.h"
 
 namespace sconce {
@@ -54,7 +55,7 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
 void refuse_torchbind(const ArchiveReader& archive, const std::string& model, std::string_view folder) {
   const ArchiveMember* config = archive.find(concat(folder, "custom_objs_config.json"));
   if (config == nullptr) return;
-  const auto objects = nlohmann::json::parse(archive.read_text(*config), nullptr, /*allow_exceptions=*/false);
+  const auto objects = parse_json(archive.read_text(*config), "member " + config->path);
   SCONCE_CHECK(objects.is_object(), kCorruptPackage, "member is not a JSON object: ", config->path);
   SCONCE_CHECK(objects.empty(), kUnsupported, "package needs TorchBind objects, which only libtorch has: model ", model,
                ": ", objects.begin().key());

@@ -6,6 +6,7 @@
 #include "package_format/archive_reader.h"
 #include "package_format/call_spec.h"
 #include "package_format/elf_image.h"
+#include "package_format/json_text.h"
 #include "package_format/manifest.h"
 #include "package_format/producer.h"
 #include "package_format/weights_index.h"
@@ -19,14 +20,14 @@ namespace {
 
 using nlohmann::json;
 
-json parse_json(const ArchiveReader& archive, const ArchiveMember& member) {
-  json value = json::parse(archive.read_text(member), nullptr, /*allow_exceptions=*/false);
+json read_json(const ArchiveReader& archive, const ArchiveMember& member) {
+  json value = parse_json(archive.read_text(member), "member " + member.path);
   SCONCE_CHECK(!value.is_discarded(), kCorruptPackage, "member is not JSON: ", member.path);
   return value;
 }
 
 void read_metadata(const ArchiveReader& archive, const ArchiveMember& member, ModelSpec& spec) {
-  const json values = parse_json(archive, member);
+  const json values = read_json(archive, member);
   SCONCE_CHECK(values.is_object(), kCorruptPackage, "member is not a JSON object: ", member.path);
   for (const auto& [key, value] : values.items())
     if (value.is_string()) spec.metadata[key] = value.get<std::string>();
@@ -43,7 +44,7 @@ void read_metadata(const ArchiveReader& archive, const ArchiveMember& member, Mo
 
 // {"nodes": [{"name", "node": {"target": "aten::mm", ...}}]}
 void read_extern_nodes(const ArchiveReader& archive, const ArchiveMember& member, ModelSpec& spec) {
-  const json value = parse_json(archive, member);
+  const json value = read_json(archive, member);
   const json* nodes = value.is_object() && value.contains("nodes") ? &value["nodes"] : nullptr;
   SCONCE_CHECK(nodes && nodes->is_array(), kCorruptPackage, "member has no list of nodes: ", member.path);
   for (const json& entry : *nodes) {

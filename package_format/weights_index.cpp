@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "package_format/json_text.h"
 #include "package_format/torch_file.h"
 #include "sconce/check.h"
 
@@ -94,7 +95,7 @@ std::optional<uint64_t> bytes_needed(const std::vector<int64_t>& shape, const st
 }
 
 json parse_object(const ArchiveReader& archive, const ArchiveMember& member) {
-  json value = json::parse(archive.read_text(member), nullptr, /*allow_exceptions=*/false);
+  json value = parse_json(archive.read_text(member), "member " + member.path);
   SCONCE_CHECK(value.is_object(), kCorruptPackage, "member is not a JSON object: ", member.path);
   return value;
 }

@@ -28,7 +28,7 @@ std::array<Tensor, 2> grid_slopes(const char* name, const Tensor& grad_output, c
                                   int64_t interpolation, int64_t padding, bool align_corners,
                                   std::span<const int32_t> output_mask, int dims) {
   GridGeometry geometry = cpu::grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
-  geometry.nan_outside = true;
+  if (geometry.interpolation != GridInterpolation::kCubic) geometry.nan = GridNan::kOutside;
   const Shape sizes = cpu::grid_sampled_sizes(input, grid);
   cpu::check_grid_gradient(name, grad_output, input, sizes, output_mask);
   const DeviceScope scope(input.device());

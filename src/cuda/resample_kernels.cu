@@ -35,12 +35,52 @@ struct Taps {
 // f(std::integral_constant) of how many taps a place has.
 template <class F>
 void by_taps(const GridGeometry& g, F&& f) {
-  if (g.interpolation == GridInterpolation::kNearest) return f(std::integral_constant<int, 1>());
-  if (g.interpolation == GridInterpolation::kCubic) return f(std::integral_constant<int, 16>());
-  if (g.dims == 2) return f(std::integral_constant<int, 4>());
-  f(std::integral_constant<int, 8>());
+  switch (grid_tap_count(g)) {
+    case 1:
+      return f(std::integral_constant<int, 1>());
+    case 4:
+      return f(std::integral_constant<int, 4>());
+    case 8:
+      return f(std::integral_constant<int, 8>());
+    case 16:
+      return f(std::integral_constant<int, 16>());
+    default:
+      return f(std::integral_constant<int, 64>());
+  }
 }
 
+// The 64 taps of a cubic in three dimensions as its three axes: whole taps would be 64 offsets and weights for each
+// thread.
+template <class C>
+struct CubicAxes {
+  template <class T>
+  __device__ CubicAxes(const GridGeometry& g, const T* grid)
+      : x(g, 0, static_cast<C>(widened(grid[0]))),
+        y(g, 1, static_cast<C>(widened(grid[1]))),
+        z(g, 2, static_cast<C>(widened(grid[2]))) {
+    for (int i = 0; i < 4; ++i) {
+      row[i] = y.at[i] * g.step[1];
+      layer[i] = z.at[i] * g.step[2];
+    }
+  }
+  // f(offset, i, j, k) for each tap; the offset is -1 outside.
+  template <class F>
+  __device__ void each(F&& f) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const bool has_row = z.at[k] >= 0 && y.at[j] >= 0;
+        const int64_t begin = layer[k] + row[j];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) f(has_row && x.at[i] >= 0 ? begin + x.at[i] : int64_t{-1}, i, j, k);
+      }
+  }
+  GridCubic<C> x, y, z;
+  int64_t row[4], layer[4];
+};
+
+// Outside of the input a cubic takes zeros, so that a weight of NaN shows; the others take nothing there.
 template <class T, int kTaps>
 void sample_by(const GridGeometry& g, const T* from, const T* places, T* to, cudaStream_t stream) {
   const GridGeometry geometry = g;
@@ -57,16 +97,46 @@ void sample_by(const GridGeometry& g, const T* from, const T* places, T* to, cud
       C sum = 0;
 #pragma unroll
       for (int k = 0; k < kTaps; ++k)
-        if (taps.offset[k] >= 0) sum += widened(plane[taps.offset[k]]) * taps.weight[k];
+        if (taps.offset[k] >= 0)
+          sum += widened(plane[taps.offset[k]]) * taps.weight[k];
+        else if (kTaps == 16)
+          sum += 0 * taps.weight[k];
+      *result = narrowed<T>(sum);
+    }
+  });
+}
+template <class T>
+void sample_cubic_3d(const GridGeometry& g, const T* from, const T* places, T* to, cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
+  grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const CubicAxes<C> axes(g, places + i * 3);
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    const T* plane = from + n * g.channels * g.in_plane;
+    T* result = to + n * g.channels * g.out_plane + place;
+    for (int64_t c = 0; c < g.channels; ++c, plane += g.in_plane, result += g.out_plane) {
+      C sum = 0;
+      axes.each([&](int64_t offset, int i, int j, int k) {
+        const C value = offset >= 0 ? widened(plane[offset]) : C(0);
+        sum += value * (axes.z.weight[k] * axes.y.weight[j]) * axes.x.weight[i];
+      });
       *result = narrowed<T>(sum);
     }
   });
 }
 template <class T>
 cudaError_t sample(const GridGeometry& g, const void* in, const void* grid, void* out, cudaStream_t stream) {
+  const T *from = static_cast<const T*>(in), *places = static_cast<const T*>(grid);
+  T* to = static_cast<T*>(out);
   by_taps(g, [&](auto taps) {
-    sample_by<T, decltype(taps)::value>(g, static_cast<const T*>(in), static_cast<const T*>(grid), static_cast<T*>(out),
-                                        stream);
+    constexpr int kTaps = decltype(taps)::value;
+    if constexpr (kTaps == 64)
+      sample_cubic_3d(g, from, places, to, stream);
+    else
+      sample_by<T, kTaps>(g, from, places, to, stream);
   });
   return cudaGetLastError();
 }
@@ -88,7 +158,7 @@ void slopes_by(const GridGeometry& g, const T* grad, const T* from, const T* pla
       const C own = widened(grad[(n * g.channels + c) * g.out_plane + place]);
 #pragma unroll
       for (int k = 0; k < kTaps; ++k) {
-        if (taps.offset[k] < 0) continue;
+        if (taps.offset[k] < 0) continue;  // the product stays 0
         products[k] += widened(from[plane + taps.offset[k]]) * own;
         if (sums) atomicAdd(sums + plane + taps.offset[k], taps.weight[k] * own);
       }
@@ -97,18 +167,51 @@ void slopes_by(const GridGeometry& g, const T* grad, const T* from, const T* pla
       C slope = 0;
 #pragma unroll
       for (int k = 0; k < kTaps; ++k)
-        if (taps.offset[k] >= 0) slope += products[k] * taps.tap[k].slope[d];
+        if (kTaps == 16 || taps.offset[k] >= 0) slope += products[k] * taps.tap[k].slope[d];
       to[i * g.dims + d] = narrowed<T>(slope);
     }
   });
 }
 template <class T>
+void slopes_cubic_3d(const GridGeometry& g, const T* grad, const T* from, const T* places, Compute<T>* sums, T* to,
+                     cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
+  grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const CubicAxes<C> axes(g, places + i * 3);
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    C slope[3] = {};
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const int64_t plane = (n * g.channels + c) * g.in_plane;
+      const C own = widened(grad[(n * g.channels + c) * g.out_plane + place]);
+      axes.each([&](int64_t offset, int i, int j, int k) {
+        const C x = axes.x.weight[i], y = axes.y.weight[j], z = axes.z.weight[k];
+        const C product = offset >= 0 ? widened(from[plane + offset]) * own : C(0);
+        slope[0] += product * axes.x.slope[i] * y * z;
+        slope[1] += product * x * axes.y.slope[j] * z;
+        slope[2] += product * x * y * axes.z.slope[k];
+        if (sums && offset >= 0) atomicAdd(sums + plane + offset, x * y * z * own);
+      });
+    }
+    for (int d = 0; d < 3; ++d) to[i * 3 + d] = narrowed<T>(slope[d]);
+  });
+}
+template <class T>
 cudaError_t slopes(const GridGeometry& g, const void* grads, const void* in, const void* grid, void* by_input,
                    void* by_grid, cudaStream_t stream) {
+  const T *grad = static_cast<const T*>(grads), *from = static_cast<const T*>(in),
+          *places = static_cast<const T*>(grid);
+  auto* sums = static_cast<Compute<T>*>(by_input);
+  T* to = static_cast<T*>(by_grid);
   by_taps(g, [&](auto taps) {
-    slopes_by<T, decltype(taps)::value>(g, static_cast<const T*>(grads), static_cast<const T*>(in),
-                                        static_cast<const T*>(grid), static_cast<Compute<T>*>(by_input),
-                                        static_cast<T*>(by_grid), stream);
+    constexpr int kTaps = decltype(taps)::value;
+    if constexpr (kTaps == 64)
+      slopes_cubic_3d(g, grad, from, places, sums, to, stream);
+    else
+      slopes_by<T, kTaps>(g, grad, from, places, sums, to, stream);
   });
   return cudaGetLastError();
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "package_format/json_text.h"
 #include "sconce/check.h"
 #include "src/custom_ops/registry.h"
 
@@ -309,7 +310,7 @@ class NodeReader {
 }  // namespace
 
 ExternNodes ExternNodes::parse(std::string_view text_of_nodes) {
-  const json document = json::parse(text_of_nodes, nullptr, /*allow_exceptions=*/false);
+  const json document = parse_json(text_of_nodes, "the list of operator calls beside the model's code");
   const json& nodes = member(document, "nodes");
   SCONCE_CHECK(nodes.is_array(), kCorruptPackage,
                "the list of operator calls beside the model's code is no JSON of nodes");

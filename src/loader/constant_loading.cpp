@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "src/ops/mkldnn_weight.h"
 
 namespace sconce::loader {
 namespace {
@@ -24,11 +25,16 @@ ConstantLoading::~ConstantLoading() {
   while (copies_) delete std::exchange(copies_, copies_->previous);
 }
 
+std::span<const std::byte> ConstantLoading::archived(const std::byte* from) const noexcept {
+  if (const auto found = module_.archived(from); !found.empty()) return found;
+  if (!self_map_ || from < self_map_ || from >= self_map_ + self_map_bytes_) return {};
+  const auto offset = static_cast<size_t>(from - self_map_);
+  return module_.image().subspan(self_map_offset_ + offset, self_map_bytes_ - offset);
+}
+
 const std::byte* ConstantLoading::archived(const std::byte* from, size_t bytes) const noexcept {
-  if (const std::byte* found = module_.archived(from, bytes)) return found;
-  if (self_map_ && from >= self_map_ && from + bytes <= self_map_ + self_map_bytes_)
-    return module_.image().data() + self_map_offset_ + (from - self_map_);
-  return nullptr;
+  const auto found = archived(from);
+  return found.size() >= bytes ? found.data() : nullptr;
 }
 
 void* ConstantLoading::copy(void* destination, const void* source, size_t bytes) noexcept {
@@ -70,21 +76,25 @@ void* ConstantLoading::map(void* address, size_t bytes, int protection, int flag
 
 Tensor ConstantLoading::substitute(void* data, Tensor requested) {
   const Device wanted = requested.device();
-  const std::byte* archived = nullptr;
+  const std::byte* stored = nullptr;
   size_t bytes = requested.storage()->bytes();
   const Copy* copy = copies_;
   while (copy && copy->destination != data) copy = copy->previous;  // the last one, as a rule
   if (copy && data) {
-    archived = copy->archived ? copy->archived : copy->own.get();
+    stored = copy->archived ? copy->archived : copy->own.get();
     SCONCE_CHECK(copy->bytes >= bytes, kCorruptPackage, "constant ", given_, ": ", describe(requested), " needs ",
                  bytes, " bytes, the package stores ", copy->bytes);
     bytes = copy->bytes;
-  } else if (data) {
-    archived = module_.archived(data, bytes);  // torch 2.6 uses its constants where they lie
+  } else if (data) {  // torch 2.6 uses its constants where they lie
+    const auto rest = archived(static_cast<const std::byte*>(data));
+    // How long a packed one is, its description alone says: sizes and strides are those of the plain weight.
+    if (const auto* description = requested.storage()->opaque_metadata())
+      bytes = parse_blocked_weight(*description, rest.size()).bytes();
+    if (bytes <= rest.size()) stored = rest.data();
   }
   Tensor packaged = std::move(requested);
-  if (archived) {
-    auto storage = archived_storage(module_.package(), archived, bytes, Device{});
+  if (stored) {
+    auto storage = archived_storage(module_.package(), stored, bytes, Device{});
     if (packaged.storage()->opaque_metadata()) storage->set_opaque_metadata(*packaged.storage()->opaque_metadata());
     packaged = Tensor(std::move(storage), packaged.dtype(), packaged.sizes(), packaged.strides(),
                       packaged.storage_offset(), packaged.layout());
@@ -92,7 +102,7 @@ Tensor ConstantLoading::substitute(void* data, Tensor requested) {
     SCONCE_CHECK(!module_.has_holes() || bytes == 0, kInternal, "constant ", given_,
                  " could not be traced to the archive");
   }
-  const bool traced = archived && !(copy && copy->own);
+  const bool traced = stored && !(copy && copy->own);
   return source_.constant(given_++, packaged, traced, wanted);
 }
 

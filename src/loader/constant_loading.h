@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "src/device/device_backend.h"
 #include "src/loader/container.h"
@@ -32,7 +33,9 @@ class ConstantLoading final : public shim::ConstantScope, public DeviceLoading {
     Copy* previous;
     std::unique_ptr<std::byte[]> own;  // the bytes, where they are none of the archive's
   };
-  // Where the bytes lie in the archive; null if they are none of it.
+  // The archive's bytes from where these lie to the end of the constants or the file; none if they are none of it.
+  std::span<const std::byte> archived(const std::byte* from) const noexcept;
+  // The same, null where there are fewer than `bytes`.
   const std::byte* archived(const std::byte* from, size_t bytes) const noexcept;
 
   const Module& module_;

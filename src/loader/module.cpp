@@ -116,12 +116,11 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   return module;
 }
 
-const std::byte* Module::archived(const void* address, size_t size) const noexcept {
+std::span<const std::byte> Module::archived(const void* address) const noexcept {
   const auto* at = static_cast<const std::byte*>(address);
-  if (!constants_begin_ || at < constants_begin_ || at >= constants_begin_ + constants_size_ ||
-      size > static_cast<size_t>(constants_begin_ + constants_size_ - at))
-    return nullptr;
-  return constants_archived_ + (at - constants_begin_);
+  if (!constants_begin_ || at < constants_begin_ || at >= constants_begin_ + constants_size_) return {};
+  const auto offset = static_cast<size_t>(at - constants_begin_);
+  return {constants_archived_ + offset, constants_size_ - offset};
 }
 
 std::vector<Tensor> Module::outside_constants(std::span<const ContainerConstant> constants) const {

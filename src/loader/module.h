@@ -39,8 +39,9 @@ class Module {
   // Constants that the package keeps outside its code, in the container's order of stored constants; undefined where it
   // brings none.
   std::vector<Tensor> outside_constants(std::span<const ContainerConstant> constants) const;
-  // Bytes of the archive that stand for `size` bytes at `address` of the loaded library; null if outside the constants.
-  const std::byte* archived(const void* address, size_t size) const noexcept;
+  // Bytes of the archive that stand for those of the loaded library from `address` to the end of its constants; none if
+  // it lies outside of them.
+  std::span<const std::byte> archived(const void* address) const noexcept;
   // True where the loaded library has no constants of its own: they must be traced to the archive.
   bool has_holes() const noexcept { return has_holes_; }
   // Compiled device code, for the scope of calls into the model; null for the CPU.

@@ -74,11 +74,22 @@ std::array<Tensor, 2> fractional_pool(std::string_view name, const Tensor& self,
   return {std::move(out), std::move(indices)};
 }
 
+// ATen's kernel reads gradients by their strides but indices one behind the other, whatever theirs are: a model answers
+// here as it does there. Where that would lead outside of the storage, where ATen's answer is chance, by their strides.
+Tensor in_memory_order(const Tensor& indices) {
+  const Storage& storage = *indices.storage();
+  const size_t first = static_cast<size_t>(indices.storage_offset()) * sizeof(int64_t);
+  if (storage.bytes() < first + static_cast<size_t>(indices.numel()) * sizeof(int64_t)) return contiguous(indices);
+  Shape strides(indices.sizes());
+  format_strides("indices", indices.sizes(), MemoryFormat::kContiguous, strides.data());
+  return indices.as_strided(indices.sizes(), strides, indices.storage_offset());
+}
+
 Tensor fractional_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan output_size,
                            const Tensor& indices, int dims) {
   const Shape sizes = check_fractional_gradient(name, grad_output, self, output_size, indices, dims);
   const DType dtype = summed_dtype(self.dtype());
-  const Tensor grads = contiguous(to_dtype(grad_output, dtype)), index = contiguous(indices);
+  const Tensor grads = contiguous(to_dtype(grad_output, dtype)), index = in_memory_order(indices);
   Tensor sums = Tensor::empty(self.sizes(), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() {
     scatter_planes<T, true>(name, grads.data_as<T>(), index.data_as<int64_t>(), planes_of(sizes, dims),

@@ -1,7 +1,8 @@
 // Fractional max pooling and its gradient: windows whose places are drawn from given random samples.
 //
 // self [N, C, (D,) H, W], N optional, random_samples [N, C, dims] in [0, 1) of self's dtype (2-D: width, then height;
-// 3-D: depth, height, width). Floating dtypes, any strides; results are row-major; indices int64 offsets into a plane.
+// 3-D: depth, height, width). Floating dtypes, any strides; results are row-major; indices int64 offsets into a plane,
+// which the gradients take as they lie in memory, as ATen's kernels for CPUs do.
 // Match aten::fractional_max_pool2d and 3d (torch 2.15, CPU). kInvalidArgument; kUnsupported for dtypes.
 #pragma once
 

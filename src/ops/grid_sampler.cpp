@@ -12,10 +12,17 @@
 namespace sconce::cpu {
 namespace {
 
+// Whether a tap outside of the input counts as zero times its weight, which a weight of NaN shows, as with PyTorch: of
+// linear sampling in three dimensions it does not count at all.
+bool counts_outside(const GridGeometry& g) noexcept {
+  return g.dims == 2 || g.interpolation == GridInterpolation::kCubic;
+}
+
 std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output, const Tensor& input,
                                const Tensor& grid, int64_t interpolation, int64_t padding, bool align_corners,
                                std::span<const int32_t> output_mask, int dims) {
-  const GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  if (dims == 3) g.nan = g.interpolation == GridInterpolation::kCubic ? GridNan::kLast : GridNan::kOutside;
   const Shape sizes = grid_sampled_sizes(input, grid);
   check_grid_gradient(name, grad_output, input, sizes, output_mask);
   const DType dtype = summed_dtype(input.dtype());
@@ -29,20 +36,27 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
   dispatch_float_double(dtype, name, [&]<class T>() {
     // Threads take batches: two places of one image may draw on the same element. Some places at a time, a channel
     // after the other, so that memory is walked through in order.
-    constexpr int64_t kBlock = 64;
+    constexpr int64_t kTaps = 1024, kMostPlaces = 64;
+    const int64_t most = std::min(kMostPlaces, kTaps / grid_tap_count(g));
+    const bool outside_counts = counts_outside(g) && g.channels > 0;
     for_planes(g.batch, g.channels * g.out_plane * 8, [&](int64_t n) noexcept {
-      GridTap<T> taps[kBlock * 16];
-      T products[kBlock * 16];
-      int ends[kBlock];  // of a place's taps within the input
-      for (int64_t first = 0; first < g.out_plane; first += kBlock) {
-        const int64_t block = std::min(kBlock, g.out_plane - first);
+      GridTap<T> taps[kTaps];
+      T products[kTaps];
+      T slopes[kMostPlaces][3];
+      int ends[kMostPlaces];  // of a place's taps within the input
+      for (int64_t first = 0; first < g.out_plane; first += most) {
+        const int64_t block = std::min(most, g.out_plane - first);
         const T* const at = places.data_as<T>() + (n * g.out_plane + first) * g.dims;
         int used = 0;
         for (int64_t i = 0; i < block; ++i) {
-          GridTap<T> all[16];
+          GridTap<T> all[kMostGridTaps];
           const int count = grid_taps(g, at + i * g.dims, all);
+          std::fill_n(slopes[i], 3, T(0));
           for (int k = 0; k < count; ++k)
-            if (all[k].offset >= 0) taps[used++] = all[k];
+            if (all[k].offset >= 0)
+              taps[used++] = all[k];
+            else if (outside_counts)
+              for (int d = 0; d < g.dims; ++d) slopes[i][d] += 0 * all[k].slope[d];
           ends[i] = used;
         }
         std::fill_n(products, used, T(0));
@@ -58,10 +72,9 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
             }
         }
         for (int64_t i = 0, k = 0; i < block; ++i) {
-          T slope[3] = {};
           for (; k < ends[i]; ++k)
-            for (int d = 0; d < g.dims; ++d) slope[d] += products[k] * taps[k].slope[d];
-          std::copy_n(slope, g.dims, by_grid.data_as<T>() + (n * g.out_plane + first + i) * g.dims);
+            for (int d = 0; d < g.dims; ++d) slopes[i][d] += products[k] * taps[k].slope[d];
+          std::copy_n(slopes[i], g.dims, by_grid.data_as<T>() + (n * g.out_plane + first + i) * g.dims);
         }
       }
     });
@@ -70,19 +83,22 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
 }
 
 // The taps of some places, by tap.
-template <class T, class Offset>
+template <class T, class Offset, int kMost>
 struct TapBlock {
-  static constexpr int64_t kPlaces = 64;
-  Offset offset[16][kPlaces], inside[16][kPlaces];  // inside: all bits, or none; offset is 0 outside
-  T weight[16][kPlaces];
+  static constexpr int64_t kPlaces = 1024 / kMost;
+  // inside: all bits, or none; offset is 0 outside. Where a weight of NaN counts outside, it does so inside, at 0.
+  Offset offset[kMost][kPlaces], inside[kMost][kPlaces];
+  T weight[kMost][kPlaces];
   int taps = 0;
 
   void of_any(const GridGeometry& g, const T* places, int64_t count) noexcept {
+    const bool outside_counts = counts_outside(g);
     for (int64_t i = 0; i < count; ++i) {
-      GridTap<T> all[16];
+      GridTap<T> all[kMost];
       taps = grid_taps(g, places + i * g.dims, all);
       for (int k = 0; k < taps; ++k) {
-        inside[k][i] = -static_cast<Offset>(all[k].offset >= 0);
+        const bool counts = all[k].offset >= 0 || (outside_counts && all[k].weight != all[k].weight);
+        inside[k][i] = -static_cast<Offset>(counts);
         offset[k][i] = static_cast<Offset>(std::max<int64_t>(all[k].offset, 0));
         weight[k][i] = all[k].weight;
       }
@@ -114,10 +130,11 @@ struct TapBlock {
       for (int64_t i = 0; i < count; ++i) {
         const Offset x = first[0][i] + (k & 1), y = first[1][i] + (k >> 1);
         const Offset is_inside = -static_cast<Offset>((x >= 0) & (x < width) & (y >= 0) & (y < height));
-        inside[k][i] = is_inside;
         const auto at = static_cast<Unsigned>(y) * static_cast<Unsigned>(width) + static_cast<Unsigned>(x);
         offset[k][i] = static_cast<Offset>(at) & is_inside;
-        weight[k][i] = (k & 1 ? upper[0][i] : 1 - upper[0][i]) * (k >> 1 ? upper[1][i] : 1 - upper[1][i]);
+        const T part = (k & 1 ? upper[0][i] : 1 - upper[0][i]) * (k >> 1 ? upper[1][i] : 1 - upper[1][i]);
+        weight[k][i] = part;
+        inside[k][i] = is_inside | -static_cast<Offset>(part != part);
       }
   }
 };
@@ -141,9 +158,9 @@ void add_tap(const T* plane, const Offset* offset, const Offset* inside, const T
 }
 
 // Some places at a time, a channel after the other.
-template <class T, class Offset>
+template <class T, class Offset, int kMost>
 void sample(const GridGeometry& g, const T* in, const T* places, T* out) {
-  using Block = TapBlock<T, Offset>;
+  using Block = TapBlock<T, Offset, kMost>;
   const int64_t blocks = (g.out_plane + Block::kPlaces - 1) / Block::kPlaces;
   const bool bilinear =
       g.dims == 2 && g.interpolation == GridInterpolation::kLinear && g.padding != GridPadding::kReflection;
@@ -169,15 +186,17 @@ void sample(const GridGeometry& g, const T* in, const T* places, T* out) {
 
 Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation, int64_t padding,
                bool align_corners, int dims) {
-  const GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  if (dims == 3) g.nan = GridNan::kLast;
   const DType dtype = summed_dtype(input.dtype());
   const Tensor in = contiguous(to_dtype(input, dtype)), places = contiguous(to_dtype(grid, dtype));
   Tensor out = Tensor::empty(grid_sampled_sizes(input, grid), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() {
-    if (g.in_plane <= INT32_MAX)
-      sample<T, int32_t>(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
-    else
-      sample<T, int64_t>(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
+    const auto run = [&]<class Offset>(Offset) {
+      const auto f = grid_tap_count(g) > 16 ? sample<T, Offset, kMostGridTaps> : sample<T, Offset, 16>;
+      f(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
+    };
+    g.in_plane <= INT32_MAX ? run(int32_t{}) : run(int64_t{});
   });
   return to_dtype(out, input.dtype());
 }
@@ -201,8 +220,8 @@ GridGeometry grid_geometry(std::string_view name, const Tensor& input, const Ten
     SCONCE_CHECK(input.size(d) > 0, kInvalidArgument, name,
                  ": expected input to have non-empty spatial dimensions, but input has sizes ",
                  to_string(input.sizes()));
-  SCONCE_CHECK(interpolation >= 0 && interpolation <= (dims == 2 ? 2 : 1), kInvalidArgument, name,
-               ": interpolation mode ", interpolation, " is not supported");
+  SCONCE_CHECK(interpolation >= 0 && interpolation <= 2, kInvalidArgument, name, ": interpolation mode ", interpolation,
+               " is not supported");
   SCONCE_CHECK(padding >= 0 && padding <= 2, kInvalidArgument, name, ": padding mode ", padding, " is not known");
   if (!is_floating(input.dtype())) fail_dispatch(input.dtype(), name);
   GridGeometry g{dims,

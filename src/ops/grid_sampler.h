@@ -2,9 +2,8 @@
 // and grid_sampler_3d_backward (torch 2.15, CPU).
 //
 // input [N, C, (D,) H, W], grid [N, ..., 2 or 3] of the same floating dtype, coordinates from -1 to 1, x first.
-// interpolation_mode: 0 linear, 1 nearest, 2 cubic (two dimensions only); padding_mode: 0 zeros, 1 border, 2
-// reflection. Any strides; row-major results. Half types are computed in float. kInvalidArgument; kUnsupported for
-// dtypes.
+// interpolation_mode: 0 linear, 1 nearest, 2 cubic; padding_mode: 0 zeros, 1 border, 2 reflection. Any strides;
+// row-major results. Half types are computed in float. kInvalidArgument; kUnsupported for dtypes.
 #pragma once
 
 #include <array>

@@ -10,6 +10,8 @@ namespace sconce {
 
 enum class GridInterpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
 enum class GridPadding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
+// Where a coordinate lies that folding leaves without a number: NaN, and the reflection of what is infinite.
+enum class GridNan : int64_t { kFirst, kLast, kOutside };
 
 // A coordinate in elements, and its derivative by the grid's coordinate.
 template <class T>
@@ -20,7 +22,7 @@ struct GridPlace {
 template <class T>
 SCONCE_HOST_DEVICE GridPlace<T> grid_clipped(T at, int64_t size) noexcept {
   const auto last = static_cast<T>(size - 1);
-  if (!(at > 0)) return {0, 0};  // NaN as well
+  if (at <= 0) return {0, 0};
   return at >= last ? GridPlace<T>{last, 0} : GridPlace<T>{at, 1};
 }
 
@@ -46,25 +48,6 @@ SCONCE_HOST_DEVICE GridPlace<T> grid_unnormalised(T grid, int64_t size, bool ali
   return {((grid + 1) * static_cast<T>(size) - 1) / 2, static_cast<T>(size) / 2};
 }
 
-template <class T>
-SCONCE_HOST_DEVICE GridPlace<T> grid_padded(T at, int64_t size, GridPadding padding, bool align_corners) noexcept {
-  if (padding == GridPadding::kBorder) return grid_clipped(at, size);
-  if (padding == GridPadding::kReflection) {
-    const GridPlace<T> fold =
-        align_corners ? grid_reflected(at, 0, 2 * (size - 1)) : grid_reflected(at, int64_t{-1}, 2 * size - 1);
-    const GridPlace<T> clip = grid_clipped(fold.at, size);
-    return {clip.at, fold.slope * clip.slope};
-  }
-  return {at, 1};
-}
-
-template <class T>
-SCONCE_HOST_DEVICE GridPlace<T> grid_source(T grid, int64_t size, GridPadding padding, bool align_corners) noexcept {
-  const GridPlace<T> raw = grid_unnormalised(grid, size, align_corners),
-                     in = grid_padded(raw.at, size, padding, align_corners);
-  return {in.at, raw.slope * in.slope};
-}
-
 // Far away, infinite and NaN coordinates must not overflow: they end outside of the input.
 template <class T>
 SCONCE_HOST_DEVICE int64_t grid_whole(T value) noexcept {
@@ -79,13 +62,27 @@ struct GridGeometry {
   GridInterpolation interpolation;
   GridPadding padding;
   bool align_corners;
-  bool nan_outside = false;  // of border and reflection: else NaN is the first element
+  GridNan nan = GridNan::kFirst;
 };
 
-// Whether folding leaves no number: that of NaN, and the reflection of what is infinite.
+// A coordinate in elements along axis `d`, folded into the input where the padding asks for it.
 template <class T>
-SCONCE_HOST_DEVICE bool grid_folded_nan(T grid, const GridGeometry& g) noexcept {
-  return grid != grid || (g.padding == GridPadding::kReflection && grid - grid != 0);
+SCONCE_HOST_DEVICE GridPlace<T> grid_padded(const GridGeometry& g, int d, T at) noexcept {
+  if (g.padding == GridPadding::kZeros) return {at, 1};
+  const int64_t size = g.size[d];
+  GridPlace<T> fold{at, 1};
+  if (g.padding == GridPadding::kReflection)
+    fold = g.align_corners ? grid_reflected(at, 0, 2 * (size - 1)) : grid_reflected(at, int64_t{-1}, 2 * size - 1);
+  const GridPlace<T> clip = grid_clipped(fold.at, size);
+  if (clip.at != clip.at && g.nan != GridNan::kOutside)
+    return {g.nan == GridNan::kLast ? static_cast<T>(size - 1) : T(0), 0};
+  return {clip.at, fold.slope * clip.slope};
+}
+
+template <class T>
+SCONCE_HOST_DEVICE GridPlace<T> grid_source(const GridGeometry& g, int d, T grid) noexcept {
+  const GridPlace<T> raw = grid_unnormalised(grid, g.size[d], g.align_corners), in = grid_padded(g, d, raw.at);
+  return {in.at, raw.slope * in.slope};
 }
 
 // Input elements that a place draws on: offset in the plane (-1: outside), weight, and the weight's derivative by each
@@ -124,7 +121,34 @@ SCONCE_HOST_DEVICE void grid_cubic_weights(T t, T* weight, T* slope) noexcept {
   slope[3] = -((3 * kA * x - 10 * kA) * x + 8 * kA);
 }
 
-// Returns how many taps were written: 1, 4, 8 or 16.
+// The four elements along one axis that a cubic draws on, around the coordinate before it is folded.
+template <class T>
+struct GridCubic {
+  int64_t at[4];          // -1: outside
+  T weight[4], slope[4];  // slope: the weight's derivative by the grid's coordinate
+
+  GridCubic() = default;
+  SCONCE_HOST_DEVICE GridCubic(const GridGeometry& g, int d, T grid) noexcept {
+    const GridPlace<T> raw = grid_unnormalised(grid, g.size[d], g.align_corners);
+    const T floor = std::floor(raw.at);
+    grid_cubic_weights(raw.at - floor, weight, slope);
+    for (int i = 0; i < 4; ++i) {
+      slope[i] *= raw.slope;
+      const T folded = grid_padded(g, d, floor + static_cast<T>(i - 1)).at;
+      at[i] = folded >= 0 && folded < static_cast<T>(g.size[d]) ? static_cast<int64_t>(folded) : -1;
+    }
+  }
+};
+
+inline constexpr int kMostGridTaps = 64;
+
+// How many taps a place has: 1, 4, 8, 16 or 64.
+SCONCE_HOST_DEVICE inline int grid_tap_count(const GridGeometry& g) noexcept {
+  if (g.interpolation == GridInterpolation::kNearest) return 1;
+  return g.interpolation == GridInterpolation::kCubic ? 1 << (2 * g.dims) : 1 << g.dims;
+}
+
+// Writes grid_tap_count(g) taps. Those outside keep their weights.
 template <class T>
 SCONCE_HOST_DEVICE int grid_taps(const GridGeometry& g, const T* grid, GridTap<T>* taps) noexcept {
   const auto offset_of = [&](const int64_t* at) {
@@ -137,33 +161,29 @@ SCONCE_HOST_DEVICE int grid_taps(const GridGeometry& g, const T* grid, GridTap<T
   };
   int64_t at[3] = {};
   if (g.interpolation == GridInterpolation::kCubic) {
-    T weight[2][4], slope[2][4], factor[2];
-    int64_t first[2];
-    for (int d = 0; d < 2; ++d) {
-      const GridPlace<T> raw = grid_unnormalised(grid[d], g.size[d], g.align_corners);
-      factor[d] = raw.slope;
-      const T floor = std::floor(raw.at);
-      first[d] = grid_whole(floor);
-      grid_cubic_weights(raw.at - floor, weight[d], slope[d]);
-    }
-    for (int j = 0; j < 4; ++j)
-      for (int i = 0; i < 4; ++i) {
-        const int64_t raw[2] = {first[0] - 1 + i, first[1] - 1 + j};
-        for (int d = 0; d < 2; ++d)
-          at[d] = g.padding == GridPadding::kZeros
-                      ? raw[d]
-                      : grid_whole(grid_padded(static_cast<T>(raw[d]), g.size[d], g.padding, g.align_corners).at);
-        taps[j * 4 + i] = {offset_of(at),
-                           weight[0][i] * weight[1][j],
-                           {slope[0][i] * weight[1][j] * factor[0], weight[0][i] * slope[1][j] * factor[1], 0}};
-      }
-    return 16;
+    const GridCubic<T> x(g, 0, grid[0]), y(g, 1, grid[1]);
+    GridCubic<T> z{};
+    if (g.dims == 3) z = GridCubic<T>(g, 2, grid[2]);
+    int count = 0;
+    for (int k = 0; k < (g.dims == 3 ? 4 : 1); ++k)
+      for (int j = 0; j < 4; ++j)
+        for (int i = 0; i < 4; ++i) {
+          const int64_t places[3] = {x.at[i], y.at[j], g.dims == 3 ? z.at[k] : 0};
+          GridTap<T>& tap = taps[count++];
+          tap = {offset_of(places),
+                 x.weight[i] * y.weight[j],
+                 {x.slope[i] * y.weight[j], x.weight[i] * y.slope[j], x.weight[i] * y.weight[j]}};
+          if (g.dims == 3) {
+            tap.weight *= z.weight[k];
+            tap.slope[0] *= z.weight[k];
+            tap.slope[1] *= z.weight[k];
+            tap.slope[2] *= z.slope[k];
+          }
+        }
+    return count;
   }
   GridPlace<T> place[3];
-  for (int d = 0; d < g.dims; ++d) {
-    place[d] = grid_source(grid[d], g.size[d], g.padding, g.align_corners);
-    if (g.nan_outside && grid_folded_nan(grid[d], g)) place[d].at = grid[d] - grid[d];
-  }
+  for (int d = 0; d < g.dims; ++d) place[d] = grid_source(g, d, grid[d]);
   if (g.interpolation == GridInterpolation::kNearest) {
     for (int d = 0; d < g.dims; ++d) at[d] = grid_whole(std::nearbyint(place[d].at));
     taps[0] = {offset_of(at), 1, {0, 0, 0}};

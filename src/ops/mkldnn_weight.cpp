@@ -111,15 +111,18 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
     SCONCE_CHECK(!__builtin_mul_overflow(step, size, &step) && step <= limit, kCorruptPackage,
                  "packed weight: its blocks exceed the ", storage_bytes, " bytes of the storage");
   }
-  int64_t last = w.first, numel = 1;
+  int64_t last = w.first + step - 1, numel = 1;  // the farthest element, paddings included
   bool before_any = false;
   bool sound = w.first >= 0 && w.first < std::max<int64_t>(limit, 1);
   for (int32_t d = 0; d < dims && sound; ++d) {
     const auto i = static_cast<size_t>(d);
     const int64_t size = r.int64(kDims, i), padded = r.int64(kPaddedDims, i), stride = r.int64(kStrides, i);
     const int64_t before = r.int64(kPaddedOffsets, i);
+    int64_t reach = 0;
     sound = size >= 1 && before >= 0 && padded >= size && before <= padded - size && padded <= limit && stride >= 0 &&
-            stride <= limit && !__builtin_mul_overflow(numel, size, &numel) && numel <= limit;
+            stride <= limit && !__builtin_mul_overflow(numel, size, &numel) && numel <= limit &&
+            padded % inner[i] == 0 && !__builtin_mul_overflow(padded / inner[i] - 1, stride, &reach) &&
+            !__builtin_add_overflow(last, reach, &last) && last < limit;
     if (!sound) break;
     w.dims.push_back(size);
     w.padded.push_back(padded);
@@ -136,11 +139,10 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
         }
       at.push_back(offset + rest * stride);
     }
-    last += *std::max_element(at.begin(), at.end());
-    sound = last < limit;
   }
   SCONCE_CHECK(sound, kCorruptPackage, "packed weight: its description does not fit the ", storage_bytes,
                " bytes of the storage");
+  w.extent = last + 1;
   if (before_any) w.strides.clear();
   w.block_sizes.assign(block_size.rbegin(), block_size.rend());
   w.block_dims.assign(block_dim.rbegin(), block_dim.rend());

@@ -24,8 +24,10 @@ struct BlockedWeight {
   uint64_t layout_hash = 0;  // of all of the above
 
   float scale_adjust = 1;  // int8: the elements have been multiplied by this
+  int64_t extent = 0;      // elements that the storage has, paddings included
 
   int64_t numel() const noexcept;
+  size_t bytes() const noexcept { return static_cast<size_t>(extent) * dtype_bytes(dtype); }
   // Row-major float32. `data` is aligned for the dtype.
   void to_floats(const void* data, float* out) const noexcept;
   // Row-major; int8 only.
@@ -33,8 +35,8 @@ struct BlockedWeight {
 };
 
 // Descriptor and group count as PyTorch 2.6 to 2.15 writes them (668 or 772 bytes). kCorruptPackage where they make no
-// sense or describe elements beyond `storage_bytes`; kUnsupported for layouts that are not blocks. Extra data of int8
-// weights (sums that help some of oneDNN's kernels) lies behind the elements and is not looked at.
+// sense or describe elements or paddings beyond `storage_bytes`; kUnsupported for layouts that are not blocks. Extra
+// data of int8 weights (sums that help some of oneDNN's kernels) lies behind the elements and is not looked at.
 BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t storage_bytes);
 
 // Of a tensor of layout kMkldnn. Kept with the storage where its bytes never change, else in `own`.

@@ -37,7 +37,8 @@ bool is_padded(const dnnl_memory_desc_t& d) {
   return std::memcmp(d.dims, d.padded_dims, sizeof(int64_t) * static_cast<size_t>(d.ndims)) != 0;
 }
 
-std::shared_ptr<void> make(const void* data, const WeightLayout& layout) {
+// `available`: bytes from `data` to the end of the storage.
+std::shared_ptr<void> make(const void* data, size_t available, const WeightLayout& layout) {
   auto kept = std::make_shared<Kept>();
   const bool aligned = reinterpret_cast<uintptr_t>(data) % 64 == 0;
   if (layout.from == layout.to && aligned && !is_padded(layout.to.data)) {
@@ -55,7 +56,8 @@ std::shared_ptr<void> make(const void* data, const WeightLayout& layout) {
     const size_t size = layout.from.get_size();
     copy.reset(std::aligned_alloc(64, (size + 63) / 64 * 64));
     SCONCE_CHECK(copy, kOutOfMemory, "oneDNN: cannot allocate ", size, " bytes for a constant");
-    std::memcpy(copy.get(), data, size);
+    // The library counts whole rows where a description leaves gaps; no element lies behind the storage's end.
+    std::memcpy(copy.get(), data, std::min(size, available));
     source.set_data_handle(copy.get());
   } else {
     source.set_data_handle(const_cast<void*>(data));
@@ -115,8 +117,10 @@ std::optional<dnnl::memory::desc> weight_desc(const ConvolutionShape& shape, con
 
 dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout) {
   const int64_t offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(constant.data());
-  const auto* kept = static_cast<const Kept*>(
-      constant.derived({&kKind, {offset, static_cast<int64_t>(layout.hash)}}, [&] { return make(data, layout); }));
+  const auto* kept =
+      static_cast<const Kept*>(constant.derived({&kKind, {offset, static_cast<int64_t>(layout.hash)}}, [&] {
+        return make(data, constant.bytes() - static_cast<size_t>(offset), layout);
+      }));
   return kept->memory.get();
 }
 

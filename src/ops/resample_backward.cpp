@@ -28,7 +28,6 @@ void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<con
 
 Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                        bool align_corners, std::array<std::optional<double>, 3> scales, int dims, ResampleMode mode) {
-  const bool cubic = mode == ResampleMode::kCubic;
   const std::array<ResampledAxis, 3> axes = resized_axes(name, grad_output, output_size, input_size, scales, dims);
   const ResampleModes modes = resample_modes(axes, dims, mode);
   const DType dtype = summed_dtype(grad_output.dtype());
@@ -51,7 +50,10 @@ Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan
                         sums.data_as<T>() + plane * to.size);
       });
     });
-  return in_format(name, sums, grad_output.dtype(), cubic ? MemoryFormat::kContiguous : suggested_format(grad_output));
+  const bool nearest = mode == ResampleMode::kNearest || mode == ResampleMode::kNearestExact;
+  const bool row_major = mode == ResampleMode::kCubic || (nearest && dims == 3);
+  return in_format(name, sums, grad_output.dtype(),
+                   row_major ? MemoryFormat::kContiguous : suggested_format(grad_output));
 }
 
 Tensor padding_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims,

@@ -22,6 +22,7 @@ struct Options {
   std::string filter, device, json, known;
   int jobs = static_cast<int>(std::thread::hardware_concurrency());
   int limit_s = 300;
+  Manner manner;
   bool in_process = false, verbose = false, list = false;
 };
 
@@ -95,6 +96,13 @@ void parse(int argc, char** argv, Options& options, CLI::App& app) {
   app.add_option("--known", options.known, "File of cases known to fail: SUITE/CASE and a word of the reason");
   app.add_option("-j,--jobs", options.jobs, "Cases at a time")->check(CLI::PositiveNumber);
   app.add_option("--limit", options.limit_s, "Seconds a case may take")->check(CLI::PositiveNumber);
+  app.add_option("--graphs", options.manner.graphs, "CUDA graphs that a replica keeps; 0: none")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--replicas", options.manner.replicas, "Replicas of a case's model")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", options.manner.rounds, "How often steps are done that leave no trace")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.manner.threads, "Threads that then do them all at once")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--in-process", options.in_process, "No process per case: for debuggers and sanitizers");
   app.add_flag("--list", options.list, "Name the cases and stop");
   app.add_flag("-v,--verbose", options.verbose, "Name cases that pass, too");
@@ -129,9 +137,9 @@ int run(const Options& options) {
   if (options.list) return 0;
   const auto done = [&](size_t i, const Outcome& outcome) { report.add(names[i], cases[i].tags, outcome); };
   if (options.in_process)
-    for (size_t i = 0; i < cases.size(); ++i) done(i, run_case(cases[i]));
+    for (size_t i = 0; i < cases.size(); ++i) done(i, run_case(cases[i], options.manner));
   else
-    run_in_processes(cases, options.jobs, std::chrono::seconds(options.limit_s), done);
+    run_in_processes(cases, options.manner, options.jobs, std::chrono::seconds(options.limit_s), done);
   report.close();
   return report.failed() == 0 && report.passed() > 0 ? 0 : 1;
 }

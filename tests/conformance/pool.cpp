@@ -37,15 +37,15 @@ void write_all(int fd, const std::string& text) {
   }
 }
 
-[[noreturn]] void be_child(const Case& c, int answer, int output) {
+[[noreturn]] void be_child(const Case& c, const Manner& manner, int answer, int output) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  const Outcome outcome = run_case(c);
+  const Outcome outcome = run_case(c, manner);
   write_all(answer, std::string(1, static_cast<char>('0' + static_cast<int>(outcome.status))) + outcome.reason);
   ::_exit(0);
 }
 
-Running start(const Case& c, size_t index, std::chrono::seconds limit) {
+Running start(const Case& c, const Manner& manner, size_t index, std::chrono::seconds limit) {
   int ends[2];
   const int output = ::memfd_create("case-output", MFD_CLOEXEC);
   if (output < 0 || ::pipe(ends) != 0)
@@ -54,7 +54,7 @@ Running start(const Case& c, size_t index, std::chrono::seconds limit) {
   if (process < 0) throw std::runtime_error(std::string("cannot fork: ") + std::strerror(errno));
   if (process == 0) {
     ::close(ends[0]);
-    be_child(c, ends[1], output);
+    be_child(c, manner, ends[1], output);
   }
   ::close(ends[1]);
   const auto now = Clock::now();
@@ -108,13 +108,13 @@ bool read_answer(Running& running) {
 
 }  // namespace
 
-void run_in_processes(std::span<const Case> cases, int at_a_time, std::chrono::seconds limit,
+void run_in_processes(std::span<const Case> cases, const Manner& manner, int at_a_time, std::chrono::seconds limit,
                       const std::function<void(size_t, const Outcome&)>& done) {
   std::vector<Running> running;
   size_t next = 0;
   while (next < cases.size() || !running.empty()) {
     while (next < cases.size() && running.size() < static_cast<size_t>(at_a_time)) {
-      running.push_back(start(cases[next], next, limit));
+      running.push_back(start(cases[next], manner, next, limit));
       ++next;
     }
     std::vector<pollfd> waits;

@@ -11,7 +11,7 @@
 namespace sconce::conformance {
 
 // Calls `done` with the index of each case as it ends. A case that takes longer than `limit` is killed and fails.
-void run_in_processes(std::span<const Case> cases, int at_a_time, std::chrono::seconds limit,
+void run_in_processes(std::span<const Case> cases, const Manner& manner, int at_a_time, std::chrono::seconds limit,
                       const std::function<void(size_t, const Outcome&)>& done);
 
 }  // namespace sconce::conformance

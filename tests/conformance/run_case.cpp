@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <regex>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/conformance/compare.h"
 #include "tests/conformance/data_file.h"
@@ -59,7 +61,8 @@ std::string difference_of(const ConstantSpec& got, const ConstantCase& want) {
 
 class CaseRun {
  public:
-  explicit CaseRun(const Case& c) : case_(c), data_(c.folder / "data.bin"), package_(Package::open(c.package)) {}
+  CaseRun(const Case& c, const Manner& manner)
+      : case_(c), manner_(manner), data_(c.folder / "data.bin"), package_(Package::open(c.package)) {}
 
   void load() { model(false); }
 
@@ -86,6 +89,30 @@ class CaseRun {
       if (!wanted[i]) throw Failure("constants: not recorded: " + all[i].name);
   }
 
+  // All steps by several threads at once, each from another one on. Every answer must be that of its own inputs.
+  void do_steps_at_once() {
+    const size_t count = case_.steps.size(), all = count * static_cast<size_t>(manner_.rounds);
+    std::mutex mutex;
+    std::string wrong;
+    const auto work = [&](size_t first) {
+      for (size_t i = 0; i < all; ++i) {
+        const size_t number = (first + i) % count;
+        try {
+          run(case_.steps[number]);
+        } catch (const std::exception& error) {
+          const std::lock_guard lock(mutex);
+          if (wrong.empty()) wrong = "step " + std::to_string(number) + ": " + error.what();
+          return;
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int t = 0; t < manner_.threads; ++t)
+      threads.emplace_back(work, static_cast<size_t>(t) * count / static_cast<size_t>(manner_.threads));
+    for (std::thread& thread : threads) thread.join();
+    if (!wrong.empty()) throw Failure(wrong);
+  }
+
   void do_step(const StepCase& step) {
     if (!step.fails) return act(step);
     try {
@@ -107,6 +134,8 @@ class CaseRun {
       options.devices = {parse_device(case_.device)};
       options.check_inputs = checks;
       options.host_outputs = false;
+      options.cuda_graphs = manner_.graphs;
+      options.replicas = manner_.replicas;
       model = Model::load(package_, options);
     }
     return *model;
@@ -231,6 +260,7 @@ class CaseRun {
   }
 
   const Case& case_;
+  const Manner& manner_;
   const DataFile data_;
   std::vector<ConstantMap> kept_;  // user-managed: outlive the models
   std::shared_ptr<const Package> package_;
@@ -239,17 +269,29 @@ class CaseRun {
 
 Outcome failed(const std::string& reason) { return {Outcome::Status::kFailed, reason, 0}; }
 
-Outcome do_steps(const Case& c) {
+// Whether its steps may be done again and at once: they leave no trace.
+bool only_runs(const Case& c) {
+  return std::all_of(c.steps.begin(), c.steps.end(), [](const StepCase& step) {
+    return step.what == StepCase::Do::kRun && !step.fails && !step.seed && step.mutated.empty();
+  });
+}
+
+Outcome do_steps(const Case& c, const Manner& manner) {
   std::string where = "load";
   try {
-    CaseRun run(c);
+    CaseRun run(c, manner);
     run.load();
     where = "constants";
     run.check_constants();
-    for (size_t i = 0; i < c.steps.size(); ++i) {
-      where = "step " + std::to_string(i) + " (" + c.steps[i].what_name + ")";
-      run.do_step(c.steps[i]);
-    }
+    const bool again = only_runs(c);
+    for (int round = 0; round < (again ? manner.rounds : 1); ++round)
+      for (size_t i = 0; i < c.steps.size(); ++i) {
+        where = "step " + std::to_string(i) + " (" + c.steps[i].what_name + ")" +
+                (round ? " of round " + std::to_string(round) : "");
+        run.do_step(c.steps[i]);
+      }
+    where = "at once";
+    if (again && manner.threads > 0) run.do_steps_at_once();
     return {};
   } catch (const Failure& failure) {
     return failed(where + ": " + failure.what());
@@ -268,9 +310,9 @@ std::string reason_to_skip(const Case& c) {
   return "";
 }
 
-Outcome run_case(const Case& c) {
+Outcome run_case(const Case& c, const Manner& manner) {
   const auto start = std::chrono::steady_clock::now();
-  Outcome outcome = do_steps(c);
+  Outcome outcome = do_steps(c, manner);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }

@@ -27,17 +27,28 @@ def sampling_cases():
                     label = f"{tag} {mode} {padding} {corners}"
                     wide("grid_sampler_2d_backward", label, randn(2, 3, 4, 6, dtype=dtype), flat, places, mode, padding,
                          corners, [True, True], tolerance=r * 8)
-                    if mode < 2:
-                        same("grid_sampler_3d", label, solid, deep, mode, padding, corners, rtol=r, atol=r * 4)
-                        wide("grid_sampler_3d_backward", label, randn(2, 3, 3, 4, 5, dtype=dtype), solid, deep, mode,
-                             padding, corners, [True, True], tolerance=r * 8)
-        same("grid_sampler_3d", f"{tag} strided", solid.transpose(2, 4), deep, 0, 0, False, rtol=r, atol=r * 4)
+                    same("grid_sampler_3d", label, solid, deep, mode, padding, corners, rtol=r, atol=r * 4)
+                    wide("grid_sampler_3d_backward", label, randn(2, 3, 3, 4, 5, dtype=dtype), solid, deep, mode,
+                         padding, corners, [True, True], tolerance=r * 8)
+        for mode in (0, 1, 2):
+            turned = solid.transpose(2, 4), deep.transpose(1, 3)
+            same("grid_sampler_3d", f"{tag} {mode} strided", *turned, mode, 0, False, rtol=r, atol=r * 4)
+            grads = randn(2, 3, 3, 4, 5, dtype=dtype).transpose(2, 4)
+            wide("grid_sampler_3d_backward", f"{tag} {mode} strided", grads, *turned, mode, 1, False, [True, True],
+                 tolerance=r * 8)
     same("grid_sampler_2d_backward", "by the grid alone", randn(2, 3, 4, 6), randn(2, 3, 7, 9),
          torch.rand(2, 4, 6, 2, device="cuda") * 2 - 1, 0, 0, False, [False, True], rtol=1e-4, atol=1e-4)
     far = torch.tensor([[[[float("nan"), 0.1], [1e30, 0.2], [-1e30, float("inf")]]]], device="cuda")
     for padding in (0, 1, 2):
-        same("grid_sampler_2d_backward", f"far away {padding}", randn(1, 2, 1, 3), randn(1, 2, 4, 4), far, 1, padding,
-             False, [True, True], rtol=1e-4, atol=1e-4)
+        for mode in (1, 2):
+            same("grid_sampler_2d_backward", f"far away {mode} {padding}", randn(1, 2, 1, 3), randn(1, 2, 4, 4), far, mode,
+                 padding, False, [True, True], rtol=1e-4, atol=1e-4)
+        deep = torch.cat([far, far[..., :1].flip(2)], -1)[:, None]
+        for mode in (0, 1, 2):
+            same("grid_sampler_3d", f"far away {mode} {padding}", randn(1, 2, 3, 4, 5), deep, mode, padding, False, rtol=1e-4,
+                 atol=1e-4)
+            same("grid_sampler_3d_backward", f"far away {mode} {padding}", randn(1, 2, 1, 1, 3), randn(1, 2, 3, 4, 5), deep,
+                 mode, padding, False, [True, True], rtol=1e-4, atol=1e-4)
 
 
 def resize_cases():
@@ -115,9 +126,15 @@ def fractional_cases():
             at = aten("fractional_max_pool2d", flat, [2, 3], [4, 5], samples)[1]
             same("fractional_max_pool2d_backward", f"{tag} {trial}", randn(2, 3, 4, 5, dtype=dtype), flat, [2, 3], [4, 5],
                  at, rtol=r, atol=r)
+            same("fractional_max_pool2d_backward", f"{tag} {trial} turned",
+                 randn(5, 3, 4, 2, dtype=dtype).transpose(0, 3), flat.to(memory_format=torch.channels_last), [2, 3], [4, 5],
+                 at.to(memory_format=torch.channels_last), rtol=r, atol=r)
             at = aten("fractional_max_pool3d", solid, [2, 2, 3], [3, 4, 4], deep)[1]
             same("fractional_max_pool3d_backward", f"{tag} {trial}", randn(2, 3, 3, 4, 4, dtype=dtype), solid, [2, 2, 3],
                  [3, 4, 4], at, rtol=r, atol=r)
+            same("fractional_max_pool3d_backward", f"{tag} {trial} turned",
+                 randn(4, 3, 3, 4, 2, dtype=dtype).transpose(0, 4), solid.transpose(2, 4).contiguous().transpose(2, 4),
+                 [2, 2, 3], [3, 4, 4], at.to(memory_format=torch.channels_last_3d), rtol=r, atol=r)
 
 
 def grid_cases():

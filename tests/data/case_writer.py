@@ -71,7 +71,9 @@ class Recorder:
         with zipfile.ZipFile(self.package) as archive:
             member = next(n for n in archive.namelist() if n.endswith(".so"))
             self.library = archive.extract(member, self.folder / "library")
-            metadata = next(n for n in archive.namelist() if n.endswith("wrapper_metadata.json"))
+            # Of torch 2.6 there is one, whatever its name.
+            names = [n for n in archive.namelist() if n.endswith("_metadata.json")]
+            metadata = next((n for n in names if n.endswith("wrapper_metadata.json")), names[0])
             self.metadata = json.loads(archive.read(metadata))
         self.runner = torch._C._aoti.AOTIModelContainerRunnerCpu(self.library, 1)
         self.loaded = torch._inductor.aoti_load_package(self.package).loader if by_name else self.runner

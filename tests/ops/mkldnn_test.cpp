@@ -169,6 +169,8 @@ TEST_CASE("packed weight: no description leads outside the storage") {
   const Packed p = pack_convolution(sample(Ints{16, 8, 3, 3}, DType::kFloat32, 1), 1);
   const size_t bytes = p.tensor.storage()->bytes();
   CHECK(parse_blocked_weight(p.metadata, bytes).numel() == 16 * 8 * 9);
+  CHECK(parse_blocked_weight(p.metadata, bytes).bytes() == bytes);
+  CHECK(parse_blocked_weight(p.metadata, 2 * bytes).bytes() == bytes);
   CHECK_THROWS_AS(parse_blocked_weight(p.metadata, bytes - 4), Error);
   CHECK_THROWS_AS(parse_blocked_weight(p.metadata, 0), Error);
   for (const size_t size : {size_t{0}, size_t{4}, size_t{667}, size_t{771}, size_t{773}}) {
@@ -190,10 +192,23 @@ TEST_CASE("packed weight: no description leads outside the storage") {
         for (const auto& at : w.at) last += *std::max_element(at.begin(), at.end());
         CHECK(w.first >= 0);
         CHECK(static_cast<size_t>(last) * dtype_bytes(w.dtype) < bytes);
+        CHECK(w.bytes() <= bytes);
       } catch (const Error& error) {
         CHECK((error.code() == ErrorCode::kCorruptPackage || error.code() == ErrorCode::kUnsupported));
       }
     }
+}
+
+TEST_CASE("packed weight: its paddings lie within the storage, too") {
+  // Five channels in blocks of eight: the last elements of the storage are paddings.
+  const Packed p = pack_convolution(sample(Ints{5, 3, 3, 3}, DType::kFloat32, 1), 1);
+  const size_t bytes = p.tensor.storage()->bytes();
+  REQUIRE(bytes > 5 * 3 * 9 * sizeof(float));
+  CHECK(parse_blocked_weight(p.metadata, bytes).bytes() == bytes);
+  CHECK_THROWS_AS(parse_blocked_weight(p.metadata, bytes - sizeof(float)), Error);
+  Bytes uneven = p.metadata;  // paddings that are no whole blocks
+  put(uneven, 112, int64_t{6});
+  CHECK_THROWS_AS(parse_blocked_weight(uneven, bytes), Error);
 }
 
 TEST_CASE("mkldnn__convolution_pointwise: every activation, packed and plain") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "src/ops/resample_antialias.h"
 #include "tests/ops/case_file.h"
 
 using namespace sconce;
@@ -40,4 +41,24 @@ TEST_CASE("replication_pad1d_backward: cropping too") {
 TEST_CASE("replication_pad2d_backward: cropping, layouts") {
   run("replication_pad2d_backward",
       [](Case& c) { return Results{cpu::replication_pad2d_backward(c.tensor(0), c.tensor(1), c.args[2].integers())}; });
+}
+TEST_CASE("upsample_nearest3d_backward: row-major whatever the gradient is") {
+  const auto run_nearest = [](std::string_view op, auto backward) {
+    run_cases("sampling.cases", op, [&](Case& c) {
+      return Results{
+          backward(c.tensor(0), c.args[1].integers(), c.args[2].integers(), scale(c, 3), scale(c, 4), scale(c, 5))};
+    });
+  };
+  run_nearest("upsample_nearest3d_backward", cpu::upsample_nearest3d_backward);
+  run_nearest("_upsample_nearest_exact3d_backward", cpu::_upsample_nearest_exact3d_backward);
+}
+TEST_CASE("_upsample_bicubic2d_aa_backward: row-major whatever the gradient is, unlike the bilinear one") {
+  const auto run_low_pass = [](std::string_view op, auto backward) {
+    run_cases("sampling.cases", op, [&](Case& c) {
+      return Results{
+          backward(c.tensor(0), c.args[1].integers(), c.args[2].integers(), c.boolean(3), scale(c, 4), scale(c, 5))};
+    });
+  };
+  run_low_pass("_upsample_bicubic2d_aa_backward", cpu::_upsample_bicubic2d_aa_backward);
+  run_low_pass("_upsample_bilinear2d_aa_backward", cpu::_upsample_bilinear2d_aa_backward);
 }

@@ -110,6 +110,18 @@ TEST_CASE("treespec: depth is bounded") {
   CHECK(message(std::string(1000000, '[')).find("nested deeper") != std::string::npos);
 }
 
+TEST_CASE("treespec: depth of the JSON within a context is bounded, and messages repeat little of it") {
+  // What stands in the string is JSON of its own: walking 300,000 levels of it ended the process.
+  const std::string deep = '"' + std::string(300000, '[') + std::string(300000, ']') + '"';
+  for (const char* type : {"builtins.dict", "collections.OrderedDict", "collections.defaultdict", "mine.Record"})
+    CHECK(message(spec(node(type, deep, {kLeaf}))) == "a context of the call spec is nested deeper than 256 levels");
+  std::string keys = "\"[";
+  for (int i = 0; i < 100000; ++i) keys += "1,";
+  const std::string told = message(spec(node("builtins.dict", keys + "1]\"", {kLeaf})));
+  CHECK(told.find("does not name") != std::string::npos);
+  CHECK(told.size() < 300);
+}
+
 TEST_CASE("call spec: arguments, keywords in recorded order, and the leaf of each input") {
   const std::string kwargs = node("builtins.dict", R"("[\"shift\", \"scale\"]")", {kLeaf, kLeaf});
   const std::string in =

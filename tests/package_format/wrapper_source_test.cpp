@@ -72,6 +72,32 @@ TEST_CASE("wrapper source: a oneDNN-packed constant keeps its metadata") {
         std::vector<std::byte>{std::byte{1}, std::byte{0}, std::byte{255}, std::byte{7}});
 }
 
+// A convolution's weight [8, 3, 3, 3] as torch 2.6 writes it: 668 bytes, and strides of no meaning.
+TEST_CASE("wrapper source: strides and 668 bytes of a weight that oneDNN packed for torch 2.6") {
+  std::vector<std::byte> bytes(668);
+  std::string list;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(i * 37);
+    list += std::to_string(std::to_integer<int>(bytes[i])) + "L, ";
+  }
+  list.resize(list.size() - 2);
+  SourceConstant packed{"_frozen_param1", "_frozen_param1"};
+  packed.more =
+      "    constants_info_[0].data_size = 1728;\n"
+      "    constants_info_[0].shape = {8, 3, 3, 3};\n"
+      "    constants_info_[0].stride = {1, 0, 0, 0};\n"
+      "    constants_info_[0].layout = static_cast<int32_t>(cached_torch_layout__mkldnn);\n"
+      "    constants_info_[0].opaque_metadata = {" +
+      list + "};\n";
+  const Parsed parsed = parse(constructor(6, {}, 1, {packed}, specs(0)) + run_impl(""));
+  const ConstantSpec& weight = parsed.spec.constants[0];
+  CHECK(weight.opaque);
+  CHECK(weight.opaque_metadata == bytes);
+  CHECK(weight.shape == std::vector<int64_t>{8, 3, 3, 3});
+  CHECK(weight.strides == std::vector<int64_t>{1, 0, 0, 0});
+  CHECK(weight.data_size == 1728);
+}
+
 TEST_CASE("wrapper source: specs as raw, as escaped and as cut-up strings") {
   const std::string escaped = R"x(    in_spec_ = "[1, {\"type\": \"a\\\\b\"}]";)x";
   Parsed parsed = parse(constructor(7, {}, 0, {}, escaped + "\n    out_spec_ = \"[2]\";\n") + run_impl(""));

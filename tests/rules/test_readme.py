@@ -41,6 +41,24 @@ def test_commands_of_dev_exist():
     assert unknown.returncode != 0 and "no command 'nonsense'" in unknown.stderr
 
 
+def test_files_that_scripts_and_documents_name_exist():
+    """Paths of this repository in documents, ./dev and CI; what a build makes lies below build/ or dist/."""
+    tracked = set(subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+    folders = {str(parent) for name in tracked for parent in pathlib.PurePath(name).parents}
+    tops = {name.split("/")[0] for name in tracked if "/" in name}
+    missing = {}
+    for document in [*DOCUMENTS, ROOT / "dev", ROOT / ".ci/run", ROOT / "package_format/FORMAT.md"]:
+        for path in re.findall(r"(?<![\w./*-])((?:%s)/[\w./-]*\w)" % "|".join(map(re.escape, tops)), document.read_text()):
+            if path not in tracked | folders and not list(ROOT.glob(path + ".*")):
+                missing.setdefault(str(document.relative_to(ROOT)), []).append(path)
+    assert missing == {}
+
+
+def test_dev_bench_reaches_its_script():
+    told = subprocess.run(["./dev", "bench", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert told.returncode == 0 and "--rounds" in told.stdout, told.stderr
+
+
 def test_commands_of_the_program_exist():
     if not PROGRAM.exists():
         pytest.skip(f"the program is not built: {PROGRAM} (./dev build)")

@@ -85,7 +85,7 @@ done
 show test_cuda 'ERROR|TEST CASE|values:|CHECK|test cases' 30
 show cases '^FAIL' 30
 show graphs '(^|: )(not |differ|no |.*error)' 15
-show models '^(FAIL|[a-z_0-9]+ .*FAIL)|passed' 40
+show models '^(FAIL|NOTE)|FAIL|not made|passed' 60
 if [ -e "$results/draws.log" ]; then
   echo "== draws"
   # Of each family and operator the first three.
