@@ -33,11 +33,13 @@ struct Known {
 
 constexpr const char* kMixed = "a try showed that a row's outputs depend on the other rows";
 constexpr const char* kPlaced = "a try showed that a row's outputs depend on its place or on the number of rows";
+constexpr const char* kUnsteady = "its answers change too much with the last places of its inputs";
+constexpr const char* kBlind = "it answers the same to all made-up inputs";
 
 class RowTrial {
  public:
-  RowTrial(Model& model, const ModelInterface& interface, int64_t most_rows)
-      : model_(model), interface_(interface), batch_(interface.batch_symbol()) {
+  RowTrial(Model& model, const ModelInterface& interface, int64_t most_rows, RowEffort effort)
+      : model_(model), interface_(interface), batch_(interface.batch_symbol()), effort_(effort) {
     // Recorded minima of 2 are those of 1 (sconce/package.h).
     const int64_t least = interface.spec.inputs[0].dims[0].min;
     block_ = least <= 2 ? 1 : least;
@@ -48,16 +50,20 @@ class RowTrial {
   // Empty: rows are independent.
   std::string why_not() {
     if (most_ < 2) return "two requests of the fewest rows are more than a run may have";
-    for (const auto step : {&RowTrial::find_inputs, &RowTrial::repeat, &RowTrial::learn_rows, &RowTrial::try_neighbours,
-                            &RowTrial::try_sizes, &RowTrial::compare_rows}) {
+    for (const auto step : {&RowTrial::find_inputs, &RowTrial::repeat})
       if (std::string reason = (this->*step)(); !reason.empty()) return reason;
-    }
+    if (effort_ == RowEffort::kFew) return try_few();
+    for (const auto step :
+         {&RowTrial::learn_rows, &RowTrial::try_neighbours, &RowTrial::try_sizes, &RowTrial::compare_rows})
+      if (std::string reason = (this->*step)(); !reason.empty()) return reason;
     return {};
   }
 
  private:
   std::string find_inputs();
   std::string repeat();
+  std::string try_few();
+  std::string try_few(const ProbeRow& row);
   std::string learn_rows();
   std::string try_neighbours();
   std::string try_company(std::span<const size_t> company);
@@ -80,7 +86,7 @@ class RowTrial {
   int64_t block_ = 1;  // rows of the model that stand for one: the fewest that a request may have
   int64_t most_ = 1;   // of those, in a run
   bool on_device_ = false;
-  bool brief_ = false;
+  RowEffort effort_;
   int64_t others_ = 0;    // size of dimensions other than the batch
   int64_t elements_ = 0;  // of one row's inputs
   RowStyle style_;
@@ -175,7 +181,8 @@ std::string RowTrial::repeat() {
   if (time_ > kSlowest) return unknown("a run takes too long for a try");
   const size_t bytes = first_.bytes();
   if (bytes > kMaxAnswer) return unknown("its outputs are too large for a try");
-  brief_ = time_ > kQuick || elements_ * kCompany > kMaxElements || bytes > kLargeAnswer;
+  const bool slow = time_ > kQuick && effort_ == RowEffort::kAsTimed;
+  if (slow || elements_ * kCompany > kMaxElements || bytes > kLargeAnswer) effort_ = RowEffort::kFew;
   set_style();
   const RowAlone alone{.answers = first_, .nudged = {}};
   if (!row_agrees(first_, 0, again, 0, alone, other_kernels_)) return "it does not answer the same twice";
@@ -191,7 +198,7 @@ bool RowTrial::learn(const ProbeRow& row, std::vector<Known>& rows) {
   } else if (!run({&row, 1}, known.alone.answers)) {
     return false;
   }
-  for (uint32_t nudge = 1; nudge <= (brief_ ? 1 : 2); ++nudge) {
+  for (uint32_t nudge = 1; nudge <= (effort_ == RowEffort::kFew ? 1 : 2); ++nudge) {
     ProbeRow nudged = row;
     nudged.nudge = nudge;
     if (!run({&nudged, 1}, known.alone.nudged.emplace_back())) known.alone.nudged.pop_back();
@@ -200,37 +207,71 @@ bool RowTrial::learn(const ProbeRow& row, std::vector<Known>& rows) {
   return true;
 }
 
+// Eleven rows in all: one beside four neighbours, two at each side. On each side kernels and places are the same.
+std::string RowTrial::try_few(const ProbeRow& row) {
+  std::vector<Known> known;
+  if (!learn(row, known)) return unknown(problem_);
+  const RowAlone& alone = known.front().alone;
+  if (!row_is_steady(alone, other_kernels_)) return unknown(kUnsteady);
+  const RowKind third = on_device_ ? RowKind::kConstant : RowKind::kNotANumber;
+  const RowKind neighbours[2][2] = {{RowKind::kLargeUp, third}, {RowKind::kLargeDown, RowKind::kOrdinary}};
+  bool blind = true;
+  for (size_t place = 0; place < 2; ++place) {
+    RowAnswers expected, got;
+    for (const RowKind kind : neighbours[place]) {
+      ProbeRow rows[2];
+      rows[place] = row;
+      rows[1 - place] = {.kind = kind, .seed = row.seed + 1};
+      if (!run(rows, got)) {
+        const std::string reason = failed();
+        if (run({&rows[1 - place], 1}, got)) return reason;
+        continue;  // as learn_rows() leaves it out
+      }
+      blind = blind && row_agrees(alone.answers, 0, got, 1 - place, alone, {});
+      if (expected.outputs.empty()) {
+        if (!row_agrees(alone.answers, 0, got, place, alone, other_kernels_)) return kPlaced;
+        expected = std::move(got);
+      } else if (!row_agrees(expected, place, got, place, alone, same_kernels_)) {
+        return kMixed;
+      }
+    }
+  }
+  return blind ? unknown(kBlind) : std::string();
+}
+
+// As try_sizes() has it: other seeds decide.
+std::string RowTrial::try_few() {
+  std::string reason;
+  for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
+    reason = try_few({.seed = kFirstSeed + 16 * attempt});
+    if (reason != kPlaced) break;
+  }
+  return reason;
+}
+
 // What rows answer by themselves. One that fails is no neighbour: a run with it fails, and its requests run one by one.
 std::string RowTrial::learn_rows() {
   for (const uint32_t seed : {kFirstSeed, kFirstSeed + 1}) {
     if (!learn({.kind = RowKind::kOrdinary, .seed = seed}, subjects_)) return unknown(problem_);
   }
-  if (!brief_) {
-    for (const RowKind kind : {RowKind::kSmall, RowKind::kConstant, RowKind::kZeros})
-      learn({.kind = kind, .seed = 3}, subjects_);
-  }
+  for (const RowKind kind : {RowKind::kSmall, RowKind::kConstant, RowKind::kZeros})
+    learn({.kind = kind, .seed = 3}, subjects_);
   for (const RowKind kind :
        {RowKind::kLargeUp, RowKind::kLargeDown, RowKind::kNotANumber, RowKind::kInfinite, RowKind::kOrdinary}) {
     const bool number = kind != RowKind::kNotANumber && kind != RowKind::kInfinite;
-    if (on_device_ && !number) continue;
-    const ProbeRow row{.kind = kind, .seed = 4};
-    if (!brief_) learn(row, hostile_);
-    if (brief_ && kind != RowKind::kInfinite && (on_device_ || kind != RowKind::kOrdinary))
-      hostile_.push_back({.row = row, .alone = {}});  // run by itself if a run with it fails
+    if (number || !on_device_) learn({.kind = kind, .seed = 4}, hostile_);
   }
   if (std::none_of(subjects_.begin(), subjects_.end(),
                    [&](const Known& known) { return row_is_steady(known.alone, other_kernels_); }))
-    return unknown("its answers change too much with the last places of its inputs");
+    return unknown(kUnsteady);
   return {};
 }
 
 // A model that seems to look at nothing shows nothing.
 std::string RowTrial::compare_rows() {
-  const auto same = [&](const Known& known) {
-    return known.alone.answers.outputs.empty() || row_agrees(first_, 0, known.alone.answers, 0, known.alone, {});
-  };
+  const auto same = [&](const Known& known) { return row_agrees(first_, 0, known.alone.answers, 0, known.alone, {}); };
   if (std::all_of(subjects_.begin(), subjects_.end(), same) && std::all_of(hostile_.begin(), hostile_.end(), same))
-    return unknown("it answers the same to all made-up inputs");
+    return unknown(kBlind);
   return {};
 }
 
@@ -244,16 +285,11 @@ std::string RowTrial::try_company(std::span<const size_t> company) {
     // Every other row, or one half of them: rows that are taken in pairs, or from the other end, are found as well.
     const auto side = [&](size_t k) { return h % 2 == 0 ? k % 2 : k < rows.size() / 2 ? 0 : 1; };
     for (size_t replaced = 0; replaced < 2; ++replaced) {
-      if (brief_ && replaced != h % 2) continue;
       std::vector<ProbeRow> beside = rows;
       for (size_t k = 0; k < rows.size(); ++k) {
         if (side(k) == replaced) beside[k] = hostile_[h].row;
       }
-      if (!run(beside, got)) {
-        const std::string reason = failed();
-        if (brief_ && !run({&hostile_[h].row, 1}, got)) continue;
-        return reason;
-      }
+      if (!run(beside, got)) return failed();
       for (size_t k = 0; k < rows.size(); ++k) {
         if (side(k) != replaced && !row_agrees(expected, k, got, k, subjects_[company[k]].alone, same_kernels_))
           return kMixed;
@@ -264,7 +300,7 @@ std::string RowTrial::try_company(std::span<const size_t> company) {
 }
 
 std::string RowTrial::try_neighbours() {
-  const auto count = static_cast<size_t>(std::min(brief_ ? 2 : kCompany, most_));
+  const auto count = static_cast<size_t>(std::min(kCompany, most_));
   for (size_t first = 0; first < subjects_.size(); first += count) {
     std::vector<size_t> company;
     for (size_t k = 0; k < count; ++k) company.push_back((first + k) % subjects_.size());
@@ -276,15 +312,14 @@ std::string RowTrial::try_neighbours() {
 // Other numbers of rows and other places, against each row by itself: other kernels, so that sums are rounded
 // otherwise. Where that shows, in a number that is rounded to few values, other seeds decide.
 std::string RowTrial::try_sizes() {
-  std::vector<int64_t> counts = brief_ ? std::vector<int64_t>{3} : std::vector<int64_t>{2, 3, 5};
+  std::vector<int64_t> counts{2, 3, 5};
   const bool small = elements_ * most_ < kLargeRun && first_.bytes() * static_cast<size_t>(most_) < kLargeAnswer;
-  if (!brief_ && small && time_ * most_ < std::chrono::milliseconds(30)) counts.push_back(most_);
+  if (small && time_ * most_ < std::chrono::milliseconds(30)) counts.push_back(most_);
   for (int64_t& count : counts) count = std::min(count, most_);
   std::string problem;
   for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
     std::vector<Known> known;
     for (const std::vector<Known>* rows : {&subjects_, &hostile_}) {
-      if (brief_ && rows == &hostile_) break;
       for (const Known& row : *rows) {
         ProbeRow other = row.row;
         other.seed += 16 * attempt;
@@ -314,13 +349,13 @@ std::string RowTrial::try_sizes() {
 
 }  // namespace
 
-void try_rows(Model& model, ModelInterface& interface, int64_t most_rows) {
+void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort) {
   if (!interface.spec.rows_joined.empty()) {
     interface.rows_reason = "its generated source joins the rows of a run: '" + interface.spec.rows_joined +
                             "' is made of all of them, and outputs of it";
     return;
   }
-  interface.rows_reason = RowTrial(model, interface, most_rows).why_not();
+  interface.rows_reason = RowTrial(model, interface, most_rows, effort).why_not();
   interface.rows_independent = interface.rows_reason.empty();
 }
 
