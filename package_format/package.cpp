@@ -11,6 +11,7 @@
 #include "package_format/producer.h"
 #include "package_format/weights_index.h"
 #include "package_format/wrapper_mutation.h"
+#include "package_format/wrapper_rows.h"
 #include "package_format/wrapper_source.h"
 #include "sconce/check.h"
 #include "sconce/error_context.h"
@@ -101,8 +102,12 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
     spec.threads = kernel_threads(text);
   }
   result.producer = find_producer(so, text, files.so->path);
-  for (const ArchiveMember* kernel : files.kernels)
-    spec.threads = std::max(spec.threads, kernel_threads(archive.read_text(*kernel)));
+  std::vector<std::string_view> kernels;
+  if (source.found) kernels.push_back(text.substr(0, static_cast<size_t>(source.body.data() - text.data())));
+  for (const ArchiveMember* kernel : files.kernels) {
+    kernels.push_back(archive.read_text(*kernel));
+    spec.threads = std::max(spec.threads, kernel_threads(kernels.back()));
+  }
 
   if (!source.in_spec.empty() && !source.out_spec.empty()) {
     spec.call_spec = parse_call_spec(source.in_spec, source.out_spec);
@@ -118,6 +123,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   const bool inside = weights.form == WeightsForm::kEmbedded || weights.form == WeightsForm::kAppended;
   if (!small && spec.so_bytes / 2 > (inside ? weights.bytes : 0)) archive.read(*files.so);
   find_mutated(text, source, weights.writable, spec);
+  find_joined_rows(source, kernels, spec);
   complete_devices(spec);
   return result;
 }

@@ -55,23 +55,36 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
     if (batch_elsewhere(output, symbol)) return name + " has the batch in another dimension, too";
   }
   if (model.max_batch_size <= 1) return "it takes one row at a time";
-  if (model.rows_mixed && config.batching == Batching::kAuto)
-    return "a try showed that a row's outputs depend on the other rows";
   return {};
 }
 
+int64_t rows_together(const ModelInterface& model, const ModelConfig& config) {
+  int64_t rows = config.max_batch_size;
+  if (rows == 0)
+    rows = std::max(kDefaultRows, config.preferred_batch_sizes.empty() ? 0 : config.preferred_batch_sizes.back());
+  return std::min(rows, model.max_batch_size);
+}
+
 }  // namespace
+
+int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config) {
+  if (config.batching != Batching::kAuto || !why_alone(model, config).empty()) return 1;
+  return rows_together(model, config);
+}
 
 BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config) {
   BatchPolicy policy;
   policy.alone = why_alone(model, config);
   if (config.max_batch_size > 0) policy.most_rows = config.max_batch_size;
   if (policy.alone.empty()) {
-    int64_t rows = config.max_batch_size;
-    if (rows == 0)
-      rows = std::max(kDefaultRows, config.preferred_batch_sizes.empty() ? 0 : config.preferred_batch_sizes.back());
-    policy.max_rows = std::min(rows, model.max_batch_size);
+    policy.max_rows = rows_together(model, config);
     if (policy.max_rows <= 1) policy.alone = "setting max_batch_size is 1";
+    if (policy.max_rows > 1 && config.batching == Batching::kAuto && !model.rows_independent) {
+      policy.max_rows = 1;
+      policy.alone = model.rows_reason;
+    }
+  }
+  if (policy.alone.empty()) {
     std::copy_if(config.preferred_batch_sizes.begin(), config.preferred_batch_sizes.end(),
                  std::back_inserter(policy.preferred), [&](int64_t size) { return size <= policy.max_rows; });
   }

@@ -30,7 +30,11 @@ struct BatchPolicy {
 };
 
 // Requests share runs where all inputs and outputs have the batch as their first dimension, rows lie one behind the
-// other, and the model changes nothing of its own. kInvalidArgument for settings that contradict each other.
+// other, the model changes nothing of its own, and a try showed that rows do not influence each other
+// (server/row_trial.h); what is not known counts as no. kInvalidArgument for settings that contradict each other.
 BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config);
+
+// The most rows of a run that requests would share if a try showed that they may; 1 where nothing depends on a try.
+int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config);
 
 }  // namespace sconce

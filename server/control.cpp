@@ -7,6 +7,7 @@
 #include "server/batch_policy.h"
 #include "server/log.h"
 #include "server/output_probe.h"
+#include "server/row_trial.h"
 
 namespace sconce {
 namespace {
@@ -165,14 +166,8 @@ void Control::load(const PackageEntry& package) {
       }
     }
     const ModelConfig config = config_.model(package.name);
-    if (config.batching == Batching::kAuto && batch_policy(loaded.interface, config).alone.empty()) {
-      try {
-        probe_rows(*loaded.model, loaded.interface);
-      } catch (const std::exception& e) {
-        log_info("model {}: whether rows influence each other is not known, it does not run on random numbers: {}",
-                 package.name, printable(e.what()));
-      }
-    }
+    const int64_t rows = rows_to_try(loaded.interface, config);
+    if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
     const ModelInfo& info = loaded.model->info();
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,

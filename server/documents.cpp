@@ -156,7 +156,11 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
                  {"model_warmup", Json::array()},
                  {"model_transaction_policy", {{"decoupled", false}}},
                  {"response_cache", {{"enable", false}}}};
-  if (batching.alone.empty()) config["dynamic_batching"] = dynamic_batching(batching);
+  if (batching.alone.empty()) {
+    config["dynamic_batching"] = dynamic_batching(batching);
+  } else {
+    config["parameters"]["requests_run_alone"] = {{"string_value", batching.alone}};
+  }
   return dump(config);
 }
 

@@ -90,8 +90,12 @@ struct ModelSpec {
   CallSpec call_spec;
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;
-  int threads = 0;        // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
-  std::string so_member;  // archive member of the model
+  // A tensor of fixed size that the graph makes of all rows of the batch, and outputs of it: "buf0". Empty: none was
+  // found, which does not say that there is none.
+  std::string rows_joined;
+  std::optional<DType> coarsest_buffer;  // bfloat16 or float16 where the graph has such between inputs and outputs
+  int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
+  std::string so_member;                 // archive member of the model
   uint64_t so_bytes = 0;
   std::vector<std::string> imports;        // undefined symbols of the .so
   std::vector<std::string> proxy_targets;  // "aten::_linalg_det.default": operators for the proxy executor

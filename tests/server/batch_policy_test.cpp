@@ -8,8 +8,13 @@ using namespace sconce;
 
 namespace {
 
+ModelInterface tried(ModelSpec spec) {
+  ModelInterface interface("m", 1, std::move(spec));
+  interface.rows_independent = true;
+  return interface;
+}
 ModelInterface model(std::vector<TensorSpec> inputs, std::vector<TensorSpec> outputs) {
-  return ModelInterface("m", 1, model_spec(std::move(inputs), std::move(outputs)));
+  return tried(model_spec(std::move(inputs), std::move(outputs)));
 }
 
 TensorSpec rows(std::string name, std::vector<Dim> dims = {variable_dim("s0"), fixed_dim(3)},
@@ -89,7 +94,7 @@ TEST_CASE("batch policy: a model that writes its buffers, and one with an output
   ConstantSpec state;
   state.mutated = true;
   spec.constants.push_back(state);
-  CHECK(policy(ModelInterface("m", 1, spec)).alone == "the model writes its buffers");
+  CHECK(policy(tried(spec)).alone == "the model writes its buffers");
   TensorSpec none;
   none.none = true;
   CHECK(policy(model({rows("a")}, {rows("c"), none})).alone == "");
@@ -107,6 +112,34 @@ TEST_CASE("batch policy: what two runs showed counts where the package is silent
   ModelInterface other = model({rows("a")}, {unknown});
   other.observe_outputs(output(5), output(5), 1, 2);
   CHECK_FALSE(policy(other).alone.empty());
+}
+
+TEST_CASE("batch policy: without a try that showed it, rows are not taken for independent") {
+  ModelInterface unknown = model({rows("a")}, {rows("c")});
+  unknown.rows_independent = false;
+  CHECK(policy(unknown).alone == "it was not tried whether rows influence each other");
+  CHECK(policy(unknown).max_rows == 1);
+  unknown.rows_reason = "a reason";
+  CHECK(policy(unknown).alone == "a reason");
+  CHECK(policy(unknown, "m.batching=on").alone == "");
+  CHECK(policy(unknown, "m.batching=on").max_rows == 64);
+  CHECK(policy(unknown, "m.batching=off").alone == "setting batching is off");
+}
+
+TEST_CASE("batch policy: what is tried is what requests would share") {
+  const auto to_try = [](const ModelInterface& interface, std::string setting) {
+    return rows_to_try(interface, with(std::move(setting)));
+  };
+  const ModelInterface m = model({rows("a")}, {rows("c")});
+  CHECK(to_try(m, "m.batching=auto") == 64);
+  CHECK(to_try(m, "m.max_batch_size=3") == 3);
+  CHECK(to_try(m, "m.max_batch_size=1") == 1);
+  CHECK(to_try(m, "m.preferred_batch_sizes=100") == 100);
+  CHECK(to_try(m, "m.batching=on") == 1);
+  CHECK(to_try(m, "m.batching=off") == 1);
+  CHECK(to_try(model({rows("a")}, {rows("c", {fixed_dim(3)})}), "m.batching=auto") == 1);
+  CHECK(to_try(model({rows("a", {variable_dim("s0", 1, 2)})}, {rows("c", {variable_dim("s0", 1, 2)})}),
+               "m.batching=auto") == 2);
 }
 
 TEST_CASE("batch policy: priorities, timeouts and the queue") {

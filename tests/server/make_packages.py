@@ -49,11 +49,12 @@ class Checked(torch.nn.Module):
         return x[index]
 
 
-def strip(path):
-    """The same archive with the symbols of its libraries removed, deflated."""
+def strip(path, deflate=True):
+    """The same archive with the symbols of its libraries removed."""
+    form = zipfile.ZIP_DEFLATED if deflate else zipfile.ZIP_STORED
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", form) as archive:
         for name, data in sorted(members.items()):
             if name.endswith(".so"):
                 with tempfile.NamedTemporaryFile(suffix=".so") as library:
@@ -62,7 +63,7 @@ def strip(path):
                     data = pathlib.Path(library.name).read_bytes()
             if name.endswith("wrapper.cpp"):
                 data = data.replace(str(pathlib.Path.home()).encode(), b"/home/user")
-            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), data, form)
 
 
 def main():

@@ -12,6 +12,7 @@ from admin_server import AdminServer
 from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, HeldServer, Server, fake_expected, read_all, read_answer, until
 from weights_files import fake_weights
 
+BATCHING = FAKE_MODELS.parent / "server/batching"
 BATCHED = FAKE_MODELS / "fake_batched.pt2"
 
 
@@ -222,6 +223,56 @@ def test_a_delay_and_preferred_sizes():
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda n: check(server.infer("m", rows_of(row(n))), row(n)), range(8)))
         assert {b["batch_size"]: b["compute_infer"]["count"] for b in stats(server)["batch_stats"]} == {4: 2}
+
+
+def ask_together(server, rows, shared):
+    """Each row as a client's request, two of them at a time; the answers."""
+    def one(values):
+        answer = server.infer("m", {"ARGS[0]": ("FP32", [1, len(values)], values)})
+        assert answer.status == 200, answer.body
+        return answer.json["outputs"][0]["data"]
+
+    before = stats(server)["execution_count"]
+    with concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
+        answers = list(pool.map(one, rows))
+    assert stats(server)["execution_count"] - before == (len(rows) // 2 if shared else len(rows))
+    return answers
+
+
+SHARED_BY_TWO = ["--set", "m.batch_delay=10s", "--set", "m.preferred_batch_sizes=2"]
+
+
+def neighbours():
+    """A client's row, and one a thousand times larger."""
+    values = [((37 * i) % 19 - 9) / 10 for i in range(64)]
+    return values, [1000 * v for v in values]
+
+
+@pytest.mark.parametrize("batching", ["on", "auto"])
+def test_quantised_by_all_rows_each_client_gets_its_own_numbers(batching):
+    """Shared because the user said so, the small row drowns; by itself, a thousandth of the large one's answer."""
+    small, large = neighbours()
+    with Server(f"m={BATCHING / 'dynamic_int8_64.pt2'}", flags=[*SHARED_BY_TWO, "--set", f"m.batching={batching}"]) as server:
+        of_small, of_large = ask_together(server, [small, large], shared=batching == "on")
+        assert any(abs(x) > 1 for x in of_large)
+        if batching == "on":
+            assert not any(of_small)
+        else:
+            assert of_small == pytest.approx([x / 1000 for x in of_large], rel=0.02, abs=max(map(abs, of_large)) / 50000)
+            assert any("requests run one by one: its generated source joins the rows of a run" in line
+                       for line in server.log)
+            config = server.get("/v2/models/m/config").json
+            assert "dynamic_batching" not in config
+            assert config["parameters"]["requests_run_alone"]["string_value"].startswith("its generated source joins")
+
+
+def test_quantised_by_row_two_clients_share_a_run():
+    small, large = neighbours()
+    with Server(f"m={BATCHING / 'per_row_int8.pt2'}", flags=["--set", "m.batching=off"]) as server:
+        expected = ask_together(server, [small, large], shared=False)
+    with Server(f"m={BATCHING / 'per_row_int8.pt2'}", flags=SHARED_BY_TWO) as server:
+        assert ask_together(server, [small, large], shared=True) == expected
+        assert any("requests share runs of up to 64 rows" in line for line in server.log)
 
 
 def test_a_full_queue_is_refused_at_once():
