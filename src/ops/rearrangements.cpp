@@ -231,14 +231,15 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
 
 namespace {
 
-// Positions of every element of a view of `self` that has self's sizes without the strides; checked and wrapped.
-Tensor wrapped_index(const char* name, const Tensor& index, int64_t size) {
+// Positions of every element of a view of `self` that has self's sizes without the strides; checked, and wrapped where
+// negative ones count from the end.
+Tensor wrapped_index(const char* name, const Tensor& index, int64_t size, bool from_end = true) {
   SCONCE_CHECK(index.dtype() == DType::kInt64, kInvalidArgument, name, ": Expected a long tensor for index, but got ",
                dtype_name(index.dtype()));
   Tensor out = clone_contiguous(index);
   auto* const at = out.data_as<int64_t>();
   for (int64_t i = 0; i < out.numel(); ++i) {
-    SCONCE_CHECK(at[i] >= -size && at[i] < size, kInvalidArgument, name, ": out of range: tried to access index ",
+    SCONCE_CHECK(at[i] >= (from_end ? -size : 0) && at[i] < size, kInvalidArgument, name, ": out of range: tried to access index ",
                  at[i], " on a tensor of ", size, " elements.");
     if (at[i] < 0) at[i] += size;
   }
@@ -302,7 +303,7 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
   SCONCE_CHECK(fits, kInvalidArgument,
                "index_copy_: Source/destination tensor must have same slice shapes. Destination: ", describe(self),
                ", source: ", describe(source));
-  const Tensor at = wrapped_index("index_copy_", index, self.dim() ? self.size(d) : 1);
+  const Tensor at = wrapped_index("index_copy_", index, self.dim() ? self.size(d) : 1, false);
   const int64_t none[] = {0};
   return with_slices(self, clone_contiguous(self), d, at,
                      self.dim() == 0 && source.dim() == 1 ? reshape(source, IntSpan(none, size_t{0})) : source);

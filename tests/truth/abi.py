@@ -267,4 +267,20 @@ def call_named(name, overload, *arguments, fetch=True, **options):
     stack = (ctypes.c_uint64 * count)(*values)
     check(library["host"].aoti_torch_call_dispatcher(f"{namespace or 'aten'}::{short}".encode(), overload.encode(),
                                                      stack), name)
-    return finish([ctypes.c_void_p(stack[i]) for i in range(len(schema.returns))], fetch)
+    results = []
+    for word, returned in zip(stack, schema.returns):
+        results += items(word) if str(returned.type).startswith("List[") else [ctypes.c_void_p(word)]
+    return finish(results, fetch)
+
+
+def items(word):
+    """The tensors of a list, which is given back."""
+    host, made, count = library["host"], ctypes.c_void_p(word), ctypes.c_size_t()
+    check(host.torch_list_size(made, ctypes.byref(count)), "list")
+    taken_out = []
+    for i in range(count.value):
+        item = ctypes.c_uint64()
+        check(host.torch_list_get_item(made, ctypes.c_size_t(i), ctypes.byref(item)), "list")
+        taken_out.append(ctypes.c_void_p(item.value))
+    check(host.torch_delete_list(made), "list")
+    return taken_out
