@@ -291,7 +291,9 @@ Tensor to(const Tensor& self, std::optional<DType> dtype, std::optional<int32_t>
   check_factory("to", layout, device, pin_memory);
   const MemoryFormat format = memory_format_in("to", memory_format, MemoryFormat::kPreserve);
   const DType type = dtype.value_or(self.dtype());
-  if (type == self.dtype() && !copy && has_format(self, format)) return self;
+  // As ATen decides: a tensor is in the format that its strides suggest, which most suggest to be contiguous.
+  const bool in_format = format == MemoryFormat::kPreserve || format == suggested_format(self);
+  if (type == self.dtype() && !copy && in_format) return self;
   Tensor out = empty_in_format("to", self, type, format);
   sconce::copy(self, out);
   return out;

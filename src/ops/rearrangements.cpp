@@ -58,16 +58,16 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   }
   SCONCE_CHECK(shifts.size() == dims.size(), kInvalidArgument,
                "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
-  Tensor out = clone_contiguous(self);
-  if (self.numel() == 0) return out;
+  if (self.numel() == 0) return clone(self);
+  // Two parts that change places: a channels-last tensor stays one.
+  Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim("roll", dims[i], self.dim());
-    if (self.dim() == 0) continue;
+    if (self.dim() == 0) return clone(self);
     const int64_t size = self.size(d), by = (shifts[i] % size + size) % size;
-    if (by == 0) continue;
     const Tensor tail = narrow(out, d, size - by, by), head = narrow(out, d, 0, size - by);
     const Tensor* const parts[] = {&tail, &head};
-    out = contiguous(cat(TensorList(parts, 2), d));
+    out = cat(TensorList(parts, 2), d);
   }
   return out;
 }
