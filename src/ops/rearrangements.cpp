@@ -239,8 +239,8 @@ Tensor wrapped_index(const char* name, const Tensor& index, int64_t size, bool f
   Tensor out = clone_contiguous(index);
   auto* const at = out.data_as<int64_t>();
   for (int64_t i = 0; i < out.numel(); ++i) {
-    SCONCE_CHECK(at[i] >= (from_end ? -size : 0) && at[i] < size, kInvalidArgument, name, ": out of range: tried to access index ",
-                 at[i], " on a tensor of ", size, " elements.");
+    SCONCE_CHECK(at[i] >= (from_end ? -size : 0) && at[i] < size, kInvalidArgument, name,
+                 ": out of range: tried to access index ", at[i], " on a tensor of ", size, " elements.");
     if (at[i] < 0) at[i] += size;
   }
   return out;

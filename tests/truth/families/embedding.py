@@ -54,7 +54,7 @@ def draw_any(d):
         weight = d.tensor(dtype, [rows, width], kind, ("packed", "permuted", "sliced", "offset", "padded"))
         index = numbers(d, rows, [d.size(2, 8, high=40, low=0)], False, bad=0.02)
         norm = d.choice((2.0, 1.0, 3.0, float("inf"), 0.5, 2.5))
-        return case.named(f"{dtype} {rows} x {width} norm {norm}", "embedding_renorm", "", weight, index, d.choice((0.1, 1.0, 4.0)), norm, both=True,
+        return case.named(f"{dtype} {rows} x {width} norm {norm}", "embedding_renorm", "", weight, index, d.choice((0.1, 1.0, 4.0)), norm, both=width > 0,
                           error=8 + width ** 0.5 * (2 ** 13 if dtype == torch.float16 else 2 ** 16 if dtype == torch.bfloat16 else 1))
     if op == "dense_backward":
         shape = d.shape(d.choice((0, 1, 2)), max(1, min(most(d), 100000 // max(width, 1))), (8, 64), low=1)

@@ -312,6 +312,8 @@ def draw_mask(d):
         return case.shim(label, "masked_scatter_backward", x, mask, sizes, torch=torch.ops.aten.masked_scatter_backward, zeros=True)
     if op == "where":
         other = values(d, dtype if d.chance(0.7) else d.choice(EVERY), broadcast(d, shape))
+        if torch.bfloat16 in (dtype, other.dtype) and (dtype.is_complex or other.dtype.is_complex):
+            return None  # PyTorch's new dtype bcomplex32, which packages do not have
         return case.named(f"{label} {other.dtype} {list(other.shape)}", "where", "self", mask, x, other, zeros=True, both=True)
     x = d.tensor(dtype, shape, d.choice(("few", "special", "zero", "normal")), LAYOUTS)
     if share == 0.01 and x.numel():

@@ -158,10 +158,12 @@ def draw_cat(d):
                          torch=lambda ts, k: torch.cat(ts, k), **EXACT)
     x = some(d, shape, dtype)
     if op in ("_stack", "stack"):
-        tensors = [some(d, shape, dtype) for _ in range(d.choice((1, 2, 3, 7)))]
+        layouts = (d.choice(LAYOUTS),) if d.chance(0.6) else LAYOUTS
+        tensors = [some(d, shape, dtype, layouts) for _ in range(d.choice((1, 2, 3, 7)))]
         k = d.randint(-rank - 1, rank)
         made = case.named(f"{len(tensors)} of {describe(x)} {k}", op, "", tensors, k, **EXACT)
-        made.torch = torch.stack  # _stack itself reads one tensor alone as if its elements lay together
+        if op == "_stack":  # which reads one tensor alone as if its elements lay together
+            made.torch, made.strides = torch.stack, False
         return made
     if op == "block_diag":
         tensors = [some(d, d.shape(d.choice((0, 1, 2, 2)), 300, (2, 8), low=0 if d.chance(0.05) else 1), dtype) for _ in range(d.choice((1, 2, 4)))]
@@ -302,7 +304,7 @@ def draw_parts(d):
     """A part of a tensor replaced; gradients of views."""
     op = d.choice(("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter", "slice_backward", "select_backward", "unfold_backward",
                    "diag_embed"))
-    x = some(d, any_shape(d, (1, 2, 2, 3, 4)), layouts=LAYOUTS if d.chance(0.3) else WRITABLE)
+    x = some(d, any_shape(d, (1, 2, 2, 3, 4)), layouts=WRITABLE + ("expanded",))
     rank, shape = x.dim(), list(x.shape)
     dim = any_dim(d, rank)
     size, label = shape[dim], f"{describe(x)} dim {dim}"
