@@ -316,6 +316,7 @@ Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index, c
   SCONCE_CHECK(is_complex(self.dtype()) || !is_complex(value.dtype()), kInvalidArgument,
                "index_fill_: Converting complex Scalar to non-complex type is not supported");
   const int64_t d = wrap_dim("index_fill", dim, self.dim());
+  if (self.numel() == 0) return clone(self);  // ATen looks at no index then
   const Tensor at = wrapped_index("index_fill_", index, self.dim() ? self.size(d) : 1);
   return with_slices(self, clone(self), d, at, to_dtype(value, self.dtype()));
 }

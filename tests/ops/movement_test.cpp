@@ -47,11 +47,12 @@ TEST_CASE("index_add: the factor is of self's dtype, and integers keep all digit
   CHECK_THROWS_WITH(added(DType::kUInt8, 10, 7, -3.0), doctest::Contains("overflow"));
 }
 
-TEST_CASE("index_add: into nothing no index is looked at") {
+TEST_CASE("index_add, index_fill: into nothing no index is looked at") {
   const Tensor none = Tensor::empty(Ints{3, 0}, DType::kFloat32), source = Tensor::empty(Ints{3, 2}, DType::kFloat32);
   Tensor index = Tensor::empty(Ints{2}, DType::kInt64);
   zero(index);
   CHECK(std::ranges::equal(cpu::index_add(none, 1, index, source, Scalar(int64_t{1})).sizes(), Ints{3, 0}));
+  CHECK(std::ranges::equal(cpu::index_fill(none, 1, index, Scalar(int64_t{1})).sizes(), Ints{3, 0}));
 }
 
 TEST_CASE("index_copy: an index from the end is refused") {
@@ -84,6 +85,7 @@ TEST_CASE("range: half types are counted in float") {
   CHECK(count(0, 38.1, 0.3, DType::kBFloat16) == 127);
   CHECK(count(0, 38.1, 0.3, DType::kFloat64) == 128);
   CHECK(count(-3, -5.1, -0.7, DType::kFloat16) == 4);
+  CHECK(count(7, 10.2, 0.1, DType::kBFloat16) == 33);
 }
 
 // Strides are PyTorch's.

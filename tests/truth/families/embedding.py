@@ -75,7 +75,7 @@ def draw_any(d):
         if d.chance(0.2) and total > offsets[-2 if len(offsets) > 1 else -1] + 1:
             pass
     ints = d.choice((torch.int64, torch.int64, torch.int32))
-    index = numbers(d, rows, [total], False, bad=0.01, dtypes=(ints,))
+    index = numbers(d, rows, [total], False, bad=0.01 if op == "bag" else 0, dtypes=(ints,))
     starts = d.laid_out(torch.tensor(offsets, dtype=torch.int64).to(ints if d.chance(0.8) else torch.int64), ("packed", "sliced", "offset"))
     mode = d.choice((0, 0, 1, 2))
     padding = d.choice((-1, -1, 0, rows - 1))
@@ -153,5 +153,11 @@ def draw_byte(d, rows, width):
         return torch.ops.quantized.embedding_bag_byte_rowwise_offsets(p, i, o, a, b, c, None if w is None else w.float(), m, la)
 
     largest = float(weight.abs().max()) * (float(scales.abs().max()) if scales is not None and scales.numel() else 1) * 20
-    return case.named(f"{label} by {list(index.shape)} last {last}", "quantized::embedding_bag_byte_rowwise_offsets", "", packed, index, starts, False,
-                      0, False, scales, None, last, error=40.0, exact=table, magnitude=torch.tensor(largest))
+    mapping = None
+    if d.chance(0.3):  # of a table from which rows were pruned: -1 for those
+        full = rows + d.randint(0, 20)
+        mapping = torch.full([full], -1, dtype=torch.int32)
+        mapping[torch.randperm(full, generator=d.torch)[:rows]] = torch.arange(rows, dtype=torch.int32)
+        index = numbers(d, full, list(index.shape), False, bad=0, dtypes=(ints,)).contiguous()
+    return case.named(f"{label} by {list(index.shape)} last {last} pruned {mapping is not None}", "quantized::embedding_bag_byte_rowwise_offsets", "",
+                      packed, index, starts, False, 0, mapping is not None, scales, mapping, last, error=40.0, exact=table, magnitude=torch.tensor(largest))

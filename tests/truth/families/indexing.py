@@ -46,7 +46,10 @@ def numbers(d, size, shape, negative=True, bad=0.02, dtypes=(torch.int64, torch.
     if count and d.chance(bad):
         flat = t.reshape(-1)
         flat[d.randrange(count)] = d.choice((size, -size - 1, size + 7, -size - 99, 1 << 30))
-    return d.laid_out(t.to(d.choice(dtypes)), layouts)
+    dtype = d.choice(dtypes)
+    if negative and len(dtypes) == 3 and d.chance(0.005):
+        dtype = d.choice((torch.int16, torch.float32))  # refused
+    return d.laid_out(t.to(dtype), layouts)
 
 
 def sum_error(dtype, terms):

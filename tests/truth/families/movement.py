@@ -58,7 +58,7 @@ def convertible(d, shape, to, layouts=LAYOUTS):
 
 def draw_copy(d):
     shape = any_shape(d)
-    op = d.choice(("copy_", "copy_", "copy_", "copy", "clone", "clone", "to", "to", "contiguous", "preserve", "zero_", "alias", "convert"))
+    op = d.choice(("copy_", "copy_", "copy_", "copy", "clone", "clone", "to", "to", "contiguous", "preserve", "zero_", "alias", "convert", "packed_rows"))
     if op == "copy_":
         own = [n if d.chance(0.85) else 1 for n in shape]
         while own and d.chance(0.1):
@@ -109,6 +109,14 @@ def draw_copy(d):
             return [abi.tensor(out)]
         return case.Case("clone_preserve_strides " + describe(x), ours, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t) if
                          0 not in t.stride() and not has_overlap(t) else preserved(t), [x], zeros=True)
+    if op == "packed_rows":
+        # Sequences of falling length, one after the other, by time.
+        batch, time = d.size(2, 4, low=1, high=12), d.size(4, 8, low=1, high=40)
+        lengths = sorted((d.randint(1, time) for _ in range(batch)), reverse=True)
+        first = d.chance(0.5)
+        x = some(d, ([batch, time] if first else [time, batch]) + d.shape(d.choice((0, 1, 1, 2)), 30, (2, 8), low=1),
+                 d.choice((torch.float32, torch.float64, torch.int64, torch.bfloat16)))
+        return case.named(f"{describe(x)} {lengths}", "_pack_padded_sequence", "", x, torch.tensor(lengths), first, **EXACT)
     if op == "zero_":
         x = some(d, shape, layouts=WRITABLE)
 

@@ -16,14 +16,15 @@ WRITABLE = ("packed", "permuted", "sliced", "offset", "padded")
 
 def draw(d):
     made = draw_scatter(d)
-    if made and any(isinstance(a, torch.Tensor) and a.dtype == torch.int32 for a in made.arguments):
-        # ATen's shorter ways over one index for a row refuse int32, which others take.
+    if made:
+        # ATen's shorter way over one index for a row refuses int32, which others take, and reads other memory where the index is
+        # smaller than self: it gets a packed index.
         numbered = [i for i, a in enumerate(made.arguments) if isinstance(a, torch.Tensor)]
         place = next(i for i in numbered[1:] if isinstance(made.arguments[i - 1], int))
         other, sized = made.torch, made.magnitude
-        made.torch = lambda *v: other(*v[:place], v[place].long(), *v[place + 1:])
+        made.torch = lambda *v: other(*v[:place], v[place].long().contiguous(), *v[place + 1:])
         if callable(sized):
-            made.magnitude = lambda *v: sized(*v[:place], v[place].long(), *v[place + 1:])
+            made.magnitude = lambda *v: sized(*v[:place], v[place].long().contiguous(), *v[place + 1:])
     return made
 
 
