@@ -154,6 +154,18 @@ def draw_index(d):
                          strides=True, **how, both=True)
     x = values(d, x.dtype, x.shape, ("packed", "permuted", "sliced", "offset", "padded"))
     if way < 0.8:
+        if x.dim() and x.shape[0] > 1 and d.chance(0.1) and expected is not None:
+            # Values that lie in what is written (PyTorch refuses those that it sees, ours are read first).
+            v = x[:1] if not given or len(given) < x.dim() else v
+            fits = len(v.shape) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(v.shape), reversed(shape)))
+            made = case.named(label + " own", "index_put_", "", x, indices, v if fits else x.reshape(-1)[:1], accumulate, written=[0], **how)
+            other = made.torch
+            made.torch = lambda a, i, w, *r: other(a, i, w.clone(), *r)
+            if callable(made.magnitude):
+                sized = made.magnitude
+                made.magnitude = lambda a, i, w, r: sized(a, i, w.clone(), r)
+                made.exact = lambda a, i, w, *r: torch.ops.aten.index_put(a, i, w.clone(), *r)
+            return made
         return case.named(label, "index_put_", "", x, indices, v, accumulate, written=[0], **how, both=True)
     return case.named(label, "_unsafe_index_put" if d.chance(0.5) and expected is not None else "_index_put_impl", "",
                       x, indices, v, accumulate, **how) if expected is not None else None

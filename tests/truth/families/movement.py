@@ -56,7 +56,36 @@ def convertible(d, shape, to, layouts=LAYOUTS):
     return d.laid_out(t, layouts)
 
 
+def draw_shared(d):
+    """Source and destination in one storage: apart, the same, or in each other's way, which PyTorch refuses."""
+    dtype = d.choice(CONVERTED)
+    shape = d.shape(d.choice((1, 2, 3)), d.choice((30, 500, 4000)), SIZES, low=1)
+    base = d.tensor(dtype, shape, "few", ("packed", "permuted", "padded"))
+    dim, way = d.randrange(len(shape)), d.choice(("halves", "shifted", "between", "turned", "same", "expanded"))
+    n = shape[dim]
+    if way == "halves" and n > 1:
+        to, source = base.narrow(dim, 0, n // 2), base.narrow(dim, n - n // 2, n // 2)
+    elif way == "shifted" and n > 1:
+        to, source = base.narrow(dim, 1, n - 1), base.narrow(dim, 0, n - 1)
+    elif way == "between" and n > 1:
+        to, source = base.unflatten(dim, (n, 1)).movedim(dim, 0)[0:n // 2 * 2:2], base.unflatten(dim, (n, 1)).movedim(dim, 0)[1:n // 2 * 2:2]
+    elif way == "turned":
+        side = min(shape)
+        to = d.tensor(dtype, [side, side], "few", ("packed",))
+        source = to.t()
+    elif way == "expanded" and n > 1:
+        to, source = base.narrow(dim, 1, n - 1), base.narrow(dim, 0, 1)
+    else:
+        to = source = base
+    if way == "shifted" and not (to.is_contiguous() and source.is_contiguous()):
+        return None  # it is not seen that they meet: what is read hangs on the order
+    return case.named(f"{way} {describe(source)} into {describe(to)}", "copy_", "", to, source, False, written=[0], fails=None, zeros=True,
+                      both=to.is_contiguous() and source.is_contiguous())
+
+
 def draw_copy(d):
+    if d.chance(0.1):
+        return draw_shared(d)
     shape = any_shape(d)
     op = d.choice(("copy_", "copy_", "copy_", "copy", "clone", "clone", "to", "to", "contiguous", "preserve", "zero_", "alias", "convert", "packed_rows"))
     if op == "copy_":

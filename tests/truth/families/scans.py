@@ -70,7 +70,7 @@ def draw_scan(d):
     how = {}
     if result.is_floating_point or result.is_complex:
         how = dict(error=4.0 + 2 * n ** (0.5 if not product else 1), same_nan=not product and not dtype.is_complex,
-                   magnitude=lambda a, k, dtype=None: getattr(torch, name)(a.to(torch.complex128 if a.is_complex() else torch.float64).abs(), k))
+                   magnitude=lambda a, k, dtype=None: getattr(torch, name)(a.to(torch.complex128 if a.is_complex() else torch.float64).abs(), k).clamp(max=1e308))
     label = f"{dtype} {shape} {x.stride()} dim {dim} to {to} {kind}"
     if op == "named":
         return case.named(label, name, "", x, dim, dtype=to, **how)
