@@ -244,7 +244,7 @@ def draw_along(d):
     include = d.chance(0.6)
     how = {}
     if floats and reduce in ("prod", "mean"):
-        how = dict(error=2 * terms, same_nan=reduce != "prod", magnitude=lambda a, k, i, s, r, _: torch.index_reduce(
+        how = dict(error=2 * terms, same_nan=reduce != "prod" and not dtype.is_complex, magnitude=lambda a, k, i, s, r, _: torch.index_reduce(
             a.abs(), k, i, s.abs(), r, include_self=include).abs())
     elif dtype == torch.bool and reduce == "mean" or dtype.is_complex and reduce != "prod" and reduce != "mean":
         return None

@@ -22,7 +22,7 @@ def draw(d):
         numbered = [i for i, a in enumerate(made.arguments) if isinstance(a, torch.Tensor)]
         place = next(i for i in numbered[1:] if isinstance(made.arguments[i - 1], int))
         other, sized = made.torch, made.magnitude
-        made.torch = lambda *v: other(*v[:place], v[place].long().contiguous(), *v[place + 1:])
+        made.torch = lambda *v: other(*v[:place], (v[place].long() if v[place].dtype == torch.int32 else v[place]).contiguous(), *v[place + 1:])
         if callable(sized):
             made.magnitude = lambda *v: sized(*v[:place], v[place].long().contiguous(), *v[place + 1:])
     return made
