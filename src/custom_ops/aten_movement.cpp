@@ -138,7 +138,7 @@ constexpr AtenRow kRows[] = {
     {"aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor", boxed<index_put_impl>},
     {"aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", boxed<cpu::_pack_padded_sequence>},
     {"aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", boxed_anywhere<CopyOf<cpu::reshape>::copy>, kAnyDevice},
-    {"aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", boxed_anywhere<cpu::stack>, kAnyDevice},
+    {"aten::_stack(Tensor[] tensors, int dim=0) -> Tensor", boxed_anywhere<cpu::_stack>, kAnyDevice},
     {"aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", boxed<cpu::index_Tensor>},
     {"aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", boxed<cpu::index_put>},
     {"aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", boxed<cpu::_unsafe_masked_index>},

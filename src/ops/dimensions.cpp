@@ -190,18 +190,36 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   return parts;
 }
 
-Tensor stack(TensorList tensors, int64_t dim) {
+namespace {
+int64_t check_stack(TensorList tensors, int64_t dim) {
   SCONCE_CHECK(tensors.size() > 0, kInvalidArgument, "stack: expects a non-empty TensorList");
-  std::vector<Tensor> parts;
-  std::vector<const Tensor*> pointers;
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  for (size_t i = 0; i < tensors.size(); ++i)
     SCONCE_CHECK(std::ranges::equal(tensors[i].sizes(), tensors[0].sizes()), kInvalidArgument,
                  "stack: expects each tensor to be equal size, but got ", to_string(tensors[0].sizes()),
                  " at entry 0 and ", to_string(tensors[i].sizes()), " at entry ", i);
-    parts.push_back(unsqueeze(tensors[i], dim));
-  }
+  return wrap_new_dim("stack", dim, tensors[0].dim());
+}
+}  // namespace
+
+Tensor _stack(TensorList tensors, int64_t dim) {
+  const int64_t at = check_stack(tensors, dim);
+  std::vector<Tensor> parts;
+  std::vector<const Tensor*> pointers;
+  for (size_t i = 0; i < tensors.size(); ++i) parts.push_back(unsqueeze(tensors[i], at));
   for (const Tensor& part : parts) pointers.push_back(&part);
-  return cat(TensorList(pointers.data(), pointers.size()), wrap_new_dim("stack", dim, tensors[0].dim()));
+  return cat(TensorList(pointers.data(), pointers.size()), at);
+}
+
+// A concatenation whose dimension is split: it is as channels-last as the tensors are.
+Tensor stack(TensorList tensors, int64_t dim) {
+  const int64_t at = check_stack(tensors, dim);
+  if (at == tensors[0].dim()) return _stack(tensors, dim);
+  Shape sizes;
+  for (int64_t d = 0; d < tensors[0].dim(); ++d) {
+    if (d == at) sizes.push_back(static_cast<int64_t>(tensors.size()));
+    sizes.push_back(tensors[0].size(d));
+  }
+  return view(cat(tensors, at), sizes);
 }
 
 Tensor conj(const Tensor& self) {
@@ -291,7 +309,9 @@ Tensor to(const Tensor& self, std::optional<DType> dtype, std::optional<int32_t>
   check_factory("to", layout, device, pin_memory);
   const MemoryFormat format = memory_format_in("to", memory_format, MemoryFormat::kPreserve);
   const DType type = dtype.value_or(self.dtype());
-  if (type == self.dtype() && !copy && has_format(self, format)) return self;
+  // As ATen decides: a tensor is in the format that its strides suggest, which most suggest to be contiguous.
+  const bool in_format = format == MemoryFormat::kPreserve || format == suggested_format(self);
+  if (type == self.dtype() && !copy && in_format) return self;
   Tensor out = empty_in_format("to", self, type, format);
   sconce::copy(self, out);
   return out;

@@ -25,7 +25,8 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim);
 std::vector<Tensor> split_with_sizes(const Tensor& self, IntSpan sizes, int64_t dim);
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim);
-Tensor stack(TensorList tensors, int64_t dim);  // a copy
+Tensor _stack(TensorList tensors, int64_t dim);
+Tensor stack(TensorList tensors, int64_t dim);  // the same, but for strides
 // Copies of the tensors.
 std::vector<Tensor> split_with_sizes_copy(const Tensor& self, IntSpan sizes, int64_t dim);
 

@@ -311,8 +311,10 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
   SCONCE_CHECK(source.dtype() == self.dtype(), kInvalidArgument, "index_add: self (", dtype_name(self.dtype()),
                ") and source (", dtype_name(source.dtype()), ") must have the same scalar type");
-  const bool once = (alpha.is_bool() || alpha.is_integral()) && alpha.to_int() == 1;
-  const Tensor scaled = once ? source : to_dtype(multiply_number(source, alpha), self.dtype());
+  // The factor is of self's dtype before it is one: 1.5 is 1 for integers, which no float product may round.
+  Tensor factor = Tensor::empty({}, self.dtype());
+  fill(factor, alpha);
+  const Tensor scaled = alpha.to_complex() == 1.0 ? source : multiply(source, factor);
   const int64_t one = 1;
   const Tensor places = index.dim() == 0 ? view(index, IntSpan(&one, 1)) : index;
   SCONCE_CHECK(scaled.dim() == self.dim() && (self.dim() == 0 || scaled.size(dim) == places.numel()), kInvalidArgument,
@@ -320,6 +322,7 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   for (int64_t d = 0; d < self.dim(); ++d)
     SCONCE_CHECK(d == dim || scaled.size(d) == self.size(d), kInvalidArgument, "index_add: source ",
                  to_string(source.sizes()), " does not fit self ", to_string(self.sizes()), " along dimension ", d);
+  if (self.numel() == 0) return clone_contiguous(self);  // ATen looks at no index then
   for (int64_t i = 0; i < places.numel(); ++i) {
     const int64_t at = places.dtype() == DType::kInt64 ? places.data_as<int64_t>()[i * places.stride(0)]
                                                        : places.data_as<int32_t>()[i * places.stride(0)];

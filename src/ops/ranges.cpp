@@ -30,7 +30,15 @@ Tensor stepped(const char* name, Scalar start, Scalar end, Scalar step, OptType 
   SCONCE_CHECK(by > 0 ? last >= first : last <= first, kInvalidArgument, name,
                ": upper bound and lower bound inconsistent with step sign");
   double count = (last - first) / step.to_double();
-  count = with_end ? std::floor(count) + 1 : std::ceil(count);
+  if (!with_end) {
+    count = std::ceil(count);
+  } else if (dtype && (*dtype == DType::kFloat16 || *dtype == DType::kBFloat16)) {
+    // at::range counts in the dtype that half types are summed in.
+    count =
+        std::floor((static_cast<float>(last) - static_cast<float>(first)) / static_cast<float>(step.to_double()) + 1);
+  } else {
+    count = std::floor(count + 1);
+  }
   if (whole && !with_end) {  // exactly
     const __int128 distance = static_cast<__int128>(end.to_int()) - start.to_int(), width = step.to_int();
     count = static_cast<double>((distance + width + (width > 0 ? -1 : 1)) / width);

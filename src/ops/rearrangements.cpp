@@ -58,16 +58,16 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   }
   SCONCE_CHECK(shifts.size() == dims.size(), kInvalidArgument,
                "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
-  Tensor out = clone_contiguous(self);
-  if (self.numel() == 0) return out;
+  if (self.numel() == 0) return clone(self);
+  // Two parts that change places: a channels-last tensor stays one.
+  Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim("roll", dims[i], self.dim());
-    if (self.dim() == 0) continue;
+    if (self.dim() == 0) return clone(self);
     const int64_t size = self.size(d), by = (shifts[i] % size + size) % size;
-    if (by == 0) continue;
     const Tensor tail = narrow(out, d, size - by, by), head = narrow(out, d, 0, size - by);
     const Tensor* const parts[] = {&tail, &head};
-    out = contiguous(cat(TensorList(parts, 2), d));
+    out = cat(TensorList(parts, 2), d);
   }
   return out;
 }
@@ -231,15 +231,16 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
 
 namespace {
 
-// Positions of every element of a view of `self` that has self's sizes without the strides; checked and wrapped.
-Tensor wrapped_index(const char* name, const Tensor& index, int64_t size) {
+// Positions of every element of a view of `self` that has self's sizes without the strides; checked, and wrapped where
+// negative ones count from the end.
+Tensor wrapped_index(const char* name, const Tensor& index, int64_t size, bool from_end = true) {
   SCONCE_CHECK(index.dtype() == DType::kInt64, kInvalidArgument, name, ": Expected a long tensor for index, but got ",
                dtype_name(index.dtype()));
   Tensor out = clone_contiguous(index);
   auto* const at = out.data_as<int64_t>();
   for (int64_t i = 0; i < out.numel(); ++i) {
-    SCONCE_CHECK(at[i] >= -size && at[i] < size, kInvalidArgument, name, ": out of range: tried to access index ",
-                 at[i], " on a tensor of ", size, " elements.");
+    SCONCE_CHECK(at[i] >= (from_end ? -size : 0) && at[i] < size, kInvalidArgument, name,
+                 ": out of range: tried to access index ", at[i], " on a tensor of ", size, " elements.");
     if (at[i] < 0) at[i] += size;
   }
   return out;
@@ -302,7 +303,7 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
   SCONCE_CHECK(fits, kInvalidArgument,
                "index_copy_: Source/destination tensor must have same slice shapes. Destination: ", describe(self),
                ", source: ", describe(source));
-  const Tensor at = wrapped_index("index_copy_", index, self.dim() ? self.size(d) : 1);
+  const Tensor at = wrapped_index("index_copy_", index, self.dim() ? self.size(d) : 1, false);
   const int64_t none[] = {0};
   return with_slices(self, clone_contiguous(self), d, at,
                      self.dim() == 0 && source.dim() == 1 ? reshape(source, IntSpan(none, size_t{0})) : source);
@@ -315,6 +316,7 @@ Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index, c
   SCONCE_CHECK(is_complex(self.dtype()) || !is_complex(value.dtype()), kInvalidArgument,
                "index_fill_: Converting complex Scalar to non-complex type is not supported");
   const int64_t d = wrap_dim("index_fill", dim, self.dim());
+  if (self.numel() == 0) return clone(self);  // ATen looks at no index then
   const Tensor at = wrapped_index("index_fill_", index, self.dim() ? self.size(d) : 1);
   return with_slices(self, clone(self), d, at, to_dtype(value, self.dtype()));
 }

@@ -79,7 +79,7 @@ Tensor padding_backward(std::string_view name, const Tensor& grad_output, const 
               }
           });
         });
-  return in_format(name, sums, self.dtype(), dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
+  return in_format(name, sums, self.dtype(), suggested_format(self));
 }
 
 }  // namespace

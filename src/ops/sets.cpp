@@ -1,6 +1,7 @@
 #include "src/ops/sets.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -179,6 +180,8 @@ Tensor bincount(const Tensor& self, const Tensor* weights, int64_t minlength) {
     }
     SCONCE_CHECK(least >= 0, kInvalidArgument, "bincount: only supports 1-d non-negative integral inputs, got ",
                  static_cast<int64_t>(least));
+    SCONCE_CHECK(static_cast<int64_t>(most) < std::numeric_limits<int64_t>::max(), kInvalidArgument,
+                 "bincount: no tensor has a place for ", static_cast<int64_t>(most));
     const int64_t bins = std::max(minlength, static_cast<int64_t>(most) + 1);
     if (!weights) {
       result = int64s(bins);

@@ -246,7 +246,7 @@ Tensor view_as_complex(const Tensor& self) {
   SCONCE_CHECK(self.storage_offset() % 2 == 0, kInvalidArgument,
                "view_as_complex: the storage offset must be divisible by 2, got ", self.storage_offset());
   for (int d = 0; d < last; ++d) {
-    SCONCE_CHECK(strides[d] % 2 == 0, kInvalidArgument,
+    SCONCE_CHECK(sizes[d] == 1 || strides[d] % 2 == 0, kInvalidArgument,
                  "view_as_complex: strides of all but the last dimension must be divisible by 2, got ",
                  to_string(self.strides()));
     strides[d] /= 2;

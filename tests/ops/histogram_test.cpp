@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+#include <vector>
+
+#include "src/ops/fill.h"
+#include "src/ops/sets.h"
 #include "tests/ops/case_file.h"
 
 using namespace sconce;
@@ -41,4 +46,10 @@ TEST_CASE("_histogramdd_from_bin_cts: several dimensions") {
     return Results{cpu::_histogramdd_from_bin_cts(c.tensor(0), c.args[1].integers(), view(range),
                                                   c.args[3].optional_tensor(), c.boolean(4))};
   });
+}
+
+TEST_CASE("bincount: the largest integer, which no tensor has a place for") {
+  Tensor x = Tensor::empty(std::vector<int64_t>{2}, DType::kInt64);
+  fill(x, std::numeric_limits<int64_t>::max());
+  CHECK_THROWS_WITH(cpu::bincount(x, nullptr, 0), doctest::Contains("no tensor has a place"));
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "sconce/error.h"
@@ -128,4 +130,17 @@ TEST_CASE("index_Tensor: an index out of bounds is found in every chunk and on e
     }
   }
   set_kernel_threads(before);
+}
+
+// Strides and values are PyTorch's.
+TEST_CASE("index_Tensor: int32 indices that overlap are walked as their int64 copies") {
+  Tensor numbers = Tensor::empty(Ints{10}, DType::kInt32);
+  std::copy_n(std::array{0, 9, 2, 9, 4, 9, 1, 9, 3, 9}.data(), 10, numbers.data_as<int32_t>());
+  const Tensor index = numbers.as_strided(Ints{1, 5, 2}, Ints{1, 0, 2}, 0);
+  const Tensor self = numbered({5});
+  const Tensor* const given = &index;
+  const Tensor* const* const list[] = {&given};
+  const Tensor got = contiguous(cpu::index_Tensor(self, OptTensorList(list, 1)));
+  CHECK(std::ranges::equal(cpu::index_Tensor(self, OptTensorList(list, 1)).strides(), Ints{5, 1, 5}));
+  for (int64_t i = 0; i < 10; ++i) CHECK(got.data_as<float>()[i] == static_cast<float>(i % 2 * 2));
 }

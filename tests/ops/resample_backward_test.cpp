@@ -2,6 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "src/ops/copy.h"
+#include "src/ops/fill.h"
 #include "src/ops/resample_antialias.h"
 #include "tests/ops/case_file.h"
 
@@ -61,4 +67,18 @@ TEST_CASE("_upsample_bicubic2d_aa_backward: row-major whatever the gradient is, 
   };
   run_low_pass("_upsample_bicubic2d_aa_backward", cpu::_upsample_bicubic2d_aa_backward);
   run_low_pass("_upsample_bilinear2d_aa_backward", cpu::_upsample_bilinear2d_aa_backward);
+}
+
+// Strides and values are PyTorch's.
+TEST_CASE("replication_pad3d_backward, reflection_pad3d_backward: as channels-last as self") {
+  Tensor grad = Tensor::empty(std::vector<int64_t>{1, 2, 2, 2, 5}, DType::kFloat32);
+  fill(grad, 1.0);
+  const std::vector<int64_t> strides{24, 1, 12, 6, 2}, padding{1, 1, 0, 0, 0, 0};
+  const Tensor self = Tensor::empty_strided(std::vector<int64_t>{1, 2, 2, 2, 3}, strides, DType::kFloat32);
+  const auto check = [&](const Tensor& got, std::array<float, 3> row) {
+    CHECK(std::ranges::equal(got.strides(), strides));
+    for (int64_t i = 0; i < 24; ++i) CHECK(contiguous(got).data_as<float>()[i] == row[static_cast<size_t>(i % 3)]);
+  };
+  check(cpu::replication_pad3d_backward(grad, self, padding), {2, 1, 2});
+  check(cpu::reflection_pad3d_backward(grad, self, padding), {1, 3, 1});
 }

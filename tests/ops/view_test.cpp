@@ -111,3 +111,9 @@ TEST_CASE("full, new_empty, new_zeros: dtype, sizes and values") {
   CHECK_THROWS_WITH_AS(cpu::full(Ints{1}, 300, DType::kUInt8, {}, {}, {}), doctest::Contains("overflow"), Error);
   CHECK_THROWS_WITH_AS(cpu::new_empty(f, Ints{-1}, {}, {}, {}, {}), doctest::Contains("new_empty: negative"), Error);
 }
+
+TEST_CASE("view_as_complex: a dimension of one element may have an odd stride") {
+  const Tensor x = Tensor::empty_strided(Ints{5, 1, 2}, Ints{14, 7, 1}, DType::kFloat64);
+  CHECK(std::ranges::equal(cpu::view_as_complex(x).strides(), Ints{7, 3}));
+  CHECK_THROWS_AS(cpu::view_as_complex(Tensor::empty_strided(Ints{5, 2, 2}, Ints{14, 7, 1}, DType::kFloat64)), Error);
+}

@@ -72,9 +72,41 @@ def ints(values):
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
+wholes = {}  # storages that several arguments of the running call lie in -> a tensor of all that is there
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for v in value for t in tensors_in(v)] if isinstance(value, (list, tuple)) else []
+
+
+def share_storages(arguments):
+    """Arguments that lie in one storage become views of one tensor, as those of a package are."""
+    release_storages()
+    seen = {}
+    for t in tensors_in(arguments):
+        seen.setdefault((t.untyped_storage().data_ptr(), t.dtype), []).append(t)
+    for key, found in seen.items():
+        if key[0] and len(found) > 1 and not all(t is found[0] for t in found):
+            whole = torch.empty(0, dtype=key[1], device=found[0].device).set_(found[0].untyped_storage())
+            wholes[key] = handle(whole)
+
+
+def release_storages():
+    for h in wholes.values():
+        library["host"].aoti_torch_delete_tensor_object(h)
+    wholes.clear()
+
+
 def handle(t):
     """A tensor over the memory of t, which must outlive it."""
     out = ctypes.c_void_p()
+    whole = wholes.get((t.untyped_storage().data_ptr(), t.dtype))
+    if whole is not None:
+        check(library["host"].aoti_torch__reinterpret_tensor(
+            whole, ctypes.c_int64(t.dim()), ints(t.shape), ints(t.stride()), ctypes.c_int64(t.storage_offset()), ctypes.byref(out)), "view")
+        return out
     where = (1, t.device.index) if t.is_cuda else (0, -1)
     storage = t.untyped_storage()
     check(library["host"].aoti_torch_create_tensor_from_blob_v2(
@@ -134,6 +166,7 @@ def call(name, *arguments, fetch=True):
     if name not in signatures:
         raise Missing(name)
     parameters = signatures[name]
+    share_storages(arguments)
     given, keep, converted, results, owned = list(arguments), [], [], [], []
     at = 0
 
@@ -214,6 +247,7 @@ def call(name, *arguments, fetch=True):
     finally:
         for h in owned:
             library["host"].aoti_torch_delete_tensor_object(h)
+        release_storages()
 
 
 def bits(value, kind):
@@ -250,10 +284,8 @@ def bits(value, kind):
     return word
 
 
-def call_named(name, overload, *arguments, fetch=True, **options):
-    """An operator called by name; the rest of its arguments are the schema's defaults. Results as call() has them."""
-    namespace, _, short = name.rpartition("::")
-    schema = getattr(getattr(getattr(torch.ops, namespace or "aten"), short), overload or "default")._schema
+def called(name, overload, schema, arguments, options):
+    """The stack after the call."""
     values = []
     for i, argument in enumerate(schema.arguments):
         value = (arguments[i] if i < len(arguments) else options.pop(argument.name) if argument.name in options
@@ -265,6 +297,33 @@ def call_named(name, overload, *arguments, fetch=True, **options):
         raise Failed(f"{name}: no arguments {list(options)}")
     count = max(len(values), len(schema.returns), 1)
     stack = (ctypes.c_uint64 * count)(*values)
-    check(library["host"].aoti_torch_call_dispatcher(f"{namespace or 'aten'}::{short}".encode(), overload.encode(),
-                                                     stack), name)
-    return finish([ctypes.c_void_p(stack[i]) for i in range(len(schema.returns))], fetch)
+    check(library["host"].aoti_torch_call_dispatcher(name.encode(), overload.encode(), stack), name)
+    return stack
+
+
+def call_named(name, overload, *arguments, fetch=True, **options):
+    """An operator called by name; the rest of its arguments are the schema's defaults. Results as call() has them."""
+    namespace, _, short = name.rpartition("::")
+    schema = getattr(getattr(getattr(torch.ops, namespace or "aten"), short), overload or "default")._schema
+    share_storages([*arguments, *options.values()])
+    try:
+        stack = called(f"{namespace or 'aten'}::{short}", overload, schema, arguments, options)
+    finally:
+        release_storages()
+    results = []
+    for word, returned in zip(stack, schema.returns):
+        results += items(word) if str(returned.type).startswith("List[") else [ctypes.c_void_p(word)]
+    return finish(results, fetch)
+
+
+def items(word):
+    """The tensors of a list, which is given back."""
+    host, made, count = library["host"], ctypes.c_void_p(word), ctypes.c_size_t()
+    check(host.torch_list_size(made, ctypes.byref(count)), "list")
+    taken_out = []
+    for i in range(count.value):
+        item = ctypes.c_uint64()
+        check(host.torch_list_get_item(made, ctypes.c_size_t(i), ctypes.byref(item)), "list")
+        taken_out.append(ctypes.c_void_p(item.value))
+    check(host.torch_delete_list(made), "list")
+    return taken_out

@@ -57,6 +57,8 @@ class Draw(random.Random):
             return torch.randint(2, shape, generator=g).bool()
         if not dtype.is_floating_point:
             info = torch.iinfo(dtype)
+            if dtype == torch.uint64 and kind == "wide":
+                return torch.randint(-1 << 63, (1 << 63) - 1, shape, generator=g).view(dtype)
             if kind == "wide":
                 return torch.randint(info.min, info.max, shape, generator=g).to(dtype)
             low = 0 if info.min == 0 else -9
@@ -78,8 +80,15 @@ class Draw(random.Random):
         return x.to(dtype)
 
     def laid_out(self, t, layouts=LAYOUTS):
-        """The same values in another layout, on the device; "expanded" repeats what is first in one dimension."""
+        """The same values in another layout, on the device; "expanded" repeats what is first in one dimension, and
+        "overlapping" has elements that are neighbours of others (values from t, in another order): what is only read."""
         way, n = self.choice(layouts), t.dim()
+        if way == "overlapping" and n and t.numel():
+            strides = [self.choice((0, 1, 1, 2, 3, self.randrange(1, 9))) for _ in range(n)]
+            count = 1 + sum((size - 1) * stride for size, stride in zip(t.shape, strides))
+            lead, values = self.choice((0, 1, 5)), t.reshape(-1)
+            flat = values[torch.arange(count + lead) % values.numel()].contiguous().to(self.device)
+            return flat.as_strided(t.shape, strides, lead)
         if way == "expanded" and n and t.numel():
             d = self.randrange(n)
             t = t.narrow(d, 0, 1).contiguous().to(self.device).expand(t.shape)
