@@ -53,14 +53,17 @@ def named(label, name, overload, *arguments, **options):
              for v, n in zip(arguments, number)]
     count = sum(1 for a in schema if not a.kwarg_only)
 
-    def with_torch(*values):
-        positional, rest = values[:count], values[count:]
-        extra = {a.name: v for a, v in zip([a for a in schema if a.kwarg_only], rest)}
-        return operator(*positional, **extra, **options)
-
-    keywords = {k: (float(v) if any(a.name == k and "number" in str(a.type) for a in schema) else v)
+    keywords = {k: (float(v) if v is not None and any(a.name == k and "number" in str(a.type) for a in schema) else v)
                 for k, v in options.items()}
     options = keywords
+
+    def with_torch(*values, widely=False):
+        positional, rest = values[:count], values[count:]
+        extra = {a.name: v for a, v in zip([a for a in schema if a.kwarg_only], rest)}
+        return operator(*positional, **extra, **{k: wide_type(v) if widely else v for k, v in options.items()})
+
+    if any(isinstance(v, torch.dtype) for v in options.values()):
+        case.setdefault("exact", lambda *values: with_torch(*values, widely=True))
     return Case(f"{name}.{overload} {label}" if overload else f"{name} {label}",
                 lambda *values: abi.call_named(name, overload, *values, **keywords), with_torch, given, **case)
 
@@ -101,8 +104,12 @@ def copies(arguments):
     return [mapped(a, copy) for a in arguments]
 
 
+def wide_type(value):
+    return WIDE.get(value, value) if isinstance(value, torch.dtype) else value
+
+
 def widened(arguments):
-    return [mapped(a, lambda t: t.to("cpu").to(WIDE.get(t.dtype, t.dtype)) if t.dtype != torch.bool else t.to("cpu").clone())
+    return [wide_type(mapped(a, lambda t: t.to("cpu").to(WIDE.get(t.dtype, t.dtype)) if t.dtype != torch.bool else t.to("cpu").clone()))
             for a in arguments]
 
 
