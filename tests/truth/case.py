@@ -37,6 +37,7 @@ class Case:
     skip: typing.Sequence[int] = ()  # results that are not compared
     same_nan: bool = True         # infinities and NaN where ATen, in the same dtype, has them
     slack: float = 3.0            # times ATen's own error that is allowed, too
+    results: bool = False         # where arguments are written: the results, too
     fails: str | None = None      # both must refuse; ours with this in its words
     known: str | None = None      # why a difference is deliberate (docs/correctness.md)
 
@@ -208,14 +209,14 @@ def judge(case):
         if t.untyped_storage().data_ptr() not in written and not torch.equal(storage_bytes(t), storage_bytes(before)):
             return f"an argument of {list(t.shape)} was written, which is only read"
     if case.written:
-        got, same = [], []
+        got, same = ([], []) if not case.results else ([g for g in got if g is not None], [s for s in same if s is not None])
         for i in case.written:
             for t, expected in zip(tensors_in(ours[i]), tensors_in(theirs[i])):
                 got.append(t)
                 same.append(expected)
                 if not around_is_same(t, expected):
                     return "memory around what is written has changed"
-    same = [s for s in same if s is not None]
+    same, got = [s for s in same if s is not None], [g for g in got if g is not None]
     if len(got) < len(same):
         return f"{len(got)} results for {len(same)}"
     exact = magnitude = None
@@ -223,8 +224,8 @@ def judge(case):
         wide = widened(case.arguments)
         results = flat((case.exact or case.torch)(*wide))
         if case.written and case.exact is None:
-            results = [t for i in case.written for t in tensors_in(wide[i])]
-        exact = results
+            results = (results if case.results else []) + [t for i in case.written for t in tensors_in(wide[i])]
+        exact = [r for r in results if r is not None]
         magnitude = case.magnitude(*widened(case.arguments)) if callable(case.magnitude) else case.magnitude
     for i, (g, s) in enumerate(zip(got, same)):
         if i in case.skip:
