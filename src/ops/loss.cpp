@@ -124,16 +124,17 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduct
   if (!is_floating(dtype)) fail_dispatch(dtype, kName);
   require_library(sleef_library());
   Tensor losses = result_like(kName, self, self, target, dtype);
+  // log1p of SLEEF ends before the numbers of the type do.
+  const auto logarithm = []<class T>(T odds) -> T {
+    return lanes::choose(odds > (std::is_same_v<T, float> ? T(1e37) : T(1e300)), lanes::log(odds), lanes::log1p(odds));
+  };
   if (is_small(dtype)) {
-    copy(log1p(inverse_odds(self, target)), losses);
+    const Tensor odds = inverse_odds(self, target);
+    const auto loss = [=](float x) { return logarithm(x); };
+    map_elements<float, float>(kName, losses, InLanes<decltype(loss)>{loss}, {&odds});
   } else {
     dispatch_float_double(dtype, kName, [&]<class T>() -> void {
-      // log1p of SLEEF ends before the numbers of the type do.
-      constexpr T kLarge = std::is_same_v<T, float> ? T(1e37) : T(1e300);
-      const auto loss = [](T x, T y) -> T {
-        const T odds = lanes::quick_exp(-y * x);
-        return lanes::choose(odds > kLarge, lanes::log(odds), lanes::log1p(odds));
-      };
+      const auto loss = [=](T x, T y) { return logarithm(lanes::quick_exp(-y * x)); };
       map_elements<T, T, T>(kName, losses, InLanes<decltype(loss)>{loss}, {&self, &target});
     });
   }

@@ -34,25 +34,6 @@ void for_rows(const ReducedRows& reduced, int64_t count, const F& f) {
                });
 }
 
-// f(j) of all j below width added up: several at once, since one addition waits for the one before, and by blocks, so
-// that long rows do not lose what is small beside their sum.
-template <class Sum, class F>
-Sum blockwise(int64_t width, const F& f) noexcept {
-  constexpr int64_t kLanes = 8, kBlock = 1024;
-  Sum total = 0;
-  for (int64_t begin = 0; begin < width; begin += kBlock) {
-    const int64_t end = std::min(width, begin + kBlock);
-    Sum lanes[kLanes] = {};
-    int64_t j = begin;
-    for (; j + kLanes <= end; j += kLanes)
-      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(j + lane);
-    for (; j < end; ++j) lanes[0] += f(j);
-    for (int64_t lane = 1; lane < kLanes; ++lane) lanes[0] += lanes[lane];
-    total += lanes[0];
-  }
-  return total;
-}
-
 template <class T>
 Wide<T> mean_of(const T* row, int64_t width) noexcept {
   return blockwise<Wide<T>>(width, [row](int64_t j) { return static_cast<Wide<T>>(row[j]); }) /

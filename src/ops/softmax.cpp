@@ -285,8 +285,8 @@ Tensor _masked_softmax(const Tensor& self, const Tensor& mask, std::optional<int
                kInvalidArgument, kName, ": Mask shape should match input. mask: ", to_string(mask.sizes()),
                " input: ", to_string(self.sizes()));
   // Rows without any weight are NaN, as the softmax of nothing but -infinity is.
-  const Tensor rows = _softmax(
-      masked_fill_number(self, placed, Scalar(-std::numeric_limits<double>::infinity())), dim.value_or(-1), false);
+  const Tensor rows = _softmax(masked_fill_number(self, placed, Scalar(-std::numeric_limits<double>::infinity())),
+                               dim.value_or(-1), false);
   if (self.is_contiguous()) return rows;
   Tensor out = empty_like(self);  // unlike softmax's own, in self's memory order
   copy(rows, out);
