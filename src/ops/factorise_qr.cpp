@@ -12,11 +12,13 @@ T reflector(int64_t n, T* x) {
   double squares = 0;
   for (int64_t i = 1; i < n; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   double scale = 1;
-  // Sums of squares that leave the range: again with numbers that do not.
+  // Sums of squares that leave the range: again with numbers that do not. Also the first element, which may be among
+  // the last numbers above 0, that have no digits left.
   if (!(squares > 1e-280 && squares < 1e280)) {
     double largest = 0;
     for (int64_t i = 1; i < n; ++i) largest = std::max(largest, std::abs(static_cast<double>(x[i])));
     if (largest == 0 && squares == 0) return 0;
+    largest = std::max(largest, std::abs(static_cast<double>(x[0])));
     if (std::isfinite(largest) && largest > 0) {
       scale = largest;
       squares = 0;
@@ -26,16 +28,16 @@ T reflector(int64_t n, T* x) {
       }
     }
   }
-  const double alpha = static_cast<double>(x[0]);
-  const double beta = -std::copysign(std::hypot(alpha, scale * std::sqrt(squares)), alpha);
-  const double factor = 1 / (alpha - beta);
+  const double alpha = static_cast<double>(x[0]) / scale;
+  const double beta = -std::copysign(std::hypot(alpha, std::sqrt(squares)), alpha);
+  const double factor = 1 / (scale * (alpha - beta));
   if (std::isfinite(factor) && std::abs(factor) < static_cast<double>(std::numeric_limits<T>::max())) {
     const T narrow = static_cast<T>(factor);
     for (int64_t i = 1; i < n; ++i) x[i] *= narrow;
   } else {
-    for (int64_t i = 1; i < n; ++i) x[i] = static_cast<T>(static_cast<double>(x[i]) / (alpha - beta));
+    for (int64_t i = 1; i < n; ++i) x[i] = static_cast<T>(static_cast<double>(x[i]) / scale / (alpha - beta));
   }
-  x[0] = static_cast<T>(beta);
+  x[0] = static_cast<T>(beta * scale);
   return static_cast<T>((beta - alpha) / beta);
 }
 

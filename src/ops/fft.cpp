@@ -75,11 +75,12 @@ struct Lines {
   int64_t count = 1, in_step, out_step;
 };
 
-// Runs body(first line, lines, buffers) for groups of up to `kWidth` lines, on several threads.
-template <class R, int W, int kLinesPerLane, class Body>
-void for_groups(const FftPlan<R>& plan, int64_t lines, const Body& body) {
-  constexpr int64_t kWidth = W * kLinesPerLane;
-  const int64_t groups = (lines + kWidth - 1) / kWidth, length = plan.buffer_length();
+// Runs body(first line, lines, buffers) for groups of up to W lines, on several threads. `least`: elements that each
+// buffer needs, whatever the plan.
+template <class R, int W, class Body>
+void for_groups(const FftPlan<R>& plan, int64_t lines, int64_t least, const Body& body) {
+  constexpr int64_t kWidth = W;
+  const int64_t groups = (lines + kWidth - 1) / kWidth, length = std::max(plan.buffer_length(), least);
   const int64_t parts = slice_parts(groups, plan.length() * 16 * W);
   const int64_t buffer[] = {parts, 2 * length * static_cast<int64_t>(sizeof(Lanes<R, W>))};
   const Tensor scratch = Tensor::empty(buffer, DType::kUInt8);
@@ -111,96 +112,108 @@ void complex_lines(const Tensor& in, Tensor& out, int64_t dim, bool forward, dou
   auto* const to = out.data_as<std::complex<R>>();
   const R factor = static_cast<R>(scale);
   by_width(*plan, lines.count, [&]<int W>() {
-    for_groups<R, W, 1>(*plan, lines.count,
-                        [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-                          int64_t from_at[W] = {}, to_at[W] = {};
-                          for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
-                          fft::read_complex(from, from_at, lines.in_step, n, count, !forward, data);
-                          const Lanes<R, W>* const result = plan->template transform<W>(data, other);
-                          fft::write_complex<R, W>(to, to_at, lines.out_step, n, count, [&](int64_t k) {
-                            const auto re = result[k].re * factor, im = result[k].im * factor;
-                            return forward ? Lanes<R, W>{re, im} : Lanes<R, W>{im, re};
-                          });
-                        });
+    for_groups<R, W>(*plan, lines.count, 0,
+                     [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+                       int64_t from_at[W] = {}, to_at[W] = {};
+                       for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+                       fft::read_complex(from, from_at, lines.in_step, n, count, !forward, data);
+                       const Lanes<R, W>* const result = plan->template transform<W>(data, other);
+                       fft::write_complex<R, W>(to, to_at, lines.out_step, n, count, [&](int64_t k) {
+                         const auto re = result[k].re * factor, im = result[k].im * factor;
+                         return forward ? Lanes<R, W>{re, im} : Lanes<R, W>{im, re};
+                       });
+                     });
   });
 }
 
-// Two real lines are transformed as the parts of a complex one and told apart by symmetry.
+// Where element k of a real line goes that is transformed as a complex one: of even length half as long, with the even
+// elements as real parts and the odd ones as imaginary parts. No line meets another one, whose NaN or rounding it would
+// get.
+template <class R, int W>
+auto parts_of(Lanes<R, W>* data, bool even) noexcept {
+  return [data, even](int64_t k) -> typename Lanes<R, W>::V& {
+    return !even ? data[k].re : k % 2 ? data[k / 2].im : data[k / 2].re;
+  };
+}
+
 template <class R>
 void real_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
-  const auto plan = FftPlan<R>::of(in.size(dim));
+  const int64_t n = in.size(dim);
+  const bool even = n % 2 == 0;
+  const auto plan = FftPlan<R>::of(even ? n / 2 : n);
   const Lines lines(in, out, dim);
-  const int64_t n = plan->length();
+  const int64_t m = plan->length();
   const R* const from = in.data_as<R>();
   auto* const to = out.data_as<std::complex<R>>();
   const R half = static_cast<R>(scale / 2);
-  by_width(*plan, (lines.count + 1) / 2, [&]<int W>() {
-    for_groups<R, W, 2>(
-        *plan, lines.count, [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-          int64_t from_at[2 * W] = {}, to_at[2 * W] = {}, even_at[W] = {}, odd_at[W] = {};
-          for (int64_t w = 0; w < count; ++w) {
-            lines.locate(first + w, from_at[w], to_at[w]);
-            int64_t* const side = w % 2 ? odd_at : even_at;
-            side[w / 2] = to_at[w];
-          }
-          fft::read_real(from, from_at, lines.in_step, n, count, data);
+  const std::complex<R>* const turns = even ? plan->half_turns().data() : nullptr;
+  by_width(*plan, lines.count, [&]<int W>() {
+    for_groups<R, W>(
+        *plan, lines.count, 0, [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+          using Part = typename Lanes<R, W>::V;
+          int64_t from_at[W] = {}, to_at[W] = {};
+          for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+          if (!even)
+            for (int64_t k = 0; k < n; ++k) data[k].im = Part{};
+          fft::read_real<R, W>(from, from_at, lines.in_step, n, count, parts_of(data, even));
           const Lanes<R, W>* const result = plan->template transform<W>(data, other);
-          fft::write_complex<R, W>(to, even_at, lines.out_step, n / 2 + 1, (count + 1) / 2, [&](int64_t k) {
-            const Lanes<R, W>&a = result[k], &b = result[k == 0 ? 0 : n - k];
-            return Lanes<R, W>{(a.re + b.re) * half, (a.im - b.im) * half};
-          });
-          fft::write_complex<R, W>(to, odd_at, lines.out_step, n / 2 + 1, count / 2, [&](int64_t k) {
-            const Lanes<R, W>&a = result[k], &b = result[k == 0 ? 0 : n - k];
-            return Lanes<R, W>{(a.im + b.im) * half, (b.re - a.re) * half};
+          fft::write_complex<R, W>(to, to_at, lines.out_step, n / 2 + 1, count, [&](int64_t k) {
+            const Lanes<R, W>&a = result[k == m ? 0 : k], &b = result[k == 0 ? 0 : m - k];
+            if (!even) return Lanes<R, W>{(a.re + b.re) * half, (a.im - b.im) * half};
+            if (k == 0) return Lanes<R, W>{(a.re + a.im) * (half + half), Part{}};
+            if (k == m) return Lanes<R, W>{(a.re - a.im) * (half + half), Part{}};
+            // The transforms of the even elements and of the odd ones, by symmetry.
+            const Part re = (a.im + b.im) * half, im = (b.re - a.re) * half;
+            const R x = turns[k].real(), y = turns[k].imag();
+            return Lanes<R, W>{(a.re + b.re) * half + (re * x - im * y), (a.im - b.im) * half + (re * y + im * x)};
           });
         });
   });
 }
 
-// The reverse: two half spectra make one line whose parts are the two signals.
+// The reverse, of half spectra.
 template <class R>
 void half_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
-  const auto plan = FftPlan<R>::of(out.size(dim));
+  const int64_t n = out.size(dim), bins = n / 2 + 1;
+  const bool even = n % 2 == 0;
+  const auto plan = FftPlan<R>::of(even ? n / 2 : n);
   const Lines lines(in, out, dim);
-  const int64_t n = plan->length();
+  const int64_t m = plan->length();
   const auto* const from = in.data_as<std::complex<R>>();
   R* const to = out.data_as<R>();
   const R factor = static_cast<R>(scale);
-  by_width(*plan, (lines.count + 1) / 2, [&]<int W>() {
-    for_groups<R, W, 2>(*plan, lines.count,
-                        [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-                          int64_t to_at[2 * W] = {}, even_at[W] = {}, odd_at[W] = {}, at = 0;
-                          for (int64_t w = 0; w < count; ++w) {
-                            lines.locate(first + w, at, to_at[w]);
-                            int64_t* const side = w % 2 ? odd_at : even_at;
-                            side[w / 2] = at;
-                          }
-                          // The half spectra of the even lines, then of the odd ones, in the other buffer.
-                          const int64_t bins = n / 2 + 1;
-                          for (const bool odd : {false, true}) {
-                            if (odd && count == 1) break;
-                            fft::read_complex(from, odd ? odd_at : even_at, lines.in_step, bins,
-                                              odd ? count / 2 : (count + 1) / 2, false, other);
-                            for (int64_t k = 0; k < bins; ++k) {
-                              const bool real = k == 0 || 2 * k == n;
-                              const auto re = other[k].re, im = real ? other[k].re * R(0) : other[k].im;
-                              // Real and imaginary parts are exchanged, which makes the transform an inverse one.
-                              Lanes<R, W>&a = data[k], &b = data[real ? k : n - k];
-                              if (!odd) {
-                                b = {-im, re};
-                                a = {im, re};
-                              } else {
-                                a.re += re;
-                                a.im -= im;
-                                if (real) continue;
-                                b.re += re;
-                                b.im += im;
-                              }
-                            }
-                          }
-                          Lanes<R, W>* const result = plan->template transform<W>(data, other);
-                          fft::write_real(to, to_at, lines.out_step, n, count, factor, result);
-                        });
+  const std::complex<R>* const turns = even ? plan->half_turns().data() : nullptr;
+  by_width(*plan, lines.count, [&]<int W>() {
+    for_groups<R, W>(*plan, lines.count, bins,
+                     [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
+                       using Part = typename Lanes<R, W>::V;
+                       int64_t from_at[W] = {}, to_at[W] = {};
+                       for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+                       fft::read_complex(from, from_at, lines.in_step, bins, count, false, other);
+                       other[0].im = Part{};
+                       if (even) other[m].im = Part{};
+                       // Real and imaginary parts are exchanged, which makes the transform an inverse one.
+                       if (even) {
+                         for (int64_t k = 0; k < m; ++k) {
+                           const Lanes<R, W>&a = other[k], &b = other[m - k];
+                           const Part re = a.re - b.re, im = a.im + b.im;
+                           const R x = turns[k].real(), y = -turns[k].imag();
+                           const Part odd_re = re * x - im * y, odd_im = re * y + im * x;
+                           data[k] = {(a.im - b.im) + odd_re, (a.re + b.re) - odd_im};
+                         }
+                       } else {
+                         for (int64_t k = 0; k < bins; ++k) {
+                           data[k] = {other[k].im, other[k].re};
+                           if (k > 0) data[n - k] = {-other[k].im, other[k].re};
+                         }
+                       }
+                       Lanes<R, W>* const result = plan->template transform<W>(data, other);
+                       if (even)
+                         for (int64_t k = 0; k < m; ++k) std::swap(result[k].re, result[k].im);
+                       else
+                         for (int64_t k = 0; k < n; ++k) result[k].re = result[k].im;
+                       fft::write_real<R, W>(to, to_at, lines.out_step, n, count, factor, parts_of(result, even));
+                     });
   });
 }
 

@@ -143,48 +143,48 @@ void write_complex(std::complex<R>* to, const int64_t* at, int64_t step, int64_t
   }
 }
 
-// Real lines: those of even number into `re`, those of odd number into `im`; 2 W of them.
-template <class R, int W>
-void read_real(const R* from, const int64_t* at, int64_t step, int64_t n, int64_t count, Lanes<R, W>* data) noexcept {
+// Real element k of line w into lane w of slot(k); lanes from `count` on are 0.
+template <class R, int W, class Slot>
+void read_real(const R* from, const int64_t* at, int64_t step, int64_t n, int64_t count, const Slot& slot) noexcept {
   int64_t done = 0;
   if constexpr (W > 1) {
     using V = typename Lanes<R, W>::V;
-    if (count == 2 * W && step == 1) {
-      for (; done + W <= n; done += W)
-        for (int part = 0; part < 2; ++part) {
-          V tile[W];
-          for (int w = 0; w < W; ++w) tile[w] = load<R, W>(from + at[2 * w + part] + done);
-          transpose(tile);
-          for (int k = 0; k < W; ++k) (part ? data[done + k].im : data[done + k].re) = tile[k];
-        }
+    if (count == W && step == 1) {
+      for (; done + W <= n; done += W) {
+        V tile[W];
+        for (int w = 0; w < W; ++w) tile[w] = load<R, W>(from + at[w] + done);
+        transpose(tile);
+        for (int k = 0; k < W; ++k) slot(done + k) = tile[k];
+      }
+    } else if (count == W && neighbours(at, W)) {
+      for (; done < n; ++done) slot(done) = load<R, W>(from + at[0] + done * step);
+    } else if (count < W) {
+      for (int64_t k = 0; k < n; ++k) slot(k) = V{};
     }
   }
-  if (count < 2 * W)
-    for (int64_t k = 0; k < n; ++k) data[k] = Lanes<R, W>{};
   for (int64_t w = 0; w < count; ++w)
-    for (int64_t k = done; k < n; ++k) lane<R, W>(w % 2 ? data[k].im : data[k].re, w / 2) = from[at[w] + k * step];
+    for (int64_t k = done; k < n; ++k) lane<R, W>(slot(k), w) = from[at[w] + k * step];
 }
 
-// The way back, of `im` to lines of even number and `re` to those of odd number.
-template <class R, int W>
-void write_real(R* to, const int64_t* at, int64_t step, int64_t n, int64_t count, R factor,
-                Lanes<R, W>* data) noexcept {
+// The way back.
+template <class R, int W, class Slot>
+void write_real(R* to, const int64_t* at, int64_t step, int64_t n, int64_t count, R factor, const Slot& slot) noexcept {
   int64_t done = 0;
   if constexpr (W > 1) {
     using V = typename Lanes<R, W>::V;
-    if (count == 2 * W && step == 1) {
-      for (; done + W <= n; done += W)
-        for (int part = 0; part < 2; ++part) {
-          V tile[W];
-          for (int k = 0; k < W; ++k) tile[k] = (part ? data[done + k].re : data[done + k].im) * factor;
-          transpose(tile);
-          for (int w = 0; w < W; ++w) store<R, W>(to + at[2 * w + part] + done, tile[w]);
-        }
+    if (count == W && step == 1) {
+      for (; done + W <= n; done += W) {
+        V tile[W];
+        for (int k = 0; k < W; ++k) tile[k] = slot(done + k) * factor;
+        transpose(tile);
+        for (int w = 0; w < W; ++w) store<R, W>(to + at[w] + done, tile[w]);
+      }
+    } else if (count == W && neighbours(at, W)) {
+      for (; done < n; ++done) store<R, W>(to + at[0] + done * step, slot(done) * factor);
     }
   }
   for (int64_t w = 0; w < count; ++w)
-    for (int64_t k = done; k < n; ++k)
-      to[at[w] + k * step] = lane<R, W>(w % 2 ? data[k].re : data[k].im, w / 2) * factor;
+    for (int64_t k = done; k < n; ++k) to[at[w] + k * step] = lane<R, W>(slot(k), w) * factor;
 }
 
 }  // namespace sconce::fft

@@ -237,6 +237,16 @@ FftPlan<R>::FftPlan(int64_t length) : length_(length) {
 }
 
 template <class R>
+const std::vector<std::complex<R>>& FftPlan<R>::half_turns() const {
+  std::call_once(turned_, [this] {
+    std::vector<std::complex<R>> turns;
+    for (int64_t k = 0; k <= length_; ++k) turns.push_back(root<R>(k, 2 * length_));
+    half_turns_ = std::move(turns);
+  });
+  return half_turns_;
+}
+
+template <class R>
 void FftPlan<R>::split(int64_t length) {
   constexpr int64_t kLeast = 1024;
   if (length < kLeast) return;

@@ -9,6 +9,7 @@
 #include <complex>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace sconce {
@@ -41,6 +42,10 @@ class FftPlan {
   // Elements that each of the two buffers of transform() needs.
   int64_t buffer_length() const noexcept { return convolution_ ? convolution_->length() : length_; }
 
+  // exp(-pi i k / length()) of k up to length(): for a real line of twice the length, whose elements are the parts of a
+  // complex one.
+  const std::vector<std::complex<R>>& half_turns() const;
+
   // Transforms the first length() elements of `data`; `other` is scratch. The result is in the buffer returned.
   template <int W>
   Lanes<R, W>* transform(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept;
@@ -65,6 +70,8 @@ class FftPlan {
   void transform_split(Lanes<R, 1>* data, Lanes<R, 1>* other) const noexcept;
 
   int64_t length_;
+  mutable std::once_flag turned_;
+  mutable std::vector<std::complex<R>> half_turns_;
   std::vector<Pass> passes_;
   std::shared_ptr<const Split> split_;
   // Bluestein: x[k] c[k] convolved with conj(c), c[k] = exp(-i pi k^2 / n).

@@ -76,13 +76,20 @@ Tensor loss_of(const char* name, const Tensor& self, const Tensor& target, int64
   if (!is_floating(dtype)) fail_dispatch(dtype, name);
   return reduced(map_floats(name, self, target, dtype, f), reduction);
 }
-// f(self, target) -> T, times the gradient, and over how many there are for the mean.
+// Losses in the memory order of `like`, as ATen makes them where it writes into a result of its own.
+Tensor result_like(const char* name, const Tensor& like, const Tensor& self, const Tensor& target, DType dtype) {
+  const Shape sizes = broadcast_shapes(name, self.sizes(), target.sizes());
+  const bool same = std::ranges::equal(IntSpan(sizes), like.sizes());
+  return same ? empty_like(like, dtype) : Tensor::empty(sizes, dtype);
+}
+// f(self, target) -> T, times the gradient, and over how many there are for the mean; row-major, or in `like`'s order.
 template <class F>
 Tensor slope_of(const char* name, const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                int64_t reduction, F f) {
+                int64_t reduction, F f, const Tensor* like = nullptr) {
   const DType dtype = promoted(self, target);
   if (!is_floating(dtype)) fail_dispatch(dtype, name);
-  Tensor out = make_result(name, {&self, &target}, dtype, dtype);
+  Tensor out = like ? result_like(name, *like, self, target, dtype)
+                    : Tensor::empty(broadcast_shapes(name, self.sizes(), target.sizes()), dtype);
   const Tensor a = met(self, dtype), b = met(target, dtype), grad = to_dtype(grad_output, dtype);
   dispatch_computed_float(dtype, name, [&]<class T>() -> void {
     const T norm = reduction == 1 ? static_cast<T>(1.0 / static_cast<double>(self.numel())) : T(1);
@@ -112,9 +119,26 @@ struct CrossEntropy {
 }  // namespace
 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
-  if (is_small(promoted(self, target))) return reduced(log1p(inverse_odds(self, target)), reduction);
-  return loss_of("soft_margin_loss", self, target, reduction,
-                 []<class T>(T x, T y) -> T { return lanes::log1p(lanes::quick_exp(-y * x)); });
+  constexpr const char* kName = "soft_margin_loss";
+  const DType dtype = promoted(self, target);
+  if (!is_floating(dtype)) fail_dispatch(dtype, kName);
+  require_library(sleef_library());
+  Tensor losses = result_like(kName, self, self, target, dtype);
+  // log1p of SLEEF ends before the numbers of the type do.
+  const auto logarithm = []<class T>(T odds) -> T {
+    return lanes::choose(odds > (std::is_same_v<T, float> ? T(1e37) : T(1e300)), lanes::log(odds), lanes::log1p(odds));
+  };
+  if (is_small(dtype)) {
+    const Tensor odds = inverse_odds(self, target);
+    const auto loss = [=](float x) { return logarithm(x); };
+    map_elements<float, float>(kName, losses, InLanes<decltype(loss)>{loss}, {&odds});
+  } else {
+    dispatch_float_double(dtype, kName, [&]<class T>() -> void {
+      const auto loss = [=](T x, T y) { return logarithm(lanes::quick_exp(-y * x)); };
+      map_elements<T, T, T>(kName, losses, InLanes<decltype(loss)>{loss}, {&self, &target});
+    });
+  }
+  return reduced(losses, reduction);
 }
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return loss_of("mse_loss", self, target, reduction, []<class T>(T x, T y) -> T { return (x - y) * (x - y); });
@@ -157,7 +181,7 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
   require_library(sleef_library());
   std::atomic<bool> outside = false;
-  Tensor losses = make_result(kName, {&self, &target}, self.dtype(), self.dtype());
+  Tensor losses = result_like(kName, self, self, target, self.dtype());
   const Tensor a = met(self, self.dtype()), b = met(target, self.dtype());
   dispatch_computed_float(self.dtype(), kName, [&]<class T>() -> void {
     map_elements<T, T, T>(kName, losses, CrossEntropy<T>{&outside}, {&a, &b});
@@ -168,9 +192,10 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
 }
 Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                      const Tensor* weight, int64_t reduction) {
-  const Tensor slopes =
-      slope_of("binary_cross_entropy_backward", grad_output, self, target, reduction,
-               []<class T>(T x, T y) -> T { return (x - y) / std::max((T(1) - x) * x, static_cast<T>(1e-12)); });
+  // The least denominator is a float in ATen, too.
+  const Tensor slopes = slope_of(
+      "binary_cross_entropy_backward", grad_output, self, target, reduction,
+      []<class T>(T x, T y) -> T { return (x - y) / std::max((T(1) - x) * x, static_cast<T>(1e-12F)); }, &self);
   return weight ? multiply(slopes, *weight) : slopes;
 }
 Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const Tensor* weight,
@@ -184,14 +209,15 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
   Tensor losses;
   if (pos_weight) {
     const DType dtype = ResultType().add(self).add(target).add(*pos_weight).get();
-    losses = make_result(kName, {&self, &target, pos_weight}, dtype, dtype);
+    losses = make_result(kName, {&target, &self, pos_weight}, dtype, dtype);
     dispatch_computed_float(dtype, kName, [&]<class T>() -> void {
       const auto loss = [=](T x, T y, T w) { return (T(1) - y) * x - ((w - T(1)) * y + T(1)) * log_sigmoid(x); };
       map_elements<T, T, T, T>(kName, losses, InLanes<decltype(loss)>{loss}, {&self, &target, pos_weight});
     });
   } else {
-    losses = map_floats(kName, self, target, promoted(self, target),
-                        [=]<class T>(T x, T y) -> T { return (T(1) - y) * x - log_sigmoid(x); });
+    // In the target's memory order, of which ATen's first operation is.
+    losses = map_floats(kName, target, self, promoted(self, target),
+                        [=]<class T>(T y, T x) -> T { return (T(1) - y) * x - log_sigmoid(x); });
   }
   if (weight) losses = multiply(losses, *weight);
   return reduced(losses, reduction);

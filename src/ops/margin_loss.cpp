@@ -245,7 +245,7 @@ std::array<Tensor, 2> nll_loss_forward(const Tensor& self, const Tensor& target,
       if (each) losses.data_as<T>()[i] = loss;
       sum += static_cast<double>(loss);
     }
-    *total.data_as<T>() = static_cast<T>(reduction == 0 ? 0 : weights);
+    *total.data_as<T>() = static_cast<T>(each ? 0 : weights);
     if (!each) *losses.data_as<T>() = static_cast<T>(reduction == 1 ? sum / weights : sum);
   });
   return {to_dtype(losses, self.dtype()), to_dtype(total, self.dtype())};

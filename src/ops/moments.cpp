@@ -10,6 +10,7 @@
 #include "sconce/check.h"
 #include "src/device/threads.h"
 #include "src/ops/convert.h"
+#include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/factory.h"
 #include "src/ops/multiply.h"
@@ -35,9 +36,8 @@ void for_rows(const ReducedRows& reduced, int64_t count, const F& f) {
 
 template <class T>
 Wide<T> mean_of(const T* row, int64_t width) noexcept {
-  Wide<T> total = 0;
-  for (int64_t j = 0; j < width; ++j) total += static_cast<Wide<T>>(row[j]);
-  return total / static_cast<double>(width);
+  return blockwise<Wide<T>>(width, [row](int64_t j) { return static_cast<Wide<T>>(row[j]); }) /
+         static_cast<double>(width);
 }
 
 // As ATen's running mean: once infinite, the next element makes it NaN.
@@ -108,9 +108,15 @@ std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, s
     auto* const to = variance.data_as<Real>();
     T* const middle = mean.data_as<T>();
     for_rows<T>(reduced, mean.numel(), [to, middle, less](const T* row, int64_t width, int64_t i) noexcept {
-      const Wide<T> average = settled(row, width, mean_of(row, width));
-      double total = 0;
-      for (int64_t j = 0; j < width; ++j) total += squared(static_cast<Wide<T>>(row[j]) - average);
+      Wide<T> average = settled(row, width, mean_of(row, width));
+      const auto apart = [row, average](int64_t j) { return static_cast<Wide<T>>(row[j]) - average; };
+      double total = blockwise<double>(width, [&apart](int64_t j) { return squared(apart(j)); });
+      // What the first mean lacks: in long rows its rounding would show in small deviations.
+      if (std::isfinite(total)) {
+        const Wide<T> beside = blockwise<Wide<T>>(width, apart) / static_cast<double>(width);
+        average += beside;
+        total = std::max(total - static_cast<double>(width) * squared(beside), 0.0);
+      }
       to[i] = convert_value<Real>(total / std::max(static_cast<double>(width) - less, 0.0));
       middle[i] = convert_value<T>(average);
     });
@@ -128,24 +134,30 @@ Tensor var(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar>
   return var_mean(self, dim, correction, keepdim)[0];
 }
 
-Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
-  const ReducedRows reduced = reduced_rows("any", self, dim, keepdim, DType::kBool);
-  Tensor out = Tensor::empty(reduced.sizes, self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool);
+namespace {
+
+// One byte a row, of how memchr finds `sought` in it.
+Tensor truth_of(const char* name, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, bool sought) {
+  const DType type = self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool;
+  // An empty list is no dimension, unlike that of a sum.
+  if (dim && dim->empty()) return to_dtype(clone_contiguous(to_dtype(self, DType::kBool)), type);
+  const ReducedRows reduced = reduced_rows(name, self, dim, keepdim, DType::kBool);
+  Tensor out = Tensor::empty(reduced.sizes, type);
   auto* const to = static_cast<uint8_t*>(out.data());
-  for_rows<bool>(reduced, out.numel(), [to](const bool* row, int64_t width, int64_t i) noexcept {
-    to[i] = std::memchr(row, 1, static_cast<size_t>(width)) != nullptr;
+  for_rows<bool>(reduced, out.numel(), [to, sought](const bool* row, int64_t width, int64_t i) noexcept {
+    const bool found = std::memchr(row, sought ? 1 : 0, static_cast<size_t>(width)) != nullptr;
+    to[i] = found == sought;
   });
   return out;
 }
 
+}  // namespace
+
+Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
+  return truth_of("any", self, dim, keepdim, true);
+}
 Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
-  const ReducedRows reduced = reduced_rows("all", self, dim, keepdim, DType::kBool);
-  Tensor out = Tensor::empty(reduced.sizes, self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool);
-  auto* const to = static_cast<uint8_t*>(out.data());
-  for_rows<bool>(reduced, out.numel(), [to](const bool* row, int64_t width, int64_t i) noexcept {
-    to[i] = std::memchr(row, 0, static_cast<size_t>(width)) == nullptr;
-  });
-  return out;
+  return truth_of("all", self, dim, keepdim, false);
 }
 
 }  // namespace sconce::cpu

@@ -46,7 +46,8 @@ void moments(const T* x, Layout layout, double* mean, double* spread) {
       return total;
     };
     const double n = static_cast<double>(layout.count());
-    mean[g] = sum_of([&](const T* row) { return row_sum(row, layout.inner); }) / n;
+    mean[g] = sum_of([&](const T* row) { return row_sum(row, layout.inner); });
+    if (n > 0) mean[g] /= n;  // of nothing ATen's is 0
     // From the mean in T, and then by as much less as that is beside the mean.
     const T middle = static_cast<T>(mean[g]);
     const double beside = static_cast<double>(middle) - mean[g];
@@ -347,6 +348,16 @@ Layout batch_layout(const char* name, const Tensor& input) {
   return layout;
 }
 
+// Of the result: by the sizes that count where everything is packed, else by the strides alone, as ATen chooses.
+MemoryFormat batch_format(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  const bool packed =
+      std::ranges::all_of(parameters, [](const Tensor* parameter) { return !parameter || parameter->is_contiguous(); });
+  if (packed && input.is_contiguous()) return MemoryFormat::kContiguous;
+  if (packed && is_channels_last_3d(input)) return MemoryFormat::kChannelsLast3d;
+  if (packed && is_channels_last(input)) return MemoryFormat::kChannelsLast;
+  return suggested_format(input);
+}
+
 // running = (1 - momentum) * running + momentum * batch
 void update_running(const Tensor* running, const Tensor& batch, double momentum, double scale) {
   if (!running) return;
@@ -396,7 +407,8 @@ std::array<Tensor, 3> native_batch_norm(const Tensor& input, const Tensor* weigh
   const auto statistic = [&](const Tensor& values) {
     return training ? to_dtype(values, kept) : Tensor::empty(none, kept);
   };
-  return {in_format(kName, out, input.dtype(), suggested_format(input)), statistic(found[0]), statistic(found[1])};
+  const MemoryFormat format = batch_format(input, {weight, bias, running_mean, running_var});
+  return {in_format(kName, out, input.dtype(), format), statistic(found[0]), statistic(found[1])};
 }
 
 std::array<Tensor, 2> batch_norm_update_stats(const Tensor& input, const Tensor* running_mean,

@@ -10,6 +10,7 @@
 #include "src/ops/dimensions.h"
 #include "src/ops/dispatch.h"
 #include "src/ops/fill.h"
+#include "src/ops/plane_scatter.h"
 #include "src/ops/row_sums.h"
 #include "src/ops/strided_loop.h"
 #include "src/ops/sum.h"
@@ -198,11 +199,15 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
 }
 Tensor dot(const Tensor& self, const Tensor& other) {
   check_vectors("dot", self, other);
-  if (self.dtype() == DType::kFloat32 && other.dtype() == DType::kFloat32 && self.is_contiguous() &&
-      other.is_contiguous()) {
-    Tensor out = Tensor::empty({}, DType::kFloat32);
-    *out.data_as<float>() = static_cast<float>(row_dot(self.data_as<float>(), other.data_as<float>(), self.numel()));
-    return out;
+  if (is_floating(self.dtype())) {
+    // Products of halves are exact as floats: rounded to their own type, the sum would be of their errors.
+    const DType type = summed_dtype(self.dtype());
+    const Tensor a = contiguous(to_dtype(self, type)), b = contiguous(to_dtype(other, type));
+    Tensor out = Tensor::empty({}, type);
+    dispatch_float_double(type, "dot", [&]<class T>() -> void {
+      *out.data_as<T>() = static_cast<T>(row_dot(a.data_as<T>(), b.data_as<T>(), a.numel()));
+    });
+    return to_dtype(out, self.dtype());
   }
   const Tensor total = sum(multiply(self, other), std::nullopt, false, std::nullopt);
   return to_dtype(total, self.dtype());

@@ -11,7 +11,9 @@
 #include "src/device/threads.h"
 #include "src/ops/copy.h"
 #include "src/ops/dispatch.h"
+#include "src/ops/factory.h"
 #include "src/ops/multiply.h"
+#include "src/ops/plane_scatter.h"
 
 namespace sconce {
 namespace {
@@ -109,7 +111,8 @@ std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_sh
     default:
       fail_dispatch(dtype, kName);
   }
-  return {output, roots};
+  // Of channels-last inputs so is the result.
+  return {in_format(kName, output, dtype, suggested_format(input)), roots};
 }
 
 }  // namespace cpu

@@ -34,7 +34,7 @@ inline RmsRows rms_rows(const Tensor& input, IntSpan normalized_shape) {
 // input of a floating or complex dtype, any strides, over its last normalized_shape.size() dimensions (all, if that is
 // none): input * rsqrt(mean(input ^ 2) + eps) * weight, and the reciprocal roots, those dimensions being 1, in float32
 // for the small floats. weight has the normalised dimensions, any dtype. eps: without one, float32's (float64's for
-// float64). Both results contiguous. kUnsupported for other dtypes.
+// float64). The output in the input's memory format, the roots contiguous. kUnsupported for other dtypes.
 std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor* weight,
                                       std::optional<double> eps);
 

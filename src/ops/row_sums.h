@@ -86,6 +86,25 @@ template <class T>
 using Total =
     std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
 
+// f(j) of all j below width added up: several at once, since one addition waits for the one before, and by blocks, so
+// that long rows do not lose what is small beside their sum.
+template <class Sum, class F>
+Sum blockwise(int64_t width, const F& f) noexcept {
+  constexpr int64_t kLanes = 8, kBlock = 1024;
+  Sum total = 0;
+  for (int64_t begin = 0; begin < width; begin += kBlock) {
+    const int64_t end = std::min(width, begin + kBlock);
+    Sum lanes[kLanes] = {};
+    int64_t j = begin;
+    for (; j + kLanes <= end; j += kLanes)
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(j + lane);
+    for (; j < end; ++j) lanes[0] += f(j);
+    for (int64_t lane = 1; lane < kLanes; ++lane) lanes[0] += lanes[lane];
+    total += lanes[0];
+  }
+  return total;
+}
+
 // Of a row of any dtype.
 template <class T>
 Total<T> row_total(const T* row, int64_t width) noexcept {
@@ -113,18 +132,17 @@ Total<T> row_total(const T* row, int64_t width) noexcept {
       total += row_sum(values, n);
     }
     return total;
+  } else if constexpr (kIsComplex<T>) {
+    return blockwise<Total<T>>(width, [row](int64_t j) { return static_cast<Total<T>>(row[j]); });
   } else {
-    Total<T> total = 0;
+    constexpr int64_t kLanes = 16;
+    uint64_t lanes[kLanes] = {}, total = 0;  // which wrap
     int64_t j = 0;
-    if constexpr (std::is_integral_v<T>) {
-      constexpr int64_t kLanes = 16;
-      int64_t lanes[kLanes] = {};
-      for (; j + kLanes <= width; j += kLanes)
-        for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<int64_t>(row[j + lane]);
-      for (const int64_t lane : lanes) total += lane;
-    }
-    for (; j < width; ++j) total += static_cast<Total<T>>(row[j]);
-    return total;
+    for (; j + kLanes <= width; j += kLanes)
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<uint64_t>(row[j + lane]);
+    for (const uint64_t lane : lanes) total += lane;
+    for (; j < width; ++j) total += static_cast<uint64_t>(row[j]);
+    return static_cast<int64_t>(total);
   }
 }
 

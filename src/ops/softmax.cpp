@@ -285,8 +285,12 @@ Tensor _masked_softmax(const Tensor& self, const Tensor& mask, std::optional<int
                kInvalidArgument, kName, ": Mask shape should match input. mask: ", to_string(mask.sizes()),
                " input: ", to_string(self.sizes()));
   // Rows without any weight are NaN, as the softmax of nothing but -infinity is.
-  return _softmax(masked_fill_number(self, placed, Scalar(-std::numeric_limits<double>::infinity())), dim.value_or(-1),
-                  false);
+  const Tensor rows = _softmax(masked_fill_number(self, placed, Scalar(-std::numeric_limits<double>::infinity())),
+                               dim.value_or(-1), false);
+  if (self.is_contiguous()) return rows;
+  Tensor out = empty_like(self);  // unlike softmax's own, in self's memory order
+  copy(rows, out);
+  return out;
 }
 
 Tensor _masked_softmax_backward(const Tensor& grad_output, const Tensor& output, const Tensor& mask,
@@ -298,7 +302,8 @@ Tensor _masked_softmax_backward(const Tensor& grad_output, const Tensor& output,
   check_gradient(kName, grad_output, output);
   const Tensor weights = masked_fill_number(output, mask, Scalar(0.0)),
                grads = masked_fill_number(grad_output, mask, Scalar(0.0));
-  return _softmax_backward_data(grads, weights, dim.value_or(-1), output.dtype());
+  const Tensor gradient = _softmax_backward_data(grads, weights, dim.value_or(-1), output.dtype());
+  return output.dim() == 0 ? unsqueeze(gradient, 0) : gradient;  // ATen's has a dimension then
 }
 
 }  // namespace sconce::cpu

@@ -94,6 +94,24 @@ void run_rows(std::string_view file, std::span<const AtenRow> rows) {
   }
 }
 
+// The cases of every row that has some in the file.
+size_t run_file(std::string_view file) {
+  size_t operators = 0;
+  for (const auto rows :
+       {aten_tensor_rows(), aten_movement_rows(), aten_math_rows(), aten_function_rows(), aten_elementwise_rows(),
+        aten_reduction_rows(), aten_layer_rows(), aten_gradient_rows(), aten_list_rows(), aten_linalg_rows(),
+        aten_random_rows(), aten_earlier_rows(), quantised_rows()})
+    for (const AtenRow& row : rows) {
+      const std::string_view schema = row.schema;
+      const std::string name(schema.substr(0, schema.find('(')));
+      CAPTURE(name);
+      if (testing::cases_of(file, name).empty()) continue;
+      ++operators;
+      testing::run_cases(file, name, [&](testing::Case& c) { return call(*find_operator(name), c); });
+    }
+  return operators;
+}
+
 }  // namespace
 
 TEST_CASE("aten: makers, views and copies, as PyTorch") { run_rows("aten.cases", aten_tensor_rows()); }
@@ -126,21 +144,9 @@ TEST_CASE("aten: what quantisers export, as PyTorch") {
   }
   CHECK(operators == 21);
 }
-TEST_CASE("aten: what random samples of operators found, as PyTorch") {
-  constexpr const char* kFile = "opinfo.cases";
-  size_t operators = 0;
-  for (const auto rows : {aten_tensor_rows(), aten_movement_rows(), aten_math_rows(), aten_function_rows(),
-                          aten_elementwise_rows(), aten_reduction_rows(), aten_layer_rows(), aten_gradient_rows(),
-                          aten_list_rows(), aten_linalg_rows(), aten_random_rows(), quantised_rows()})
-    for (const AtenRow& row : rows) {
-      const std::string_view schema = row.schema;
-      const std::string name(schema.substr(0, schema.find('(')));
-      CAPTURE(name);
-      if (testing::cases_of(kFile, name).empty()) continue;
-      ++operators;
-      testing::run_cases(kFile, name, [&](testing::Case& c) { return call(*find_operator(name), c); });
-    }
-  CHECK(operators >= 20);
+TEST_CASE("aten: what random samples of operators found, as PyTorch") { CHECK(run_file("opinfo.cases") >= 20); }
+TEST_CASE("aten: what draws of sums, norms and losses found, as PyTorch") {
+  CHECK(run_file("drawn_reductions.cases") == 19);
 }
 
 // Kernels of the host get copies of a device's tensors, never their addresses: without the device's library there is

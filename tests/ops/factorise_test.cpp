@@ -290,3 +290,25 @@ TEST_CASE_TEMPLATE("factorise: eigenvectors of symmetric matrices", T, float, do
   CHECK(!factorise::syevd('V', 'L', 4, infinite.data(), values.data(), info));
   CHECK(!factorise::syevd('V', 'L', 4, huge.data(), values.data(), info));
 }
+
+// Numbers below the smallest normal one have few digits: a reflector made of them as they are is none.
+TEST_CASE_TEMPLATE("factorise: reflectors of the smallest numbers", T, float, double) {
+  for (const double size : {1.0, 8.0, 1000.0}) {
+    CAPTURE(size);
+    const int m = 9, n = 3;
+    Matrix<T> a = noise<T>(m, n, 5);
+    for (T& x : a.values) x *= static_cast<T>(size) * std::numeric_limits<T>::denorm_min() * T(50);
+    std::vector<T> tau(n), work(1);
+    int info = 0;
+    factorise::geqrf<T>(m, n, a.data(), tau.data(), work.data(), -1, info);
+    work.resize(static_cast<size_t>(work[0]));
+    factorise::geqrf<T>(m, n, a.data(), tau.data(), work.data(), static_cast<int>(work.size()), info);
+    T answer{};
+    factorise::orgqr<T>(m, n, n, a.data(), tau.data(), &answer, -1, info);
+    work.resize(static_cast<size_t>(answer));
+    factorise::orgqr<T>(m, n, n, a.data(), tau.data(), work.data(), static_cast<int>(work.size()), info);
+    Matrix<double> identity(n, n);
+    for (int i = 0; i < n; ++i) identity(i, i) = 1;
+    CHECK(difference(times(a, a, true), identity) < tolerance<T>(m));
+  }
+}

@@ -126,6 +126,11 @@ def tensor(h):
     if not h.value:
         return None
     host = library["host"]
+    defined = ctypes.c_bool()
+    check(host.aoti_torch_is_defined(h, ctypes.byref(defined)), "defined")
+    if not defined.value:
+        host.aoti_torch_delete_tensor_object(h)
+        return None
     dims, dtype, kind = ctypes.c_int64(), ctypes.c_int32(), ctypes.c_int32()
     check(host.aoti_torch_get_dim(h, ctypes.byref(dims)), "dim")
     check(host.aoti_torch_get_dtype(h, ctypes.byref(dtype)), "dtype")

@@ -37,6 +37,7 @@ class Case:
     skip: typing.Sequence[int] = ()  # results that are not compared
     same_nan: bool = True         # infinities and NaN where ATen, in the same dtype, has them
     slack: float = 3.0            # times ATen's own error that is allowed, too
+    results: bool = False         # where arguments are written: the results, too
     fails: str | None = None      # both must refuse; ours with this in its words
     both: bool = False            # ours must refuse what PyTorch refuses, but for dtypes that ATen has no kernel of
     zeros: bool = False           # the signs of zeros, too, where results are compared to the bit
@@ -58,14 +59,17 @@ def named(label, name, overload, *arguments, **options):
              for v, n in zip(arguments, number)]
     count = sum(1 for a in schema if not a.kwarg_only)
 
-    def with_torch(*values):
-        positional, rest = values[:count], values[count:]
-        extra = {a.name: v for a, v in zip([a for a in schema if a.kwarg_only], rest)}
-        return operator(*positional, **extra, **options)
-
-    keywords = {k: (float(v) if any(a.name == k and "number" in str(a.type) for a in schema) else v)
+    keywords = {k: (float(v) if v is not None and any(a.name == k and "number" in str(a.type) for a in schema) else v)
                 for k, v in options.items()}
     options = keywords
+
+    def with_torch(*values, widely=False):
+        positional, rest = values[:count], values[count:]
+        extra = {a.name: v for a, v in zip([a for a in schema if a.kwarg_only], rest)}
+        return operator(*positional, **extra, **{k: wide_type(v) if widely else v for k, v in options.items()})
+
+    if any(isinstance(v, torch.dtype) for v in options.values()):
+        case.setdefault("exact", lambda *values: with_torch(*values, widely=True))
     return Case(f"{name}.{overload} {label}" if overload else f"{name} {label}",
                 lambda *values: abi.call_named(name, overload, *values, **keywords), with_torch, given, **case)
 
@@ -106,9 +110,13 @@ def copies(arguments):
     return [mapped(a, copy) for a in arguments]
 
 
+def wide_type(value):
+    return WIDE.get(value, value) if isinstance(value, torch.dtype) else value
+
+
 def widened(arguments):
     """In float64, where they are: a GPU is the faster oracle, too."""
-    return [mapped(a, lambda t: t.to(WIDE.get(t.dtype, t.dtype), copy=True)) for a in arguments]
+    return [wide_type(mapped(a, lambda t: t.to(WIDE.get(t.dtype, t.dtype), copy=True))) for a in arguments]
 
 
 def flat(results):
@@ -207,14 +215,14 @@ def judge(case):
         if t.untyped_storage().data_ptr() not in written and not torch.equal(storage_bytes(t), storage_bytes(before)):
             return f"an argument of {list(t.shape)} was written, which is only read"
     if case.written:
-        got, same = [], []
+        got, same = ([], []) if not case.results else ([g for g in got if g is not None], [s for s in same if s is not None])
         for i in case.written:
             for t, expected in zip(tensors_in(ours[i]), tensors_in(theirs[i])):
                 got.append(t)
                 same.append(expected)
                 if not around_is_same(t, expected):
                     return "memory around what is written has changed"
-    same = [s for s in same if s is not None]
+    same, got = [s for s in same if s is not None], [g for g in got if g is not None]
     if len(got) < len(same):
         return f"{len(got)} results for {len(same)}"
     exact = magnitude = None
@@ -222,8 +230,8 @@ def judge(case):
         wide = widened(case.arguments)
         results = flat((case.exact or case.torch)(*wide))
         if case.written and case.exact is None:
-            results = [t for i in case.written for t in tensors_in(wide[i])]
-        exact = results
+            results = (results if case.results else []) + [t for i in case.written for t in tensors_in(wide[i])]
+        exact = [r for r in results if r is not None]
         magnitude = case.magnitude(*widened(case.arguments)) if callable(case.magnitude) else case.magnitude
     for i, (g, s) in enumerate(zip(got, same)):
         if i in case.skip:
