@@ -9,6 +9,7 @@ import argparse
 import collections
 import importlib
 import multiprocessing
+import multiprocessing.connection
 import os
 import pathlib
 import sys
@@ -72,7 +73,7 @@ def work(options, jobs, results, running):
             name = f"{family}:{options.seed}:{i}"
             running.value = name.encode()
             label, wrong = one(name, options.device)
-            results.put((name, family, label, wrong))
+            results.send((name, family, label, wrong))
         running.value = b""
 
 
@@ -80,15 +81,17 @@ def campaign(options):
     context = multiprocessing.get_context("spawn")
     per_family = max(1, options.draws // len(options.families))
     options.chunks = [(f, i, min(CHUNK, per_family - i)) for i in range(0, per_family, CHUNK) for f in options.families]
-    jobs, results = context.Value("i", 0), context.Queue()
+    jobs = context.Value("i", 0)
     seen, bad, left = collections.Counter(), collections.defaultdict(list), collections.Counter()
     workers = []
 
     def add():
-        running = context.Array("c", 200)
-        process = context.Process(target=work, args=(options, jobs, results, running))
+        # A pipe for each: a process that crashes leaves no lock behind that another one waits for.
+        running, (results, sender) = context.Array("c", 200), context.Pipe(duplex=False)
+        process = context.Process(target=work, args=(options, jobs, sender, running))
         process.start()
-        workers.append((process, running))
+        sender.close()
+        workers.append((process, running, results))
 
     for _ in range(options.jobs):
         add()
@@ -104,15 +107,19 @@ def campaign(options):
             if len(bad[family]) <= options.show:
                 print(f"FAIL {name}  {label} - {wrong}", flush=True)
 
-    while workers or not results.empty():
-        try:
-            take(*results.get(timeout=0.2))
-        except Exception:  # noqa: BLE001  (queue.Empty)
-            pass
-        for process, running in list(workers):
-            if process.is_alive():
+    while workers:
+        for process, running, results in list(workers):
+            ended = not process.is_alive()  # before the last results are taken
+            if results not in multiprocessing.connection.wait([r for _, _, r in workers], 0.2) and not ended:
                 continue
-            workers.remove((process, running))
+            try:
+                while results.poll():
+                    take(*results.recv())
+            except (EOFError, OSError):
+                pass
+            if not ended:
+                continue
+            workers.remove((process, running, results))
             name = running.value.decode()
             if process.exitcode != 0 and name:
                 take(name, name.split(":")[0], name, f"ended the process with {process.exitcode}")
