@@ -207,7 +207,7 @@ def call(name, *arguments, fetch=True):
         kind, label = parameters[at].rsplit(" ", 1)
         kind, label = kind + "*" * label.count("*"), label.lstrip("*")
         at += 1
-        if re.fullmatch(r"ret\d*", label):
+        if re.fullmatch(r"ret\d*", label) or (label == "out" and "*" in kind):
             out = ctypes.c_void_p() if "Handle" in kind else ctypes.c_int64()
             results.append(out)
             converted.append(ctypes.byref(out))
