@@ -50,7 +50,7 @@ def draw(d):
         return case.Case(f"_slow_conv2d_backward {dtype} {g} {mask}", by_name, slow, [grad, x, w], strides=False,
                          error=10 + terms(g) ** 0.5 + terms(g) / 16, magnitude=lambda g, x, w: slow(g.abs(), x.abs(), w.abs()))
     return case.Case(f"convolution_backward {dtype} {g} {kind} {mask} strides {list(grad.stride())} {list(x.stride())} "
-                     f"{list(w.stride())}", ours, aten, [grad, x, w], strides=not g.plain_point(),
+                     f"{list(w.stride())}", ours, aten, [grad, x, w], strides=g.laid_out_as_aten(dtype),
                      error=10 + terms(g) ** 0.5 + terms(g) / 16, magnitude=lambda g, x, w: aten(g.abs(), x.abs(), w.abs()))
 
 
