@@ -209,8 +209,16 @@ Tensor dot(const Tensor& self, const Tensor& other) {
     });
     return to_dtype(out, self.dtype());
   }
-  const Tensor total = sum(multiply(self, other), std::nullopt, false, std::nullopt);
-  return to_dtype(total, self.dtype());
+  if (self.dtype() == DType::kBool) {
+    const Tensor total = sum(multiply(self, other), std::nullopt, false, std::nullopt);
+    return to_dtype(total, self.dtype());
+  }
+  // As a matrix of one row by one of one column: products of the small floats are summed up before they are rounded.
+  const int64_t k = self.size(0), row[] = {1, k}, column[] = {k, 1};
+  const int64_t row_strides[] = {1, self.stride(0)}, column_strides[] = {other.stride(0), 1};
+  return reshape(mm(self.as_strided(row, row_strides, self.storage_offset()),
+                    other.as_strided(column, column_strides, other.storage_offset())),
+                 {});
 }
 Tensor vdot(const Tensor& self, const Tensor& other) {
   check_vectors("vdot", self, other);
@@ -219,18 +227,25 @@ Tensor vdot(const Tensor& self, const Tensor& other) {
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
   SCONCE_CHECK(vec1.dim() == 1 && vec2.dim() == 1, kInvalidArgument,
                "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ", vec2.dim(), "-D");
-  const Tensor outer = multiply(unsqueeze(vec1, 1), vec2);
+  const Tensor column = unsqueeze(vec1, 1), outer = multiply(column, vec2);
   const int64_t sizes[] = {vec1.size(0), vec2.size(0)};
   const Tensor base = sconce::expand("addr", self, sizes);
   const DType dtype = ResultType().add(base).add(outer).get();
+  // One loop over all three operands decides how the result lies.
+  const Tensor* const operands[] = {&base, &column, &vec2};
+  const auto laid_out = [&](const Tensor& values) {
+    Tensor out = Tensor::empty_strided(sizes, elementwise_strides(sizes, operands), dtype);
+    copy(values, out);
+    return out;
+  };
   if (dtype == DType::kBool) {
     const bool with_outer = alpha.to_complex() != 0.0, with_base = beta.to_complex() != 0.0;
     Tensor out = with_outer ? outer : multiply_number(outer, Scalar(false));
-    return with_base ? logical_or(base, out) : out;
+    return laid_out(with_base ? logical_or(base, out) : out);
   }
   const Tensor scaled = multiply_number(to_dtype(outer, dtype), alpha);
-  if (beta.to_complex() == 0.0) return contiguous(scaled);  // NaN in self does not spread
-  return add(multiply_number(to_dtype(base, dtype), beta), scaled, kOne);
+  if (beta.to_complex() == 0.0) return laid_out(scaled);  // NaN in self does not spread
+  return laid_out(add(multiply_number(to_dtype(base, dtype), beta), scaled, kOne));
 }
 Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   SCONCE_CHECK(self.dim() == other.dim(), kInvalidArgument,

@@ -35,9 +35,8 @@ std::vector<int64_t> weight_sizes(const Tensor& weight, const BlockedWeight* blo
   return sizes;
 }
 
-// The weight as int32, row-major [O, C/groups, ...], its zero points taken off.
-Tensor widen(const Tensor& weight, const BlockedWeight* blocked, const std::vector<int64_t>& sizes,
-             const Tensor& zero_points) {
+// The weight as int32, row-major [O, C/groups, ...].
+Tensor widen(const Tensor& weight, const BlockedWeight* blocked, const std::vector<int64_t>& sizes) {
   Tensor wide = Tensor::empty(sizes, DType::kInt32);
   std::vector<int8_t> own;
   const int8_t* from;
@@ -50,31 +49,24 @@ Tensor widen(const Tensor& weight, const BlockedWeight* blocked, const std::vect
     plain = contiguous(weight);
     from = plain.data_as<int8_t>();
   }
-  const int64_t channel = sizes[0] > 0 ? wide.numel() / sizes[0] : 0;
-  auto* to = wide.data_as<int32_t>();
-  for (int64_t o = 0; o < sizes[0]; ++o) {
-    const int32_t zero = zero_points.defined() ? static_cast<int32_t>(zero_points.data_as<float>()[o]) : 0;
-    for (int64_t i = 0; i < channel; ++i) *to++ = *from++ - zero;
-  }
+  std::copy_n(from, wide.numel(), wide.data_as<int32_t>());
   return wide;
 }
 
 struct Quantised {
-  const Tensor &x, &x_scale, &x_zero_point, &weight, &scales, &zero_points;
+  const Tensor &x, &x_scale, &x_zero_point, &weight, &scales;
   const Tensor* bias;
   IntSpan stride, padding, dilation;
   int64_t groups;
 };
 
-// sums = conv(x - x_zero, w - w_zero), channels last.
+// sums = conv(x - x_zero, w), channels last.
 Tensor integer_sums(const Quantised& q, const ConvolutionShape& shape, const BlockedWeight* blocked,
-                    const std::vector<int64_t>& sizes, const Tensor& zeros) {
+                    const std::vector<int64_t>& sizes) {
   Tensor sums = convolution_output(shape, DType::kInt32, true);
   const auto x_zero = static_cast<int32_t>(single_value(kName, q.x_zero_point, "act_zero_point", 0));
-  const bool asymmetric = zeros.defined() && std::any_of(zeros.data_as<float>(), zeros.data_as<float>() + zeros.numel(),
-                                                         [](float z) { return z != 0; });
   const bool constant = q.weight.storage()->immutable();
-  if (constant && !asymmetric) {
+  if (constant) {
     ConvolutionOperands operands;
     operands.input = activation_view(q.x);
     operands.weight =
@@ -86,13 +78,11 @@ Tensor integer_sums(const Quantised& q, const ConvolutionShape& shape, const Blo
   Tensor x = Tensor::empty(bytes.sizes(), DType::kInt32);
   for (int64_t i = 0; i < x.numel(); ++i) x.data_as<int32_t>()[i] = bytes.data_as<uint8_t>()[i] - x_zero;
   Tensor wide;
-  if (constant && (!zeros.defined() || q.zero_points.storage()->immutable())) {
-    const auto make = [&] { return std::make_shared<Tensor>(widen(q.weight, blocked, sizes, zeros)); };
-    const int64_t key = asymmetric ? reinterpret_cast<int64_t>(q.zero_points.data()) : 0;
-    wide = *static_cast<const Tensor*>(
-        q.weight.storage()->derived({&kWideWeight, {q.weight.storage_offset(), key}}, make));
+  if (constant) {
+    const auto make = [&] { return std::make_shared<Tensor>(widen(q.weight, blocked, sizes)); };
+    wide = *static_cast<const Tensor*>(q.weight.storage()->derived({&kWideWeight, {q.weight.storage_offset()}}, make));
   } else {
-    wide = widen(q.weight, blocked, sizes, zeros);
+    wide = widen(q.weight, blocked, sizes);
   }
   ConvolutionOperands operands;
   operands.input = activation_view(x);
@@ -148,10 +138,7 @@ Tensor qconv(const Quantised& q, QuantisedResult& result, std::optional<DType> o
     output = other.tensor;
   }
   if (output.numel() == 0) return output;
-  const Tensor zeros = !small_float && q.zero_points.defined() && q.zero_points.numel() > 0
-                           ? channel_values(kName, q.zero_points, n, "weight_zero_points")
-                           : Tensor();
-  const Tensor sums = small_float ? float_sums(q, shape) : integer_sums(q, shape, blocked, sizes, zeros);
+  const Tensor sums = small_float ? float_sums(q, shape) : integer_sums(q, shape, blocked, sizes);
   auto x_scale = static_cast<float>(single_value(kName, q.x_scale, "act_scale", 1));
   if (blocked) x_scale /= blocked->scale_adjust;
   const Tensor scales = channel_values(kName, q.scales, n, "weight_scales");
@@ -167,10 +154,9 @@ Tensor qconv(const Quantised& q, QuantisedResult& result, std::optional<DType> o
 namespace cpu {
 
 Tensor _qconv_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
-                               const Tensor& onednn_weight, const Tensor& weight_scales,
-                               const Tensor& weight_zero_points, const Tensor* B, IntSpan stride, IntSpan padding,
-                               IntSpan dilation, int64_t groups, double output_scale, int64_t output_zero_point,
-                               std::optional<DType> output_dtype, std::string_view attr,
+                               const Tensor& onednn_weight, const Tensor& weight_scales, const Tensor&, const Tensor* B,
+                               IntSpan stride, IntSpan padding, IntSpan dilation, int64_t groups, double output_scale,
+                               int64_t output_zero_point, std::optional<DType> output_dtype, std::string_view attr,
                                std::span<const double* const> post_op_args, std::optional<std::string_view> algorithm) {
   SCONCE_CHECK(attr == "none" || attr == "relu" || attr == "hardtanh" || attr == "hardswish" || attr == "swish",
                kInvalidArgument, "Unsupported post op ", attr, " for quantized pointwise conv", X.dim() - 2, "d.");
@@ -178,8 +164,7 @@ Tensor _qconv_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const T
   result.output_scale = output_scale;
   result.output_zero_point = output_zero_point;
   parse_activation(kName, attr, post_op_args, algorithm, result.fusion);
-  return qconv({X, act_scale, act_zero_point, onednn_weight, weight_scales, weight_zero_points, B, stride, padding,
-                dilation, groups},
+  return qconv({X, act_scale, act_zero_point, onednn_weight, weight_scales, B, stride, padding, dilation, groups},
                result, output_dtype);
 }
 
@@ -195,13 +180,15 @@ Tensor _qconv2d_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const
                                  post_op_args, algorithm);
 }
 
-Tensor _qconv2d_pointwise_binary_tensor(
-    const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point, const Tensor& onednn_weight,
-    const Tensor& weight_scales, const Tensor& weight_zero_points, const Tensor& accum, const Tensor* B,
-    IntSpan stride_args, IntSpan padding_args, IntSpan dilation_args, int64_t groups, double output_scale,
-    int64_t output_zero_point, std::optional<DType> output_dtype, double accum_scale, int64_t accum_zero_point,
-    std::string_view binary_attr, std::optional<double> alpha, std::optional<std::string_view> unary_attr,
-    std::span<const double* const> unary_scalars, std::optional<std::string_view> unary_algorithm) {
+Tensor _qconv2d_pointwise_binary_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
+                                        const Tensor& onednn_weight, const Tensor& weight_scales, const Tensor&,
+                                        const Tensor& accum, const Tensor* B, IntSpan stride_args, IntSpan padding_args,
+                                        IntSpan dilation_args, int64_t groups, double output_scale,
+                                        int64_t output_zero_point, std::optional<DType> output_dtype,
+                                        double accum_scale, int64_t accum_zero_point, std::string_view binary_attr,
+                                        std::optional<double> alpha, std::optional<std::string_view> unary_attr,
+                                        std::span<const double* const> unary_scalars,
+                                        std::optional<std::string_view> unary_algorithm) {
   const std::string_view unary = unary_attr.value_or("none");
   SCONCE_CHECK(binary_attr == "sum" && (unary == "none" || unary == "relu"), kInvalidArgument,
                "post_op sum or post_op sum_relu is supported for quantized pointwise conv2d. Got binary_post_op: ",
@@ -212,9 +199,9 @@ Tensor _qconv2d_pointwise_binary_tensor(
   result.output_zero_point = output_zero_point;
   parse_activation(kName, unary, unary_scalars, unary_algorithm, result.fusion);
   result.other = {QuantisedOther::How::kSum, accum, accum_scale, static_cast<double>(accum_zero_point)};
-  return qconv({X, act_scale, act_zero_point, onednn_weight, weight_scales, weight_zero_points, B, stride_args,
-                padding_args, dilation_args, groups},
-               result, output_dtype);
+  return qconv(
+      {X, act_scale, act_zero_point, onednn_weight, weight_scales, B, stride_args, padding_args, dilation_args, groups},
+      result, output_dtype);
 }
 
 }  // namespace cpu

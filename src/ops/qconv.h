@@ -1,8 +1,8 @@
 // Convolutions of quantised input and weight, in one to three dimensions. Matches onednn::qconv_pointwise and
-// qconv2d_pointwise.binary, torch 2.15.
+// qconv2d_pointwise.binary, torch 2.15, which do not look at the weight's zero points.
 //
 // X [N, C, ...] of uint8 or float8_e4m3fn with one scale and zero point; weight [O, C/groups, ...] of int8
-// (float8_e4m3fn where X is), packed by oneDNN or plain; scales and zero points [O] or [1]; B [O] of a floating dtype.
+// (float8_e4m3fn where X is), packed by oneDNN or plain; its scales [O] or [1]; B [O] of a floating dtype.
 // Result channels last, of output_dtype (uint8, int8, float32, bfloat16, float8_e4m3fn; X's without one). Activations
 // none, relu, hardtanh, hardswish, swish. kInvalidArgument names what does not fit.
 #pragma once

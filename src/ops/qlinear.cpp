@@ -20,6 +20,7 @@ struct PlainWeight {
   int64_t k = 0, n = 0;
   std::vector<int8_t> values;         // [K, N]
   std::vector<uint32_t> column_sums;  // [N]
+  float scale_adjust = 1;             // the values have been multiplied by this
 };
 constexpr char kPlainWeight = 0;
 
@@ -34,6 +35,7 @@ PlainWeight unpack(const Tensor& weight) {
     plain.n = blocked.dims[1];
     plain.values.resize(static_cast<size_t>(plain.k * plain.n));
     blocked.to_bytes(weight.storage()->data(), plain.values.data());
+    plain.scale_adjust = blocked.scale_adjust;
   } else {
     SCONCE_CHECK(weight.dtype() == DType::kInt8 && weight.dim() == 2, kInvalidArgument, kName,
                  ": weight must be an int8 matrix, got ", describe(weight));
@@ -109,7 +111,8 @@ Tensor float_sums(const Tensor& x, const Tensor& weight, int64_t m, int64_t k, i
 }
 
 struct Quantised {
-  const Tensor &x, &x_scale, &x_zero_point, &weight, &scales, &zero_points;
+  const Tensor &x, &x_scale, &x_zero_point, &weight, &scales;
+  const Tensor* zero_points;  // of the weight, or null
   const Tensor* bias;
 };
 
@@ -163,6 +166,8 @@ Tensor qlinear(const Quantised& q, QuantisedResult& result, std::optional<DType>
     SCONCE_CHECK(other.tensor.numel() == output.numel(), kInvalidArgument, kName, ": the extra input of size ",
                  to_string(other.tensor.sizes()), " does not fit output of size ", to_string(sizes));
     other.tensor = contiguous(other.tensor);
+    other.scale = 1;  // as it is: PyTorch leaves out scale and zero point of what is added but not written
+    other.zero_point = 0;
   }
   if (output.numel() == 0) return output;
   const int64_t m = output.numel() / n;
@@ -173,11 +178,11 @@ Tensor qlinear(const Quantised& q, QuantisedResult& result, std::optional<DType>
   } else {
     const int64_t sum_sizes[2] = {m, n};
     sums = Tensor::empty(sum_sizes, DType::kInt32);
-    const bool zeros = q.zero_points.defined() && q.zero_points.numel() > 0;
     integer_sums(input, static_cast<int64_t>(single_value(kName, q.x_zero_point, "act_zero_point", 0)), *weight,
-                 zeros ? channel_values(kName, q.zero_points, n, "weight_zero_points") : Tensor(), m, sums);
+                 q.zero_points ? channel_values(kName, *q.zero_points, n, "weight_zero_points") : Tensor(), m, sums);
   }
-  const auto x_scale = static_cast<float>(single_value(kName, q.x_scale, "act_scale", 1));
+  auto x_scale = static_cast<float>(single_value(kName, q.x_scale, "act_scale", 1));
+  if (weight) x_scale /= weight->scale_adjust;
   const Tensor scales = channel_values(kName, q.scales, n, "weight_scales");
   result.scale = Tensor::empty({&n, 1}, DType::kFloat32);
   for (int64_t j = 0; j < n; ++j) result.scale.data_as<float>()[j] = x_scale * scales.data_as<float>()[j];
@@ -195,28 +200,37 @@ void parse_unary(std::string_view post_op, std::span<const double* const> argume
 
 }  // namespace
 
+Tensor fbgemm_linear(const Tensor& x, const Tensor& x_scale, const Tensor& x_zero_point, const Tensor& weight,
+                     const Tensor& scale, const Tensor& zero_point, const Tensor& bias, double output_scale,
+                     int64_t output_zero_point) {
+  QuantisedResult result;
+  result.output_scale = output_scale;
+  result.output_zero_point = output_zero_point;
+  return qlinear({x, x_scale, x_zero_point, weight, scale, &zero_point, &bias}, result, DType::kUInt8);
+}
+
 namespace cpu {
 
 Tensor _qlinear_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
-                                 const Tensor& onednn_weight, const Tensor& weight_scales,
-                                 const Tensor& weight_zero_points, const Tensor* B, double output_scale,
-                                 int64_t output_zero_point, std::optional<DType> output_dtype,
-                                 std::string_view post_op_name, std::span<const double* const> post_op_args,
-                                 std::string_view post_op_algorithm) {
+                                 const Tensor& onednn_weight, const Tensor& weight_scales, const Tensor&,
+                                 const Tensor* B, double output_scale, int64_t output_zero_point,
+                                 std::optional<DType> output_dtype, std::string_view post_op_name,
+                                 std::span<const double* const> post_op_args, std::string_view post_op_algorithm) {
   QuantisedResult result;
   result.output_scale = output_scale;
   result.output_zero_point = output_zero_point;
   parse_unary(post_op_name, post_op_args, post_op_algorithm, result.fusion);
-  return qlinear({X, act_scale, act_zero_point, onednn_weight, weight_scales, weight_zero_points, B}, result,
-                 output_dtype);
+  return qlinear({X, act_scale, act_zero_point, onednn_weight, weight_scales, nullptr, B}, result, output_dtype);
 }
 
-Tensor _qlinear_pointwise_binary_tensor(
-    const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point, const Tensor& onednn_weight,
-    const Tensor& weight_scales, const Tensor& weight_zero_points, const Tensor* other, const Tensor* B,
-    double output_scale, int64_t output_zero_point, std::optional<DType> output_dtype, double other_scale,
-    int64_t other_zero_point, std::string_view binary_post_op, double binary_alpha, std::string_view unary_post_op,
-    std::span<const double* const> unary_post_op_args, std::string_view unary_post_op_algorithm) {
+Tensor _qlinear_pointwise_binary_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
+                                        const Tensor& onednn_weight, const Tensor& weight_scales, const Tensor&,
+                                        const Tensor* other, const Tensor* B, double output_scale,
+                                        int64_t output_zero_point, std::optional<DType> output_dtype,
+                                        double other_scale, int64_t other_zero_point, std::string_view binary_post_op,
+                                        double binary_alpha, std::string_view unary_post_op,
+                                        std::span<const double* const> unary_post_op_args,
+                                        std::string_view unary_post_op_algorithm) {
   using How = QuantisedOther::How;
   QuantisedResult result;
   result.output_scale = output_scale;
@@ -230,8 +244,7 @@ Tensor _qlinear_pointwise_binary_tensor(
     result.other = {sum ? How::kSum : How::kAdd, *other, other_scale, static_cast<double>(other_zero_point)};
   }
   parse_unary(unary_post_op, unary_post_op_args, unary_post_op_algorithm, result.fusion);
-  return qlinear({X, act_scale, act_zero_point, onednn_weight, weight_scales, weight_zero_points, B}, result,
-                 output_dtype);
+  return qlinear({X, act_scale, act_zero_point, onednn_weight, weight_scales, nullptr, B}, result, output_dtype);
 }
 
 }  // namespace cpu

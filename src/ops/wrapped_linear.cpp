@@ -175,8 +175,8 @@ Tensor _wrapped_quantized_linear_prepacked(const Tensor& input, const Tensor& in
       Tensor::from_blob(static_cast<std::byte*>(weight.data()) + h.bias_offset, {&h.n, 1}, {&one, 1}, DType::kFloat32);
   const double to_scale = single_value(kName, out_scale, "out_scale", 1);
   const auto to_zero = static_cast<int64_t>(single_value(kName, out_zeropoint, "out_zeropoint", 0));
-  const Tensor result = _qlinear_pointwise_tensor(bytes, input_scale, input_zero_point, values, scales, zeros, &bias,
-                                                  to_scale, to_zero, DType::kUInt8, "none", {}, "");
+  const Tensor result =
+      fbgemm_linear(bytes, input_scale, input_zero_point, values, scales, zeros, bias, to_scale, to_zero);
   Tensor output = Tensor::empty(sizes, DType::kFloat32);
   const auto step = static_cast<float>(to_scale);
   for (int64_t i = 0; i < output.numel(); ++i)

@@ -9,6 +9,7 @@
 
 #include "sconce/error.h"
 #include "tests/ops/case_file.h"
+#include "tests/ops/packed_weight.h"
 
 using namespace sconce;
 using Ints = std::vector<int64_t>;
@@ -49,9 +50,7 @@ void check(const Case& c, DType out_dtype, double output_scale, int64_t output_z
       double sum = 0;
       for (int64_t l = 0; l < c.k; ++l) {
         const double a = is_signed ? x.data_as<int8_t>()[i * c.k + l] : x.data_as<uint8_t>()[i * c.k + l];
-        sum +=
-            (a - *x_zero.data_as<int32_t>()) *
-            (w.data_as<int8_t>()[l * c.n + j] - static_cast<double>(zeros.data_as<int64_t>()[c.per_channel ? j : 0]));
+        sum += (a - *x_zero.data_as<int32_t>()) * w.data_as<int8_t>()[l * c.n + j];  // as PyTorch: no zero points of w
       }
       double want = sum * 0.02f * scales.data_as<float>()[c.per_channel ? j : 0] + bias.data_as<float>()[j];
       if (c.relu) want = std::max(want, 0.0);
@@ -78,6 +77,44 @@ TEST_CASE("_qlinear_pointwise_tensor: zero points, scales, bias, activation and 
   check({.per_channel = false, .weight_zero = true}, DType::kFloat32, 1, 0);
   check({.weight_zero = true}, DType::kUInt8, 0.05, 128);
   check({.m = 1, .k = 1, .n = 1}, DType::kInt8, 0.01, -3);
+}
+
+namespace {
+
+Tensor one_number(double value) {
+  Tensor t = Tensor::empty(Ints{1}, DType::kFloat32);
+  *t.data_as<float>() = static_cast<float>(value);
+  return t;
+}
+Tensor bytes(Ints sizes, DType dtype, const std::vector<int>& values) {
+  Tensor t = Tensor::empty(sizes, dtype);
+  for (size_t i = 0; i < values.size(); ++i) t.data_as<uint8_t>()[i] = static_cast<uint8_t>(values[i]);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("_qlinear_pointwise_binary_tensor: what is added but not written has no scale or zero point, as in PyTorch") {
+  const Tensor x = bytes({1, 2}, DType::kUInt8, {3, 5}), w = bytes({2, 1}, DType::kInt8, {2, 1}), one = one_number(1);
+  const auto run = [&](std::string_view how) {
+    Tensor other = bytes({1, 1}, DType::kUInt8, {100});
+    const Tensor y = cpu::_qlinear_pointwise_binary_tensor(x, one, Tensor(), w, one, Tensor(), &other, nullptr, 1, 0,
+                                                           DType::kUInt8, 0.5, 4, how, 1, "none", {}, "");
+    return int{*y.data_as<uint8_t>()};
+  };
+  CHECK(run("add") == 3 * 2 + 5 + 100);
+  CHECK(run("sum") == 3 * 2 + 5 + (100 - 4) / 2);
+}
+
+TEST_CASE("_qlinear_pointwise_tensor: a packed weight that was multiplied by half counts twice") {
+  const Tensor x = bytes({1, 2}, DType::kUInt8, {3, 5}), w = bytes({2, 1}, DType::kInt8, {20, 10}), one = one_number(1);
+  testing::Packed packed = testing::pack(w, {2, 1}, {}, 1);
+  testing::put(packed.metadata, 640, uint64_t{2});
+  testing::put(packed.metadata, 652, 0.5f);
+  packed.tensor.storage()->set_opaque_metadata(packed.metadata);
+  const Tensor y = cpu::_qlinear_pointwise_tensor(x, one, Tensor(), packed.tensor, one, Tensor(), nullptr, 1, 0,
+                                                  DType::kFloat32, "none", {}, "");
+  CHECK(*y.data_as<float>() == 2 * (3 * 20 + 5 * 10));
 }
 
 TEST_CASE("_qlinear_pointwise_tensor: what does not fit is refused") {

@@ -8,7 +8,10 @@ Tensors go in as views of torch's memory, so that operators write where they are
 """
 import ctypes
 import os
+import pathlib
 import re
+import subprocess
+import tempfile
 
 import torch
 
@@ -68,6 +71,49 @@ def seed(number):
     library["host"]._ZN6sconce11manual_seedEm(ctypes.c_uint64(number))
 
 
+class Constant:
+    """A tensor as packages hold weights: its bytes never change, so that kernels keep what they make of them."""
+
+    def __init__(self, t):
+        self.tensor = t
+
+
+class Each(tuple):
+    """Numbers of a list (Scalar?[]) that takes a pointer to each; None for what is not given."""
+
+
+# What no function of the ABI does: a package's loader marks constants, and knows how long packed ones are.
+LOADER = r"""
+#include "src/shim/abi_types.h"
+using namespace sconce;
+extern "C" void set_constant(AtenTensorHandle t) { shim::tensor_of(t)->storage()->set_immutable(true); }
+extern "C" AtenTensorHandle packed(void* data, size_t bytes, int dtype, int64_t rank, const int64_t* sizes,
+                                   const int64_t* strides, const std::byte* description, size_t length) {
+  auto storage = StoragePtr::adopt(new Storage(data, bytes, Device{}, nullptr, nullptr));
+  storage->set_opaque_metadata({description, description + length});
+  storage->set_immutable(true);
+  const auto n = static_cast<size_t>(rank);
+  return shim::new_handle(
+      Tensor(std::move(storage), static_cast<DType>(dtype), {sizes, n}, {strides, n}, 0, Layout::kMkldnn));
+}
+"""
+
+
+def loader():
+    if "loader" not in library:
+        root = pathlib.Path(__file__).resolve().parents[2]
+        with tempfile.TemporaryDirectory() as folder:
+            made = os.path.join(folder, "loader.so")
+            compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-shared", "-fPIC", "-O1", "-I", root, "-I",
+                        root / "include"]
+            subprocess.run([*compiler, "-x", "c++", "-", "-x", "none", library["host"]._name, "-o", made],
+                           input=LOADER.encode(), check=True)
+            # Its libsconce is the one that is open already.
+            library["loader"] = ctypes.CDLL(made)
+        library["loader"].packed.restype = ctypes.c_void_p
+    return library["loader"]
+
+
 def ints(values):
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
@@ -99,8 +145,24 @@ def release_storages():
     wholes.clear()
 
 
+def packed_handle(t):
+    """A weight that PyTorch's oneDNN packed: a constant."""
+    description = bytes(torch.ops.mkldnn._get_mkldnn_serialized_md(t).tolist())
+    strides = [1] + [0] * (t.dim() - 1)  # as Inductor records them
+    return ctypes.c_void_p(loader().packed(
+        ctypes.c_void_p(torch.ops.mkldnn.data_ptr(t)), ctypes.c_size_t(torch.ops.mkldnn._nbytes(t)),
+        ctypes.c_int(NUMBER[t.dtype]), ctypes.c_int64(t.dim()), ints(t.shape), ints(strides), description,
+        ctypes.c_size_t(len(description))))
+
+
 def handle(t):
     """A tensor over the memory of t, which must outlive it."""
+    if isinstance(t, Constant):
+        made = handle(t.tensor)
+        loader().set_constant(made)
+        return made
+    if t.is_mkldnn:
+        return packed_handle(t)
     out = ctypes.c_void_p()
     whole = wholes.get((t.untyped_storage().data_ptr(), t.dtype))
     if whole is not None:
@@ -183,7 +245,7 @@ def call(name, *arguments, fetch=True):
         kind, label = parameters[at].rsplit(" ", 1)
         kind, label = kind + "*" * label.count("*"), label.lstrip("*")
         at += 1
-        if re.fullmatch(r"ret\d*", label):
+        if re.fullmatch(r"ret\d*", label) or (label == "out" and "*" in kind):
             out = ctypes.c_void_p() if "Handle" in kind else ctypes.c_int64()
             results.append(out)
             converted.append(ctypes.byref(out))
@@ -218,6 +280,13 @@ def call(name, *arguments, fetch=True):
             element = ctypes.c_int32 if "int32" in kind else ctypes.c_double if "double" in kind else ctypes.c_int64
             if value is None:
                 converted += [None, ctypes.c_int64(0)]
+                continue
+            if isinstance(value, Each):
+                numbers = [None if v is None else element(v) for v in value]
+                pointers = (ctypes.c_void_p * max(len(numbers), 1))(
+                    *[None if n is None else ctypes.addressof(n) for n in numbers])
+                keep.append(numbers)
+                converted += [pointers, ctypes.c_int64(len(numbers))]
                 continue
             array = (element * max(len(value), 1))(*value)
             keep.append(array)
@@ -260,7 +329,7 @@ def bits(value, kind):
     host = library["host"]
     if value is None:
         return 0
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, (torch.Tensor, Constant)):
         word = handle(value).value  # the call takes it
     elif isinstance(value, str):
         text = ctypes.c_void_p()
@@ -296,8 +365,9 @@ def called(name, overload, schema, arguments, options):
         value = (arguments[i] if i < len(arguments) else options.pop(argument.name) if argument.name in options
                  else argument.default_value)
         # real_type tells int from ScalarType, memory_format and the like.
-        values.append(bits(value, str(argument.real_type if value is not None and not isinstance(value, torch.Tensor)
-                                      and "Optional" in str(argument.type) else argument.type)))
+        given = value is not None and not isinstance(value, (torch.Tensor, Constant))
+        values.append(bits(value, str(argument.real_type if given and "Optional" in str(argument.type) else
+                                      argument.type)))
     if options:
         raise Failed(f"{name}: no arguments {list(options)}")
     count = max(len(values), len(schema.returns), 1)
