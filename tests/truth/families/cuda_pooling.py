@@ -79,7 +79,7 @@ def maxima(d):
     _, indices = function(x, *form)
     # Windows of which every step of dilation lies outside: PyTorch's kernel of three dimensions adds their gradients to other
     # planes, where their indices are beyond their own.
-    if bool((indices >= torch.Size(spatial).numel()).any()):
+    if dims == 3 and bool((indices >= torch.Size(spatial).numel()).any()):
         return None
     grad = place(d, d.values(dtype, indices.shape))
     indices = place(d, indices.cpu())
