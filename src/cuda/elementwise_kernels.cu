@@ -92,10 +92,25 @@ struct Add {
       return a + factor * b;
   }
 };
+// By the larger part of the divisor; what is divided by zero has infinities in its parts, and NaN for zeros.
+template <class R>
+__device__ thrust::complex<R> quotient(const thrust::complex<R>& a, const thrust::complex<R>& b) {
+  const R real = b.real(), imaginary = b.imag();
+  if (fabs(real) >= fabs(imaginary)) {
+    if (real == 0) return {a.real() / fabs(real), a.imag() / fabs(imaginary)};
+    const R ratio = imaginary / real, scale = R(1) / (real + imaginary * ratio);
+    return {(a.real() + a.imag() * ratio) * scale, (a.imag() - a.real() * ratio) * scale};
+  }
+  const R ratio = real / imaginary, scale = R(1) / (imaginary + real * ratio);
+  return {(a.real() * ratio + a.imag()) * scale, (a.imag() * ratio - a.real()) * scale};
+}
 struct Divide {
   template <class C>
   __device__ C operator()(C a, C b, C) const {
-    return a / b;
+    if constexpr (IsComplex<C>::value)
+      return quotient(a, b);
+    else
+      return a / b;
   }
 };
 struct Multiply {
@@ -120,7 +135,7 @@ struct Power {
         if (rest & 1) result *= times;
       return static_cast<C>(result);
     } else if constexpr (IsComplex<C>::value) {
-      return b == C(0) ? C(1) : thrust::pow(a, b);
+      return thrust::pow(a, b);  // 0 to the 0 is NaN, as ATen's
     } else {
       return pow(a, b);
     }
@@ -133,6 +148,7 @@ struct PowerOfNumber {
     if constexpr (std::is_integral_v<C>) {
       return Power()(a, b, factor);
     } else if constexpr (IsComplex<C>::value) {
+      if (b == C(0)) return C(1);
       if (b == C(2)) return a * a;
       if (b == C(0.5)) return thrust::sqrt(a);
       if (b == C(-1)) return C(1) / a;

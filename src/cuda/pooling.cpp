@@ -2,6 +2,8 @@
 // pooling. Checks and windows are the CPU's (src/ops/pooling_plan.h); results are channels-last where ATen's are. Match
 // ATen's CUDA kernels (torch 2.15); gradients are summed in one order, so that they are the same every time, but
 // those of fractional pooling.
+#include <algorithm>
+
 #include "src/cuda/copy.h"
 #include "src/cuda/error.h"
 #include "src/cuda/ops.h"
@@ -43,6 +45,17 @@ PoolWalk walk_of(const Axes& axes, int dims, const Tensor& whole, const Tensor& 
 
 bool is_last(MemoryFormat format) {
   return format == MemoryFormat::kChannelsLast || format == MemoryFormat::kChannelsLast3d;
+}
+
+// Whether all elements of some window lie outside of the input: between steps of dilation.
+bool has_empty_windows(const PoolAxis& a) {
+  if (a.adaptive || a.dilation == 1) return false;
+  for (int64_t o = 0; o < a.output; ++o) {
+    const int64_t begin = o * a.stride - a.padding;
+    const int64_t first = begin < 0 ? begin + (-begin + a.dilation - 1) / a.dilation * a.dilation : begin;
+    if (first >= std::min(begin + (a.kernel - 1) * a.dilation + 1, a.input)) return true;
+  }
+  return false;
 }
 
 // The format of the result, where it follows the input's.
@@ -112,6 +125,8 @@ Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, co
   if (out.numel() == 0) return out;
   PoolWalk walk = walk_of(axes, dims, out, grad, is_last(format));
   five_strides(indices, dims, walk.indices);
+  // ATen's kernel of three dimensions adds where indices say; that of two asks the windows that reach an element.
+  walk.stray_indices = dims == 3 && std::ranges::any_of(axes, has_empty_windows);
   check_launch(name,
                launch_max_pool_backward(walk, static_cast<int>(self.dtype()), grad.data(), indices.data_as<int64_t>(),
                                         out.data(), current_stream()),
@@ -174,7 +189,7 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
     if (pooled) out_plane *= size;
   }
   const DeviceScope scope(self.device());
-  const MemoryFormat format = format_of(self, dims, dims == 2);
+  // Packed whatever the input is, as ATen's.
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   fill_zero(out);
   if (self.numel() > 0) {
@@ -184,10 +199,7 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
     SCONCE_CUDA(cudaGetLastError());
     check_noted();
   }
-  if (!is_last(format)) return out;
-  Tensor formatted = empty_in(name, sizes, self.dtype(), self.device(), format);
-  copy(out, formatted, false);
-  return formatted;
+  return out;
 }
 
 std::array<Tensor, 2> fractional_pool(const char* name, const Tensor& self, IntSpan kernel_size, IntSpan output_size,

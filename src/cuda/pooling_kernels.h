@@ -20,6 +20,7 @@ struct PoolWalk {
   int64_t batch, channels;
   int64_t pooled[5], whole[5], indices[5];  // strides of the pooled side, of the other, of the indices
   bool channels_last;
+  bool stray_indices;  // gradients of maxima: indices of elements that their windows do not reach count, too
 };
 
 // cudaErrorNotSupported for other dtypes than floating ones; maxima also of integers.

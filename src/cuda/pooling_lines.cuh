@@ -52,6 +52,11 @@ struct Line {
     const I at = i + padding, reach = (kernel - 1) * dilation + 1, end = quotient(steps, at) + 1;
     return {at < reach ? 0 : quotient(steps, at - reach) + 1, end < output ? end : output};
   }
+  // Whether the window of output o has input i between its ends: on a step of dilation or beside.
+  __device__ bool reaches(I o, I i) const {
+    const Span<I> outputs_of = covering(i);
+    return outputs_of.begin <= o && o < outputs_of.end;
+  }
   // The side of the window of output o as averages are divided by it, which have no dilation.
   __device__ I side(I o, bool include_padding) const {
     if (!include_padding) {
@@ -95,6 +100,17 @@ struct Planes {
     if (!channels_last) p.c = take(channels, i);
     p.n = i;
     return p;
+  }
+  // The element of the other side at a place of its plane.
+  __device__ Place<I> at(I n, I c, I index) const {
+    Place<I> p{n, c, 0, 0, 0};
+    p.w = take(lines[2].inputs, index);
+    p.h = take(lines[1].inputs, index);
+    p.d = index;
+    return p;
+  }
+  __device__ bool reaches(const Place<I>& o, const Place<I>& p) const {
+    return lines[0].reaches(o.d, p.d) && lines[1].reaches(o.h, p.h) && lines[2].reaches(o.w, p.w);
   }
   __device__ static I offset(const I (&strides)[5], const Place<I>& p) {
     return p.n * strides[0] + p.c * strides[1] + p.d * strides[2] + p.h * strides[3] + p.w * strides[4];

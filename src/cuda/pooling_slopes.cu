@@ -37,19 +37,38 @@ cudaError_t scatter_maxima(const PoolWalk& walk, const T* grad, const int64_t* i
     const Place<I> o = planes.template place<true>(i);
     const int64_t index = indices[Planes<I>::offset(planes.indices, o)];
     if (index < 0 || index >= plane) return;
-    auto rest = static_cast<I>(index);
-    Place<I> p{o.n, o.c, 0, 0, 0};
-    p.w = take(planes.lines[2].inputs, rest);
-    p.h = take(planes.lines[1].inputs, rest);
-    p.d = rest;
-    const auto covers = [](const Line<I>& line, I output, I input) {
-      const Span<I> window = line.window(output);
-      return window.begin <= input && input < window.end;
-    };
+    const Place<I> p = planes.at(o.n, o.c, static_cast<I>(index));
     // An index of another window adds nothing, as where gradients are gathered.
-    if (covers(planes.lines[0], o.d, p.d) && covers(planes.lines[1], o.h, p.h) && covers(planes.lines[2], o.w, p.w))
+    if (planes.reaches(o, p))
       out[Planes<I>::offset(planes.whole, p)] =
           narrowed<T>(Compute<T>(0) + widened(grad[Planes<I>::offset(planes.pooled, o)]));
+  });
+  return cudaGetLastError();
+}
+
+// Adds the gradients of windows whose indices are of no element that they reach: windows between whose steps no element
+// lies. One thread takes a plane, so that sums are the same every time.
+template <class T, class I>
+cudaError_t add_stray_maxima(const PoolWalk& walk, const T* grad, const int64_t* indices, T* out, cudaStream_t stream) {
+  const Planes<I> planes(walk);
+  const int64_t plane = walk.lines[0].input * walk.lines[1].input * walk.lines[2].input;
+  const int64_t pooled = walk.lines[0].output * walk.lines[1].output * walk.lines[2].output;
+  grid_loop(walk.batch * walk.channels, stream, [=] __device__(int64_t number) {
+    auto n = static_cast<I>(number);
+    const I c = take(planes.channels, n);
+    for (int64_t i = 0; i < pooled; ++i) {
+      auto rest = static_cast<I>(i);
+      Place<I> o{n, c, 0, 0, 0};
+      o.w = take(planes.lines[2].outputs, rest);
+      o.h = take(planes.lines[1].outputs, rest);
+      o.d = rest;
+      const int64_t index = indices[Planes<I>::offset(planes.indices, o)];
+      if (index < 0 || index >= plane) continue;
+      const Place<I> p = planes.at(n, c, static_cast<I>(index));
+      if (planes.reaches(o, p)) continue;
+      T& sum = out[Planes<I>::offset(planes.whole, p)];
+      sum = narrowed<T>(widened(sum) + widened(grad[Planes<I>::offset(planes.pooled, o)]));
+    }
   });
   return cudaGetLastError();
 }
@@ -61,19 +80,26 @@ bool windows_overlap(const PoolWalk& walk) {
   return false;
 }
 
+template <class T, class I>
+cudaError_t max_slopes(const PoolWalk& walk, const T* grad, const int64_t* indices, T* out, cudaStream_t stream) {
+  cudaError_t error;
+  if (windows_overlap(walk)) {
+    error = gather_maxima<T, I>(walk, grad, indices, out, stream);
+  } else {
+    error = cudaMemsetAsync(out, 0, static_cast<size_t>(whole_count(walk)) * sizeof(T), stream);
+    if (error == cudaSuccess) error = scatter_maxima<T, I>(walk, grad, indices, out, stream);
+  }
+  if (error != cudaSuccess || !walk.stray_indices) return error;
+  return add_stray_maxima<T, I>(walk, grad, indices, out, stream);
+}
+
 template <class T>
 cudaError_t max_backward(const PoolWalk& walk, const void* from, const int64_t* indices, void* to,
                          cudaStream_t stream) {
   const T* grad = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
-  const bool small = small_planes(walk);
-  if (windows_overlap(walk))
-    return small ? gather_maxima<T, int32_t>(walk, grad, indices, out, stream)
-                 : gather_maxima<T, int64_t>(walk, grad, indices, out, stream);
-  const cudaError_t error = cudaMemsetAsync(to, 0, static_cast<size_t>(whole_count(walk)) * sizeof(T), stream);
-  if (error != cudaSuccess) return error;
-  return small ? scatter_maxima<T, int32_t>(walk, grad, indices, out, stream)
-               : scatter_maxima<T, int64_t>(walk, grad, indices, out, stream);
+  return small_planes(walk) ? max_slopes<T, int32_t>(walk, grad, indices, out, stream)
+                            : max_slopes<T, int64_t>(walk, grad, indices, out, stream);
 }
 
 template <class T, class I>

@@ -238,14 +238,28 @@ std::shared_ptr<const Plan> make_plan(const char* name, const Problem& p, const 
   return plan;
 }
 
+struct Plans {
+  std::mutex mutex;
+  std::unordered_map<Problem, std::shared_ptr<const Plan>, ProblemHash> known;
+};
+Plans& plans() {
+  static Plans all;
+  return all;
+}
+
 std::shared_ptr<const Plan> plan_for(const char* name, const Problem& problem, const Factors& factors) {
-  static std::mutex mutex;
-  static std::unordered_map<Problem, std::shared_ptr<const Plan>, ProblemHash> plans;
   constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
-  const std::lock_guard lock(mutex);
-  if (const auto known = plans.find(problem); known != plans.end()) return known->second;
-  if (plans.size() >= kMost) plans.clear();
-  return plans.emplace(problem, make_plan(name, problem, factors)).first->second;
+  const std::lock_guard lock(plans().mutex);
+  auto& known = plans().known;
+  if (const auto found = known.find(problem); found != known.end()) return found->second;
+  if (known.size() >= kMost) known.clear();
+  return known.emplace(problem, make_plan(name, problem, factors)).first->second;
+}
+
+// The heuristic names algorithms that the library then does not run, of int8 with few rows: none, from then on.
+void drop_plan(const Problem& problem) {
+  const std::lock_guard lock(plans().mutex);
+  plans().known.insert_or_assign(problem, nullptr);
 }
 
 bool overlap(const Tensor& a, const Tensor& b) {
@@ -355,10 +369,15 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
   Operation own;
   if (scales) describe_operation(name, own, p, factors);
   const Factor one(alpha, out.dtype()), add(self ? beta : 0, out.dtype());
-  SCONCE_BLAS(cublasLtMatmul(handle_of(p.device), scales ? own.value : plan.operation.value, one.address(),
-                             x.tensor.data(), plan.a.value, y.tensor.data(), plan.b.value, add.address(),
-                             added_type(p) == p.out_type ? result.data() : nullptr, plan.c.value, result.data(),
-                             plan.d.value, &plan.algorithm, workspace.data(), plan.workspace, current_stream()));
+  const cublasStatus_t status = cublasLtMatmul(
+      handle_of(p.device), scales ? own.value : plan.operation.value, one.address(), x.tensor.data(), plan.a.value,
+      y.tensor.data(), plan.b.value, add.address(), added_type(p) == p.out_type ? result.data() : nullptr, plan.c.value,
+      result.data(), plan.d.value, &plan.algorithm, workspace.data(), plan.workspace, current_stream());
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+    drop_plan(p);
+    return false;
+  }
+  check_blas(status, "cublasLtMatmul");
   if (aside) copy(result, out, false);
   return true;
 }

@@ -31,6 +31,39 @@ CopyShape order_of(const Tensor& out, IntSpan from_strides, size_t from_item) {
   return copy_shape("random numbers", out.sizes(), out.strides(), out.itemsize(), from_strides, from_item);
 }
 
+// In the order in which ATen's pointwise kernels of two tensors visit them: of two dimensions that with the larger
+// steps is the outer one, where the tensors agree.
+CopyShape pointwise_order(const Tensor& out, IntSpan from_strides, size_t from_item) {
+  Shape sizes(out.sizes()), to(out.strides()), from(from_strides);
+  const int rank = sizes.rank();
+  for (int i = 0; i < rank; ++i)
+    for (int j = i + 1; j < rank; ++j) {
+      if (sizes[i] == 1 || sizes[j] == 1 || to[i] > to[j] || from[i] > from[j]) continue;
+      if (to[i] == to[j] && from[i] == from[j]) continue;
+      std::swap(sizes[i], sizes[j]);
+      std::swap(to[i], to[j]);
+      std::swap(from[i], from[j]);
+    }
+  CopyShape shape;
+  for (int d = rank - 1; d >= 0; --d) {
+    if (sizes[d] == 1) continue;
+    const int64_t to_step = to[d] * static_cast<int64_t>(out.itemsize()),
+                  from_step = from[d] * static_cast<int64_t>(from_item);
+    shape.numel *= sizes[d];
+    if (const int last = shape.rank - 1; last >= 0 && to_step == shape.to[last] * shape.sizes[last] &&
+                                         from_step == shape.from[last] * shape.sizes[last]) {
+      shape.sizes[last] *= sizes[d];
+      continue;
+    }
+    SCONCE_CHECK(shape.rank < kMaxCopyRank, kUnsupported, "random numbers: ", rank,
+                 " dimensions that cannot be joined, on CUDA");
+    shape.sizes[shape.rank] = sizes[d];
+    shape.to[shape.rank] = to_step;
+    shape.from[shape.rank++] = from_step;
+  }
+  return shape;
+}
+
 void check_generator(const char* name, const Generator* generator) {
   SCONCE_CHECK(!generator, kUnsupported, name, ": a generator of the model's own on CUDA");
 }
@@ -295,12 +328,13 @@ void bernoulli__Tensor(Tensor& self, const Tensor& p, Generator* generator) {
   const DType type = self.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   Tensor probabilities = p;
   if (p.dtype() != type || p.device() != self.device()) {
-    probabilities = Tensor::empty(p.sizes(), type, self.device());
+    probabilities = Tensor::empty_strided(p.sizes(), dense_strides(p.sizes(), p.strides()), type, self.device());
     copy(p, probabilities, true);
   }
   const Shape strides = broadcast_strides("bernoulli", probabilities, self.sizes());
-  launch_bernoulli({order_of(self, strides, probabilities.itemsize()), self.data(), static_cast<int>(self.dtype())},
-                   probabilities.data(), {state.seed, state.offset, 0}, current_stream());
+  launch_bernoulli(
+      {pointwise_order(self, strides, probabilities.itemsize()), self.data(), static_cast<int>(self.dtype())},
+      probabilities.data(), {state.seed, state.offset, 0}, current_stream());
   SCONCE_CUDA(cudaGetLastError());
 }
 

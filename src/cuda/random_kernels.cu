@@ -184,22 +184,13 @@ __global__ void dropout_vector_kernel(const T* in, T* out, bool* mask, int64_t c
   curand_init(draw.seed, thread, draw.offset, &state);
   const float scale = 1.0f / keep;
   float4 numbers;
-  bool second = false;  // half of the numbers are left from the last turn
   for (int64_t at = thread * kVector; at < count; at += static_cast<int64_t>(gridDim.x) * blockDim.x * kVector) {
     const auto given = *reinterpret_cast<const Pack<T, kVector>*>(in + at);
     Pack<T, kVector> result;
     Pack<bool, kVector> flags;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      if (i % 4 == 0) {
-        if (kVector >= 4 || !second) {
-          numbers = curand_uniform4(&state);
-        } else {
-          numbers.x = numbers.z;
-          numbers.y = numbers.w;
-        }
-        if (kVector < 4) second = !second;
-      }
+      if (i % 4 == 0) numbers = curand_uniform4(&state);  // of four numbers a vector of two drops two, as ATen's
       const float kept = (&numbers.x)[i % 4] < keep;
       result.at[i] = narrowed<T>(widened(given.at[i]) * kept * scale);
       flags.at[i] = kept != 0;
@@ -249,18 +240,9 @@ __global__ void dropout_double_kernel(const double* in, double* out, bool* mask,
     return;
   }
   float4 numbers;
-  bool second = false;
   for (int64_t at = thread * vector; at < count; at += step * vector)
     for (int i = 0; i < vector; ++i) {
-      if (i % 4 == 0) {
-        if (vector >= 4 || !second) {
-          numbers = curand_uniform4(&state);
-        } else {
-          numbers.x = numbers.z;
-          numbers.y = numbers.w;
-        }
-        if (vector < 4) second = !second;
-      }
+      if (i % 4 == 0) numbers = curand_uniform4(&state);
       one(at + i, (&numbers.x)[i % 4]);
     }
 }

@@ -1,5 +1,3 @@
-#include "src/cuda/scan_kernels.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cub/block/block_load.cuh>
@@ -11,6 +9,7 @@
 
 #include "src/cuda/device_types.cuh"
 #include "src/cuda/grid_loop.cuh"
+#include "src/cuda/scan_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -29,6 +28,31 @@ template <class T>
 struct Product : Sum<T> {
   using State = Compute<T>;
   static __host__ __device__ State combine(State a, State b) { return a * b; }
+};
+// A significand from 1/2 to 1 and an exponent: the product of some elements in the middle may be beyond the numbers of
+// the dtype, or below, where what comes before them brings it back, and infinity times the zero before it would be NaN.
+template <class T>
+struct FloatingProduct {
+  struct State {
+    Compute<T> significand;
+    int exponent;
+  };
+  static constexpr bool kPositions = false;
+  static __device__ State from(T element, int64_t) {
+    const Compute<T> x = widened(element);
+    State s{x, 0};
+    if (isfinite(x)) s.significand = frexp(x, &s.exponent);
+    return s;
+  }
+  static __host__ __device__ State combine(const State& a, const State& b) {
+    constexpr int kMost = 1 << 29;
+    const Compute<T> product = a.significand * b.significand;
+    const bool small = product < Compute<T>(0.5) && product > Compute<T>(-0.5) && product != 0;
+    const int exponent = a.exponent + b.exponent - (small ? 1 : 0);
+    return {small ? product * 2 : product, exponent > kMost ? kMost : exponent < -kMost ? -kMost : exponent};
+  }
+  static __device__ T value(const State& s) { return narrowed<T>(ldexp(s.significand, s.exponent)); }
+  static __device__ uint32_t at(const State&) { return 0; }
 };
 template <class T>
 struct LogSumExp : Sum<T> {
@@ -249,8 +273,8 @@ cudaError_t run(void* scratch, size_t& scratch_bytes, const ScanCall& c, cudaStr
 
 template <class T>
 cudaError_t run_sum(void* scratch, size_t& bytes, const ScanCall& c, cudaStream_t stream) {
-  return c.scan == Scan::kSum ? run<T, Sum<T>>(scratch, bytes, c, stream)
-                              : run<T, Product<T>>(scratch, bytes, c, stream);
+  using Multiply = std::conditional_t<std::is_floating_point_v<Compute<T>>, FloatingProduct<T>, Product<T>>;
+  return c.scan == Scan::kSum ? run<T, Sum<T>>(scratch, bytes, c, stream) : run<T, Multiply>(scratch, bytes, c, stream);
 }
 template <class T>
 cudaError_t run_extreme(void* scratch, size_t& bytes, const ScanCall& c, cudaStream_t stream) {

@@ -295,8 +295,7 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
       kInvalidArgument, "index_reduce(): index ", describe(index), " and source ", describe(source),
       " do not fit self ", describe(self));
   const DeviceScope scope(self.device());
-  Tensor out =
-      Tensor::empty_strided(self.sizes(), dense_strides(self.sizes(), self.strides()), self.dtype(), self.device());
+  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
   // The same place for all elements of a slice.
   Shape strides;
   for (int64_t d = 0; d < source.dim(); ++d) strides.push_back(d == dim && index.dim() == 1 ? index.stride(0) : 0);

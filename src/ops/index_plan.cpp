@@ -146,11 +146,14 @@ Shape IndexPlan::result_strides() const {
   tensors.push_back(self_.as_strided(result_sizes_, strides, self_.storage_offset()));
   Shape sizes;
   sizes.resize(rank);
+  const bool copied = !self_.is_cpu() && std::ranges::any_of(indices_, [&](const Tensor& index) {
+    return !std::ranges::equal(index.strides(), indices_[0].strides());
+  });
   for (const Tensor& index : indices_) {
     for (int d = 0; d < rank; ++d) sizes[d] = d >= before_ && d < before_ + index_rank ? index.size(d - before_) : 1;
     // ATen reshapes: the strides of dimensions of size 1 count where the result has size 1 there, too.
     const auto viewed = view_strides(index.sizes(), index.strides(), sizes);
-    if (viewed)
+    if (viewed && !copied)
       strides = *viewed;
     else
       contiguous_strides(sizes, strides.data());

@@ -25,7 +25,8 @@ class IndexPlan {
   IndexPlan(const Tensor& self, std::span<const Tensor* const> indices);
 
   const Shape& result_sizes() const noexcept { return result_sizes_; }
-  // Strides, in elements, of a result that ATen would allocate.
+  // Strides, in elements, of a result that ATen would allocate. On a device index tensors of different strides count
+  // as contiguous ones, which ATen makes of them there.
   Shape result_strides() const;
 
   // Lays the walk out for the tensor that holds the result or the values: `other_strides`, in elements, over

@@ -77,6 +77,10 @@ def maxima(d):
     if d.chance(0.5):
         return case.shim(label, name, x, *form, torch=function)
     _, indices = function(x, *form)
+    # Windows of which every step of dilation lies outside: PyTorch's kernel of three dimensions adds their gradients to other
+    # planes, where their indices are beyond their own.
+    if dims == 3 and bool((indices >= torch.Size(spatial).numel()).any()):
+        return None
     grad = place(d, d.values(dtype, indices.shape))
     indices = place(d, indices.cpu())
     return case.shim(f"{label} {grad.stride()} {indices.stride()}", f"{name}_backward", grad, x, *form, indices,
@@ -128,7 +132,11 @@ def adaptive(d):
                                                                    if kind == "average" else {}))
     given = function(x, size)
     grad = place(d, d.values(dtype, (given if kind == "average" else given[0]).shape))
-    back = getattr(aten, f"{name}_backward")
+    function_back = getattr(aten, f"{name}_backward")
+
+    # PyTorch's kernel of three dimensions reads indices as if they were packed.
+    def back(g, x, *at):
+        return function_back(g, x, *(i.contiguous() for i in at))
     more = [] if kind == "average" else [place(d, given[1].cpu())]
     covers = 1
     for n, m in zip(spatial, size):

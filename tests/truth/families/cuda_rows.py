@@ -34,6 +34,10 @@ def rows(d, dtype, kind):
     return x, dim, length, f"{dtype} {shape} along {dim} {kind} {x.stride()}"
 
 
+def finite(x):
+    return x.abs().nan_to_num(0, 0, 0)
+
+
 def scan(d):
     op = d.choice(("cumsum", "cumsum", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"))
     dtype = d.choice(FLOATS if op == "logcumsumexp" else FLOATS + WHOLE + (COMPLEX if op in ("cumsum", "cumprod") else ()))
@@ -45,7 +49,7 @@ def scan(d):
         return case.shim(label, op, x, dim, torch=getattr(torch, op))
     if op == "logcumsumexp":
         # One step after the other: each adds a rounding of what is there by then.
-        return case.shim(label, op, x, dim, torch=torch.logcumsumexp, error=16 + 4.0 * length ** 0.5, magnitude=lambda x, _: 1 + x.abs().amax() + torch.logcumsumexp(x.abs(), dim)
+        return case.shim(label, op, x, dim, torch=torch.logcumsumexp, error=16 + 4.0 * length ** 0.5, magnitude=lambda x, _: 1 + finite(x).amax() + torch.logcumsumexp(finite(x), dim)
                          if x.numel() else x)
     to = d.choice((None, None, None, torch.float64, torch.float32)) if not dtype.is_complex else None
     floating = (to or dtype).is_floating_point or dtype.is_complex
@@ -53,14 +57,19 @@ def scan(d):
         # Products of what is cut off to zero and grows beyond all: as ATen has it, step by step.
         x = d.laid_out((1 + d.values(torch.float64 if not dtype.is_complex else torch.complex128, x.shape) * min(0.05, 3 / max(length, 1) ** 0.5)).to(dtype)
                        if dtype.is_floating_point or dtype.is_complex else x.cpu())
-    half = to is None and dtype.itemsize == 2 and dtype.is_floating_point
-    options = dict(error=8 + 2.0 * length ** 0.5 + (length / 32 if kind == "special" else 0), magnitude=(lambda x, *_: x.to(x.dtype if x.is_complex() else torch.float64).abs().nan_to_num(0, 0, 0).cumsum(dim)) if op == "cumsum" else
-                   lambda x, *_: x.to(x.dtype if x.is_complex() else torch.float64).abs().cumprod(dim) * (1 + length ** 0.5)) if floating else {}
-    if half:  # ATen sums these in half types
+    wide = lambda x: x.cpu().to(x.dtype if x.is_complex() else torch.float64)  # noqa: E731
+    # One step after the other, on the host: infinity from the middle of a row times the zero before it is nobody's NaN.
+    exact = lambda x: [getattr(torch, op)(wide(x), dim).to(x.device)]  # noqa: E731
+    if op == "cumsum":
+        # Equal terms are rounded the same way every time.
+        options = dict(error=8 + 2.0 * length ** 0.5 + (length / 32 if kind == "special" else 0) + (length / 2 if length and x.stride(dim) == 0 else 0),
+                       magnitude=lambda x: wide(x).abs().nan_to_num(0, 0, 0).cumsum(dim))
+    else:
+        options = dict(error=(8 + 2.0 * length ** 0.5) * (1 + length ** 0.5), magnitude=lambda x: wide(x).abs().cumprod(dim))
+    if to is None and dtype.itemsize == 2 and dtype.is_floating_point:  # ATen sums these in half types
         options.update(slack=1.0)
     return case.Case(f"{op} {label} {to}", lambda x: abi.call(op, x, dim, to), lambda x: getattr(torch, op)(x, dim, dtype=to), [x],
-                     exact=lambda x: getattr(torch, op)(x, dim, dtype=torch.float64 if to == torch.float32 else to), **options) if floating else \
-        case.Case(f"{op} {label} {to}", lambda x: abi.call(op, x, dim, to), lambda x: getattr(torch, op)(x, dim, dtype=to), [x])
+                     **(dict(exact=exact, **options) if floating else {}))
 
 
 def total(d):
