@@ -293,10 +293,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   section_.enter();
   drain();
   if (retry) {
-    for (auto it = requests.rbegin(); it != requests.rend(); ++it) {
-      (*it)->alone_ = true;
-      queue_.add_first(**it);
-    }
+    queue_.add_halves(requests);
     waiting_.fetch_add(static_cast<int64_t>(count));
   }
   if (good) pace_.ran(count, rows, time, queue_.size());

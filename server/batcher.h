@@ -3,8 +3,8 @@
 //
 // There are as many places as replicas: who has one may run. Requests arrive through a lock-free stack; the queue
 // behind it is one thread's at a time. A thread that brings a request and finds another in there leaves it to that one,
-// so that no request waits for another one's thread. A batch of one runs in place. Where a batch fails, each of its
-// requests runs again by itself, so that one bad request costs the others time but no answer. Thread-safe.
+// so that no request waits for another one's thread. A batch of one runs in place. Where a batch fails, its halves
+// run again, and theirs, so that one bad request costs the others time but no answer. Thread-safe.
 #pragma once
 
 #include <atomic>

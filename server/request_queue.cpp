@@ -29,6 +29,7 @@ RequestQueue::RequestQueue(const BatchPolicy& policy)
 
 void RequestQueue::classify(QueuedRequest& request, Clock::time_point now) const noexcept {
   request.submitted_ = now;
+  request.half_ = 0;
   request.level_ = 0;
   if (policy_.priority_levels > 0) {
     const bool known = request.priority > 0 && request.priority <= static_cast<uint64_t>(policy_.priority_levels);
@@ -48,8 +49,16 @@ void RequestQueue::classify(QueuedRequest& request, Clock::time_point now) const
 
 void RequestQueue::add(QueuedRequest& request) noexcept { insert(request, levels_[request.level_].last, nullptr); }
 
-void RequestQueue::add_first(QueuedRequest& request) noexcept {
-  insert(request, nullptr, levels_[request.level_].first);
+void RequestQueue::add_halves(std::span<QueuedRequest* const> run) noexcept {
+  const size_t middle = run.size() / 2;
+  const uint64_t first = ++halves_, second = ++halves_;
+  for (size_t i = run.size(); i-- > 0;) {
+    QueuedRequest& request = *run[i];
+    request.half_ = i < middle ? first : second;
+    request.deadline_ = Clock::time_point::max();
+    if ((i < middle ? middle : run.size() - middle) == 1) request.alone_ = true;
+    insert(request, nullptr, levels_[request.level_].first);
+  }
 }
 
 void RequestQueue::insert(QueuedRequest& request, QueuedRequest* previous, QueuedRequest* next) noexcept {
@@ -120,7 +129,7 @@ QueuedRequest* RequestQueue::take_all() noexcept {
 }
 
 bool RequestQueue::fits_together(const QueuedRequest& a, const QueuedRequest& b) const noexcept {
-  if (b.alone_ || a.inputs.size() != b.inputs.size()) return false;
+  if (b.alone_ || a.half_ != b.half_ || a.inputs.size() != b.inputs.size()) return false;
   for (size_t i = 0; i < a.inputs.size(); ++i) {
     if (!same_rows(a.inputs[i], b.inputs[i])) return false;
   }
@@ -138,7 +147,7 @@ RequestQueue::Clock::time_point RequestQueue::due(std::chrono::nanoseconds delay
   walk([&](const QueuedRequest& request) {
     if (!head) {
       head = &request;
-      now = head->alone_;
+      now = head->alone_ || head->half_ != 0;
     } else if (!fits_together(*head, request) || rows + request.rows > policy_.max_rows) {
       return ++seen < kLookAt;
     }

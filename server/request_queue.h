@@ -47,6 +47,7 @@ class QueuedRequest {
   size_t level_ = 0;
   State state_ = State::kElsewhere;
   bool alone_ = false;  // joins no other
+  uint64_t half_ = 0;   // of a run that failed: joins those of the same half only; 0: none
 };
 
 class RequestQueue {
@@ -60,8 +61,10 @@ class RequestQueue {
 
   // Sets what the policy says of the request: its level and deadline, and whether it can join others.
   void classify(QueuedRequest& request, Clock::time_point now) const noexcept;
-  void add(QueuedRequest& request) noexcept;        // behind those of its level
-  void add_first(QueuedRequest& request) noexcept;  // before all of its level
+  void add(QueuedRequest& request) noexcept;  // behind those of its level
+  // What a run that failed had, as two halves that run before all others, each by itself: so each bad request is found
+  // within 2 log2(requests) runs. They have waited for their turn: no deadline of waiting holds for them any more.
+  void add_halves(std::span<QueuedRequest* const> run) noexcept;
   void remove(QueuedRequest& request) noexcept;
 
   // Takes out requests whose deadline has passed, as a list through next(); or moves them behind all others.
@@ -90,6 +93,7 @@ class RequestQueue {
   const BatchPolicy& policy_;
   std::vector<List> levels_;  // the most urgent first; behind them those that are late
   size_t size_ = 0;
+  uint64_t halves_ = 0;                                          // numbered so far
   Clock::time_point first_deadline_ = Clock::time_point::max();  // nobody's is earlier
 };
 

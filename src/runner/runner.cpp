@@ -191,8 +191,10 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
       if (runner.seats_.all_failed()) runner.failed_.store(true);
     }
   } watch{*this, seat};
+  BoundContainer* const bound = generation.bound[seat.index].get();
+  SCONCE_CHECK(bound, kUnavailable, "replica ", seat.index, " does not serve any more: ", seat.replica->failure());
   const auto start = std::chrono::steady_clock::now();
-  seat.replica->run(*generation.bound[seat.index], inputs, outputs, device_outputs);
+  seat.replica->run(*bound, inputs, outputs, device_outputs);
   info.compute = std::chrono::steady_clock::now() - start;
   info.generation = generation.number;
   info.label = generation.label;
@@ -267,17 +269,6 @@ void Runner::remove_replica(int index) {
   const std::lock_guard state(state_mutex_);
   gone[0] = std::move(active_->bound[i]);
   if (other_) gone[1] = std::move(other_->bound[i]);
-}
-
-std::vector<ReplicaInfo> Runner::replicas() const {
-  const std::lock_guard work(work_mutex_);
-  std::vector<ReplicaInfo> result;
-  for (size_t i = 0; i < seats_.limit(); ++i)
-    if (const Seat& seat = seats_[i]; seat.open.load())
-      result.push_back({static_cast<int>(i), seat.replica->device(), seat.lane.cpus(), seat.lane.load(),
-                        seat.replica->graphs().count(), seat.replica->graphs().runs(),
-                        seat.replica->graphs().why_none(), seat.replica->failure()});
-  return result;
 }
 
 }  // namespace sconce

@@ -59,7 +59,7 @@ class Runner {
 
   int add_replica(Device device, std::vector<int> cpus);
   void remove_replica(int index);
-  std::vector<ReplicaInfo> replicas() const;
+  std::vector<ReplicaInfo> replicas() const { return seats_.describe(); }
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
  private:

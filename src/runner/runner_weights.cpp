@@ -42,8 +42,10 @@ bool Runner::has_current_buffers(const Generation& generation, size_t seat) cons
 }
 
 void Runner::bind_all(Generation& generation, const std::function<void(int, bool)>& progress) {
+  // A replica whose device is lost takes no part, or no weights could be updated until somebody removes it.
+  SCONCE_CHECK(!seats_.all_failed(), kUnavailable, "no replica is left whose device works");
   for (size_t i = 0; i < seats_.limit(); ++i) {
-    if (!seats_[i].open.load()) continue;
+    if (!seats_[i].open.load() || seats_[i].failed.load()) continue;
     if (generation.bound[i] && has_current_buffers(generation, i)) continue;
     if (progress) progress(static_cast<int>(i), false);
     generation.bound[i] = bind(seats_[i], generation);
@@ -106,11 +108,9 @@ void Runner::drop_previous() noexcept {
 
 std::optional<Device> Runner::device_of_all() const {
   std::optional<Device> first;
-  for (size_t i = 0; i < seats_.limit(); ++i) {
-    if (!seats_[i].open.load()) continue;
-    const Device device = seats_[i].replica->device();
-    if (device.type == DeviceType::kCpu) return std::nullopt;
-    if (!first) first = device;
+  for (const ReplicaInfo& replica : seats_.describe()) {
+    if (replica.device.type == DeviceType::kCpu) return std::nullopt;
+    if (!first && replica.failure.empty()) first = replica.device;
   }
   return first;
 }

@@ -99,8 +99,11 @@ Seat& Seats::vacant() {
 }
 
 void Seats::open(Seat& seat, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept {
-  seat.lane.reopen(std::move(cpus));
-  seat.replica = std::move(replica);
+  {
+    const std::lock_guard lock(replicas_mutex_);
+    seat.lane.reopen(std::move(cpus));
+    seat.replica = std::move(replica);
+  }
   seat.failed.store(false);
   seat.open.store(true);
 }
@@ -110,7 +113,22 @@ void Seats::close(Seat& seat) noexcept {
   seat.lane.close();
   // Whoever ran on a thread of his own has left once the seat can be had; who comes now finds it closed.
   const Held held(seat);
-  seat.replica.reset();
+  std::unique_ptr<Replica> gone;
+  const std::lock_guard lock(replicas_mutex_);
+  gone.swap(seat.replica);
+}
+
+std::vector<ReplicaInfo> Seats::describe() const {
+  std::vector<ReplicaInfo> result;
+  const std::lock_guard lock(replicas_mutex_);
+  for (size_t i = 0; i < limit(); ++i) {
+    const Seat& seat = *seats_[i];
+    if (!seat.open.load() || !seat.replica) continue;
+    const GraphReport& graphs = seat.replica->graphs();
+    result.push_back({static_cast<int>(i), seat.replica->device(), seat.lane.cpus(), seat.lane.load(), graphs.count(),
+                      graphs.runs(), graphs.why_none(), seat.replica->failure()});
+  }
+  return result;
 }
 
 }  // namespace sconce

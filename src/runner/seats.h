@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "src/runner/generation.h"
@@ -61,6 +62,8 @@ class Seats {
   Seat& operator[](size_t index) const noexcept { return *seats_[index]; }
   size_t open_count() const noexcept;
   bool all_failed() const noexcept;  // those that are open
+  // What is at the open seats. Waits for no run, no update and no seat that closes.
+  std::vector<ReplicaInfo> describe() const;
 
   // The open seat with the fewest requests, or that of the key; one that failed only if all have. Null if none is open.
   Seat* choose(uint64_t affinity) const noexcept;
@@ -80,6 +83,7 @@ class Seats {
 
   std::function<void(Seat&, RunRequest&)> run_;
   std::unique_ptr<std::unique_ptr<Seat>[]> seats_;  // kMaxReplicas
+  mutable std::mutex replicas_mutex_;               // held for moments: which replica a seat has, and its cores
   std::atomic<size_t> limit_{0};
   std::atomic<uint32_t> next_{0};
 };

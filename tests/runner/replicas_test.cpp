@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <set>
 #include <thread>
 #include <vector>
@@ -175,4 +177,36 @@ TEST_CASE("replicas: come and go under load; every request is answered") {
   for (auto& client : clients) client.join();
   CHECK(answers > 0);
   CHECK(wrong == 0);
+}
+
+// A commit waits for runs on the set before; whoever reads metrics meanwhile does not.
+TEST_CASE("replicas: are described while a commit waits for a run") {
+  Folder folder;
+  const auto held = folder.path / "held";
+  std::ofstream(held).put('x');
+  setenv("FAKE_MODEL_HOLD", held.c_str(), 1);
+  Loaded loaded("fake_model");
+  unsetenv("FAKE_MODEL_HOLD");
+  Model& model = *loaded.model;
+  std::thread running([&] { run(model, 3); });
+  while (loaded.knobs->running == 0) std::this_thread::yield();
+  std::thread committing([&] {
+    stage(model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
+    model.commit();
+  });
+  while (model.generation() == 1) std::this_thread::yield();  // published: it waits for the run
+  std::atomic<bool> described{false};
+  std::thread reading([&] {
+    CHECK(model.replicas().size() == 1);
+    CHECK(model.sets().size() == 2);
+    described = true;
+  });
+  // Only so that a failure ends: nothing is judged by this time but that it is not forever.
+  for (int i = 0; i < 1000 && !described; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(described);
+  CHECK(loaded.knobs->running == 1);
+  std::filesystem::remove(held);
+  running.join();
+  committing.join();
+  reading.join();
 }

@@ -203,7 +203,7 @@ TEST_CASE("batcher: a run of which all requests are cancelled does not happen") 
   CHECK(b.done());
 }
 
-TEST_CASE("batcher: where a batch fails, each of its requests runs by itself") {
+TEST_CASE("batcher: where a batch fails, its halves run by themselves") {
   Puppet puppet(up_to(8));
   TestRequest good(1), bad(-1), fine(2);
   for (TestRequest* request : {&good, &bad, &fine}) puppet.batcher.submit(*request);
@@ -214,7 +214,11 @@ TEST_CASE("batcher: where a batch fails, each of its requests runs by itself") {
   CHECK(puppet.run_next() == 3);
   CHECK(good.times_finished() + bad.times_finished() + fine.times_finished() == 0);
   CHECK(puppet.batcher.waiting() == 3);
-  while (!puppet.launched.empty()) CHECK(puppet.run_next() == 1);
+  for (const int64_t rows : {1, 2, 1, 1}) {
+    REQUIRE_FALSE(puppet.launched.empty());
+    CHECK(puppet.run_next() == rows);
+  }
+  CHECK(puppet.launched.empty());
   CHECK(good.done());
   CHECK(bad.done());
   CHECK(fine.done());
@@ -224,6 +228,51 @@ TEST_CASE("batcher: where a batch fails, each of its requests runs by itself") {
   CHECK(text_of(bad.error) == "MODEL_FAILED: told to fail");
   CHECK(bad.run_rows == -1);
   CHECK(good.run_rows == 1);
+}
+
+TEST_CASE("batcher: one bad request among 64 costs 13 runs, and no newcomer shares them") {
+  Puppet puppet(up_to(64));
+  std::deque<TestRequest> requests;
+  for (int i = 0; i < 64; ++i) requests.emplace_back(i == 41 ? -1.0F : static_cast<float>(i));
+  for (TestRequest& request : requests) puppet.batcher.submit(request);
+  TestRequest newcomer(100);
+  puppet.fail_if = [&](RunRequest& run) {
+    const float* data = run.inputs[0].data_as<float>();
+    const bool bad = std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
+    if (bad) CHECK(std::none_of(data, data + run.inputs[0].numel(), [](float x) { return x == 100; }));
+    return bad;
+  };
+  CHECK(puppet.run_next() == 64);
+  puppet.batcher.submit(newcomer);
+  while (!requests[41].done()) REQUIRE(puppet.run_next() > 0);
+  while (!puppet.launched.empty()) REQUIRE(puppet.run_next() > 0);
+  CHECK(puppet.runs == 14);  // 13, and the newcomer's
+  CHECK(newcomer.output_values() == std::vector<float>(2, 200));
+  for (int i = 0; i < 64; ++i) {
+    REQUIRE(requests[static_cast<size_t>(i)].done());
+    if (i == 41)
+      CHECK(text_of(requests[41].error) == "MODEL_FAILED: told to fail");
+    else
+      CHECK(requests[static_cast<size_t>(i)].output_values() == std::vector<float>(2, 2.0F * static_cast<float>(i)));
+  }
+}
+
+// They began in time; that another one's row failed their run is no reason to tell them they are late.
+TEST_CASE("batcher: those of a failed run are not late though their time of waiting is over") {
+  BatchPolicy policy = up_to(8);
+  policy.timeout = 5ms;
+  Puppet puppet(policy);
+  TestRequest good(1), bad(-1), fine(2);
+  for (TestRequest* request : {&good, &bad, &fine}) puppet.batcher.submit(*request);
+  puppet.fail_if = [](RunRequest& run) {
+    std::this_thread::sleep_for(10ms);
+    const float* data = run.inputs[0].data_as<float>();
+    return std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
+  };
+  while (!puppet.launched.empty()) puppet.run_next();
+  CHECK(good.output_values() == std::vector<float>(2, 2));
+  CHECK(fine.output_values() == std::vector<float>(2, 4));
+  CHECK(text_of(bad.error) == "MODEL_FAILED: told to fail");
 }
 
 TEST_CASE("batcher: an output without a row for each input is not taken apart") {

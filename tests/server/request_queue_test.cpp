@@ -183,15 +183,14 @@ TEST_CASE("request queue: a request that leaves is in no run") {
   CHECK(f.take() == Numbers{1, 2});
 }
 
-TEST_CASE("request queue: what comes back is first of its level") {
+TEST_CASE("request queue: what comes back is first of its level, in halves that join nobody else") {
   Fixture f(up_to(8));
-  f.add();
-  f.add();
-  f.add();
-  f.queue.take(2, f.run);
-  f.queue.add_first(f.requests[1]);
-  f.queue.add_first(f.requests[0]);
-  CHECK(f.take() == Numbers{0, 1, 2});
+  for (int i = 0; i < 6; ++i) f.add();
+  f.queue.take(5, f.run);
+  f.queue.add_halves(f.run);
+  CHECK(f.take() == Numbers{0, 1});
+  CHECK(f.take() == Numbers{2, 3, 4});
+  CHECK(f.take() == Numbers{5});
 }
 
 TEST_CASE("request queue: without a delay the next run is due at once") {
