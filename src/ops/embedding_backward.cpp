@@ -11,7 +11,11 @@
 namespace sconce::cpu {
 namespace {
 
-Tensor numbers(const Tensor& t) { return contiguous(to_dtype(t, DType::kInt64)); }
+Tensor numbers(const Tensor& t) {
+  SCONCE_CHECK(t.dtype() == DType::kInt64 || t.dtype() == DType::kInt32, kInvalidArgument,
+               "embedding: expected indices of int64 or int32, got ", dtype_name(t.dtype()));
+  return contiguous(to_dtype(t, DType::kInt64));
+}
 
 DType summed(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype; }
 Tensor packed(const Tensor& t, DType dtype) { return contiguous(to_dtype(t, dtype)); }

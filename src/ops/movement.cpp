@@ -309,6 +309,8 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
   dim = wrap_dim("index_add", dim, self.dim());
   SCONCE_CHECK(index.dim() <= 1, kInvalidArgument,
                "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
+  SCONCE_CHECK(index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32, kInvalidArgument,
+               "index_add: Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
   SCONCE_CHECK(source.dtype() == self.dtype(), kInvalidArgument, "index_add: self (", dtype_name(self.dtype()),
                ") and source (", dtype_name(source.dtype()), ") must have the same scalar type");
   // The factor is of self's dtype before it is one: 1.5 is 1 for integers, which no float product may round.
@@ -374,6 +376,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
 Tensor embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
   SCONCE_CHECK(weight.dim() == 2, kInvalidArgument, "embedding_renorm: expected a weight of rank 2, got ",
                describe(weight));
+  SCONCE_CHECK(indices.dtype() == DType::kInt64 || indices.dtype() == DType::kInt32, kInvalidArgument,
+               "embedding_renorm: expected indices of int64 or int32, got ", dtype_name(indices.dtype()));
   Tensor out = clone(weight);
   const Tensor places = contiguous(to_dtype(indices, DType::kInt64));
   std::vector<int64_t> rows(places.data_as<int64_t>(), places.data_as<int64_t>() + places.numel());

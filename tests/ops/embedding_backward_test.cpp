@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
+#include "src/ops/fill.h"
+#include "src/ops/movement.h"
 #include "tests/ops/case_file.h"
 
 using namespace sconce;
@@ -19,4 +23,13 @@ TEST_CASE("_embedding_bag_per_sample_weights_backward: bags given and from offse
     return std::vector<Tensor>{cpu::_embedding_bag_per_sample_weights_backward(
         c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.integer(5), c.integer(6))};
   });
+}
+
+TEST_CASE("embedding_renorm, embedding_dense_backward: indices of another dtype are refused") {
+  const std::vector<int64_t> matrix{2, 3}, row{2};
+  Tensor weight = Tensor::empty(matrix, DType::kFloat32), index = Tensor::empty(row, DType::kFloat32);
+  zero(weight);
+  zero(index);
+  CHECK_THROWS_WITH(cpu::embedding_renorm(weight, index, 1, 2), doctest::Contains("int64 or int32"));
+  CHECK_THROWS_WITH(cpu::embedding_dense_backward(weight, index, 2, -1, false), doctest::Contains("int64 or int32"));
 }

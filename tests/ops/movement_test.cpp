@@ -55,6 +55,17 @@ TEST_CASE("index_add, index_fill: into nothing no index is looked at") {
   CHECK(std::ranges::equal(cpu::index_fill(none, 1, index, Scalar(int64_t{1})).sizes(), Ints{3, 0}));
 }
 
+TEST_CASE("index_add: an index of another dtype is refused before it is read") {
+  Tensor self = Tensor::empty(Ints{3}, DType::kFloat32);
+  zero(self);
+  for (const DType dtype : {DType::kInt8, DType::kUInt8, DType::kBool, DType::kFloat32}) {
+    Tensor index = Tensor::empty(Ints{3}, dtype);
+    zero(index);
+    CHECK_THROWS_WITH(cpu::index_add(self, 0, index, self, Scalar(int64_t{1})),
+                      doctest::Contains("Expected dtype int32"));
+  }
+}
+
 TEST_CASE("index_copy: an index from the end is refused") {
   Tensor self = Tensor::empty(Ints{3}, DType::kFloat32), index = Tensor::empty(Ints{1}, DType::kInt64);
   zero(self);

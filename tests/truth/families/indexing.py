@@ -47,8 +47,8 @@ def numbers(d, size, shape, negative=True, bad=0.02, dtypes=(torch.int64, torch.
         flat = t.reshape(-1)
         flat[d.randrange(count)] = d.choice((size, -size - 1, size + 7, -size - 99, 1 << 30))
     dtype = d.choice(dtypes)
-    if negative and len(dtypes) == 3 and d.chance(0.005):
-        dtype = d.choice((torch.int16, torch.float32))  # refused
+    if len(dtypes) == 3 and d.chance(0.01):
+        dtype = d.choice((torch.int16, torch.float32, torch.int8, torch.uint8, torch.bool))  # which most refuse
     return d.laid_out(t.to(dtype), layouts)
 
 
