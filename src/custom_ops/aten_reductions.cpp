@@ -80,7 +80,13 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
       cpu::where(cpu::gt_number(norms, maxnorm), ratios, to_dtype(number_tensor(Scalar(1.0)), norms.dtype()));
   return contiguous(cpu::multiply(self, to_dtype(factors, is_complex(self.dtype()) ? factors.dtype() : self.dtype())));
 }
-Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) { return cpu::_cdist_forward(x1, x2, 2.0, 1); }
+// Halves are rounded once, at the end.
+Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) {
+  const bool small = x1.dtype() == DType::kFloat16 || x1.dtype() == DType::kBFloat16;
+  if (!small || x2.dtype() != x1.dtype()) return cpu::_cdist_forward(x1, x2, 2.0, 1);
+  return to_dtype(cpu::_cdist_forward(to_dtype(x1, DType::kFloat32), to_dtype(x2, DType::kFloat32), 2.0, 1),
+                  x1.dtype());
+}
 
 // Recipe 0: one scale a matrix; 1: one a row of the first, or a column of the second. What others PyTorch has run on
 // GPUs alone.

@@ -76,6 +76,15 @@ Tensor loss_of(const char* name, const Tensor& self, const Tensor& target, int64
   if (!is_floating(dtype)) fail_dispatch(dtype, name);
   return reduced(map_floats(name, self, target, dtype, f), reduction);
 }
+// f(T, T) -> T written to `out`.
+template <class F>
+void map_into(const char* name, Tensor& out, const Tensor& self, const Tensor& target, F f) {
+  require_library(sleef_library());
+  const Tensor a = met(self, out.dtype()), b = met(target, out.dtype());
+  dispatch_computed_float(out.dtype(), name, [&]<class T>() -> void {
+    map_elements<T, T, T>(name, out, InLanes<F>{f}, {&a, &b});
+  });
+}
 // Losses in the memory order of `like`, as ATen makes them where it writes into a result of its own.
 Tensor result_like(const char* name, const Tensor& like, const Tensor& self, const Tensor& target, DType dtype) {
   const Shape sizes = broadcast_shapes(name, self.sizes(), target.sizes());
@@ -121,14 +130,16 @@ struct CrossEntropy {
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   constexpr const char* kName = "soft_margin_loss";
   const DType dtype = promoted(self, target);
-  if (!is_floating(dtype)) fail_dispatch(dtype, kName);
+  if (!is_floating(dtype) && !is_complex(dtype)) fail_dispatch(dtype, kName);
   require_library(sleef_library());
   Tensor losses = result_like(kName, self, self, target, dtype);
   // log1p of SLEEF ends before the numbers of the type do.
   const auto logarithm = []<class T>(T odds) -> T {
     return lanes::choose(odds > (std::is_same_v<T, float> ? T(1e37) : T(1e300)), lanes::log(odds), lanes::log1p(odds));
   };
-  if (is_small(dtype)) {
+  if (is_complex(dtype)) {
+    copy(log1p(inverse_odds(self, target)), losses);
+  } else if (is_small(dtype)) {
     const Tensor odds = inverse_odds(self, target);
     const auto loss = [=](float x) { return logarithm(x); };
     map_elements<float, float>(kName, losses, InLanes<decltype(loss)>{loss}, {&odds});
@@ -163,10 +174,14 @@ Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, co
 }
 Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   SCONCE_CHECK(delta > 0, kInvalidArgument, "huber_loss: does not support non-positive values for delta.");
-  return loss_of("huber_loss", self, target, reduction, [delta]<class T>(T x, T y) -> T {
+  const DType dtype = promoted(self, target);
+  if (!is_floating(dtype)) fail_dispatch(dtype, "huber_loss");
+  Tensor losses = result_like("huber_loss", self, self, target, dtype);
+  map_into("huber_loss", losses, self, target, [delta]<class T>(T x, T y) -> T {
     const T z = std::fabs(x - y), d = static_cast<T>(delta);
     return z <= d ? T(0.5) * z * z : d * (z - T(0.5) * d);
   });
+  return reduced(losses, reduction);
 }
 Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
                            double delta) {
@@ -206,18 +221,24 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
   const auto log_sigmoid = []<class T>(T x) -> T {
     return std::min(x, T(0)) - lanes::log1p(lanes::quick_exp(-std::fabs(x)));
   };
+  // In the target's memory order, of which ATen's first operation is.
+  ResultType result = ResultType().add(self).add(target);
+  if (pos_weight) result.add(*pos_weight);
+  const DType dtype = result.get();
+  const bool as_target =
+      std::ranges::equal(IntSpan(broadcast_shapes(kName, self.sizes(), target.sizes())), target.sizes());
   Tensor losses;
   if (pos_weight) {
-    const DType dtype = ResultType().add(self).add(target).add(*pos_weight).get();
-    losses = make_result(kName, {&target, &self, pos_weight}, dtype, dtype);
+    losses = as_target ? make_result(kName, {&target}, dtype, dtype)
+                       : make_result(kName, {&target, &self, pos_weight}, dtype, dtype);
     dispatch_computed_float(dtype, kName, [&]<class T>() -> void {
       const auto loss = [=](T x, T y, T w) { return (T(1) - y) * x - ((w - T(1)) * y + T(1)) * log_sigmoid(x); };
       map_elements<T, T, T, T>(kName, losses, InLanes<decltype(loss)>{loss}, {&self, &target, pos_weight});
     });
   } else {
-    // In the target's memory order, of which ATen's first operation is.
-    losses = map_floats(kName, target, self, promoted(self, target),
-                        [=]<class T>(T y, T x) -> T { return (T(1) - y) * x - log_sigmoid(x); });
+    losses =
+        as_target ? make_result(kName, {&target}, dtype, dtype) : make_result(kName, {&target, &self}, dtype, dtype);
+    map_into(kName, losses, self, target, [=]<class T>(T x, T y) -> T { return (T(1) - y) * x - log_sigmoid(x); });
   }
   if (weight) losses = multiply(losses, *weight);
   return reduced(losses, reduction);

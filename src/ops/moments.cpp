@@ -100,6 +100,10 @@ Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::o
 std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
                                bool keepdim) {
   check_inexact("var", self.dtype());
+  if (self.dtype() == DType::kComplex32) {
+    const auto [variance, mean] = var_mean(to_dtype(self, DType::kComplex64), dim, correction, keepdim);
+    return {to_dtype(variance, DType::kFloat16), to_dtype(mean, DType::kComplex32)};
+  }
   const double less = correction ? correction->to_double() : 1.0;
   const ReducedRows reduced = reduced_rows("var", self, dim, keepdim, self.dtype());
   Tensor variance = Tensor::empty(reduced.sizes, value_dtype(self.dtype()));

@@ -35,6 +35,8 @@ constexpr int64_t kPowers = 512;
 template <class F>
 Tensor rows_to_reals(const char* name, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType type,
                      const F& f) {
+  if (type == DType::kComplex32)
+    return to_dtype(rows_to_reals(name, self, dim, keepdim, DType::kComplex64, f), DType::kFloat16);
   const ReducedRows reduced = reduced_rows(name, self, dim, keepdim, type);
   Tensor out = Tensor::empty(reduced.sizes, value_dtype(type));
   const auto run = [&]<class T, class Real>() -> void {

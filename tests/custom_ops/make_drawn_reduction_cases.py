@@ -48,6 +48,11 @@ def memory_orders(out, s):
         out.add("binary_cross_entropy_backward", grad, p, target, None, 0, tolerance=1e-5)
         out.add("binary_cross_entropy_with_logits", x, target, None, None, 0, tolerance=1e-6)
         out.add("binary_cross_entropy_with_logits", x, target, None, p[0, 0], 0, tolerance=1e-6)
+    row = s.sample(torch.float32, [1, 4], layouts=("packed",)).expand(3, 4)
+    turned = s.sample(torch.float32, [4, 3], layouts=("packed",)).t()
+    out.add("binary_cross_entropy_with_logits", turned, row.sigmoid(), None, None, 0, tolerance=1e-6)
+    out.add("binary_cross_entropy_with_logits", turned, row.sigmoid()[:1].expand(3, 4), None, row[0], 0, tolerance=1e-6)
+    out.add("huber_loss", row, turned, 0, 1.0, tolerance=1e-6)
     for dtype in (torch.float32, torch.float16):
         out.add("soft_margin_loss", x.to(dtype), y.sign().contiguous().to(dtype), 0, tolerance=2e-3)
     # Dimensions of size 1 have any strides.
@@ -59,6 +64,21 @@ def memory_orders(out, s):
     out.add("_fused_rms_norm", image, [5], torch.ones(5), 1e-5, tolerance=1e-5)
     out.add("_fused_rms_norm", image[:, :, :, ::2], [3], None, None, tolerance=1e-5)
     out.add("_masked_softmax_backward", torch.tensor(2.0), torch.tensor(1.0), torch.tensor(False), None)
+
+
+def dtypes(out, s):
+    x = s.sample(torch.complex64, [3, 4], layouts=("packed",)).to(torch.complex32)
+    out.add("var.correction", x, [1], 1, False, tolerance=2e-3)
+    out.add("var_mean.correction", x, None, 0, False, tolerance=2e-3)
+    out.add("linalg_vector_norm", x, 2, [0], True, None, tolerance=2e-3)
+    out.add("linalg_vector_norm", x, 3, None, False, None, tolerance=2e-3)
+    y = s.sample(torch.complex64, [3, 4], layouts=("packed",)) / 9
+    for reduction in (0, 1, 2):
+        out.add("soft_margin_loss", y, torch.where(y.real > 0, 1.0, -1.0).to(y.dtype), reduction, tolerance=1e-5)
+    # Numbers of few bits: ATen's own rounding in between is none.
+    a = torch.tensor([[0.0, 3], [4, 0], [1, 2]], dtype=torch.float16)
+    for dtype in (torch.float16, torch.bfloat16):
+        out.add("_euclidean_dist", a.to(dtype), a.flip(0).to(dtype), tolerance=1e-2)
 
 
 def edges(out):
@@ -83,6 +103,7 @@ def main():
     no_dimension(out)
     rounding(out)
     memory_orders(out, s)
+    dtypes(out, s)
     edges(out)
     out.out.close()
 

@@ -88,6 +88,9 @@ def euclidean(d):
     dtype, kind, x, y, label = pair(d)
     if list(x.shape[:-2]) != list(y.shape[:-2]):
         return None
+    if d.chance(0.2) and kind != "wide":
+        half = d.choice((torch.float16, torch.bfloat16))
+        x, y, label = x.to(half), y.to(half), f"{half} {label}"
     return forward("_euclidean_dist", label, x, y, 2.0, 1)
 
 

@@ -211,7 +211,8 @@ def truth(d):
 
 
 def variance(d):
-    x, kind, label = drawn(d, FLOATS * 2 + COMPLEX, ("normal", "normal", "few", "wide", "special", "zero", "shifted"))
+    x, kind, label = drawn(d, FLOATS * 2 + COMPLEX + (torch.complex32,) * d.chance(0.1),
+                           ("normal", "normal", "few", "wide", "special", "zero", "shifted"))
     if kind == "shifted":  # far from 0 beside their spread
         x = d.laid_out((d.values(torch.float64, list(x.shape)) + d.choice((10, 1000, -3e4))).to(x.dtype))
         label += f" strides {x.stride()}"
@@ -248,7 +249,7 @@ def variance(d):
 
 def norm(d):
     name = d.choice(("linalg_vector_norm", "linalg_vector_norm", "norm", "linalg__powsum", "dist"))
-    x, kind, label = drawn(d, FLOATS + COMPLEX)
+    x, kind, label = drawn(d, FLOATS + COMPLEX + (torch.complex32,) * d.chance(0.1))
     order = d.choice((0, 1, 2, 2, 3, 4, 0.5, 1.5, 2.5, float("inf"), float("-inf"), -1, -2, 5))
     dims, keep = over(d, x)
     # (1 + log(sum) / order) roundings of the power, and of the sum's.
