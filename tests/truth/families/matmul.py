@@ -105,13 +105,12 @@ def draw_cpu_only(d):
     constant = d.chance(0.25)
     hold = abi.Constant if constant else (lambda x: x)
     label = f"{dtype} m {m} n {n} k {k} batch {batch} {kind}{' constant' if constant else ''}"
-    if kind == "special" and alpha == 0 and dtype in (torch.float16, torch.bfloat16):
-        alpha = 1  # whether NaN times 0 counts then, oneDNN's size limit decides in ATen
-    scaled = f"{label} alpha {alpha} beta {beta}"
     op = d.choice(("mm_out", "addmm_out", "addmm_out", "bmm_out", "baddbmm_out", "baddbmm_out", "addmv", "addbmm", "addr",
                    "vdot", "matmul", "_addmm_activation", "_int_mm", "_int_mm_out", "mm_plus_mm",
                    "linear_combination"))
-
+    if kind == "special" and alpha == 0 and (dtype in (torch.float16, torch.bfloat16) or op == "addmv"):
+        alpha = 1  # whether NaN times 0 counts then, sizes decide in ATen: those of oneDNN's and of MKL's kernels
+    scaled = f"{label} alpha {alpha} beta {beta}"
     def product(terms, function):
         return near(terms, function) if floats else {}
 
