@@ -192,13 +192,13 @@ TEST_CASE("replicas: are described while a commit waits for a run") {
   while (loaded.knobs->running == 0) std::this_thread::yield();
   std::thread committing([&] {
     stage(model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
-    model.commit();
+    model.commit_weights();
   });
   while (model.generation() == 1) std::this_thread::yield();  // published: it waits for the run
   std::atomic<bool> described{false};
   std::thread reading([&] {
     CHECK(model.replicas().size() == 1);
-    CHECK(model.sets().size() == 2);
+    CHECK(model.weight_sets().size() == 2);
     described = true;
   });
   // Only so that a failure ends: nothing is judged by this time but that it is not forever.
