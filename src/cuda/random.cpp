@@ -370,7 +370,6 @@ std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optiona
       fill(out, none);
     return {std::move(out), std::move(mask)};
   }
-  Tensor packed = input;
   int vector = 1;
   if (input.is_dense()) {
     const auto address = reinterpret_cast<uintptr_t>(input.data());
@@ -378,14 +377,23 @@ std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optiona
     for (vector = 16 / static_cast<int>(input.itemsize()); vector > 1; vector /= 2)
       if (address % (static_cast<size_t>(vector) * input.itemsize()) == 0) break;
     while (vector > 1 && count % vector != 0) vector /= 2;
-  } else {
-    packed = Tensor::empty_strided(out.sizes(), out.strides(), input.dtype(), input.device());
-    copy(input, packed, false);
   }
   const Draw draw = draw_for(count, 4);
-  launch_dropout(packed.data(), out.data(), mask.data_as<bool>(), static_cast<int>(input.dtype()), count, 1 - p, vector,
-                 draw, current_stream());
-  SCONCE_CUDA(cudaGetLastError());
+  const auto launch = [&](const Tensor& from, Tensor& to, Tensor& kept) {
+    launch_dropout(from.data(), to.data(), kept.data_as<bool>(), static_cast<int>(input.dtype()), count, 1 - p, vector,
+                   draw, current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+  };
+  if (vector > 1 || input.is_contiguous()) {
+    launch(input, out, mask);
+    return {std::move(out), std::move(mask)};
+  }
+  // One element at a time ATen goes by the order of indices; vectors by that of memory.
+  Tensor row_major = Tensor::empty(input.sizes(), input.dtype(), input.device()),
+         kept = Tensor::empty(input.sizes(), DType::kBool, input.device());
+  launch(contiguous(input), row_major, kept);
+  copy(row_major, out, false);
+  copy(kept, mask, false);
   return {std::move(out), std::move(mask)};
 }
 

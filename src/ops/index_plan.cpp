@@ -157,7 +157,8 @@ Shape IndexPlan::result_strides() const {
       strides = *viewed;
     else
       contiguous_strides(sizes, strides.data());
-    tensors.push_back(index.as_strided(sizes, strides, index.storage_offset()));
+    // Only sizes and strides are looked at: what they describe need not lie in the index's own storage.
+    tensors.push_back(Tensor::from_blob(index.data(), sizes, strides, index.dtype(), index.device()));
   }
   std::vector<const Tensor*> operands;
   operands.reserve(tensors.size());

@@ -59,8 +59,8 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   SCONCE_CHECK(shifts.size() == dims.size(), kInvalidArgument,
                "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
   if (self.numel() == 0) return clone(self);
-  // Two parts that change places: a channels-last tensor stays one.
-  Tensor out = self;
+  // Two parts that change places: a channels-last tensor stays one, but for ATen's kernel for CUDA.
+  Tensor out = self.is_cpu() ? self : contiguous(self);
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim("roll", dims[i], self.dim());
     if (self.dim() == 0) return clone(self);

@@ -54,7 +54,7 @@ class Attention:
         """[B, H, Tq, 1]: by how much a share may be off, in itself: rounded to the dtype where that is a half, and its score."""
         most = self.size.amax(-1, True) if self.size.shape[-1] else self.size.sum(-1, True)
         half = 1.5 * torch.finfo(self.dtype).eps / EPS if self.dtype.itemsize == 2 else 2 if self.dtype.itemsize == 1 else 0
-        return half + 12 * (1 + most)
+        return half + 16 * (1 + most)
 
     def out_doubt(self):
         """In units of float32's eps."""

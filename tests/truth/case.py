@@ -187,7 +187,7 @@ def near(case, got, same, exact, magnitude):
     fine = fine | (a.isinf() & beyond & (a.sign() == e.sign()))
     odd = ~s.isfinite() | ~e.isfinite() | ~a.isfinite()
     if case.same_nan:
-        fine = torch.where(odd, (a == s) | (a.isnan() & s.isnan()) | ((a - e).abs() <= allowed) |
+        fine = torch.where(odd, (a.isinf() & beyond & (a.sign() == e.sign())) | (a == s) | (a.isnan() & s.isnan()) | ((a - e).abs() <= allowed) |
                            (~s.isfinite() & ((a == e) | (a.isnan() & e.isnan()))), fine)
     else:
         fine = fine | odd

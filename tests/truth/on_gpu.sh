@@ -13,6 +13,7 @@ if [ "$1" = --pack ]; then
   build=$2 suites=$3 folder=$4 tree=$(cd "$(dirname "$0")/../.." && pwd)
   mkdir -p "$folder"/{bin,lib,conf,tests}
   for program in server/sconce tests/sconce_conformance tests/test_cuda tests/bench_cuda_call; do
+    [ -e "$build/$program" ] || { echo "on_gpu.sh: $build/$program is not built" >&2; exit 1; }
     strip -o "$folder/bin/$(basename $program)" "$build/$program" && chmod +x "$folder/bin/$(basename $program)"
   done
   for library in libsconce.so.0 libsconcecu.so.0; do strip -o "$folder/lib/$library" "$build/src/$library"; done

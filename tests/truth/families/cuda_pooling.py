@@ -6,6 +6,7 @@ all else is of any window in 32-bit places (pooling_lines.cuh), gradients of max
 scattered where not."""
 import torch
 
+import abi
 import case
 
 DEVICES = ("cuda",)
@@ -75,7 +76,11 @@ def maxima(d):
     name = f"max_pool{dims}d_with_indices"
     function = getattr(aten, name)
     if d.chance(0.5):
-        return case.shim(label, name, x, *form, torch=function)
+        # Of windows of nothing but -inf ATen's kernel for channels-last tensors names element 0, its others the first.
+        def named(values, indices):
+            return values, indices.masked_fill(values == -torch.inf, -1)
+        return case.Case(f"{name} {label}", lambda *given: named(*abi.call(name, *given)), lambda *given: named(*function(*given)),
+                         [x, *form])
     _, indices = function(x, *form)
     # Windows of which every step of dilation lies outside: PyTorch's kernel of three dimensions adds their gradients to other
     # planes, where their indices are beyond their own.
