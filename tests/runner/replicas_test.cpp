@@ -186,7 +186,6 @@ TEST_CASE("replicas: are described while a commit waits for a run") {
   std::ofstream(held).put('x');
   setenv("FAKE_MODEL_HOLD", held.c_str(), 1);
   Loaded loaded("fake_model");
-  unsetenv("FAKE_MODEL_HOLD");
   Model& model = *loaded.model;
   std::thread running([&] { run(model, 3); });
   while (loaded.knobs->running == 0) std::this_thread::yield();
@@ -209,4 +208,5 @@ TEST_CASE("replicas: are described while a commit waits for a run") {
   running.join();
   committing.join();
   reading.join();
+  unsetenv("FAKE_MODEL_HOLD");
 }
