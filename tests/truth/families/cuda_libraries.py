@@ -104,7 +104,7 @@ def algebra(d):
         exponential = lambda a: [torch.linalg.matrix_exp(a.cpu()).to(a.device)]  # noqa: E731
         a, _ = matrices(d, dtype, min(n, 16), min(n, 16))
         a = a / n * d.choice((0.01, 0.5, 2.0))
-        return case.named(f"{dtype} {list(a.shape)}", "linalg_matrix_exp", "", a, **near, exact=exponential, magnitude=lambda a: torch.linalg.matrix_exp(a).abs().amax())
+        return case.named(f"{dtype} {list(a.shape)}", "linalg_matrix_exp", "", a, **near, exact=exponential, magnitude=lambda a: 16 * torch.linalg.matrix_exp(a).abs().amax())
     m = d.choice((n, n, n + 3, max(1, n // 2)))
     a, batch = matrices(d, dtype, m, n)
     label = f"{dtype} {list(a.shape)} {a.stride()}"

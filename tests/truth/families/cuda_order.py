@@ -205,7 +205,7 @@ def count(d):
         x = d.laid_out(torch.randint(0, most, (n,), generator=d.torch).to(dtype))
         weights = d.choice((None, None, d.tensor(torch.float32, (n,)), d.tensor(torch.float64, (n,)), d.tensor(torch.int64, (n,))))
         least = d.choice((0, 0, 5, 300))
-        options = dict(error=8.0 + n / 16, magnitude=lambda x, w, *_: torch.bincount(x, w.abs(), least)) if weights is not None else {}
+        options = dict(error=8.0 + n, magnitude=lambda x, w, *_: torch.bincount(x, w.abs(), least)) if weights is not None else {}
         return case.named(f"{dtype} {n} of {most} {weights is not None and weights.dtype} {least}", "bincount", "", x, weights, least, **options)
     dtype = d.choice((torch.float32, torch.float32, torch.float64, torch.int64, torch.int32))
     n, bins = d.size(1, 511, 512, 513, 8192, low=0, high=60000), d.choice((1, 2, 7, 100, 2047, 2048, 2049, 8191, 8192, 8193))
