@@ -155,7 +155,7 @@ def test_one_bad_request_fails_by_itself():
             connection.sendall(request(one_row(i)))
         until(lambda: pending(server) == 4)
         server.release()
-        # The four share a run, which fails, and then run one by one.
+        # The four share a run, which fails, and then run by halves: the bad one fails with its neighbour, then alone.
         code, _, body, _ = read_answer(bad)
         assert code == 500 and b"told to fail by its input" in body
         for i, connection in enumerate(good):
@@ -164,7 +164,7 @@ def test_one_bad_request_fails_by_itself():
         assert read_answer(first)[0] == 200
         state = stats(server)
         assert state["inference_stats"]["fail"]["count"] == 1 and state["inference_stats"]["success"]["count"] == 4
-        assert [(b["batch_size"], b["compute_infer"]["count"]) for b in state["batch_stats"]] == [(1, 4)]
+        assert [(b["batch_size"], b["compute_infer"]["count"]) for b in state["batch_stats"]] == [(1, 2), (2, 1)]
         for connection in connections:
             connection.close()
 
