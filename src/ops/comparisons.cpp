@@ -117,8 +117,15 @@ Tensor signbit(const Tensor& self) {
   });
 }
 
-Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
-  const DType dtype = promoted(elements, test_elements);
+namespace {
+// The dtype in which elements meet a set. ATen joins them where the set is large, and a tensor without dimensions then
+// counts for as much as others do.
+DType met_in(const Tensor& elements, const Tensor& set, DType small_set) {
+  const auto large = static_cast<int64_t>(10.0f * std::pow(static_cast<double>(elements.numel()), 0.145));
+  return set.numel() < large ? small_set : promote_types(elements.dtype(), set.dtype());
+}
+
+Tensor isin_as(DType dtype, const Tensor& elements, const Tensor& test_elements, bool invert) {
   Tensor out = Tensor::empty(elements.sizes(), DType::kBool);
   const Tensor given = contiguous(to_dtype(test_elements, dtype));
   const Tensor tests = is_floating(dtype) ? to_dtype(given, DType::kFloat64) : given;
@@ -135,11 +142,17 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   });
   return out;
 }
+}  // namespace
+
+Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
+  return isin_as(met_in(elements, test_elements, promoted(elements, test_elements)), elements, test_elements, invert);
+}
 Tensor isin_number(const Tensor& elements, Scalar test_element, bool, bool invert) {
   return contiguous(invert ? ne_number(elements, test_element) : eq_number(elements, test_element));
 }
-Tensor isin_of_number(Scalar element, const Tensor& test_elements, bool assume_unique, bool invert) {
-  return isin(to_dtype(number_tensor(element), promoted(test_elements, element)), test_elements, assume_unique, invert);
+Tensor isin_of_number(Scalar element, const Tensor& test_elements, bool, bool invert) {
+  const Tensor one = number_tensor(element);
+  return isin_as(met_in(one, test_elements, promoted(test_elements, element)), one, test_elements, invert);
 }
 
 Tensor maximum(const Tensor& self, const Tensor& other) {

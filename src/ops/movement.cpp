@@ -337,6 +337,14 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
     for (int64_t i = 0; i < places.numel(); ++i) copy(add(out, scaled, Scalar(int64_t{1})), out);
     return out;
   }
+  if (self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16) {
+    // Summed in float: a long sum of a half type itself comes to a stop.
+    Shape strides;
+    for (int64_t d = 0; d < self.dim(); ++d) strides.push_back(d == dim ? places.stride(0) : 0);
+    const Tensor spread = places.as_strided(scaled.sizes(), strides, places.storage_offset());
+    scatter_reduce_two_out(out, out, dim, spread, scaled, "sum", true);
+    return out;
+  }
   std::vector<const Tensor*> indices(static_cast<size_t>(dim), nullptr);
   indices.push_back(&places);
   index_put_out(out, out, indices, scaled, true);

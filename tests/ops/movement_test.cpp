@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "src/ops/comparisons.h"
 #include "src/ops/copy.h"
 #include "src/ops/dimensions.h"
 #include "src/ops/fill.h"
@@ -53,6 +54,27 @@ TEST_CASE("index_add, index_fill: into nothing no index is looked at") {
   zero(index);
   CHECK(std::ranges::equal(cpu::index_add(none, 1, index, source, Scalar(int64_t{1})).sizes(), Ints{3, 0}));
   CHECK(std::ranges::equal(cpu::index_fill(none, 1, index, Scalar(int64_t{1})).sizes(), Ints{3, 0}));
+}
+
+TEST_CASE("index_add: long sums of half types") {
+  Tensor self = Tensor::empty(Ints{1, 2}, DType::kBFloat16), source = Tensor::empty(Ints{1537, 2}, DType::kBFloat16);
+  Tensor index = Tensor::empty(Ints{1537}, DType::kInt64);
+  zero(self);
+  fill(source, 3.0);
+  zero(index);
+  const Tensor sums = to_dtype(cpu::index_add(self, 0, index, source, Scalar(int64_t{1})), DType::kFloat32);
+  CHECK(sums.data_as<float>()[0] == 4608.0f);  // 4611 as bfloat16
+  CHECK(sums.data_as<float>()[1] == 4608.0f);
+}
+
+TEST_CASE("isin: what is compared with what depends on the size of the set, as in PyTorch") {
+  Tensor element = Tensor::empty(Ints{}, DType::kUInt8), set = Tensor::empty(Ints{9}, DType::kInt8),
+         larger = Tensor::empty(Ints{10}, DType::kInt8);
+  fill(element, int64_t{218});
+  fill(set, int64_t{-38});
+  fill(larger, int64_t{-38});
+  CHECK(*cpu::isin(element, set, false, false).data_as<bool>());
+  CHECK_FALSE(*cpu::isin(element, larger, false, false).data_as<bool>());
 }
 
 TEST_CASE("index_add: an index of another dtype is refused before it is read") {

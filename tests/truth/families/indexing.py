@@ -265,7 +265,11 @@ def draw_gather(d):
     index = numbers(d, x.shape[dim] if rank else 1, shape, negative=d.chance(0.03))
     if d.chance(0.5) and rank:
         dim -= rank
-    return case.named(f"{dtype} {list(x.shape)} dim {dim} by {index.dtype} {shape}", "gather", "", x, dim, index, zeros=True, both=True)
+    made = case.named(f"{dtype} {list(x.shape)} dim {dim} by {index.dtype} {shape}", "gather", "", x, dim, index, zeros=True, both=True)
+    if index.dtype == torch.int32:  # ATen's shorter way over one index for a row reads it as int64
+        other = made.torch
+        made.torch = lambda a, k, i: other(a, k, i.contiguous())
+    return made
 
 
 def draw_flat(d):

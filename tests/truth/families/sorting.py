@@ -161,7 +161,7 @@ def draw_search(d):
         x = keys(d, dtype, d.shape(d.choice((0, 1, 2, 3)), 3000, (8, 64, 512), low=0), nan=True)
         tests = keys(d, dtype if d.chance(0.7) else d.choice(REAL), d.shape(d.choice((0, 1, 2)), 600, (2, 8, 64), low=0), nan=True)
         if tests.dtype != x.dtype:  # ATen takes integers that are one number as floats for duplicates of each other
-            x, tests = (d.laid_out(t.clamp(-120, 120) if t.dtype != torch.uint8 else t, LAYOUTS) for t in (x, tests))
+            x, tests = (d.laid_out(t.clamp(-120, 120) if t.dtype != torch.uint8 else t, LAYOUTS) if t.dim() else t for t in (x, tests))
         if x.numel() and tests.numel() and tests.dtype == x.dtype and d.chance(0.7):
             tests = torch.cat((tests.reshape(-1), x.reshape(-1)[:: d.choice((1, 2, 7))]))
             tests = tests[torch.randperm(tests.numel(), generator=d.torch)][:5000]
