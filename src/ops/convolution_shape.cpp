@@ -166,11 +166,14 @@ void channels_last_strides(IntSpan sizes, int64_t* strides) {
 bool convolution_operands_are_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
   if (s.batch == 0 || s.in_channels == 0) return false;
   if (s.spatial == 1) {
-    // Looked at as images of height 1. The input is made contiguous first.
-    const int64_t sizes[4] = {weight.size(0), weight.size(1), 1, weight.size(2)};
-    const int64_t strides[4] = {weight.stride(0), weight.stride(1), weight.size(2) * weight.stride(2),
-                                weight.stride(2)};
-    return is_channels_last(sizes, strides);
+    // Looked at as images of height 1. The input is made contiguous first, which leaves alone what is so but for the
+    // strides of dimensions of one element.
+    const auto as_image = [](const Tensor& t) {
+      const int64_t sizes[4] = {t.size(0), t.size(1), 1, t.size(2)};
+      const int64_t strides[4] = {t.stride(0), t.stride(1), t.size(2) * t.stride(2), t.stride(2)};
+      return is_channels_last(sizes, strides);
+    };
+    return as_image(weight) || (input.is_contiguous() && as_image(input));
   }
   return is_channels_last(input.sizes(), input.strides()) || is_channels_last(weight.sizes(), weight.strides());
 }

@@ -6,6 +6,8 @@
 #include "sconce/float_types.h"
 #include "src/device/threads.h"
 #include "src/ops/convolution_activations.h"
+#include "src/ops/copy.h"
+#include "src/ops/fill.h"
 #include "src/ops/gemm.h"
 #include "src/ops/gemm_integer.h"
 
@@ -135,16 +137,29 @@ void activate(Tensor& tensor, bool gelu) {
 }  // namespace
 
 void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
-  matrix_product("mm", prepare("mm", 2, out, self, mat2));
+  const MatrixProduct p = prepare("mm", 2, out, self, mat2);
+  if (p.k == 0) return zero(out);  // of any dtype, as ATen
+  if (!is_float8(p.dtype)) return matrix_product("mm", p);
+  Tensor wide = Tensor::empty(out.sizes(), DType::kFloat32);
+  mm_out(wide, to_dtype(self, DType::kFloat32), to_dtype(mat2, DType::kFloat32));
+  copy(wide, out);
 }
 
 void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
-  matrix_product("bmm", prepare("bmm", 3, out, self, mat2));
+  const MatrixProduct p = prepare("bmm", 3, out, self, mat2);
+  if (p.k == 0) return zero(out);
+  matrix_product("bmm", p);
 }
 
 void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha) {
   MatrixProduct p = prepare("addmm", 2, out, mat1, mat2);
   add_self("addmm", p, 2, self, beta, alpha);
+  if (is_float8(p.dtype)) {
+    Tensor wide = Tensor::empty(out.sizes(), DType::kFloat32);
+    const auto floats = [](const Tensor& t) { return to_dtype(t, DType::kFloat32); };
+    addmm_out(wide, floats(self), floats(mat1), floats(mat2), beta, alpha);
+    return copy(wide, out);
+  }
   skip_product_of_zero(p);
   matrix_product("addmm", p);
 }
@@ -204,6 +219,14 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, do
   p.c_column_stride = 1;
   add_self("addbmm", p, 2, self, beta, alpha);
   if (batch == 0) matrix_product("addbmm", p);
+  if (is_float8(p.dtype)) {
+    const auto matrix = [](const Tensor& t, int64_t i) {
+      return t.as_strided(t.sizes().last(2), t.strides().last(2), t.storage_offset() + i * t.stride(0));
+    };
+    for (int64_t i = 0; i < batch; ++i)
+      addmm_out(out, i == 0 ? self : out, matrix(batch1, i), matrix(batch2, i), i == 0 ? beta : 1, alpha);
+    return out;
+  }
   // One after the other, each rounded to the dtype.
   const auto itemsize = static_cast<int64_t>(batch1.itemsize());
   for (int64_t i = 0; i < batch; ++i) {

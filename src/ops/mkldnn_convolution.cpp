@@ -63,6 +63,12 @@ void prepare(Prepared& p, const ConvolutionArguments& arguments, const Tensor& i
   if (weight.storage()->immutable()) p.operands.constant = weight.storage().get();
 }
 
+// Two storages may view the same memory.
+bool share_memory(const Storage& a, const Storage& b) noexcept {
+  const auto begin = [](const Storage& s) { return reinterpret_cast<uintptr_t>(s.data()); };
+  return begin(a) < begin(b) + b.bytes() && begin(b) < begin(a) + a.bytes();
+}
+
 Tensor pointwise(const ConvolutionArguments& arguments, const Tensor& input, const Tensor& weight, const Tensor* bias,
                  std::string_view attribute, std::span<const double* const> scalars,
                  std::optional<std::string_view> algorithm) {
@@ -141,7 +147,7 @@ Tensor mkldnn__convolution_pointwise_binary_(const Tensor& other, const Tensor& 
   Tensor output = other;
   // A convolution writes its result while it still reads its input.
   Tensor input;
-  if (X.storage() == other.storage()) {
+  if (share_memory(*X.storage(), *other.storage())) {
     input = clone(X);
     p.operands.input = activation_view(input);
   }

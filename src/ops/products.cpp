@@ -280,7 +280,10 @@ Tensor _compute_linear_combination(const Tensor& input, const Tensor& coefficien
   const int64_t rows[] = {input.size(0), -1};
   Shape sizes(input.sizes());
   sizes[0] = coefficients.size(0);
-  return reshape(mm(to_dtype(coefficients, input.dtype()), reshape(input, rows)), sizes);
+  // Products of truths are truths, and so is their sum.
+  const DType dtype = input.dtype() == DType::kBool ? DType::kInt64 : input.dtype();
+  const Tensor sums = mm(to_dtype(coefficients, dtype), reshape(to_dtype(input, dtype), rows));
+  return to_dtype(reshape(sums, sizes), input.dtype());
 }
 
 }  // namespace sconce::cpu

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/ops/convolution.h"
 #include "src/ops/copy.h"
 #include "tests/ops/case_file.h"
 
@@ -46,6 +47,27 @@ TEST_CASE("convolution_backward: output padding beyond the stride") {
                                 numbers({1, 1, 2}, {10, 1}), std::nullopt, one, none, two, true, one, 1, mask);
   CHECK(values(got[0]) == std::vector<float>{13, 24});
   CHECK(values(got[1]) == std::vector<float>{5, 11});
+}
+
+TEST_CASE("convolution, convolution_backward: a row of one pixel is what its strides say, as in ATen") {
+  const std::vector<int64_t> sizes{4, 5, 1}, one{1}, none{0};
+  const int32_t mask[] = {1, 1, 0};
+  const auto sample = [](IntSpan shape, IntSpan strides) {
+    Tensor t = Tensor::empty_strided(shape, strides, DType::kFloat32);
+    for (int64_t i = 0; i < t.numel(); ++i) t.data_as<float>()[i] = static_cast<float>(i * 7 % 11 - 5);
+    return t;
+  };
+  const Tensor weight = sample(std::vector<int64_t>{6, 5, 3}, std::vector<int64_t>{15, 3, 1});
+  const Tensor grad = sample(std::vector<int64_t>{4, 6, 1}, std::vector<int64_t>{6, 1, 1});
+  for (const int64_t last : {5, 1}) {
+    const Tensor input = sample(sizes, std::vector<int64_t>{5, 1, last});
+    const Tensor out = cpu::convolution(input, weight, nullptr, one, one, one, false, none, 1);
+    CHECK(out.stride(2) == (last == 5 ? 6 : 1));
+    const auto got = cpu::convolution_backward(grad, input, weight, std::nullopt, one, one, one, false, none, 1, mask);
+    CHECK(got[0].stride(2) == last);
+    CHECK(std::ranges::equal(got[1].strides(),
+                             last == 5 ? std::vector<int64_t>{15, 1, 5} : std::vector<int64_t>{15, 3, 1}));
+  }
 }
 
 TEST_CASE("convolution_backward: gradients in the format of the convolution") {

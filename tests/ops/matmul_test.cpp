@@ -9,7 +9,6 @@
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
-#include "src/ops/products.h"
 #include "src/shim/ops.h"
 #include "tests/ops/matrix_cases.h"
 
@@ -543,44 +542,5 @@ TEST_CASE("matrix products: what ATen refuses is refused") {
     Tensor x = make({2, 2}, dtype);
     const auto call = [&] { cpu::mm_out(x, x, x); };
     CHECK_THROWS_WITH_AS(call(), doctest::Contains("not implemented for"), Error);
-  }
-}
-
-TEST_CASE("dot, vdot: products of small floats are rounded once, after their sum") {
-  const auto check = [](auto one, DType dtype) {
-    using T = decltype(one);
-    // The first product loses a unit by rounding, which the second takes away from what is left.
-    const int64_t k = 3, step[] = {2}, sizes[] = {k};
-    Tensor a = Tensor::empty(Ints{6}, dtype), b = Tensor::empty(Ints{6}, dtype);
-    const float digit = 1.0f + std::numeric_limits<float>::epsilon() * (dtype == DType::kFloat16 ? 0x1p13f : 0x1p16f);
-    const float xs[] = {digit, -1, 0.125f}, ys[] = {digit, 1, 0};
-    for (int64_t i = 0; i < 6; ++i) a.data_as<T>()[i] = b.data_as<T>()[i] = T(99.0f);
-    for (int64_t i = 0; i < k; ++i) {
-      a.data_as<T>()[2 * i] = T(xs[i]);
-      b.data_as<T>()[2 * i] = T(ys[i]);
-    }
-    const Tensor x = a.as_strided(sizes, step, 0), y = b.as_strided(sizes, step, 0);
-    const auto exactly = T(static_cast<float>(double{digit} * double{digit} - 1));
-    CHECK(static_cast<float>(*cpu::dot(x, y).data_as<T>()) == static_cast<float>(exactly));
-    CHECK(static_cast<float>(*cpu::vdot(x, y).data_as<T>()) == static_cast<float>(exactly));
-  };
-  check(Half(), DType::kFloat16);
-  check(BFloat16(), DType::kBFloat16);
-}
-
-TEST_CASE("addr: the result lies as all three operands decide, self read or not") {
-  const auto numbers = [](Ints sizes, Ints strides) {
-    Tensor t = Tensor::empty_strided(sizes, strides, DType::kFloat32);
-    for (int64_t i = 0; i < t.numel(); ++i) t.data_as<float>()[i] = static_cast<float>(i);
-    return t;
-  };
-  const Tensor self = numbers({4, 6}, {1, 4}), rows = numbers({4}, {1}), columns = numbers({6}, {1});
-  for (const double beta : {0.0, 1.0, 2.0}) {
-    const Tensor out = cpu::addr(self, rows, columns, Scalar(beta), Scalar(1.0));
-    CHECK(Ints(out.strides().begin(), out.strides().end()) == Ints{1, 4});
-    for (int64_t i = 0; i < 4; ++i)
-      for (int64_t j = 0; j < 6; ++j)
-        CHECK(out.data_as<float>()[i + 4 * j] ==
-              doctest::Approx(beta * static_cast<double>(i + 4 * j) + double(i * j)));
   }
 }

@@ -357,6 +357,19 @@ TEST_CASE("mkldnn__convolution_pointwise_binary_: the other tensor holds the res
                   Error);
 }
 
+TEST_CASE("mkldnn__convolution_pointwise_binary_: into the image itself, by another storage of the same memory") {
+  const Ints sizes{1, 2, 5, 6}, strides{60, 30, 6, 1}, one{1, 1};
+  Tensor w = Tensor::empty(Ints{2, 2, 3, 3}, DType::kFloat32), plain = Tensor::empty(sizes, DType::kFloat32);
+  for (int64_t i = 0; i < w.numel(); ++i) w.data_as<float>()[i] = static_cast<float>(i % 5 - 2);
+  for (int64_t i = 0; i < plain.numel(); ++i) plain.data_as<float>()[i] = static_cast<float>(i % 7 - 3);
+  const Tensor wanted = cpu::mkldnn__convolution_pointwise_binary(plain, plain, w, nullptr, one, one, one, 1, "add",
+                                                                  1.0, std::nullopt, {}, std::nullopt);
+  const auto view = [&] { return Tensor::from_blob(plain.data(), sizes, strides, DType::kFloat32); };
+  cpu::mkldnn__convolution_pointwise_binary_(view(), view(), w, nullptr, one, one, one, 1, "add", 1.0, std::nullopt, {},
+                                             std::nullopt);
+  for (int64_t i = 0; i < plain.numel(); ++i) CHECK(plain.data_as<float>()[i] == wanted.data_as<float>()[i]);
+}
+
 TEST_CASE("mkldnn__convolution_transpose_pointwise: packed with output channels first") {
   for (const int64_t groups : {1, 2}) {
     const ReferenceConvolution c{{2, 3}, {1, 0}, {1, 2}, {1, 0}, true, groups};

@@ -123,7 +123,7 @@ wholes = {}  # storages that several arguments of the running call lie in -> a t
 
 def tensors_in(value):
     if isinstance(value, torch.Tensor):
-        return [value]
+        return [] if value.is_mkldnn else [value]  # what is packed has no storage to share
     return [t for v in value for t in tensors_in(v)] if isinstance(value, (list, tuple)) else []
 
 

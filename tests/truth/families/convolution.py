@@ -257,6 +257,9 @@ def binary(d):
             shape = d.choice(([1] * len(full), [1, full[1]] + [1] * g.rank, full[:2] + [1] * g.rank, [1] + full[1:]))
         other = d.tensor(dtype, shape, "positive" if combine == "div" else "normal",
                          ("packed", "channels_last", "channels_last", "permuted", "sliced", "offset"))
+    # The image itself, which is written while it is read.
+    if in_place and full == g.input_sizes() and d.chance(0.3) and x.stride(0) and x.stride(1):
+        other = x
     unary = name if name != "none" or d.chance(0.5) else None
     lists = (g.padding, g.stride, g.dilation, g.groups)
     inner = (None if d.chance(0.5) else 1.0, unary)
@@ -272,7 +275,7 @@ def binary(d):
         return 1 + steepness(name, scalars) * sums
 
     def same(x, other, w, b):
-        if dtype != torch.float16:
+        if dtype != torch.float16 and other.data_ptr() != x.data_ptr():
             try:
                 if in_place:
                     return other.copy_(torch.ops.mkldnn._convolution_pointwise_.binary(
@@ -283,7 +286,7 @@ def binary(d):
                 pass
         wide = formula(x.float(), other.float(), w.float(), None if b is None else b.float()).to(dtype)
         return other.copy_(wide) if in_place else wide
-    label = (f"{dtype} {g} {kind} {how} bias {b is not None} {combine} {list(other.shape)} {list(other.stride())} {inner} "
+    label = (f"{dtype} {g} {kind} {how} bias {b is not None} {combine} {list(other.shape)} {list(other.stride())} {'itself' if other is x else ''} {inner} "
              f"{scalars} {algorithm} strides {list(x.stride())} {list(w.stride())}")
     common = dict(error=8 + 0.5 * g.terms() ** 0.5 + g.terms() / 16)
     if in_place:

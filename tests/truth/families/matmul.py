@@ -40,7 +40,29 @@ def positive(v):
 
 
 def draw(d):
+    if d.device == "cpu" and d.chance(0.03):
+        return draw_small(d)
     return draw_cpu_only(d) if d.device == "cpu" and d.chance(0.5) else draw_any(d)
+
+
+def draw_small(d):
+    """float8, of numbers whose sums are exact: rounded once, so equal to the bit. Truths combined."""
+    m, n, k = d.size(4, 16, high=40), d.size(8, 16, high=70), d.size(4, 16, high=100)
+    if d.chance(0.2):
+        x, c = torch.rand(k + 1, m, 3, generator=d.torch) < 0.2, torch.rand(n, k + 1, generator=d.torch) < 0.3
+        return case.named(f"bool {list(x.shape)}", "_compute_linear_combination", "", d.laid_out(x), c, strides=False) if m and n else None
+    dtype = d.choice((torch.float8_e4m3fn, torch.float8_e5m2))
+    t = lambda *shape: d.laid_out(torch.randint(-3, 4, shape, generator=d.torch).float().to(dtype), ("packed", "permuted", "expanded"))  # noqa: E731
+    label = f"{dtype} m {m} n {n} k {k}"
+    if d.chance(0.4):
+        return case.named(label, "mm", "", t(m, k), t(k, n))
+    alpha, beta = d.choice((1, 1, 0, -2, 0.5)), d.choice((1, 1, 0, 2))
+    if d.chance(0.3) and k:
+        batch = d.choice((1, 2, 3))
+        return case.Case(f"addbmm {label} batch {batch} alpha {alpha} beta {beta}", lambda s, a, b: abi.call("addbmm", s, a, b, beta, alpha),
+                         lambda s, a, b: torch.addbmm(s, a, b, beta=beta, alpha=alpha), [t(m, n), t(batch, m, k), t(batch, k, n)])
+    return case.named(f"{label} alpha {alpha} beta {beta}", "addmm", "", t(*d.choice(((n,), (m, n), (m, 1)))), t(m, k), t(k, n), beta=beta,
+                      alpha=alpha)
 
 
 def near(k, function):
