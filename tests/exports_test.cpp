@@ -72,9 +72,8 @@ TEST_CASE("exports: nothing but the ABI and the public API") {
   static const std::regex device(
       "sconce::((DeviceFiles|DeviceLoading|PhiloxGenerator|IndexPlan|IndexList|ResultType|Scalar|shim|cpu)::.*|"
       "(broadcast_shapes|broadcast_strides|wrap_dim|elementwise_strides|dense_strides|format_strides|"
-      "check_no_internal_overlap|philox_generator|expand|copy|clone|empty_like|convolution_(shape|output|is_channels_"
-      "last|"
-      "backend_is_channels_last)|pool_axes|adaptive_axes|suggested_format|promote_types|value_dtype|move_last|"
+      "check_no_internal_overlap|philox_generator|expand|copy|clone|empty_like|convolution_(shape|output|operands_"
+      "are_channels_last)|pool_axes|adaptive_axes|suggested_format|promote_types|value_dtype|move_last|"
       "empty_matrices|no_matrix|column_major_copy|batch_shape|with_matrix|with_last|count_of|broadcast_matrices|"
       "check_matrices|check_square|check_matrix_rank|check_factored|check_solvable|check_same_dtype|check_equation|"
       "is_vector_for|check_reflectors|int_size|reduced_rows)(\\[abi:cxx11\\])?\\(.*)|(void "

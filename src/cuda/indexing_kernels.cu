@@ -356,7 +356,10 @@ template <class T>
 void divide_as(char* out, const int64_t* counts, int64_t count, cudaStream_t stream) {
   auto* values = reinterpret_cast<T*>(out);
   grid_loop(count, stream, [=] __device__(int64_t i) {
-    if (counts[i] != 0) values[i] = divided<T>(values[i], counts[i]);
+    // Whole numbers are counted in their own dtype, as ATen counts: small ones wrap.
+    int64_t times = counts[i];
+    if constexpr (std::is_integral_v<T>) times = static_cast<int64_t>(static_cast<T>(times));
+    if (times != 0) values[i] = divided<T>(values[i], times);
   });
 }
 

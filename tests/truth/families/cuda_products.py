@@ -43,7 +43,7 @@ def result(d, dtype, shape):
 def near(dtype, k, function):
     """Sums of k in float32 or wider; cuBLAS may round the parts that it sums to a half type."""
     split = 0.5 * torch.finfo(dtype).eps / EPS if dtype in HALVES and k >= 128 else 0
-    return dict(error=4 + 0.5 * max(k, 1) ** 0.5 + split, magnitude=lambda *v: function(
+    return dict(error=(2 if dtype.is_complex else 1) * (4 + 0.5 * max(k, 1) ** 0.5 + split), magnitude=lambda *v: function(
         *[x.abs() if isinstance(x, torch.Tensor) else abs(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x for x in v]))
 
 
