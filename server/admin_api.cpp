@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/model.h"
 #include "server/admin_documents.h"
 #include "server/cores.h"
@@ -22,7 +23,8 @@ constexpr int kMostReplicas = 1024;
 uint64_t number(const std::string& digits) {
   uint64_t value = 0;
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  SCONCE_CHECK(ec == std::errc() && end == digits.data() + digits.size(), kNotFound, "no such number: ", digits);
+  SCONCE_CHECK(ec == std::errc() && end == digits.data() + digits.size(), kNotFound,
+               "no such number: ", excerpt(digits));
   return value;
 }
 
@@ -96,7 +98,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
           cpus.push_back(static_cast<int>(std::min<uint64_t>(json.unsigned_integer("a core"), INT32_MAX)));
         });
       } else {
-        SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", key, "'");
+        SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
       }
     });
     json.finish();

@@ -281,7 +281,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   const bool good = count != 0 && execution.error == nullptr, retry = count > 1 && !good;
   int64_t rows = 0;
   for (const QueuedRequest* request : requests) rows += request->rows;
-  if (good) place_.ran(time, count, true);
+  if (good) place_.ran(time, count, true, count == 1 ? requests.front()->input_bytes() : 0);
   if (!retry) execution.tell();
   execution.tensors.clear();
   execution.inputs = {};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/base64.h"
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
@@ -61,7 +62,7 @@ class Decoder {
         kwargs_at_ = json_.offset();
         json_.peek() == '{' ? (void)json_.skip_unchecked() : json_.fail_expected("'kwargs'", "an object");
       } else {
-        SCONCE_FAIL(kInvalidArgument, "the call has 'args' and 'kwargs' only, got '", key, "'");
+        SCONCE_FAIL(kInvalidArgument, "the call has 'args' and 'kwargs' only, got '", excerpt(key), "'");
       }
     });
     json_.finish();
@@ -152,8 +153,9 @@ class Decoder {
     std::vector<size_t> at(node.children.size(), SIZE_MAX);
     json_.object(path_, [&](std::string_view key) {
       const size_t i = static_cast<size_t>(std::find(node.keys.begin(), node.keys.end(), key) - node.keys.begin());
-      SCONCE_CHECK(i < node.keys.size(), kInvalidArgument, path_, " has no key '", key, "', keys are ", keys(node));
-      SCONCE_CHECK(at[i] == SIZE_MAX, kInvalidArgument, path_, " has the key '", key, "' twice");
+      SCONCE_CHECK(i < node.keys.size(), kInvalidArgument, path_, " has no key '", excerpt(key), "', keys are ",
+                   keys(node));
+      SCONCE_CHECK(at[i] == SIZE_MAX, kInvalidArgument, path_, " has the key '", excerpt(key), "' twice");
       json_.peek();
       at[i] = json_.offset();
       json_.skip_unchecked();
@@ -246,13 +248,13 @@ class Decoder {
           rank = i + 1;
         });
       } else {
-        SCONCE_FAIL(kInvalidArgument, path, ": a tensor has 'dtype', 'shape' and 'base64', got '", key, "'");
+        SCONCE_FAIL(kInvalidArgument, path, ": a tensor has 'dtype', 'shape' and 'base64', got '", excerpt(key), "'");
       }
     });
     SCONCE_CHECK(!name.empty() && has_base64 && has_shape, kInvalidArgument, path,
                  ": a tensor needs 'dtype', 'shape' and 'base64'");
     const std::optional<DType> dtype = dtype_from_name(name);
-    SCONCE_CHECK(dtype, kInvalidArgument, path, ": unknown dtype: '", name, "'");
+    SCONCE_CHECK(dtype, kInvalidArgument, path, ": unknown dtype: '", excerpt(name), "'");
     SCONCE_CHECK(!expected || *dtype == *expected, kInvalidArgument, path, ": dtype must be ",
                  dtype_name(expected.value_or(*dtype)), ", got ", name);
     const IntSpan shape{sizes.data(), rank};
@@ -260,17 +262,17 @@ class Decoder {
     int64_t bytes = static_cast<int64_t>(dtype_bytes(*dtype));
     bool fits = true;
     for (const int64_t size : shape) fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
-    SCONCE_CHECK(fits, kInvalidArgument, path, ": shape has too many elements: ", to_string(shape));
+    SCONCE_CHECK(fits, kInvalidArgument, path, ": shape has too many elements: ", excerpt(to_string(shape)));
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) bytes = 0;
     const size_t bound = base64_decoded_bound(base64.size());
     SCONCE_CHECK(static_cast<uint64_t>(bytes) <= bound && bound <= static_cast<uint64_t>(bytes) + 2, kInvalidArgument,
-                 path, ": shape ", to_string(shape), " of ", name, " has ", bytes, " bytes, 'base64' has ", bound,
-                 " at most");
+                 path, ": shape ", excerpt(to_string(shape)), " of ", name, " has ", bytes, " bytes, 'base64' has ",
+                 bound, " at most");
     const TensorScratch::Piece piece = scratch_.allocate(bound);
     const std::optional<size_t> decoded = decode_base64(base64, piece.data);
     SCONCE_CHECK(decoded, kInvalidArgument, path, ": 'base64' is malformed");
-    SCONCE_CHECK(*decoded == static_cast<size_t>(bytes), kInvalidArgument, path, ": shape ", to_string(shape), " of ",
-                 name, " has ", bytes, " bytes, 'base64' has ", *decoded);
+    SCONCE_CHECK(*decoded == static_cast<size_t>(bytes), kInvalidArgument, path, ": shape ", excerpt(to_string(shape)),
+                 " of ", name, " has ", bytes, " bytes, 'base64' has ", *decoded);
     std::array<int64_t, Tensor::kMaxRank> strides;
     contiguous_strides(shape, strides.data());
     return scratch_.over(piece.storage, piece.data, *dtype, shape, {strides.data(), rank});

@@ -116,7 +116,7 @@ Classes classify(const Tensor& tensor, uint64_t k, bool batched, std::span<const
       run(elements<float, uint16_t>(tensor, decode_bfloat16));
       break;
     default:
-      SCONCE_CHECK(is_float8(dtype), kUnsupported, "classification of ", dtype_name(dtype), " is not supported");
+      SCONCE_CHECK(is_float8(dtype), kInvalidArgument, "classification of ", dtype_name(dtype), " is not supported");
       run(elements<float, uint8_t>(tensor, [&](uint8_t bits) { return decode_float8(bits, dtype); }));
       break;
   }

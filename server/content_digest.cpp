@@ -1,6 +1,7 @@
 #include "server/content_digest.h"
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/base64.h"
 #include "server/trim.h"
 
@@ -51,7 +52,7 @@ Sha256Digest digest_from_hex(std::string_view text) {
     good = high >= 0 && low >= 0;
     digest[i] = static_cast<std::byte>(high * 16 + low);
   }
-  SCONCE_CHECK(good, kInvalidArgument, "sha256 must be 64 hexadecimal digits, got '", text, "'");
+  SCONCE_CHECK(good, kInvalidArgument, "sha256 must be 64 hexadecimal digits, got '", excerpt(text), "'");
   return digest;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/batch_policy.h"
 #include "server/log.h"
 #include "server/output_probe.h"
@@ -229,7 +230,7 @@ void Control::load_found(const Found& found, const std::string& name, bool again
 
 void Control::load_model(const std::string& name) {
   const Found found = find(name);
-  SCONCE_CHECK(found.problem || !found.versions.empty(), kNotFound, "no package of a model '", name,
+  SCONCE_CHECK(found.problem || !found.versions.empty(), kNotFound, "no package of a model '", excerpt(name),
                "' in what is served");
   load_found(found, name, true);
 }

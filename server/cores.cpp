@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/trim.h"
 
 namespace sconce {
@@ -76,7 +77,8 @@ void check_cores(std::span<const std::string> parts) {
   for (const std::string& part : parts) {
     const bool good = part.starts_with(kNode) ? number(std::string_view(part).substr(kNode.size())).has_value()
                                               : range(part).has_value();
-    SCONCE_CHECK(good, kInvalidArgument, "setting cpu_set: expected cores such as 0-3,8 or numa:0, got '", part, "'");
+    SCONCE_CHECK(good, kInvalidArgument, "setting cpu_set: expected cores such as 0-3,8 or numa:0, got '",
+                 excerpt(part), "'");
   }
 }
 

@@ -30,6 +30,31 @@ std::string read_text(const char* setting, const std::string& path) {
   return text;
 }
 
+// The certificates of a file in PEM, as base64 without blanks.
+std::vector<std::string> certificates_of(const std::string& path) {
+  const std::string text = read_text("tls_client_ca", path);
+  constexpr std::string_view kBegin = "-----BEGIN ", kDashes = "-----";
+  std::vector<std::string> found;
+  for (size_t at = 0; (at = text.find(kBegin, at)) != std::string::npos;) {
+    const size_t body = text.find(kDashes, at + kBegin.size());
+    const size_t end = body == std::string::npos ? body : text.find(kDashes, body + kDashes.size());
+    if (end == std::string::npos) break;
+    const bool certificate = text.substr(at, body - at).ends_with("CERTIFICATE");
+    std::string base64 = text.substr(body + kDashes.size(), end - body - kDashes.size());
+    std::erase_if(base64, [](char c) { return kBlanks.find(c) != std::string_view::npos; });
+    if (certificate) found.push_back(std::move(base64));
+    at = end + kDashes.size();
+  }
+  return found;
+}
+
+bool share_a_certificate(const std::string& one, const std::string& other) {
+  if (one == other) return true;
+  const std::vector<std::string> a = certificates_of(one), b = certificates_of(other);
+  return std::any_of(a.begin(), a.end(),
+                     [&](const std::string& c) { return std::find(b.begin(), b.end(), c) != b.end(); });
+}
+
 bool is_token(std::string_view text) noexcept {
   return text.size() >= kShortest && text.size() <= kLongest &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -100,8 +125,8 @@ CredentialSet::Refusal CredentialSet::check(uint8_t scope, std::string_view auth
   return {403, "not a token of this server"};
 }
 
-const TlsContext* CredentialSet::tls(TlsMode mode) const noexcept {
-  return mode == TlsMode::kOff ? nullptr : mode == TlsMode::kOn ? tls_.get() : mutual_tls_.get();
+const TlsContext* CredentialSet::tls(Listeners listener) const noexcept {
+  return tls_[listener == kPublic ? 0 : listener == kMetrics ? 1 : 2].get();
 }
 
 Credentials::Credentials(const ServerConfig& config) : config_(config) {
@@ -112,7 +137,9 @@ Credentials::Credentials(const ServerConfig& config) : config_(config) {
   add(config.admin_token_file, false);
   add(config.tls_certificate, true);
   add(config.tls_key, true);
-  add(config.tls_client_ca, true);
+  for (const std::string* ca :
+       {&config.tls_client_ca, &config.http_tls_client_ca, &config.metrics_tls_client_ca, &config.admin_tls_client_ca})
+    add(*ca, true);
   CredentialSet set;
   set.tokens_ = read_tokens();
   read_certificates(set);
@@ -148,17 +175,44 @@ std::vector<CredentialSet::Token> Credentials::read_tokens() const {
 }
 
 void Credentials::read_certificates(CredentialSet& set) const {
-  const TlsMode modes[] = {config_.http_tls, config_.metrics_tls, config_.admin_tls};
-  const auto any = [&](TlsMode mode) { return std::find(std::begin(modes), std::end(modes), mode) != std::end(modes); };
-  const std::string &certificate = config_.tls_certificate, &key = config_.tls_key, &ca = config_.tls_client_ca;
-  SCONCE_CHECK((!any(TlsMode::kOn) && !any(TlsMode::kMutual)) || (!certificate.empty() && !key.empty()),
-               kInvalidArgument, "TLS needs the settings tls_certificate and tls_key");
-  SCONCE_CHECK(!any(TlsMode::kMutual) || !ca.empty(), kInvalidArgument, "mutual TLS needs the setting tls_client_ca");
-  std::shared_ptr<const TlsContext> one, mutual;
-  if (any(TlsMode::kOn)) one = TlsContext::of_server(certificate, key, {});
-  if (any(TlsMode::kMutual)) mutual = TlsContext::of_server(certificate, key, ca);
-  set.tls_ = std::move(one);
-  set.mutual_tls_ = std::move(mutual);
+  struct One {
+    const char* name;
+    TlsMode mode;
+    const std::string& own_ca;
+    const std::string& ca;  // that counts
+  };
+  const auto one = [&](const char* name, TlsMode mode, const std::string& own_ca) {
+    return One{name, mode, own_ca, own_ca.empty() ? config_.tls_client_ca : own_ca};
+  };
+  const One listeners[] = {one("http", config_.http_tls, config_.http_tls_client_ca),
+                           one("metrics", config_.metrics_tls, config_.metrics_tls_client_ca),
+                           one("admin", config_.admin_tls, config_.admin_tls_client_ca)};
+  const std::string &certificate = config_.tls_certificate, &key = config_.tls_key;
+  std::array<std::shared_ptr<const TlsContext>, 3> contexts;
+  for (size_t i = 0; i < contexts.size(); ++i) {
+    const One& of = listeners[i];
+    const bool mutual = of.mode == TlsMode::kMutual;
+    SCONCE_CHECK(mutual || of.own_ca.empty(), kInvalidArgument, "setting ", of.name, "_tls_client_ca needs ", of.name,
+                 "_tls = mutual");
+    if (of.mode == TlsMode::kOff) continue;
+    SCONCE_CHECK(!certificate.empty() && !key.empty(), kInvalidArgument,
+                 "TLS needs the settings tls_certificate and tls_key");
+    SCONCE_CHECK(!mutual || !of.ca.empty(), kInvalidArgument, "mutual TLS needs the setting tls_client_ca or ", of.name,
+                 "_tls_client_ca");
+    contexts[i] = TlsContext::of_server(certificate, key, mutual ? of.ca : std::string(), of.name);
+  }
+  const bool admin_token = std::any_of(set.tokens_.begin(), set.tokens_.end(),
+                                       [](const CredentialSet::Token& t) { return (t.scopes & kAdminScope) != 0; });
+  const One& admin = listeners[2];
+  if (admin.mode == TlsMode::kMutual && !admin_token) {
+    for (const One& other : {listeners[0], listeners[1]}) {
+      SCONCE_CHECK(other.mode != TlsMode::kMutual || !share_a_certificate(admin.ca, other.ca), kInvalidArgument,
+                   "clients of ", other.name, " would be administrators: ", admin.ca, " and ", other.ca,
+                   " have a certificate in common; set admin_tls_client_ca to one of its own, or use a token of scope "
+                   "admin");
+    }
+  }
+  set.tls_ = std::move(contexts);
 }
 
 void Credentials::publish(CredentialSet set) {

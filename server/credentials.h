@@ -3,6 +3,7 @@
 // A snapshot is immutable. Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "server/config.h"
+#include "server/router.h"
 #include "server/tls.h"
 
 namespace sconce {
@@ -33,14 +35,14 @@ class CredentialSet {
   bool needs_token(uint8_t scope) const noexcept { return (needed_ & scope) != 0; }
   // authorization: the field, empty where the request has none.
   Refusal check(uint8_t scope, std::string_view authorization) const noexcept;
-  // Null for kOff.
-  const TlsContext* tls(TlsMode mode) const noexcept;
+  // Of a listener's connections; null where it has no TLS.
+  const TlsContext* tls(Listeners listener) const noexcept;
 
  private:
   friend class Credentials;
   std::vector<Token> tokens_;
-  uint8_t needed_ = 0;  // scopes that some token has
-  std::shared_ptr<const TlsContext> tls_, mutual_tls_;
+  uint8_t needed_ = 0;                                    // scopes that some token has
+  std::array<std::shared_ptr<const TlsContext>, 3> tls_;  // in the order of Listeners
 };
 
 class Credentials {

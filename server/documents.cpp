@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sconce/excerpt.h"
 #include "sconce/model.h"
 #include "server/json_cursor.h"
 
@@ -70,9 +71,17 @@ Json dynamic_batching(const BatchPolicy& policy) {
 
 // By hand: there may be hardly any memory.
 std::string error_document(std::string_view message) {
-  std::string text = "{\"error\":";
-  append_json_string(text, message);
-  return text + "}";
+  constexpr size_t kMost = 2048;
+  const auto document = [](const std::string& shown) {
+    std::string text = "{\"error\":";
+    append_json_string(text, shown);
+    return text += '}';
+  };
+  std::string shown = shortened(std::string(message.substr(0, kMost)), kMost);
+  std::string text = document(shown);
+  // Escapes may make six bytes of one.
+  while (text.size() > kMost) text = document(shown = shortened(std::move(shown), shown.size() / 4 * 3));
+  return text;
 }
 
 std::string server_document(bool shared_memory) {

@@ -14,6 +14,7 @@
 
 namespace sconce {
 
+// {"error": message}, of 2048 bytes at most.
 std::string error_document(std::string_view message);
 // shared_memory: whether it is allowed.
 std::string server_document(bool shared_memory);

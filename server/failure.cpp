@@ -4,25 +4,38 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "sconce/excerpt.h"
+
 namespace sconce {
+
+namespace {
+
+// Models may have much to say; what clients sent is cut where it is repeated.
+constexpr size_t kMostMessage = 1500;
+
+Failure described(ErrorCode code, const char* message) {
+  return {http_status(code), code, shortened(message, kMostMessage)};
+}
+
+}  // namespace
 
 Failure describe_failure(const std::exception_ptr& problem) {
   try {
     std::rethrow_exception(problem);
   } catch (const Error& e) {
-    return {http_status(e.code()), e.code(), e.what()};
+    return described(e.code(), e.what());
   } catch (const std::bad_alloc&) {
-    return {http_status(ErrorCode::kOutOfMemory), ErrorCode::kOutOfMemory, "no memory for this request"};
+    return described(ErrorCode::kOutOfMemory, "no memory for this request");
   } catch (const std::system_error& e) {
     // A thread that cannot be started now.
-    if (e.code() != std::errc::resource_unavailable_try_again) return {500, ErrorCode::kInternal, e.what()};
-    return {http_status(ErrorCode::kUnavailable), ErrorCode::kUnavailable, e.what()};
+    if (e.code() != std::errc::resource_unavailable_try_again) return described(ErrorCode::kInternal, e.what());
+    return described(ErrorCode::kUnavailable, e.what());
   } catch (const std::length_error&) {
-    return {http_status(ErrorCode::kTooLarge), ErrorCode::kTooLarge, "request too large"};
+    return described(ErrorCode::kTooLarge, "request too large");
   } catch (const std::exception& e) {
-    return {500, ErrorCode::kInternal, e.what()};
+    return described(ErrorCode::kInternal, e.what());
   } catch (...) {
-    return {500, ErrorCode::kInternal, "unknown exception"};
+    return described(ErrorCode::kInternal, "unknown exception");
   }
 }
 
@@ -32,6 +45,15 @@ bool succeeds(const std::function<void()>& work) noexcept {
     return true;
   } catch (...) {
     return false;
+  }
+}
+
+std::exception_ptr exception_of(const std::function<void()>& work) noexcept {
+  try {
+    work();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
   }
 }
 

@@ -18,6 +18,8 @@ struct Failure {
 Failure describe_failure(const std::exception_ptr& problem);
 // Does `work`; what it threw, in words, or nothing. For what may fail without anybody waiting for it.
 std::string problem_of(const std::function<void()>& work);
+// The same, for another thread to throw again.
+std::exception_ptr exception_of(const std::function<void()>& work) noexcept;
 // The same where nobody cares why it failed.
 bool succeeds(const std::function<void()>& work) noexcept;
 

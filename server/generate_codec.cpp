@@ -59,7 +59,7 @@ void decode_generate(const ModelInterface& model, const BodyBuffer& body, Tensor
         const std::string_view id = json.raw_string("'id'");
         if (id.size() > 2) request.json_id = id;
       } else if (!read_schedule_parameter(json, key, request.schedule)) {
-        json.skip();
+        top ? (void)json.skip() : skip_parameter(json, key);
       }
       return;
     }

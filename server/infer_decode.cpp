@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
 #include "server/recorded_strides.h"
@@ -26,10 +27,10 @@ int64_t checked_elements(const Shape& shape, size_t itemsize, std::string_view w
   for (const int64_t size : shape.span()) {
     zero = zero || size == 0;
     SCONCE_CHECK(!__builtin_mul_overflow(product, std::max<int64_t>(size, 1), &product), kInvalidArgument, what,
-                 ": shape has too many elements: ", to_string(shape.span()));
+                 ": shape has too many elements: ", excerpt(to_string(shape.span())));
   }
   SCONCE_CHECK(!__builtin_mul_overflow(product, static_cast<int64_t>(itemsize), &bytes), kInvalidArgument, what,
-               ": shape has too many elements: ", to_string(shape.span()));
+               ": shape has too many elements: ", excerpt(to_string(shape.span())));
   return zero ? 0 : product;
 }
 
@@ -37,7 +38,7 @@ int64_t checked_elements(const Shape& shape, size_t itemsize, std::string_view w
 Shape model_shape(Shape shape, DType dtype, std::string_view what) {
   if (!is_complex(dtype)) return shape;
   SCONCE_CHECK(shape.rank > 0 && shape.sizes[shape.rank - 1] == 2, kInvalidArgument, what,
-               ": a complex tensor needs a last dimension of 2, got shape ", to_string(shape.span()));
+               ": a complex tensor needs a last dimension of 2, got shape ", excerpt(to_string(shape.span())));
   --shape.rank;
   return shape;
 }
@@ -74,7 +75,7 @@ struct RegionParameters {
     return true;
   }
   std::shared_ptr<const SharedRegion> find(const SharedMemory* memory, std::string_view what) const {
-    SCONCE_CHECK(memory != nullptr && memory->allowed(), kUnsupported, what,
+    SCONCE_CHECK(memory != nullptr && memory->allowed(), kForbidden, what,
                  ": shared memory is not allowed on this server (setting allow_shared_memory)");
     SCONCE_CHECK(bytes, kInvalidArgument, what, " has 'shared_memory_region' and no 'shared_memory_byte_size'");
     std::shared_ptr<const SharedRegion> found = memory->find(region);
@@ -189,7 +190,7 @@ class Decoder {
           if (name == "binary_data_size") {
             wire.binary_bytes = json_.unsigned_integer("'binary_data_size'");
           } else if (!shared.read(json_, name)) {
-            json_.skip();
+            skip_parameter(json_, name);
           }
         });
       } else {
@@ -198,8 +199,8 @@ class Decoder {
     });
     SCONCE_CHECK(!wire.name.empty(), kInvalidArgument, "an input has no 'name'");
     const std::optional<size_t> index = model_.input_names.find(wire.name);
-    SCONCE_CHECK(index, kInvalidArgument, "unexpected inference input '", wire.name, "' for model '", model_.name,
-                 "', inputs are ", model_.input_names.list());
+    SCONCE_CHECK(index, kInvalidArgument, "unexpected inference input '", excerpt(wire.name), "' for model '",
+                 model_.name, "', inputs are ", model_.input_names.list());
     SCONCE_CHECK(!request_.inputs[*index].defined(), kInvalidArgument, "input '", wire.name, "' is given twice");
     const std::string_view name = wire.name;
     // Errors name the input; built only where one is at hand.
@@ -219,7 +220,8 @@ class Decoder {
     }
     const TensorInterface& input = model_.inputs[*index];
     SCONCE_CHECK(!input.dtype || wire.datatype == input.datatype, kInvalidArgument, "inference input '", name,
-                 "' data-type is '", wire.datatype, "', model '", model_.name, "' expects '", input.datatype, "'");
+                 "' data-type is '", excerpt(wire.datatype), "', model '", model_.name, "' expects '", input.datatype,
+                 "'");
     request_.inputs[*index] = make_tensor(*index, wire, context_);
   }
 
@@ -235,7 +237,7 @@ class Decoder {
   Tensor make_tensor(size_t index, const WireTensor& wire, std::string_view what) {
     std::optional<DType> dtype = model_.inputs[index].dtype;
     if (!dtype) dtype = dtype_from_oip(wire.datatype);
-    SCONCE_CHECK(dtype, kInvalidArgument, what, ": datatype is not supported: '", wire.datatype, "'");
+    SCONCE_CHECK(dtype, kInvalidArgument, what, ": datatype is not supported: '", excerpt(wire.datatype), "'");
     const DType carrier = wire_dtype(*dtype);
     const int64_t elements = checked_elements(wire.shape, dtype_bytes(carrier), what);
     const Shape shape = model_shape(wire.shape, *dtype, what);
@@ -284,8 +286,8 @@ class Decoder {
                  dtype_oip(dtype), " data via JSON is not supported, use the binary data format");
     // Each element takes a digit and a separator: refuse before memory is taken for what cannot be there.
     const auto count = static_cast<uint64_t>(elements);
-    SCONCE_CHECK(count <= wire.data_bytes / 2, kInvalidArgument, what, ": shape ", to_string(wire.shape.span()),
-                 " has ", elements, " elements, 'data' has fewer");
+    SCONCE_CHECK(count <= wire.data_bytes / 2, kInvalidArgument, what, ": shape ",
+                 excerpt(to_string(wire.shape.span())), " has ", elements, " elements, 'data' has fewer");
     Tensor tensor = scratch_.tensor(shape.span(), dtype);
     ElementSink sink{static_cast<std::byte*>(tensor.data()), 0, static_cast<size_t>(elements)};
     const size_t resume = json_.offset();
@@ -294,8 +296,8 @@ class Decoder {
     read_elements(json_, carrier, sink, nullptr);
     json_.set_context({});
     json_.seek(resume);
-    SCONCE_CHECK(sink.count == sink.capacity, kInvalidArgument, what, ": shape ", to_string(wire.shape.span()), " has ",
-                 elements, " elements, 'data' has ", sink.count);
+    SCONCE_CHECK(sink.count == sink.capacity, kInvalidArgument, what, ": shape ", excerpt(to_string(wire.shape.span())),
+                 " has ", elements, " elements, 'data' has ", sink.count);
     return tensor;
   }
 
@@ -318,7 +320,7 @@ class Decoder {
           } else if (parameter == "classification") {
             classes = json_.unsigned_integer("'classification'");
           } else if (!shared.read(json_, parameter)) {
-            json_.skip();
+            skip_parameter(json_, parameter);
           }
         });
       } else {
@@ -327,7 +329,7 @@ class Decoder {
     });
     SCONCE_CHECK(!name.empty(), kInvalidArgument, "an output has no 'name'");
     const std::optional<size_t> index = model_.output_names.find(name);
-    SCONCE_CHECK(index, kInvalidArgument, "unexpected inference output '", name, "' for model '", model_.name,
+    SCONCE_CHECK(index, kInvalidArgument, "unexpected inference output '", excerpt(name), "' for model '", model_.name,
                  "', outputs are ", model_.output_names.list());
     for (const InferRequest::Output& other : request_.outputs) {
       SCONCE_CHECK(other.index != *index, kInvalidArgument, "output '", name, "' is asked for twice");
@@ -352,7 +354,7 @@ class Decoder {
     if (name == "binary_data_output") {
       default_binary_ = json_.boolean("'binary_data_output'");
     } else {
-      json_.skip();
+      skip_parameter(json_, name);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/classification.h"
 #include "server/infer_codec.h"
 #include "server/json_cursor.h"
@@ -65,8 +66,8 @@ const void* row_major(const Tensor& tensor, TensorScratch& scratch) {
 
 void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch) {
   SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
-               "shared memory size specified with the request for output ", wanted.json_name, " (", wanted.region_bytes,
-               " bytes) should be at least ", tensor.bytes(), " bytes");
+               "shared memory size specified with the request for output ", excerpt(wanted.json_name), " (",
+               wanted.region_bytes, " bytes) should be at least ", tensor.bytes(), " bytes");
   if (const DeviceRegion* device = wanted.region->device()) return device->write(wanted.region_offset, tensor);
   wanted.region->posix()->write(wanted.region_offset, static_cast<const std::byte*>(row_major(tensor, scratch)),
                                 tensor.bytes());
@@ -141,7 +142,7 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
     } else {
       const DType carrier = wire_dtype(tensor.dtype());
       SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, "output ",
-                   wanted.json_name, ": sending ", dtype_oip(tensor.dtype()),
+                   excerpt(wanted.json_name), ": sending ", dtype_oip(tensor.dtype()),
                    " data via JSON is not supported, use the binary data format");
       text.append("],\"data\":");
       // float8 and float4 travel as the bytes they are.

@@ -11,14 +11,15 @@
 
 namespace sconce {
 
-void Inference::decode(std::shared_ptr<ServedModel> model, Form form, bool base64, const BodyBuffer& body,
-                       std::optional<uint64_t> json_length, const SharedMemory* shared_memory,
-                       Clock::time_point start) {
+void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept {
   model_ = std::move(model);
   form_ = form;
   base64_ = base64;
   start_ = start;
   decoded_ = run_done_ = {};
+}
+
+void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory) {
   const ModelInterface& interface = model_->interface();
   switch (form_) {
     case Form::kInfer:
@@ -50,7 +51,8 @@ bool Inference::run() {
   // An output may be a buffer that the next run writes.
   device_outputs = request_.device_outputs && model_->interface().spec.device_key == "cuda" &&
                    !model_->interface().mutates_constants;
-  here_ = !alone && model_->run_here();
+  inputs = request_.inputs;
+  here_ = !alone && model_->run_here(input_bytes());
   if (here_) {
     info = model_->model().run(request_.inputs, results_);
     run_done_ = Clock::now();
@@ -61,7 +63,6 @@ bool Inference::run() {
   }
   // What cannot run need not wait for its turn.
   model_->model().check_inputs(request_.inputs);
-  inputs = request_.inputs;
   outputs = results_;
   rows = request_.rows;
   priority = request_.schedule.priority;
@@ -92,18 +93,37 @@ void Inference::finished() noexcept {
 }
 
 void Inference::leave() noexcept {
-  if (std::exchange(here_, false)) model_->ran_here(info.compute);
+  if (std::exchange(here_, false)) model_->ran_here(info.compute, input_bytes());
   if (run_rows >= 0)
     model_->statistics().execution(thread_, std::exchange(run_rows, -1), decoded_ - start_ + gather, info.compute,
                                    split);
 }
 
-void Inference::encode(Response& response) {
+void Inference::finish_run() {
   leave();
-  if (error != nullptr) {
-    model_->failed();
-    std::rethrow_exception(std::exchange(error, nullptr));
+  if (error == nullptr) return;
+  model_->failed();
+  std::rethrow_exception(std::exchange(error, nullptr));
+}
+
+bool Inference::has_long_answer(bool compressed) const noexcept {
+  constexpr size_t kText = 128 * 1024, kCopied = 8 * 1024 * 1024;
+  size_t text = 0, all = 0;
+  for (const Tensor& result : results_) {
+    if (result.defined()) all += result.bytes();
   }
+  if (form_ != Form::kInfer || compressed) {
+    text = all;
+  } else {
+    for (const InferRequest::Output& wanted : request_.outputs) {
+      if (results_[wanted.index].defined() && (wanted.classes != 0 || (!wanted.binary && !wanted.region)))
+        text += results_[wanted.index].bytes();
+    }
+  }
+  return text > kText || all > kCopied;
+}
+
+void Inference::encode(Response& response) {
   response.generation = info.generation;
   const ModelInterface& interface = model_->interface();
   switch (form_) {

@@ -28,9 +28,10 @@ class Inference final : public QueuedRequest {
 
   Inference(size_t thread, Notify notify, void* context) : thread_(thread), notify_(notify), context_(context) {}
 
-  // Reads the request. base64: how a call's answer has its tensors. Errors of the codecs.
-  void decode(std::shared_ptr<ServedModel> model, Form form, bool base64, const BodyBuffer& body,
-              std::optional<uint64_t> json_length, const SharedMemory* shared_memory, Clock::time_point start);
+  // A request that came at `start`. base64: how a call's answer has its tensors.
+  void begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept;
+  // Reads it. Errors of the codecs. Any thread, as is encode(): nobody else may look at the request meanwhile.
+  void decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory);
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
   // The request is of no interest any more. True: it was still waiting, and `notify` will not be called.
@@ -38,6 +39,9 @@ class Inference final : public QueuedRequest {
   // From the start; max: none.
   Clock::time_point deadline() const noexcept;
   // After the run. Throws the run's error.
+  void finish_run();
+  // Then: whether writing the answer takes long. compressed: all of it will be.
+  bool has_long_answer(bool compressed) const noexcept;
   void encode(Response& response);
   // The answer stands: counts the request.
   void succeed();

@@ -2,37 +2,19 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cstdio>
 
 #include "sconce/check.h"
+#include "sconce/utf8.h"
 
 namespace sconce {
 namespace {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
-// Length of the UTF-8 sequence at p, 0 if it is none (overlong forms, surrogates and values above U+10FFFF are none).
-size_t utf8_length(const char* p, const char* end) noexcept {
-  const auto byte = [&](ptrdiff_t i) { return static_cast<unsigned char>(p[i]); };
-  const auto tail = [&](ptrdiff_t i) { return end - p > i && (byte(i) & 0xc0) == 0x80; };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead < 0xe0) return tail(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead < 0xf0) {
-    if (!tail(1) || !tail(2)) return 0;
-    if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0)) return 0;
-    return 3;
-  }
-  if (lead >= 0xf0 && lead < 0xf5) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) return 0;
-    return 4;
-  }
-  return 0;
-}
 
 void append_utf8(std::string& out, uint32_t code) {
   if (code < 0x80) {
@@ -106,11 +88,30 @@ std::string_view JsonCursor::raw_string(std::string_view what) {
   return {start, static_cast<size_t>(p_ - start)};
 }
 
+std::string_view JsonCursor::key() {
+  if (peek() != '"') fail_expected("an object key", "a string");
+  bool escaped;
+  const std::string_view token = string_token(escaped);
+  if (!escaped) return token;
+  if (keys_.empty()) keys_.resize(kMaxDepth + 1);  // never moved: outer keys are still looked at
+  return keys_[static_cast<size_t>(depth_)] = unescape(token);
+}
+
 std::string_view JsonCursor::string(std::string_view what) {
   if (peek() != '"') fail_expected(what, "a string");
   bool escaped;
   const std::string_view token = string_token(escaped);
   if (!escaped) return token;
+  constexpr size_t kBlock = 512;
+  const std::string text = unescape(token);
+  if (kept_.empty() || kept_.front().capacity() - kept_.front().size() < text.size())
+    kept_.emplace_front().reserve(std::max(text.size(), kBlock));
+  std::string& block = kept_.front();
+  block += text;
+  return std::string_view(block).substr(block.size() - text.size());
+}
+
+std::string JsonCursor::unescape(std::string_view token) const {
   std::string text;
   const char* const end = token.data() + token.size();
   for (const char* p = token.data(); p != end; ++p) {
@@ -150,7 +151,7 @@ std::string_view JsonCursor::string(std::string_view what) {
         text += *p;
     }
   }
-  return unescaped_.emplace_front(std::move(text));
+  return text;
 }
 
 uint64_t JsonCursor::unsigned_integer(std::string_view what) {

@@ -1,8 +1,9 @@
 // JsonCursor: reads JSON text in place, value by value, as the caller asks for it. RFC 8259, plus the tokens NaN,
 // Infinity and -Infinity where a number is read as a float.
 //
-// Allocates only for strings with escapes. Nesting is limited, recursion is not used. Every error is
-// kInvalidArgument and names the byte offset. Confined to one thread; views point into the text.
+// Allocates only for strings with escapes, and keeps no more than twice the bytes of the text. Nesting is limited,
+// recursion is not used. Every error is kInvalidArgument and names the byte offset. Confined to one thread; views point
+// into the text.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <forward_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sconce {
 
@@ -33,7 +35,7 @@ class JsonCursor {
   void set_position(const char* p) noexcept { p_ = p; }
 
   // Calls member(key) for each member, with the cursor at its value; member must consume the value. `what` names the
-  // object in errors. The key is a view of the text or, if it has escapes, lives as long as the cursor.
+  // object in errors. The key is a view of the text or, if it has escapes, lives until `member` returns.
   template <class F>
   void object(std::string_view what, F&& member) {
     open('{', what);
@@ -42,9 +44,9 @@ class JsonCursor {
       return;
     }
     for (;;) {
-      const std::string_view key = string("an object key");
+      const std::string_view name = key();
       expect(':');
-      member(key);
+      member(name);
       if (peek() == ',') {
         ++p_;
         continue;
@@ -74,6 +76,7 @@ class JsonCursor {
     }
   }
 
+  // A view of the text or, if it has escapes, one that lives as long as the cursor.
   std::string_view string(std::string_view what);
   // The string token as it stands in the text, quotes and escapes included.
   std::string_view raw_string(std::string_view what);
@@ -110,7 +113,9 @@ class JsonCursor {
     --depth_;
     ++p_;
   }
+  std::string_view key();
   std::string_view string_token(bool& escaped);
+  std::string unescape(std::string_view token) const;
   void skip_number();
   void skip_literal(std::string_view literal);
 
@@ -119,7 +124,8 @@ class JsonCursor {
   const char* end_;
   int depth_ = 0;
   std::string_view context_;
-  std::forward_list<std::string> unescaped_;  // keeps the views of strings with escapes valid
+  std::vector<std::string> keys_;        // with escapes: of each level the one that is being read
+  std::forward_list<std::string> kept_;  // values with escapes, one behind the other; never grown in place
 };
 
 // Appends text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.

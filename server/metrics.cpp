@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "server/gpu_metrics.h"
 
@@ -126,6 +127,20 @@ std::string_view route_name(size_t action) noexcept {
   return "none";
 }
 
+// Answers by path and status: the methods of a path are actions of their own, and one series.
+using Responses = std::map<std::string_view, std::array<uint64_t, ConnectionCounters::kStatuses.size()>>;
+
+Responses responses_of(const std::vector<ConnectionCounters>& connections) {
+  Responses responses;
+  for (size_t action = 0; action <= ConnectionCounters::kNoRoute; ++action) {
+    auto& totals = responses[route_name(action)];
+    for (const ConnectionCounters& c : connections) {
+      for (size_t i = 0; i < totals.size(); ++i) totals[i] += c.responses[action][i].load(std::memory_order_relaxed);
+    }
+  }
+  return responses;
+}
+
 // Bytes in all, and those that are not available.
 std::pair<uint64_t, uint64_t> host_memory() {
   std::ifstream file("/proc/meminfo");
@@ -229,13 +244,11 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
     return total;
   };
   text.head(kResponses);
-  for (size_t route = 0; route <= ConnectionCounters::kNoRoute; ++route) {
-    for (size_t i = 0; i < ConnectionCounters::kStatuses.size(); ++i) {
-      uint64_t total = 0;
-      for (const ConnectionCounters& c : connections) total += c.responses[route][i].load(std::memory_order_relaxed);
-      if (total == 0) continue;
-      text.value(kResponses,
-                 fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route_name(route)), total);
+  for (const auto& [route, totals] : responses_of(connections)) {
+    for (size_t i = 0; i < totals.size(); ++i) {
+      if (totals[i] == 0) continue;
+      text.value(kResponses, fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route),
+                 totals[i]);
     }
   }
   const auto single = [&](MetricId id, auto number) {

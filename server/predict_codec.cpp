@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/json_cursor.h"
 #include "server/recorded_strides.h"
 #include "server/tensor_json.h"
@@ -35,11 +36,11 @@ class Decoder {
         find_values(key);
       } else if (key == "signature_name") {
         const std::string_view name = json_.string("'signature_name'");
-        SCONCE_CHECK(name == "serving_default" || name.empty(), kInvalidArgument, "unknown signature: '", name,
+        SCONCE_CHECK(name == "serving_default" || name.empty(), kInvalidArgument, "unknown signature: '", excerpt(name),
                      "', a package has one, serving_default");
       } else if (key == "parameters") {
         json_.object("'parameters'", [&](std::string_view name) {
-          if (!read_schedule_parameter(json_, name, request_.schedule)) json_.skip();
+          if (!read_schedule_parameter(json_, name, request_.schedule)) skip_parameter(json_, name);
         });
       } else {
         json_.skip();
@@ -97,7 +98,7 @@ class Decoder {
   void find_named() {
     json_.object("the inputs", [&](std::string_view name) {
       const std::optional<size_t> index = model_.input_names.find(name);
-      SCONCE_CHECK(index, kInvalidArgument, "unexpected inference input '", name, "' for model '", model_.name,
+      SCONCE_CHECK(index, kInvalidArgument, "unexpected inference input '", excerpt(name), "' for model '", model_.name,
                    "', inputs are ", model_.input_names.list());
       json_.peek();
       at_[*index].push_back(json_.offset());

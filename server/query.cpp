@@ -4,6 +4,7 @@
 #include <boost/url/parse_query.hpp>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce {
 
@@ -18,8 +19,8 @@ Query::Query(std::string_view query, std::initializer_list<std::string_view> kno
     if (parameter.key.empty() && !parameter.has_value) continue;
     const std::string key = parameter.key.decode(plus_is_space);
     SCONCE_CHECK(std::find(known.begin(), known.end(), key) != known.end(), kInvalidArgument, "unknown parameter: '",
-                 key, "'");
-    SCONCE_CHECK(!text(key), kInvalidArgument, "parameter given twice: '", key, "'");
+                 excerpt(key), "'");
+    SCONCE_CHECK(!text(key), kInvalidArgument, "parameter given twice: '", excerpt(key), "'");
     parameters_.emplace_back(key, parameter.has_value ? parameter.value.decode(plus_is_space) : "true");
   }
 }
@@ -35,7 +36,7 @@ bool Query::flag(std::string_view key) const {
   const std::optional<std::string_view> value = text(key);
   if (!value || *value == "false" || *value == "0") return false;
   SCONCE_CHECK(*value == "true" || *value == "1", kInvalidArgument, "parameter ", key, " must be true or false, got '",
-               *value, "'");
+               excerpt(*value), "'");
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/cores.h"
 #include "server/log.h"
 
@@ -38,7 +39,7 @@ const Catalog::Entry* Catalog::look_up(std::string_view name) const noexcept {
 
 const Catalog::Entry& Catalog::entry(std::string_view name) const {
   const Entry* found = look_up(name);
-  SCONCE_CHECK(found, kNotFound, "Request for unknown model: '", name, "' is not found");
+  SCONCE_CHECK(found, kNotFound, "Request for unknown model: '", excerpt(name), "' is not found");
   return *found;
 }
 
@@ -53,7 +54,8 @@ const Catalog::Version& Catalog::find(std::string_view name, std::string_view ve
   for (const Version& v : versions) {
     if (number && v.version() == *number) return v;
   }
-  SCONCE_FAIL(kNotFound, "Request for unknown model: '", name, "' version ", version, " is not found");
+  SCONCE_FAIL(kNotFound, "Request for unknown model: '", excerpt(name), "' version ", excerpt(version),
+              " is not found");
 }
 
 const std::shared_ptr<ServedModel>& Catalog::ready(std::string_view name, std::string_view version) const {
@@ -62,7 +64,7 @@ const std::shared_ptr<ServedModel>& Catalog::ready(std::string_view name, std::s
   const std::vector<Version>& versions = entry(name).versions;
   const bool all_unloaded =
       std::all_of(versions.begin(), versions.end(), [](const Version& v) { return v.state == State::kUnloaded; });
-  SCONCE_CHECK(!version.empty() || !all_unloaded, kNotFound, "Request for unknown model: '", name,
+  SCONCE_CHECK(!version.empty() || !all_unloaded, kNotFound, "Request for unknown model: '", excerpt(name),
                "' has no available versions");
   SCONCE_FAIL(kUnavailable, "'", name, "' version ", found.version(), " is not at ready state",
               found.reason.empty() ? "" : ": ", found.reason);

@@ -1,6 +1,7 @@
 #include "server/repository_request.h"
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/json_cursor.h"
 
 namespace sconce {
@@ -40,17 +41,17 @@ bool read_index_request(std::string_view body) {
 
 void check_load_request(std::string_view body) {
   read_parameters(body, [](std::string_view name, JsonCursor&) {
-    SCONCE_CHECK(!name.starts_with("file:"), kInvalidArgument, "load parameter '", name,
+    SCONCE_CHECK(!name.starts_with("file:"), kInvalidArgument, "load parameter '", excerpt(name),
                  "': a model's files are not taken from a request; put the package into the repository");
     SCONCE_CHECK(name != "config", kInvalidArgument,
                  "load parameter 'config': a model's settings are those of the server (MODEL.KEY = VALUE)");
-    SCONCE_FAIL(kInvalidArgument, "unknown load parameter '", name, "'");
+    SCONCE_FAIL(kInvalidArgument, "unknown load parameter '", excerpt(name), "'");
   });
 }
 
 void check_unload_request(std::string_view body) {
   read_parameters(body, [](std::string_view name, JsonCursor& json) {
-    SCONCE_CHECK(name == "unload_dependents", kInvalidArgument, "unknown unload parameter '", name, "'");
+    SCONCE_CHECK(name == "unload_dependents", kInvalidArgument, "unknown unload parameter '", excerpt(name), "'");
     json.boolean("'unload_dependents'");
   });
 }

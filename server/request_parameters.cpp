@@ -1,6 +1,7 @@
 #include "server/request_parameters.h"
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce {
 namespace {
@@ -12,7 +13,7 @@ constexpr uint64_t kMaxTimeout = 100ULL * 366 * 24 * 3600 * 1'000'000;
 
 bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePolicy& policy) {
   SCONCE_CHECK(!name.starts_with("triton_"), kInvalidArgument, "parameter keys starting with 'triton_' are reserved: '",
-               name, "'");
+               excerpt(name), "'");
   if (name == "priority") {
     policy.priority = json.unsigned_integer(name);
     return true;
@@ -22,6 +23,13 @@ bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePo
   SCONCE_CHECK(timeout <= kMaxTimeout, kInvalidArgument, "timeout is out of range: ", timeout, " microseconds");
   policy.timeout = std::chrono::microseconds(timeout);
   return true;
+}
+
+void skip_parameter(JsonCursor& json, std::string_view name) {
+  const char first = json.peek();
+  SCONCE_CHECK(first != '{' && first != '[' && first != 'n', kInvalidArgument, "parameter '", excerpt(name),
+               "' must be a string, a number or a boolean");
+  json.skip();
 }
 
 }  // namespace sconce

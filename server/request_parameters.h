@@ -19,4 +19,8 @@ struct SchedulePolicy {
 // also for the names that Triton reserves (triton_...).
 bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePolicy& policy);
 
+// Passes over a parameter that means nothing here. kInvalidArgument for what no parameter may be: the protocol has
+// strings, numbers and booleans.
+void skip_parameter(JsonCursor& json, std::string_view name);
+
 }  // namespace sconce

@@ -12,10 +12,7 @@ namespace {
 
 namespace http = boost::beast::http;
 
-// Overhead that a chunked body may have.
-constexpr uint32_t kMaxChunks = 65536;
-constexpr uint32_t kMaxExtensionBytes = 16384;
-constexpr uint32_t kMinChunkBytes = 256;
+constexpr char kFolded[] = "malformed request: a folded header line";
 
 std::string_view view(boost::beast::string_view text) noexcept { return {text.data(), text.size()}; }
 
@@ -48,8 +45,6 @@ void RequestParser::refuse(int status, const char* problem, error_code& ec) noex
 int RequestParser::status(error_code ec) const noexcept {
   if (problem_ != nullptr) return status_;
   if (ec == http::error::body_limit) return 413;
-  if (ec == http::error::header_limit) return 431;
-  if (ec == http::error::bad_version) return 505;
   return 400;
 }
 
@@ -57,6 +52,8 @@ std::string_view RequestParser::problem(error_code ec) const noexcept {
   if (problem_ != nullptr) return problem_;
   if (ec == http::error::body_limit) return "request body is larger than max_body_bytes";
   if (ec == http::error::bad_version) return "malformed request line, or not HTTP/1.0 or HTTP/1.1";
+  // Ours is endless: this is Beast's own, of folded lines.
+  if (ec == http::error::header_limit) return kFolded;
   if (ec == http::error::bad_method) return "malformed request: method";
   if (ec == http::error::bad_target) return "malformed request: target";
   if (ec == http::error::bad_field || ec == http::error::bad_value || ec == http::error::bad_obs_fold ||
@@ -67,7 +64,6 @@ std::string_view RequestParser::problem(error_code ec) const noexcept {
     return "malformed or contradictory Content-Length";
   }
   if (ec == http::error::bad_transfer_encoding) return "malformed or contradictory Transfer-Encoding";
-  if (ec == http::error::bad_chunk || ec == http::error::bad_chunk_extension) return "malformed chunk";
   return "malformed request";
 }
 
@@ -83,8 +79,15 @@ void RequestParser::on_request_impl(verb method, string_view method_text, string
                                                              : Method::kOther;
 }
 
+// RFC 9112, 5.2. Beast unfolds such a value into memory of its own, or takes its second line as the whole.
+bool RequestParser::is_folded(string_view name, string_view value) const noexcept {
+  const auto at = reinterpret_cast<uintptr_t>(value.data()), begin = reinterpret_cast<uintptr_t>(parsed_.data());
+  if (at < begin || at + value.size() > begin + parsed_.size()) return true;
+  return std::find(name.data() + name.size(), value.data(), '\n') != value.data();
+}
+
 void RequestParser::on_field_impl(field name, string_view name_text, string_view value, error_code& ec) {
-  if (header_done_) return;  // a trailer
+  if (is_folded(name_text, value)) return refuse(400, kFolded, ec);
   const auto is = [&](std::string_view expected) {
     return boost::beast::iequals(value, {expected.data(), expected.size()});
   };
@@ -101,7 +104,7 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       return;
     case field::transfer_encoding:
       if (!head_.http11) return refuse(400, "Transfer-Encoding in an HTTP/1.0 request", ec);
-      if (!is("chunked")) return refuse(501, "Transfer-Encoding must be chunked", ec);
+      if (!is("chunked")) return refuse(400, "Transfer-Encoding must be chunked", ec);
       return;
     case field::content_encoding:
       if (has_coding_) return refuse(400, "two Content-Encoding fields", ec);
@@ -164,41 +167,54 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
 }
 
 void RequestParser::on_header_impl(error_code& ec) {
-  header_done_ = true;
   if (head_.http11 && !has_host_) refuse(400, "HTTP/1.1 request without a Host field", ec);
 }
 
-void RequestParser::on_chunk_header_impl(std::uint64_t, string_view extensions, error_code& ec) {
-  extension_bytes_ += static_cast<uint32_t>(std::min<size_t>(extensions.size(), kMaxExtensionBytes + 1));
-  ++chunks_;
-  // A long upload has many chunks: what counts is what they carry.
-  if (chunks_ > kMaxChunks + decoded_ / kMinChunkBytes || extension_bytes_ > kMaxExtensionBytes) {
-    refuse(400, "too many chunks or chunk extensions", ec);
+void RequestParser::forget_texts() noexcept {
+  head_.method_text = head_.target = head_.request_id = head_.traceparent = {};
+  head_.authorization = head_.origin = head_.content_type = head_.content_digest = {};
+}
+
+size_t RequestParser::put(boost::asio::const_buffer bytes, error_code& ec) {
+  parsed_ = {static_cast<const char*>(bytes.data()), bytes.size()};
+  if (is_header_done() && chunked()) return collect_chunks(parsed_, ec);
+  return basic_parser::put(bytes, ec);
+}
+
+size_t RequestParser::collect_chunks(std::string_view here, error_code& ec) {
+  ec = {};
+  size_t used = 0;
+  while (used < here.size() && !chunks_.done()) {
+    const ChunkDecoder::Step step = chunks_.step(here.substr(used), SIZE_MAX);
+    used += step.used;
+    if (chunks_.problem() != nullptr) {
+      refuse(400, chunks_.problem(), ec);
+      break;
+    }
+    const uint64_t room = max_body_bytes_ - std::min<uint64_t>(body_->size(), max_body_bytes_);
+    if (step.data.size() > room || chunks_.announced() > room - step.data.size()) {
+      ec = http::error::body_limit;
+      break;
+    }
+    if (!step.data.empty()) body_->append(step.data.data(), step.data.size());
   }
+  return used;
 }
 
 RequestParser::Decoded RequestParser::decode_chunks(std::string_view here, std::span<std::byte> room, error_code& ec) {
-  room_ = room;
-  eager(false);
-  const size_t used = put(boost::asio::const_buffer(here.data(), here.size()), ec);
-  const size_t bytes = room.size() - room_.size();
-  decoded_ += bytes;
-  return {used, bytes};
-}
-
-std::size_t RequestParser::on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) {
-  if (body_ == nullptr) {
-    const size_t taken = std::min(bytes.size(), room_.size());
-    std::memcpy(room_.data(), bytes.data(), taken);
-    room_ = room_.subspan(taken);
-    return taken;
+  ec = {};
+  Decoded decoded;
+  while (decoded.used < here.size() && decoded.bytes < room.size() && !chunks_.done()) {
+    const ChunkDecoder::Step step = chunks_.step(here.substr(decoded.used), room.size() - decoded.bytes);
+    decoded.used += step.used;
+    if (chunks_.problem() != nullptr) {
+      refuse(400, chunks_.problem(), ec);
+      break;
+    }
+    if (!step.data.empty()) std::memcpy(room.data() + decoded.bytes, step.data.data(), step.data.size());
+    decoded.bytes += step.data.size();
   }
-  if (bytes.size() > max_body_bytes_ - std::min<uint64_t>(body_->size(), max_body_bytes_)) {
-    ec = http::error::body_limit;
-    return 0;
-  }
-  body_->append(bytes.data(), bytes.size());
-  return bytes.size();
+  return decoded;
 }
 
 }  // namespace sconce

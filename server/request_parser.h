@@ -1,6 +1,7 @@
-// RequestParser: Beast's HTTP/1 parser, keeping only what the server asks about a request. No allocation: texts are
-// views of the buffer that was parsed. What could be understood in two ways (two lengths, a length and chunks, unknown
-// transfer codings) is refused.
+// RequestParser: Beast's HTTP/1 parser for the header, keeping only what the server asks about a request, and a
+// ChunkDecoder for the body. No allocation: texts are views of the buffer that was parsed, until forget_texts(). What
+// could be understood in two ways (two lengths, a length and chunks, unknown transfer codings, folded lines) is
+// refused.
 //
 // One object parses one request; confined to the connection's thread.
 #pragma once
@@ -11,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "server/chunk_decoder.h"
 #include "server/compression.h"
 #include "server/request_memory.h"
 #include "server/router.h"
@@ -39,10 +41,15 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   explicit RequestParser(uint64_t max_body_bytes);
 
   const RequestHead& head() const noexcept { return head_; }
+  // The buffer is about to be used for something else: from here on the header's texts are empty.
+  void forget_texts() noexcept;
+  // The header; behind it, of a body with chunks, what collect() takes. Returns the bytes that are not to come again.
+  size_t put(boost::asio::const_buffer bytes, error_code& ec);
+  bool is_done() const noexcept { return basic_parser::is_done() || chunks_.done(); }
   // Where the bytes of a chunked body go.
   void collect(BodyBuffer& body) noexcept { body_ = &body; }
   // Without collect(): some bytes of a chunked body, from `here` to `room`. Those that were used are not to come again;
-  // none: more are needed. error::need_more is no error.
+  // none: more are needed.
   struct Decoded {
     size_t used = 0, bytes = 0;
   };
@@ -64,22 +71,22 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   void on_header_impl(error_code&) override;
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
   std::size_t on_body_impl(string_view body, error_code&) override { return body.size(); }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override;
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view, error_code&) override;
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code&) override { return body.size(); }
   void on_finish_impl(error_code&) override {}
 
   void refuse(int status, const char* problem, error_code& ec) noexcept;
+  bool is_folded(string_view name, string_view value) const noexcept;
+  size_t collect_chunks(std::string_view here, error_code& ec);
 
   RequestHead head_;
+  std::string_view parsed_;  // the buffer that put() is at
   BodyBuffer* body_ = nullptr;
-  std::span<std::byte> room_;  // of decode_chunks(), what is left of it
+  ChunkDecoder chunks_;
   uint64_t max_body_bytes_;
   const char* problem_ = nullptr;
   int status_ = 0;
-  uint64_t decoded_ = 0;
-  uint32_t chunks_ = 0;
-  uint32_t extension_bytes_ = 0;
-  bool header_done_ = false, has_host_ = false, has_length_ = false, has_coding_ = false;
+  bool has_host_ = false, has_length_ = false, has_coding_ = false;
 };
 
 }  // namespace sconce

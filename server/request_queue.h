@@ -33,6 +33,11 @@ class QueuedRequest {
   std::exception_ptr error;
   std::chrono::nanoseconds gather{}, split{};  // of the run's inputs and outputs; 0 where it ran in place
   int64_t run_rows = -1;                       // of the whole run, in one of its requests; -1 in the others
+  size_t input_bytes() const noexcept {
+    size_t bytes = 0;
+    for (const Tensor& input : inputs) bytes += input.bytes();
+    return bytes;
+  }
   // Called on the lane after a run of its own that succeeded. May throw.
   virtual void ran() {}
   // Called once, on any thread. Must not block and must not throw.

@@ -66,6 +66,9 @@ enum class Action : int8_t {
   kCancelOperation,
 };
 
+// Runs a model.
+constexpr bool is_inference(Action action) noexcept { return action >= Action::kInfer && action <= Action::kPredict; }
+
 constexpr size_t kActions = static_cast<size_t>(Action::kCancelOperation) + 1;
 
 struct RouteMatch {

@@ -11,6 +11,8 @@ constexpr int64_t kHandOver = 8000;  // ns that the way through the queue costs 
 constexpr int64_t kTry = 64;         // requests of a try
 constexpr int64_t kStay = 1024;
 constexpr int64_t kRest = 256, kLongestRest = 8192;
+constexpr int64_t kLarger = 4;       // times the usual bytes
+constexpr int64_t kFewBytes = 4096;  // never too many
 
 void add(std::atomic<int64_t>& number, int64_t value) noexcept {
   number.store(number.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
@@ -18,10 +20,12 @@ void add(std::atomic<int64_t>& number, int64_t value) noexcept {
 
 }  // namespace
 
-bool RunPlace::here() noexcept {
+bool RunPlace::here(size_t bytes) noexcept {
   if (below_ == 0 || singles_.load(std::memory_order_relaxed) < kProbation) return false;
   const int64_t single = single_.load(std::memory_order_relaxed);
   if (single >= below_) return false;
+  const int64_t most = std::max(kFewBytes, kLarger * bytes_.load(std::memory_order_relaxed));
+  if (static_cast<int64_t>(bytes) > most) return false;
   if (!batches_ || single < kHandOver) return true;
   if (left_.load(std::memory_order_relaxed) <= 0 && !turning_.exchange(true, std::memory_order_acquire)) {
     turn();
@@ -48,12 +52,15 @@ void RunPlace::turn() noexcept {
   left_.store(left, std::memory_order_relaxed);
 }
 
-void RunPlace::ran(nanoseconds time, size_t requests, bool queued) noexcept {
+void RunPlace::ran(nanoseconds time, size_t requests, bool queued, size_t bytes) noexcept {
   if (requests == 1) {
-    const int64_t average = single_.load(std::memory_order_relaxed);
     const int64_t seen = singles_.load(std::memory_order_relaxed);
-    single_.store(seen == 0 ? time.count() : average + (time.count() - average) / kAverageOver,
-                  std::memory_order_relaxed);
+    const auto average = [seen](std::atomic<int64_t>& number, int64_t value) {
+      const int64_t before = number.load(std::memory_order_relaxed);
+      number.store(seen == 0 ? value : before + (value - before) / kAverageOver, std::memory_order_relaxed);
+    };
+    average(single_, time.count());
+    average(bytes_, static_cast<int64_t>(bytes));
     if (seen < kProbation) singles_.store(seen + 1, std::memory_order_relaxed);
   }
   if (!queued) return;

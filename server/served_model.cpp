@@ -37,13 +37,13 @@ ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
 }
 
-bool ServedModel::run_here() noexcept {
+bool ServedModel::run_here(size_t bytes) noexcept {
   // Who waits has been here longer.
-  return batcher_.waiting() == 0 && place_.here() && batcher_.take_place();
+  return batcher_.waiting() == 0 && place_.here(bytes) && batcher_.take_place();
 }
 
-void ServedModel::ran_here(std::chrono::nanoseconds compute) noexcept {
-  if (compute.count() > 0) place_.ran(compute, 1, false);
+void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexcept {
+  if (compute.count() > 0) place_.ran(compute, 1, false, bytes);
   batcher_.give_place();
   failed();
 }

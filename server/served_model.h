@@ -37,9 +37,9 @@ class ServedModel final : public Reaped {
 
   // True: the caller runs the model on its own thread, and then calls ran_here(). False: the request is one for the
   // queue.
-  bool run_here() noexcept;
+  bool run_here(size_t input_bytes) noexcept;
   // compute: zero if it did not run.
-  void ran_here(std::chrono::nanoseconds compute) noexcept;
+  void ran_here(std::chrono::nanoseconds compute, size_t input_bytes) noexcept;
   void submit(QueuedRequest& request) { batcher_.submit(request); }
   bool cancel(QueuedRequest& request) noexcept { return batcher_.cancel(request); }
 

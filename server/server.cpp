@@ -90,6 +90,7 @@ class Server {
                    kind == kAdmin ? "admin_token_file, a token of scope admin in token_file, or admin_tls = mutual"
                                   : "a token of scope metrics in token_file, metrics_tls = mutual, or metrics_open",
                    ": ", listener.address());
+      if (kind == kPublic && !listener.is_loopback()) check_reach(listener.address());
       const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
       log_info("{} on {}", what, url);
       if (kind == kPublic) service_.public_url = url;
@@ -103,6 +104,7 @@ class Server {
   ~Server() {
     control_.stop();
     service_.operations.stop();  // they hand their answers to the workers
+    service_.heavy_work.stop();   // so does this
     for (auto& worker : workers_) worker->stop();
     listeners_.clear();
     // First the one that accepts: what it has under way refers to the event loops of the others.
@@ -125,6 +127,23 @@ class Server {
  private:
   static double now_seconds() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  // What the public listener offers beside inference, at an address that others can reach. Those whose certificates
+  // let them in are no administrators for it.
+  void check_reach(const std::string& address) const {
+    const auto known = service_.credentials.snapshot();
+    SCONCE_CHECK(
+        !config_.http_admin || known->needs_token(kAdminScope), kInvalidArgument,
+        "setting http_admin: an address that others can reach needs admin_token_file or a token of scope admin "
+        "in token_file: ",
+        address);
+    SCONCE_CHECK(
+        !config_.allow_shared_memory || config_.http_tls == TlsMode::kMutual || known->needs_token(kInferScope),
+        kInvalidArgument,
+        "setting allow_shared_memory: an address that others can reach needs a token of scope infer in "
+        "token_file, or http_tls = mutual: ",
+        address);
   }
 
   std::vector<PackageEntry> find_packages() const {

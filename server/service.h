@@ -7,6 +7,7 @@
 
 #include "server/config.h"
 #include "server/credentials.h"
+#include "server/heavy_work.h"
 #include "server/metrics.h"
 #include "server/operations.h"
 #include "server/repository.h"
@@ -30,6 +31,7 @@ struct Service {
   Operations operations;
   SharedMemory shared_memory{false};
   Tracer tracer;
+  HeavyWork heavy_work{};
 };
 
 }  // namespace sconce

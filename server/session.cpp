@@ -92,12 +92,22 @@ void Session::steps() {
       case State::kChunkedBody:
         next = read_chunked_body();
         break;
+      case State::kDecoded:
+        end_away();
+        run_decoded();
+        break;
       case State::kAnswering:
-        inference_.encode(response_);
-        trace_outputs();
-        compress_answer();
-        inference_.succeed();
-        begin_answer();
+        inference_.finish_run();
+        if (answers_long()) {
+          go_away(&Session::encode_answer, State::kEncoded);
+        } else {
+          encode_answer();
+          finish_answer();
+        }
+        break;
+      case State::kEncoded:
+        end_away();
+        finish_answer();
         break;
       case State::kDone:
         answer_waited();
@@ -106,6 +116,7 @@ void Session::steps() {
         next = write();
         if (next == Next::kContinue) ++answered;
         break;
+      case State::kAway:
       case State::kRunning:
       case State::kWaiting:
       case State::kLingering:
@@ -174,6 +185,7 @@ void Session::notify(void* session) noexcept {
 }
 
 void Session::on_notice() noexcept {
+  if (away_) return come_back();
   if (state_ == State::kWaiting) {
     released();
     state_ = State::kDone;
@@ -194,7 +206,7 @@ void Session::extend_deadline(std::chrono::microseconds timeout, size_t bytes) n
 }
 
 void Session::check_deadline(Clock::time_point now) {
-  if (state_ == State::kWaiting || state_ == State::kClosed) return;
+  if (state_ == State::kWaiting || state_ == State::kAway || state_ == State::kClosed) return;
   if (now < deadline_) {
     if (state_ == State::kHeader && !saw_bytes_ && largest_ > kKeepBytes) trim();
     return;
@@ -254,7 +266,7 @@ void Session::close() noexcept {
   count_body(0);
   state_ = State::kClosed;
   transport_.close();
-  if (!running_) inference_.clear();
+  if (!running_ && !away_) inference_.clear();
   if (pending_ == 0) worker_.retire(self_);
 }
 

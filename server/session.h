@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "server/admin_request.h"
+#include "server/heavy_work.h"
 #include "server/inference.h"
 #include "server/log.h"
 #include "server/request_memory.h"
@@ -48,7 +49,7 @@ class Session {
   // For the end of the worker: closes the connection. True: the model still works on its request.
   bool abandon() noexcept {
     close();
-    return running_;
+    return running_ || away_;
   }
 
  private:
@@ -58,10 +59,13 @@ class Session {
     kHeader,     // reading a request's header, or waiting for one
     kFixedBody,  // reading a body of known length
     kChunkedBody,
+    kAway,       // another thread reads the body or writes the answer: it has all that is inference_'s
+    kDecoded,    // that has read it
     kRunning,    // the model: in its queue or on a lane
     kWaiting,    // for the control thread, or one of the admin side
     kDone,       // that has done it
     kAnswering,  // the run is over
+    kEncoded,    // the answer stands
     kWriting,
     kLingering,  // answered for the last time; what the client still sends is thrown away
     kClosed,
@@ -79,6 +83,7 @@ class Session {
   Next read_fixed_body();
   Next read_chunked_body();
   Next dispatch();
+  void inflate_body(uint64_t most);
   void read(char* at, size_t room);
   bool read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes);
   void on_read(error_code ec, size_t bytes) noexcept;
@@ -107,11 +112,21 @@ class Session {
   void trim() noexcept;
   // session_inference.cpp
   bool run_model();
+  void decode_request();
+  void run_decoded();
+  void encode_answer();
+  void finish_answer();
   void watch_client();
   bool stop_waiting() noexcept;
   void client_left(bool reset) noexcept;
   void run_out_of_time();
   void compress_answer();
+  // session_heavy.cpp
+  bool decodes_long() const noexcept;
+  bool answers_long() const noexcept;
+  void go_away(void (Session::*work)(), State then);
+  void come_back() noexcept;
+  void end_away();
   // session_records.cpp
   void log_access() const;
   void trace_inputs();
@@ -131,6 +146,7 @@ class Session {
   bool ahead_ = false;       // into in_, before the request under way is answered
   error_code ended_;         // what a read ahead ended with: nothing comes any more
   bool running_ = false;     // the model has not let go of inference_
+  bool away_ = false;        // another thread has not
   bool keep_alive_ = false;  // after the answer
   bool body_left_ = false;   // the request's body was not read to its end
   bool saw_bytes_ = false;   // of the request that is being read
@@ -164,6 +180,11 @@ class Session {
 
   Inference inference_;
   std::exception_ptr control_problem_;  // of kDone
+  // Of kAway: what is done there, what comes then, what went wrong.
+  void (Session::*away_work_)() = nullptr;
+  State after_away_ = State::kClosed;
+  std::exception_ptr away_problem_;
+  HeavyWork::Task away_task_;
   Response response_;
   std::unique_ptr<AdminRequest> admin_;         // of the admin port's own routes
   AdminAnswer admin_answer_;                    // written by the task before its notice

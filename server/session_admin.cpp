@@ -1,5 +1,6 @@
 // The part of a session that administration has: who may ask, and requests that other threads work on.
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/admin_api.h"
 #include "server/control.h"
 #include "server/handlers.h"
@@ -123,7 +124,7 @@ void Session::control_model() {
   } else {
     check_unload_request(text);
   }
-  SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", route_.model, "'");
+  SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", excerpt(route_.model), "'");
   SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
   Control& control = worker_.service().control;
   control.submit(

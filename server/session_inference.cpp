@@ -1,5 +1,6 @@
 // The part of a session that runs models.
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/handlers.h"
 #include "server/session.h"
 
@@ -34,14 +35,29 @@ bool Session::run_model() {
   if (form == Inference::Form::kCall) {
     const std::string_view tensors = query_value(cached_path_.query, "tensors");
     SCONCE_CHECK(tensors.empty() || tensors == "base64" || tensors == "list", kInvalidArgument,
-                 "parameter tensors must be list or base64, got '", tensors, "'");
+                 "parameter tensors must be list or base64, got '", excerpt(tensors), "'");
     base64 = tensors == "base64";
   }
   const Catalog& catalog = worker_.catalog();
   Tracer& tracer = worker_.service().tracer;
   traced_ = tracer.enabled() ? tracer.sample(route_.model, trace_parent_) : TraceLevels{};
-  inference_.decode(catalog.ready(route_.model, route_.version), form, base64, body(), json_length_,
-                    &worker_.service().shared_memory, start_);
+  inference_.begin(catalog.ready(route_.model, route_.version), form, base64, start_);
+  if (decodes_long()) {
+    go_away(&Session::decode_request, State::kDecoded);
+  } else {
+    decode_request();
+    run_decoded();
+  }
+  return true;
+}
+
+// Any thread, as is encode_answer().
+void Session::decode_request() {
+  inflate_body(static_cast<uint64_t>(worker_.service().config.max_inflated_bytes));
+  inference_.decode(body(), json_length_, &worker_.service().shared_memory);
+}
+
+void Session::run_decoded() {
   trace_inputs();
   if (inference_.run()) {
     state_ = State::kAnswering;
@@ -55,7 +71,17 @@ bool Session::run_model() {
     worker_.wake_by(deadline_);
     watch_client();
   }
-  return true;
+}
+
+void Session::encode_answer() {
+  inference_.encode(response_);
+  compress_answer();
+}
+
+void Session::finish_answer() {
+  trace_outputs();
+  inference_.succeed();
+  begin_answer();
 }
 
 // Reads on while the model has the request: the client's next request, or that it has gone.

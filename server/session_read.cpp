@@ -4,6 +4,8 @@
 #include <boost/beast/http/error.hpp>
 #include <cstring>
 
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/handlers.h"
 #include "server/session.h"
 
@@ -15,6 +17,13 @@ namespace asio = boost::asio;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 // After a refusal the client may go on sending this much, this long, so that it sees the answer rather than a reset.
 constexpr size_t kLingerBytes = 4 * 1024 * 1024;
+// Of what is no inference and no upload: JSON that is read by the thread that other connections wait for.
+constexpr size_t kMostText = 1024 * 1024;
+
+// Of a request line, in the access log.
+std::string shown(std::string_view text) {
+  return text.size() <= kExcerptBytes ? printable(text) : printable(text.substr(0, kExcerptBytes - 3)) + "...";
+}
 
 }  // namespace
 
@@ -87,7 +96,7 @@ void Session::begin_body() {
   request_id_.begin(head.request_id);
   if (worker_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
   if (config.access_log) {
-    access_line_ = printable(head.method_text) + " " + printable(head.target);
+    access_line_ = shown(head.method_text) + " " + shown(head.target);
   }
   const uint64_t length = parser_->content_length().value_or(0);
   const bool all_here = !parser_->chunked() && length <= end_ - begin_;
@@ -105,6 +114,8 @@ void Session::begin_body() {
   if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return;
   if (listener_ == kAdmin && begin_admin(length)) return;
+  // What the header says was looked at, and copied where it is needed: the body is read over it.
+  parser_->forget_texts();
   if (head.expects_continue && !all_here) {
     // A client that waits for this has room for it; one that does not take it is not worth waiting for.
     error_code ec;
@@ -162,20 +173,28 @@ Session::Next Session::dispatch() {
   body_left_ = false;
   largest_ = std::max(largest_, body_.size());
   count_body(body_.size());
-  if (const Coding coding = parser_->head().coding;
-      coding != Coding::kIdentity && route_.result == RouteMatch::Result::kFound) {
-    compressed_ = true;
-    // Of a body that is refused halfway as well.
-    struct Noted {
-      size_t& largest;
-      const BodyBuffer& plain;
-      ~Noted() { largest = std::max(largest, plain.size()); }
-    } noted{largest_, plain_};
-    decompress(coding, body_, static_cast<size_t>(json_length_.value_or(0)),
-               static_cast<uint64_t>(worker_.service().config.max_inflated_bytes), plain_);
+  // Inference reads its body where that takes no time from others.
+  if (route_.result == RouteMatch::Result::kFound && !is_inference(route_.action)) {
+    SCONCE_CHECK(body_.size() <= kMostText, kTooLarge, "request body is larger than ", kMostText,
+                 " bytes, the most that this route takes");
+    inflate_body(kMostText);
   }
   route_request();
   return Next::kContinue;
+}
+
+// Of what no codec was applied to, it is the body as it came.
+void Session::inflate_body(uint64_t most) {
+  const Coding coding = parser_->head().coding;
+  if (coding == Coding::kIdentity) return;
+  compressed_ = true;
+  // Of a body that is refused halfway as well.
+  struct Noted {
+    size_t& largest;
+    const BodyBuffer& plain;
+    ~Noted() { largest = std::max(largest, plain.size()); }
+  } noted{largest_, plain_};
+  decompress(coding, body_, static_cast<size_t>(json_length_.value_or(0)), most, plain_);
 }
 
 void Session::read(char* at, size_t room) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/json_cursor.h"
 #include "server/log.h"
 
@@ -38,12 +39,12 @@ void change_log_settings(std::string_view body) {
     } else if (key == "log_format") {
       const std::string_view format = json.string("'log_format'");
       SCONCE_CHECK(format == "default" || format == "ISO8601", kInvalidArgument,
-                   "'log_format' must be default or ISO8601, got '", format, "'");
+                   "'log_format' must be default or ISO8601, got '", excerpt(format), "'");
       settings.short_dates = format == "default";
     } else if (key == "log_file") {
-      SCONCE_FAIL(kUnsupported, "'log_file' can only be set where the server is started");
+      SCONCE_FAIL(kForbidden, "'log_file' can only be set where the server is started");
     } else {
-      SCONCE_FAIL(kInvalidArgument, "unknown log setting: '", key, "'");
+      SCONCE_FAIL(kInvalidArgument, "unknown log setting: '", excerpt(key), "'");
     }
   });
   json.finish();

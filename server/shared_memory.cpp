@@ -13,6 +13,7 @@
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 #include "sconce/error_context.h"
+#include "sconce/excerpt.h"
 #include "server/base64.h"
 #include "server/json_cursor.h"
 
@@ -81,7 +82,7 @@ Registration read_registration(SharedMemory::Kind kind, std::string_view body) {
   json.finish();
   if (posix) {
     SCONCE_CHECK(is_key(registration.key), kInvalidArgument,
-                 "'key' must be '/' and a name of letters, digits, '_-.[]': '", registration.key, "'");
+                 "'key' must be '/' and a name of letters, digits, '_-.[]': '", excerpt(registration.key), "'");
   } else {
     SCONCE_CHECK(registration.has_handle, kInvalidArgument, "'raw_handle' with 'b64' must be given");
     SCONCE_CHECK(registration.handle.size() == kDeviceMemoryHandleBytes, kInvalidArgument, "'raw_handle' must be ",
@@ -116,21 +117,21 @@ Tensor bytes_at(const void* data, size_t count, Device device) {
 
 void SharedRegion::check_range(uint64_t at, uint64_t count) const {
   SCONCE_CHECK(at <= bytes && count <= bytes - at, kInvalidArgument, "invalid offset ", at, " and byte size ", count,
-               " for shared memory region '", name, "' of ", bytes, " bytes");
+               " for shared memory region '", excerpt(name), "' of ", bytes, " bytes");
 }
 
 PosixRegion::PosixRegion(std::string name, std::string key, uint64_t offset, uint64_t bytes)
     : SharedRegion(std::move(name), bytes), key(std::move(key)), offset(offset) {
   descriptor_ = shm_open(this->key.c_str(), O_RDWR | O_CLOEXEC, 0);
-  SCONCE_CHECK(descriptor_ >= 0, kInvalidArgument, "unable to open shared memory region '", this->name,
+  SCONCE_CHECK(descriptor_ >= 0, kInvalidArgument, "unable to open shared memory region '", excerpt(this->name),
                "': ", std::strerror(errno));
   struct stat status {};
   const bool known = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= 0;
   const uint64_t size = known ? static_cast<uint64_t>(status.st_size) : 0;
   if (known && offset <= size && bytes <= size - offset) return;
   close(descriptor_);  // no destructor runs for what was not made
-  SCONCE_FAIL(kInvalidArgument, "shared memory region '", this->name, "': offset ", offset, " and byte_size ", bytes,
-              " are beyond the object's ", size, " bytes");
+  SCONCE_FAIL(kInvalidArgument, "shared memory region '", excerpt(this->name), "': offset ", offset, " and byte_size ",
+              bytes, " are beyond the object's ", size, " bytes");
 }
 
 PosixRegion::~PosixRegion() { close(descriptor_); }
@@ -139,7 +140,7 @@ void PosixRegion::read(uint64_t at, std::byte* to, size_t count) const {
   while (count > 0) {
     const ssize_t got = pread(descriptor_, to, count, static_cast<off_t>(offset + at));
     if (got < 0 && errno == EINTR) continue;
-    SCONCE_CHECK(got > 0, kInvalidArgument, "shared memory region '", name, "' has become smaller");
+    SCONCE_CHECK(got > 0, kInvalidArgument, "shared memory region '", excerpt(name), "' has become smaller");
     to += got;
     at += static_cast<uint64_t>(got);
     count -= static_cast<size_t>(got);
@@ -150,11 +151,11 @@ void PosixRegion::write(uint64_t at, const std::byte* from, size_t count) const 
   // A write would make the object larger again.
   struct stat status {};
   SCONCE_CHECK(fstat(descriptor_, &status) == 0 && offset + at + count <= static_cast<uint64_t>(status.st_size),
-               kInvalidArgument, "shared memory region '", name, "' has become smaller");
+               kInvalidArgument, "shared memory region '", excerpt(name), "' has become smaller");
   while (count > 0) {
     const ssize_t put = pwrite(descriptor_, from, count, static_cast<off_t>(offset + at));
     if (put < 0 && errno == EINTR) continue;
-    SCONCE_CHECK(put > 0, kInvalidArgument, "shared memory region '", name,
+    SCONCE_CHECK(put > 0, kInvalidArgument, "shared memory region '", excerpt(name),
                  "' cannot be written: ", std::strerror(errno));
     from += put;
     at += static_cast<uint64_t>(put);
@@ -164,8 +165,8 @@ void PosixRegion::write(uint64_t at, const std::byte* from, size_t count) const 
 
 DeviceRegion::DeviceRegion(std::string name, std::string_view handle, uint64_t device, uint64_t bytes)
     : SharedRegion(std::move(name), bytes), storage_(open_handle(handle, device)) {
-  SCONCE_CHECK(bytes <= storage_->bytes(), kInvalidArgument, "CUDA shared memory region '", this->name, "': byte_size ",
-               bytes, " is beyond the allocation's ", storage_->bytes(), " bytes");
+  SCONCE_CHECK(bytes <= storage_->bytes(), kInvalidArgument, "CUDA shared memory region '", excerpt(this->name),
+               "': byte_size ", bytes, " is beyond the allocation's ", storage_->bytes(), " bytes");
 }
 
 void DeviceRegion::read(uint64_t at, std::byte* to, size_t count) const {
@@ -210,13 +211,13 @@ void DeviceRegion::write(uint64_t at, const Tensor& tensor) const {
 
 void SharedMemory::check_new(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  SCONCE_CHECK(regions_.find(name) == regions_.end(), kInvalidArgument, "shared memory region '", name,
+  SCONCE_CHECK(regions_.find(name) == regions_.end(), kInvalidArgument, "shared memory region '", excerpt(name),
                "' already in manager");
   SCONCE_CHECK(regions_.size() < kMostRegions, kInvalidArgument, "more than ", kMostRegions, " shared memory regions");
 }
 
 void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) {
-  SCONCE_CHECK(allowed_, kUnsupported, "shared memory is not allowed on this server (setting allow_shared_memory)");
+  SCONCE_CHECK(allowed_, kForbidden, "shared memory is not allowed on this server (setting allow_shared_memory)");
   SCONCE_CHECK(name.size() <= kLongestName, kInvalidArgument, "name of a shared memory region is longer than ",
                kLongestName, " bytes");
   Registration registration = read_registration(kind, body);
@@ -226,7 +227,7 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
     region = std::make_shared<const PosixRegion>(std::string(name), std::move(registration.key), registration.offset,
                                                  registration.bytes);
   } else {
-    const std::string where = std::string("CUDA shared memory region '").append(name).append("'");
+    const std::string where = std::string("CUDA shared memory region '").append(excerpt(name)).append("'");
     const ErrorContext context(where);
     region = std::make_shared<const DeviceRegion>(std::string(name), registration.handle, registration.device,
                                                   registration.bytes);
@@ -234,7 +235,7 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
   const std::lock_guard lock(mutex_);
   SCONCE_CHECK(regions_.size() < kMostRegions, kInvalidArgument, "more than ", kMostRegions, " shared memory regions");
   const bool added = regions_.emplace(name, std::move(region)).second;
-  SCONCE_CHECK(added, kInvalidArgument, "shared memory region '", name, "' already in manager");
+  SCONCE_CHECK(added, kInvalidArgument, "shared memory region '", excerpt(name), "' already in manager");
 }
 
 void SharedMemory::remove(Kind kind, std::string_view name) {
@@ -262,7 +263,7 @@ void SharedMemory::remove_all(Kind kind) {
 std::shared_ptr<const SharedRegion> SharedMemory::find(std::string_view name) const {
   const std::lock_guard lock(mutex_);
   const auto it = regions_.find(name);
-  SCONCE_CHECK(it != regions_.end(), kNotFound, "Unable to find shared memory region: '", name, "'");
+  SCONCE_CHECK(it != regions_.end(), kNotFound, "Unable to find shared memory region: '", excerpt(name), "'");
   return it->second;
 }
 
@@ -270,7 +271,7 @@ std::shared_ptr<const SharedRegion> SharedMemory::find(Kind kind, std::string_vi
   const std::lock_guard lock(mutex_);
   const auto it = regions_.find(name);
   SCONCE_CHECK(it != regions_.end() && is_of(*it->second, kind), kNotFound, "Unable to find ",
-               kind == Kind::kPosix ? "system" : "cuda", " shared memory region: '", name, "'");
+               kind == Kind::kPosix ? "system" : "cuda", " shared memory region: '", excerpt(name), "'");
   return it->second;
 }
 

@@ -67,11 +67,11 @@ int clamped(size_t bytes) noexcept { return static_cast<int>(std::min<size_t>(by
 void TlsContext::Free::operator()(ssl_ctx_st* context) const noexcept { SSL_CTX_free(context); }
 
 std::shared_ptr<const TlsContext> TlsContext::of_server(const std::string& certificate, const std::string& key,
-                                                        const std::string& client_ca) {
+                                                        const std::string& client_ca, std::string_view sessions) {
   Handle handle(new_context(TLS_server_method()));
   use_certificate(handle.get(), certificate, key);
-  constexpr unsigned char kSessions[] = "sconce";
-  SSL_CTX_set_session_id_context(handle.get(), kSessions, sizeof kSessions - 1);
+  SSL_CTX_set_session_id_context(handle.get(), reinterpret_cast<const unsigned char*>(sessions.data()),
+                                 static_cast<unsigned>(sessions.size()));
   if (!client_ca.empty()) {
     trust(handle.get(), client_ca);
     // The names that clients choose their certificate by.

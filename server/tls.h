@@ -20,9 +20,10 @@ namespace sconce {
 class TlsContext {
  public:
   // kIo, kInvalidArgument: a file and what is wrong with it. kUnavailable without OpenSSL. Empty client_ca: clients
-  // show no certificate; else each must, issued by one of these.
+  // show no certificate; else each must, issued by one of these. sessions: only connections of the same name resume
+  // each other's sessions.
   static std::shared_ptr<const TlsContext> of_server(const std::string& certificate, const std::string& key,
-                                                     const std::string& client_ca);
+                                                     const std::string& client_ca, std::string_view sessions);
   // Empty ca: the system's. certificate and key: what to show to servers that ask; both or none.
   static std::shared_ptr<const TlsContext> of_client(const std::string& ca, const std::string& certificate,
                                                      const std::string& key);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/json_cursor.h"
 
 namespace sconce {
@@ -40,7 +41,7 @@ T number_from_text(JsonCursor& json, std::string_view what) {
   T value{};
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
   SCONCE_CHECK(ec == std::errc() && end == text.data() + text.size(), kInvalidArgument, what,
-               " must be a whole number as a string, got '", text, "'");
+               " must be a whole number as a string, got '", excerpt(text), "'");
   return value;
 }
 
@@ -195,7 +196,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
         const std::string_view name = json.string("a level in 'trace_level'");
         const bool timestamps = name == "TIMESTAMPS" || name == "MIN" || name == "MAX";
         SCONCE_CHECK(name == "OFF" || name == "TENSORS" || timestamps, kInvalidArgument,
-                     "'trace_level' must be OFF, TIMESTAMPS or TENSORS, got '", name, "'");
+                     "'trace_level' must be OFF, TIMESTAMPS or TENSORS, got '", excerpt(name), "'");
         levels.timestamps = levels.timestamps || timestamps;
         levels.tensors = levels.tensors || name == "TENSORS";
       };
@@ -222,12 +223,12 @@ void Tracer::change(std::string_view model, std::string_view body) {
       SCONCE_CHECK(*changes.count >= -1, kInvalidArgument, "'trace_count' must be -1 or more");
     } else if (key == "log_frequency") {
       records_each = json.consume_null() ? 0 : number_from_text<uint64_t>(json, "'log_frequency'");
-      SCONCE_CHECK(model.empty() || records_each == records_each_, kUnsupported,
+      SCONCE_CHECK(model.empty() || records_each == records_each_, kInvalidArgument,
                    "'log_frequency' of a model: all models share the trace file");
     } else if (key == "trace_file" || key == "trace_mode" || key == "trace_config") {
-      SCONCE_FAIL(kUnsupported, "'", key, "' can only be set where the server is started");
+      SCONCE_FAIL(kForbidden, "'", key, "' can only be set where the server is started");
     } else {
-      SCONCE_FAIL(kInvalidArgument, "unknown trace setting: '", key, "'");
+      SCONCE_FAIL(kInvalidArgument, "unknown trace setting: '", excerpt(key), "'");
     }
   });
   json.finish();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce {
 namespace {
@@ -63,20 +64,25 @@ int open_stepwise(int directory, const std::string& name) {
 
 WeightsFile::WeightsFile(const std::string& directory, const std::string& name) {
   SCONCE_CHECK(!directory.empty(), kForbidden, "files of weights cannot be named: weights_dir is not set");
-  SCONCE_CHECK(!name.empty() && name.find('\0') == std::string::npos, kInvalidArgument, "not a file's name: '", name,
-               "'");
+  SCONCE_CHECK(!name.empty() && name.find('\0') == std::string::npos, kInvalidArgument, "not a file's name: '",
+               excerpt(name), "'");
   const Descriptor base{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   SCONCE_CHECK(base.fd >= 0, kIo, "weights_dir cannot be opened: ", std::strerror(errno));
   fd_ = open_below(base.fd, name);
   if (fd_ < 0) {
-    SCONCE_CHECK(errno != EXDEV && errno != ELOOP, kForbidden, "the file is not below weights_dir: '", name, "'");
-    SCONCE_CHECK(errno != ENOENT && errno != ENOTDIR, kNotFound, "no such file below weights_dir: '", name, "'");
-    SCONCE_FAIL(kIo, "the file cannot be opened: '", name, "': ", std::strerror(errno));
+    const int problem = errno;
+    const std::string shown = excerpt(name);
+    SCONCE_CHECK(problem != EXDEV && problem != ELOOP, kForbidden, "the file is not below weights_dir: '", shown, "'");
+    SCONCE_CHECK(problem != ENOENT && problem != ENOTDIR, kNotFound, "no such file below weights_dir: '", shown, "'");
+    SCONCE_CHECK(problem != EACCES && problem != EPERM, kForbidden, "the server may not read the file: '", shown, "'");
+    SCONCE_CHECK(problem != ENAMETOOLONG && problem != ENXIO && problem != ENODEV, kInvalidArgument,
+                 "the file cannot be opened: '", shown, "': ", std::strerror(problem));
+    SCONCE_FAIL(kIo, "the file cannot be opened: '", shown, "': ", std::strerror(problem));
   }
   struct stat status {};
   if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd_);
-    SCONCE_FAIL(kInvalidArgument, "not a regular file: '", name, "'");
+    SCONCE_FAIL(kInvalidArgument, "not a regular file: '", excerpt(name), "'");
   }
   path_ = "/proc/self/fd/" + std::to_string(fd_);
 }

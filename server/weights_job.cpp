@@ -1,6 +1,7 @@
 #include "server/weights_job.h"
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/admin_api.h"
 #include "server/admin_documents.h"
 #include "server/content_digest.h"
@@ -24,7 +25,7 @@ WeightFormat format_from(std::string_view name) {
   for (const auto& [text, format] : kFormats) {
     if (text == name) return format;
   }
-  SCONCE_FAIL(kInvalidArgument, "format must be safetensors, npz, package or blob, got '", name, "'");
+  SCONCE_FAIL(kInvalidArgument, "format must be safetensors, npz, package or blob, got '", excerpt(name), "'");
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ void WeightsJob::run() {
   service_.operations.count(*operation_);
   if (generation != 0)
     log_info("model {} version {} has new weights: generation {}, label '{}'", interface.name, interface.version,
-             generation, options_.update.label);
+             generation, excerpt(options_.update.label));
   answer(200, operation_document(*operation_));
 }
 
@@ -92,7 +93,7 @@ void WeightsJob::read_options() {
   const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
-               mode, "'");
+               excerpt(mode), "'");
   options_.update.full = mode == "full";
   options_.update.label = query.text("label").value_or("");
   options_.update.check_finite = query.flag("check_finite");
@@ -152,13 +153,14 @@ void WeightsJob::read_file(WeightUpdate& update) {
     } else if (key == "package_model") {
       options.package_model = json.string("'package_model'");
     } else {
-      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", key, "'");
+      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
     }
   });
   json.finish();
   const WeightsFile file(service_.config.weights_dir, file_);
   // Its tensor would be named after the descriptor.
-  SCONCE_CHECK(!file_.ends_with(".npy"), kUnsupported, "an .npy file names no tensor, use .npz: '", file_, "'");
+  SCONCE_CHECK(!file_.ends_with(".npy"), kInvalidArgument, "an .npy file names no tensor, use .npz: '", excerpt(file_),
+               "'");
   opened_ = file.path().string();
   options.constants = model_->model().constants();
   options.cancel = &operation_->cancelled();
@@ -186,9 +188,11 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
   // Done, but no memory to say what.
   if (over_) return answer(200, {});
   Failure failure = describe_failure(problem);
+  // What it sent, or named, is of a kind that a model's weights cannot be read from.
+  if (failure.code == ErrorCode::kUnsupported) failure.status = http_status(ErrorCode::kInvalidArgument);
   // What the client named, not what it was opened under.
   if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {
-    failure.message.replace(at, opened_.size(), file_);
+    failure.message.replace(at, opened_.size(), excerpt(file_));
   }
   if (upload_) {
     upload_->discard();

@@ -126,12 +126,7 @@ const CredentialSet& Worker::credentials() {
   return *credentials_;
 }
 
-const TlsContext* Worker::tls_of(Listeners listener) {
-  const ServerConfig& config = service_.config;
-  return credentials().tls(listener == kPublic    ? config.http_tls
-                           : listener == kMetrics ? config.metrics_tls
-                                                  : config.admin_tls);
-}
+const TlsContext* Worker::tls_of(Listeners listener) { return credentials().tls(listener); }
 
 void Worker::retire(Sessions::iterator session) noexcept {
   retired_.splice(retired_.begin(), sessions_, session);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "src/runner/set_digest.h"
 
 namespace sconce {
@@ -62,7 +63,7 @@ const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
   for (const ConstantSpec& spec : all_)
     SCONCE_CHECK(spec.name != name && spec.fqn != name, kInvalidArgument, "constant '", name,
                  "' is folded: it is computed from others and cannot be given");
-  SCONCE_FAIL(kNotFound, "the model has no constant '", name, "'");
+  SCONCE_FAIL(kNotFound, "the model has no constant '", excerpt(name), "'");
 }
 
 std::string_view ConstantSet::missing(const ConstantTable& table) const noexcept {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "src/runner/runner.h"
 
 namespace sconce {
@@ -25,8 +26,8 @@ void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool
   const Turn turn(*this, "an update of constants");
   std::vector<WeightEntry> entries;
   for (const auto& [name, tensor] : constants) {
-    SCONCE_CHECK(tensor.defined(), kInvalidArgument, "constant '", name, "': the tensor is undefined");
-    SCONCE_CHECK(tensor.layout() == Layout::kStrided, kUnsupported, "constant '", name,
+    SCONCE_CHECK(tensor.defined(), kInvalidArgument, "constant '", excerpt(name), "': the tensor is undefined");
+    SCONCE_CHECK(tensor.layout() == Layout::kStrided, kUnsupported, "constant '", excerpt(name),
                  "' is packed (oneDNN): a plain tensor is needed");
     entries.push_back({name, tensor.dtype(), {tensor.sizes().begin(), tensor.sizes().end()}});
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "src/ops/copy.h"
 #include "src/runner/finite_check.h"
 
@@ -57,13 +58,14 @@ void Staging::add_targets(Entry& entry) {
   const std::string& name = entry.declared.name;
   for (const size_t i : table_.indices(name)) {
     const ConstantSpec& spec = table_.stored()[i].spec;
-    SCONCE_CHECK(!spec.opaque, kUnsupported, "constant '", name,
+    SCONCE_CHECK(!spec.opaque, kUnsupported, "constant '", excerpt(name),
                  "' is packed by the compiler (oneDNN) and cannot be replaced");
-    SCONCE_CHECK(!spec.dtype || entry.declared.dtype == *spec.dtype, kInvalidArgument, "constant '", name,
+    SCONCE_CHECK(!spec.dtype || entry.declared.dtype == *spec.dtype, kInvalidArgument, "constant '", excerpt(name),
                  "': expected ", dtype_name(*spec.dtype), ", got ", dtype_name(entry.declared.dtype));
-    SCONCE_CHECK(entry.declared.shape == spec.shape, kInvalidArgument, "constant '", name, "': expected shape ",
-                 to_string(IntSpan(spec.shape)), ", got ", to_string(IntSpan(entry.declared.shape)));
-    SCONCE_CHECK(!named_[i], kInvalidArgument, "constant '", name, "' is given twice");
+    SCONCE_CHECK(entry.declared.shape == spec.shape, kInvalidArgument, "constant '", excerpt(name),
+                 "': expected shape ", to_string(IntSpan(spec.shape)), ", got ",
+                 excerpt(to_string(IntSpan(entry.declared.shape))));
+    SCONCE_CHECK(!named_[i], kInvalidArgument, "constant '", excerpt(name), "' is given twice");
     named_[i] = true;
     const auto same = std::find_if(entry.targets.begin(), entry.targets.end(), [&](const Target& target) {
       return table_.stored()[target.constants.front()].spec.strides == spec.strides;
@@ -131,8 +133,8 @@ std::span<std::byte> Staging::memory(size_t index) {
 void Staging::scan(const Entry& entry, std::span<const std::byte> values) const {
   if (!rules_.check_finite) return;
   if (const auto found = first_not_finite(entry.declared.dtype, values))
-    SCONCE_FAIL(kInvalidArgument, "constant '", entry.declared.name, "': element ", *found, " of ",
-                to_string(IntSpan(entry.declared.shape)), " is not finite");
+    SCONCE_FAIL(kInvalidArgument, "constant '", excerpt(entry.declared.name), "': element ", *found, " of ",
+                excerpt(to_string(IntSpan(entry.declared.shape))), " is not finite");
 }
 
 void Staging::complete(size_t index) {
@@ -160,7 +162,7 @@ void Staging::give(size_t index, const Tensor& value, bool in_place) {
     const ConstantSpec& spec = table_.stored()[target.constants.front()].spec;
     SCONCE_CHECK(value.numel() == 0 || std::equal(value.strides().begin(), value.strides().end(), spec.strides.begin(),
                                                   spec.strides.end()),
-                 kInvalidArgument, "constant '", entry.declared.name, "': expected strides ",
+                 kInvalidArgument, "constant '", excerpt(entry.declared.name), "': expected strides ",
                  to_string(IntSpan(spec.strides)), ", got ", to_string(value.strides()));
     target.tensor = value;
     user_managed_ = true;

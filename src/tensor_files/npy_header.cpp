@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce::tensor_files {
 namespace {
@@ -97,7 +98,7 @@ class LiteralReader {
 };
 
 void read_descr(std::string_view descr, std::string_view where, NpyHeader& header) {
-  SCONCE_CHECK(descr.size() >= 2, kCorruptPackage, "npy: malformed header: ", where, ": descr '", descr, "'");
+  SCONCE_CHECK(descr.size() >= 2, kCorruptPackage, "npy: malformed header: ", where, ": descr '", excerpt(descr), "'");
   const char order = descr[0];
   for (const NumpyName& row : kNumpyNames)
     if (descr.substr(1) == row.code && std::strchr("<>|=", order)) {
@@ -105,7 +106,7 @@ void read_descr(std::string_view descr, std::string_view where, NpyHeader& heade
       header.swap_bytes = order == '>' && dtype_bytes(row.dtype) > 1;
       return;
     }
-  SCONCE_FAIL(kUnsupported, "npy: no tensor type for NumPy's type: ", where, ": descr '", descr, "'");
+  SCONCE_FAIL(kUnsupported, "npy: no tensor type for NumPy's type: ", where, ": descr '", excerpt(descr), "'");
 }
 
 void set_strides(bool fortran_order, std::string_view where, NpyHeader& header) {
@@ -156,7 +157,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
                  : key == "fortran_order" ? &has_order
                  : key == "shape"         ? &has_shape
                                           : nullptr;
-    SCONCE_CHECK(seen && !*seen, kCorruptPackage, "npy: malformed header: ", where, ": unexpected key '", key, "'");
+    SCONCE_CHECK(seen && !*seen, kCorruptPackage, "npy: malformed header: ", where, ": unexpected key '", excerpt(key),
+                 "'");
     *seen = true;
     if (seen == &has_descr)
       read_descr(reader.string(), where, header);

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce::tensor_files {
 namespace {
@@ -73,7 +74,7 @@ void NpzReader::list_members(uint64_t file_bytes) {
     SCONCE_CHECK(zip_stat_index(archive_.get(), index, 0, &info) == 0 && info.name, kCorruptPackage,
                  "npz: unreadable member: ", file_, ": ", i);
     std::string name = info.name;
-    const std::string where = file_ + ": " + name;
+    const std::string where = file_ + ": " + excerpt(name);
     SCONCE_CHECK(name.ends_with(kSuffix), kUnsupported, "npz: a member is not a .npy file: ", where);
     name.resize(name.size() - kSuffix.size());
     SCONCE_CHECK(names.insert(name).second, kCorruptPackage, "npz: two members have the same name: ", where);
@@ -84,7 +85,9 @@ void NpzReader::list_members(uint64_t file_bytes) {
   }
 }
 
-std::string NpzReader::where(size_t member) const { return file_ + ": " + name(member) + std::string(kSuffix); }
+std::string NpzReader::where(size_t member) const {
+  return file_ + ": " + excerpt(name(member)) + std::string(kSuffix);
+}
 
 const NpyHeader& NpzReader::open(size_t member) {
   opened_ = member;

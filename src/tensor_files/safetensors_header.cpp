@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce::tensor_files {
 namespace {
@@ -31,7 +32,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
   bool end_object() override {
     if (level_ == Level::kEntry && !(has_dtype_ && has_shape_ && has_offsets_))
-      return fail("a tensor lacks dtype, shape or data_offsets: " + name_);
+      return fail("a tensor lacks dtype, shape or data_offsets: " + excerpt(name_));
     return enter(level_ == Level::kTop ? Level::kOutside : Level::kTop);
   }
   bool key(std::string& text) override {
@@ -45,7 +46,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
                  : text == "shape"        ? &has_shape_
                  : text == "data_offsets" ? &has_offsets_
                                           : nullptr;
-    if (!seen || *seen) return fail("unexpected field \"" + text + "\" of tensor: " + name_);
+    if (!seen || *seen) return fail("unexpected field \"" + excerpt(text) + "\" of tensor: " + excerpt(name_));
     return *seen = true;
   }
   bool string(std::string& text) override {
@@ -54,7 +55,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     const std::optional<DType> dtype = dtype_from_safetensors(text);
     if (!dtype) {
       unsupported_ = true;
-      return fail("no tensor type for dtype " + text + " of tensor: " + name_);
+      return fail("no tensor type for dtype " + excerpt(text) + " of tensor: " + excerpt(name_));
     }
     entry().dtype = *dtype;
     return true;
@@ -70,7 +71,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
       entry().shape.assign(numbers_.begin(), numbers_.end());
       return true;
     }
-    if (numbers_.size() != 2) return fail("data_offsets are not two numbers, of tensor: " + name_);
+    if (numbers_.size() != 2) return fail("data_offsets are not two numbers, of tensor: " + excerpt(name_));
     entry().begin = numbers_[0];
     entry().end = numbers_[1];
     return true;
@@ -78,7 +79,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t value) override {
     if (level_ != Level::kNumbers) return wrong("a number");
     if (value > uint64_t{std::numeric_limits<int64_t>::max()} || numbers_.size() == Tensor::kMaxRank)
-      return fail("too large a number or too many, in " + field_ + " of tensor: " + name_);
+      return fail("too large a number or too many, in " + field_ + " of tensor: " + excerpt(name_));
     numbers_.push_back(value);
     return true;
   }
@@ -104,7 +105,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return false;
   }
   bool wrong(const char* what) {
-    return fail(std::string("unexpected ") + what + (name_.empty() ? std::string() : " at: " + name_));
+    return fail(std::string("unexpected ") + what + (name_.empty() ? std::string() : " at: " + excerpt(name_)));
   }
 
   SafetensorsHeader& header_;
@@ -119,7 +120,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
   if (entry.dtype == DType::kFloat4E2M1FNx2) {
     SCONCE_CHECK(!entry.shape.empty() && entry.shape.back() % 2 == 0, kCorruptPackage,
-                 "safetensors: last size of a float4 tensor is not even: ", where, ": ", entry.name);
+                 "safetensors: last size of a float4 tensor is not even: ", where, ": ", excerpt(entry.name));
     entry.shape.back() /= 2;
   }
   int64_t bytes = static_cast<int64_t>(dtype_bytes(entry.dtype));
@@ -128,7 +129,7 @@ uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
     empty |= size == 0;
     overflow |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
   }
-  SCONCE_CHECK(!overflow, kCorruptPackage, "safetensors: sizes overflow: ", where, ": ", entry.name, ": ",
+  SCONCE_CHECK(!overflow, kCorruptPackage, "safetensors: sizes overflow: ", where, ": ", excerpt(entry.name), ": ",
                to_string(IntSpan(entry.shape)));
   return empty ? 0 : static_cast<uint64_t>(bytes);
 }
@@ -136,7 +137,7 @@ uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
 std::string quoted(const std::string& text, std::string_view where) {
   std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   SCONCE_CHECK(Json::parse(json).get_ref<const std::string&>() == text, kInvalidArgument,
-               "safetensors: text is not UTF-8: ", where, ": ", json);
+               "safetensors: text is not UTF-8: ", where, ": ", excerpt(json));
   return json;
 }
 
@@ -156,10 +157,10 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<
   for (SafetensorsEntry& entry : header.entries) {
     const uint64_t needed = count_bytes(entry, where);
     SCONCE_CHECK(entry.begin <= entry.end && entry.end <= data_bytes, kCorruptPackage,
-                 "safetensors: data lies outside the file: ", where, ": ", entry.name, ": bytes ", entry.begin, " to ",
-                 entry.end, " of ", data_bytes);
+                 "safetensors: data lies outside the file: ", where, ": ", excerpt(entry.name), ": bytes ", entry.begin,
+                 " to ", entry.end, " of ", data_bytes);
     SCONCE_CHECK(entry.end - entry.begin == needed, kCorruptPackage, "safetensors: wrong size of data: ", where, ": ",
-                 entry.name, ": expected ", needed, " bytes for ", dtype_name(entry.dtype), " ",
+                 excerpt(entry.name), ": expected ", needed, " bytes for ", dtype_name(entry.dtype), " ",
                  to_string(IntSpan(entry.shape)), ", found ", entry.end - entry.begin);
     by_offset.push_back(&entry);
   }
@@ -168,7 +169,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<
   uint64_t position = 0;
   for (const SafetensorsEntry* entry : by_offset) {
     SCONCE_CHECK(entry->begin == position, kCorruptPackage, "safetensors: data overlaps or leaves a gap: ", where, ": ",
-                 entry->name, ": starts at byte ", entry->begin, ", expected ", position);
+                 excerpt(entry->name), ": starts at byte ", entry->begin, ", expected ", position);
     position = entry->end;
   }
   SCONCE_CHECK(!known_bytes || position == data_bytes, kCorruptPackage,
@@ -191,14 +192,14 @@ std::string make_safetensors_header(const SafetensorsHeader& header, std::string
   }
   for (const SafetensorsEntry& entry : header.entries) {
     SCONCE_CHECK(entry.name != kMetadata, kInvalidArgument, "safetensors: a tensor cannot have this name: ", where,
-                 ": ", entry.name);
+                 ": ", excerpt(entry.name));
     const std::string_view dtype = dtype_safetensors(entry.dtype);
     SCONCE_CHECK(!dtype.empty(), kUnsupported, "safetensors: the format has no type for this tensor: ", where, ": ",
-                 entry.name, ": ", dtype_name(entry.dtype));
+                 excerpt(entry.name), ": ", dtype_name(entry.dtype));
     std::vector<int64_t> shape = entry.shape;
     if (entry.dtype == DType::kFloat4E2M1FNx2) {
       SCONCE_CHECK(!shape.empty(), kInvalidArgument, "safetensors: a float4 tensor without dimensions: ", where, ": ",
-                   entry.name);
+                   excerpt(entry.name));
       shape.back() *= 2;
     }
     json += quoted(entry.name, where) + ":{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":[";

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 
 namespace sconce {
 
@@ -31,7 +32,7 @@ Device parse_device(std::string_view text) {
         return {DeviceType::kCuda, static_cast<int8_t>(index)};
     }
   }
-  SCONCE_FAIL(kInvalidArgument, "device: expected cpu, cuda or cuda:N, got '", text, "'");
+  SCONCE_FAIL(kInvalidArgument, "device: expected cpu, cuda or cuda:N, got '", excerpt(text), "'");
 }
 
 }  // namespace sconce

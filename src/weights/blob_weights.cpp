@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/tensor.h"
 #include "src/weights/placed_weights.h"
 
@@ -44,7 +45,7 @@ std::unique_ptr<WeightFile> open_blob(InputFile input, const FileOptions& option
     const size_t item = dtype_bytes(entry.dtype);
     const uint64_t bytes = storage_bytes_needed(constant.shape, constant.strides, constant.offset, item);
     SCONCE_CHECK(bytes <= constant.data_size, kInvalidArgument, "constant is larger than its place in a blob: ", where,
-                 ": ", entry.name, ": ", bytes, " and ", constant.data_size, " bytes");
+                 ": ", excerpt(entry.name), ": ", bytes, " and ", constant.data_size, " bytes");
     const uint64_t offset = static_cast<uint64_t>(constant.offset) * item;
     weights->add(std::move(entry), {constant.strides, bytes > offset ? bytes - offset : 0, false}, file,
                  start + offset);

@@ -8,6 +8,7 @@
 #include "package_format/archive_reader.h"
 #include "package_format/weights_index.h"
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/tensor.h"
 #include "src/weights/placed_weights.h"
 
@@ -76,7 +77,7 @@ std::unique_ptr<WeightFile> open_package(const std::filesystem::path& path, cons
     const size_t item = dtype_bytes(entry.dtype);
     const uint64_t bytes = storage_bytes_needed(constant.shape, constant.strides, location.offset, item);
     SCONCE_CHECK(bytes <= location.bytes, kCorruptPackage, "constant is larger than its place: ", where, ": ",
-                 entry.name, ": ", bytes, " and ", location.bytes, " bytes");
+                 excerpt(entry.name), ": ", bytes, " and ", location.bytes, " bytes");
     const uint64_t offset = std::min(static_cast<uint64_t>(location.offset) * item, bytes);
     StoredLayout layout{constant.strides, bytes - offset, false};
     uint64_t start = 0;

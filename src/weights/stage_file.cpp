@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
 #include "src/device/file_source.h"
 #include "src/tensor_files/npy_header.h"
@@ -57,8 +58,8 @@ void stage_file(WeightUpdate& update, const std::filesystem::path& path, const F
     if (taken[i]) continue;
     const std::span<std::byte> memory = update.memory(i);
     SCONCE_CHECK(memory.size() == file->bytes(i), kInternal,
-                 "memory of an update has not the size of its entry: ", file->entries()[i].name, ": ", memory.size(),
-                 " and ", file->bytes(i), " bytes");
+                 "memory of an update has not the size of its entry: ", excerpt(file->entries()[i].name), ": ",
+                 memory.size(), " and ", file->bytes(i), " bytes");
     for (size_t at = 0; at < memory.size();) {
       const std::span<std::byte> piece = memory.subspan(at, std::min(block, memory.size() - at));
       file->read(i, piece);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/tensor.h"
 #include "sconce/weight_sources.h"
 #include "src/tensor_files/npy_header.h"
@@ -56,8 +57,8 @@ WeightFormat detect(const weights::InputFile& file, const FileOptions& options) 
 WeightFile::~WeightFile() = default;
 
 void WeightFile::add(WeightEntry entry) {
-  SCONCE_CHECK(entry.shape.size() <= size_t{Tensor::kMaxRank}, kUnsupported, "too many dimensions: ", entry.name, ": ",
-               entry.shape.size());
+  SCONCE_CHECK(entry.shape.size() <= size_t{Tensor::kMaxRank}, kUnsupported,
+               "too many dimensions: ", excerpt(entry.name), ": ", entry.shape.size());
   auto bytes = static_cast<int64_t>(dtype_bytes(entry.dtype));
   bool overflow = false, empty = false;
   for (const int64_t size : entry.shape) {
@@ -66,7 +67,8 @@ void WeightFile::add(WeightEntry entry) {
   }
   if (empty) bytes = 0;
   overflow |= __builtin_add_overflow(total_, static_cast<uint64_t>(bytes), &total_);
-  SCONCE_CHECK(!overflow, kCorruptPackage, "sizes overflow: ", entry.name, ": ", to_string(IntSpan(entry.shape)));
+  SCONCE_CHECK(!overflow, kCorruptPackage, "sizes overflow: ", excerpt(entry.name), ": ",
+               excerpt(to_string(IntSpan(entry.shape))));
   bytes_.push_back(static_cast<uint64_t>(bytes));
   entries_.push_back(std::move(entry));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
 #include "src/device/sha256.h"
 #include "src/tensor_files/npy_header.h"
@@ -84,7 +85,7 @@ class WeightStream::Decoder {
     const char* part = phase_ == Phase::kData ? "data" : "header";
     if (phase_ == Phase::kData)
       SCONCE_FAIL(kCorruptPackage, "safetensors: stream ends within its ", part, ": ", options_.source, ": ",
-                  entry().name, ": after ", done_, " of ", total_, " bytes");
+                  excerpt(entry().name), ": after ", done_, " of ", total_, " bytes");
     SCONCE_CHECK(phase_ == Phase::kDone, kCorruptPackage, "safetensors: stream ends within its ", part, ": ",
                  options_.source, ": after ", done_, " bytes");
     if (digest_) weights::check_digest(digest_->finish(), *options_.sha256, options_.source);
@@ -136,8 +137,8 @@ class WeightStream::Decoder {
       memory_ = update_.memory(current_);
       filled_ = 0;
       SCONCE_CHECK(memory_.size() == e.end - e.begin, kInternal,
-                   "memory of an update has not the size of its entry: ", e.name, ": ", memory_.size(), " and ",
-                   e.end - e.begin, " bytes");
+                   "memory of an update has not the size of its entry: ", excerpt(e.name), ": ", memory_.size(),
+                   " and ", e.end - e.begin, " bytes");
       if (!memory_.empty()) return;
       update_.complete(current_);
     }
@@ -148,7 +149,8 @@ class WeightStream::Decoder {
   void fill(size_t bytes) {
     filled_ += bytes;
     if (filled_ < memory_.size()) return;
-    if (entry().dtype == DType::kBool) tensor_files::check_bools(memory_, options_.source + ": " + entry().name);
+    if (entry().dtype == DType::kBool)
+      tensor_files::check_bools(memory_, options_.source + ": " + excerpt(entry().name));
     update_.complete(current_);
     begin_entry(current_ + 1);
   }

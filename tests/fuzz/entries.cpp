@@ -22,6 +22,7 @@
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "server/call_codec.h"
+#include "server/chunk_decoder.h"
 #include "server/compression.h"
 #include "server/generate_codec.h"
 #include "server/infer_codec.h"
@@ -366,8 +367,43 @@ bool run_compressed(std::string_view bytes) {
   });
 }
 
+// Each text of the header lies in the bytes that were parsed, and can be read.
+void read_texts(const RequestHead& head, std::string_view bytes) {
+  unsigned sum = 0;
+  for (const std::string_view text : {head.method_text, head.target, head.request_id, head.traceparent,
+                                      head.authorization, head.origin, head.content_type, head.content_digest}) {
+    const auto at = reinterpret_cast<uintptr_t>(text.data()), begin = reinterpret_cast<uintptr_t>(bytes.data());
+    if (!text.empty() && (at < begin || at + text.size() > begin + bytes.size()))
+      broken("a text is not of the request");
+    for (const char& c : text) sum += static_cast<unsigned char>(const_cast<const volatile char&>(c));
+  }
+  if (sum == ~0u) broken("sum");
+}
+
+// What of a body in chunks does not depend on the pieces that it comes in.
+void compare_chunks(std::string_view bytes, const RequestParser& whole, size_t used, bool failed,
+                    const BodyBuffer& body) {
+  ChunkDecoder decoder;
+  std::string plain;
+  size_t at = 0;
+  while (at < bytes.size() && !decoder.done() && decoder.problem() == nullptr) {
+    const std::vector<char> piece(bytes.begin() + static_cast<ptrdiff_t>(at),
+                                  bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), at + 1 + at % 3)));
+    const ChunkDecoder::Step step = decoder.step({piece.data(), piece.size()}, SIZE_MAX);
+    if (step.used == 0) broken("a chunk decoder does not go on");
+    at += step.used;
+    plain += step.data;
+    if (plain.size() > 1 << 16) return;
+  }
+  const std::string_view theirs(reinterpret_cast<const char*>(body.begin()), body.size());
+  if (at != used || plain != theirs || decoder.done() != whole.is_done() || (decoder.problem() != nullptr) != failed)
+    broken("a body in chunks depends on its pieces");
+}
+
 // A whole request, read as a session does; its target is routed.
-bool run_request(std::string_view bytes) {
+bool run_request(std::string_view text) {
+  const std::vector<char> copy(text.begin(), text.end());  // nothing behind it can be read
+  std::string_view bytes(copy.data(), copy.size());
   RequestParser parser(1 << 16);
   BodyBuffer body;
   body.prepare(0, 0);
@@ -380,6 +416,7 @@ bool run_request(std::string_view bytes) {
   const size_t used = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
   if (failed() || !parser.is_header_done()) return false;
   const RequestHead& head = parser.head();
+  read_texts(head, bytes);
   const bool routed = accepted_request([&] {
     const CanonicalTarget target = canonical_target(head.target);
     const RouteMatch route = find_route(target.path, head.method, kPublic);
@@ -392,8 +429,9 @@ bool run_request(std::string_view bytes) {
   if (!parser.chunked()) return true;
   parser.collect(body);
   parser.eager(true);
-  parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  const size_t taken = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
   if (body.size() > 1 << 16) broken("a body is larger than allowed");
+  if (ec != boost::beast::http::error::body_limit) compare_chunks(bytes, parser, taken, bool(ec), body);
   return !failed();
 }
 

@@ -201,7 +201,11 @@ std::vector<std::string> request_seeds() {
       "X-Request-Id: abc\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\r\n{}ab",
       "POST /v1/models/%6d:predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
       "5;x=y\r\nabcde\r\n3\r\nabc\r\n0\r\nTrailer: z\r\n\r\n",
-      "GET http://h/v2/health/live HTTP/1.0\r\nAccept: text/html\r\nAuthorization: Bearer t\r\n\r\n"};
+      "GET http://h/v2/health/live HTTP/1.0\r\nAccept: text/html\r\nAuthorization: Bearer t\r\n\r\n",
+      "GET /v2 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer\r\n t\r\nX-Request-Id:\r\n\tabc\r\nOrigin: o\r\n \r\n\r\n",
+      "POST /v2/admin/models/m/weights HTTP/1.1\r\nHost: x\r\nOrigin: o\r\nContent-Type: application/octet-stream\r\n"
+      "Content-Digest: sha-256=:YQ==:\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "003 ; a = \"b\\\"c\" ; d=e\r\nabc\r\n0;f\r\nX: y\r\nZ:\r\n\r\n"};
 }
 
 }  // namespace sconce::fuzz

@@ -1,6 +1,7 @@
 #include "server/json_cursor.h"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <string>
 #include <vector>
@@ -51,6 +52,57 @@ TEST_CASE("json_cursor: members and elements in order") {
   CHECK(id == "a\xc3\xa9\xf0\x9f\x98\x80\n");
   CHECK(on);
   CHECK(none);
+}
+
+TEST_CASE("json_cursor: keys with escapes are not kept") {
+  constexpr int kKeys = 20'000;
+  const std::string long_key = "\"\\u0041" + std::string(100, 'k') + "\":0";
+  std::string text = "{";
+  for (int i = 0; i < kKeys; ++i) text += (i == 0 ? "" : ",") + (i % 2 == 0 ? std::string("\"\\n\":0") : long_key);
+  text += "}";
+  const size_t before = mallinfo2().uordblks;
+  JsonCursor in(text);
+  int seen = 0;
+  in.object("the request", [&](std::string_view key) {
+    seen += key == "\n" || key == "A" + std::string(100, 'k');
+    in.skip();
+  });
+  in.finish();
+  CHECK(seen == kKeys);
+  const size_t kept = mallinfo2().uordblks - before;  // 0 under sanitizers
+  CHECK(kept < 16 * 1024);
+}
+
+TEST_CASE("json_cursor: values with escapes are kept in as many bytes as they have") {
+  std::string text = "[";
+  for (int i = 0; i < 20'000; ++i) text += i == 0 ? R"("\u0041b")" : R"(,"\u0041b")";
+  text += "]";
+  const size_t before = mallinfo2().uordblks;
+  JsonCursor in(text);
+  std::string_view first, last;
+  in.array("list", [&](size_t i) { (i == 0 ? first : last) = in.string("value"); });
+  in.finish();
+  CHECK(first == "Ab");
+  CHECK(last == "Ab");
+  CHECK(mallinfo2().uordblks - before < 2 * text.size());
+}
+
+TEST_CASE("json_cursor: outer keys with escapes are there while inner ones are read") {
+  JsonCursor in(R"({"\u0061":{"\u0062":{"\u0063":1,"\u0064":2},"\u0065":3},"\u0066":4})");
+  std::vector<std::string> seen;
+  in.object("a", [&](std::string_view a) {
+    if (in.peek() != '{') return (void)in.skip();
+    in.object("b", [&](std::string_view b) {
+      if (in.peek() != '{') return (void)in.skip();
+      in.object("c", [&](std::string_view c) {
+        in.skip();
+        seen.push_back(std::string(a) + std::string(b) + std::string(c));
+      });
+      seen.push_back(std::string(a) + std::string(b));
+    });
+    seen.emplace_back(a);
+  });
+  CHECK(seen == std::vector<std::string>{"abc", "abd", "ab", "a"});
 }
 
 TEST_CASE("json_cursor: views of strings with escapes stay valid") {

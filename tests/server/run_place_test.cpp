@@ -40,6 +40,21 @@ TEST_CASE("run place: quick runs happen where the request was read, slow ones do
   CHECK(queued_of(tried(never, 1us), 1000, 1us, 1us) == 1000);
 }
 
+TEST_CASE("run place: what is much larger than what is known to be quick is a lane's to do") {
+  for (const size_t usual : {size_t{16}, size_t{40'000}}) {
+    RunPlace place(200us, false);
+    for (int i = 0; i < 8; ++i) place.ran(50us, 1, true, usual);
+    CHECK(place.here(usual));
+    CHECK(place.here(usual * 4));
+    CHECK(place.here(4096));
+    CHECK_FALSE(place.here(1 << 20));
+    CHECK_FALSE(place.here(size_t{1} << 40));
+    // Where all are larger from now on and no slower, they are the usual ones.
+    for (int i = 0; i < 100; ++i) place.ran(50us, 1, true, 1 << 20);
+    CHECK(place.here(1 << 20));
+  }
+}
+
 TEST_CASE("run place: runs that take less than the queue never go there, batches or not") {
   RunPlace place(200us, true);
   CHECK(queued_of(tried(place, 2us), 5000, 2us, 0us) == 0);

@@ -284,7 +284,7 @@ def test_a_host_without_devices_says_so(memory):
 def test_it_is_off_by_default(memory):
     with Server(f"cpu={FAKE_MODELS / 'fake_batched.pt2'}") as plain:
         answer = register(plain, "r", memory)
-        assert answer.status == 501 and "allow_shared_memory" in answer.json["error"]
+        assert answer.status == 403 and "allow_shared_memory" in answer.json["error"]
         assert plain.get("/v2/cudasharedmemory/status").json == []
         assert "cuda_shared_memory" not in plain.get("/v2").json["extensions"]
 

@@ -67,10 +67,10 @@ def shared(name, size, offset=0):
 def test_shared_memory_is_off_by_default(server):
     with Region(64) as region:
         answer = register(server, "r", region, 64)
-        assert answer.status == 501 and "allow_shared_memory" in answer.json["error"]
+        assert answer.status == 403 and "allow_shared_memory" in answer.json["error"]
     assert server.get("/v2/systemsharedmemory/status").json == []
     body = {"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [1, 4], "parameters": shared("r", 16)}]}
-    assert server.post("/v2/models/fake/infer", body).status == 501
+    assert server.post("/v2/models/fake/infer", body).status == 403
     assert "system_shared_memory" not in server.get("/v2").json["extensions"]
     for kind in ("systemsharedmemory", "cudasharedmemory"):
         for path in ("unregister", "region/r/unregister"):
@@ -227,10 +227,10 @@ def test_log_settings(open_server):
     assert open_server.get("/v2/logging").json == expected
     changed = open_server.post("/v2/logging", {"log_info": False, "log_verbose_level": 1, "log_format": "default"})
     assert changed.json == {**expected, "log_info": False, "log_verbose_level": 1, "log_format": "default"}
-    for body, status in (({"log_file": "/tmp/x"}, 501), ({"log_info": "no"}, 400), ({"log_format": "x"}, 400),
+    for body, status in (({"log_file": "/tmp/x"}, 403), ({"log_info": "no"}, 400), ({"log_format": "x"}, 400),
                          ({"log_verbose_level": -1}, 400), ({"other": 1}, 400), ([], 400)):
         assert open_server.post("/v2/logging", body).status == status
-    assert open_server.post("/v2/logging", expected | {"log_file": None}).status == 501
+    assert open_server.post("/v2/logging", expected | {"log_file": None}).status == 403
     del expected["log_file"]
     assert open_server.post("/v2/logging", expected).json == {"log_file": "", **expected}
 
@@ -249,9 +249,9 @@ def test_trace_settings(open_server):
     cleared = server.post("/v2/models/fake/trace/setting", {"trace_level": None, "trace_rate": None}).json
     assert cleared == server.get("/v2/trace/setting").json
     assert server.post("/v2/trace/setting", {"trace_rate": None, "trace_count": None}).json == start
-    for body, status in (({"trace_file": "/tmp/x"}, 501), ({"trace_rate": "0"}, 400),
+    for body, status in (({"trace_file": "/tmp/x"}, 403), ({"trace_rate": "0"}, 400),
                          ({"trace_rate": 5}, 400), ({"trace_rate": "5x"}, 400), ({"trace_count": "-2"}, 400),
-                         ({"trace_level": ["LOUD"]}, 400), ({"trace_mode": "opentelemetry"}, 501), ({"x": 1}, 400)):
+                         ({"trace_level": ["LOUD"]}, 400), ({"trace_mode": "opentelemetry"}, 403), ({"x": 1}, 400)):
         assert server.post("/v2/trace/setting", body).status == status, body
     assert server.get("/v2/models/nope/trace/setting").status == 404
     assert server.get("/v2/trace/setting").json == start
@@ -321,7 +321,7 @@ def test_tensors_in_traces(tmp_path):
         assert server.post(f"/v2/models/{LAST}/infer", BODY).status == 200  # other strides
         assert server.post("/v2/trace/setting", {"trace_level": "OFF"}).json["trace_level"] == ["OFF"]
         infer([1, 2, 3, 4] * 3)
-        assert server.post("/v2/trace/setting", {"trace_file": "/tmp/x", "trace_level": ["TENSORS"]}).status == 501
+        assert server.post("/v2/trace/setting", {"trace_file": "/tmp/x", "trace_level": ["TENSORS"]}).status == 403
         assert server.stop() == 0
     events = json.loads((tmp_path / "t").read_text())
     rows = {}
@@ -349,7 +349,7 @@ def test_trace_files_of_so_many_records(tmp_path):
     with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-level", "timestamps", "--trace-rate", "1",
                              "--http-admin", "true"]) as server:
         server.post("/v2/models/fake/infer", BODY)
-        assert server.post("/v2/models/fake/trace/setting", {"log_frequency": "2"}).status == 501
+        assert server.post("/v2/models/fake/trace/setting", {"log_frequency": "2"}).status == 400
         assert server.post("/v2/trace/setting", {"log_frequency": "2"}).json["log_frequency"] == "2"
         for _ in range(5):
             server.post("/v2/models/fake/infer", BODY)

@@ -179,14 +179,34 @@ SMUGGLING = {
     "huge JSON length": b"Content-Length: 5\r\nInference-Header-Content-Length: 99999999999999999999\r\n",
     "two JSON lengths": b"Inference-Header-Content-Length: 1\r\nInference-Header-Content-Length: 1\r\n",
     "unknown content coding": b"Content-Encoding: br\r\n",
+    "folded coding": b"Transfer-Encoding:\r\n chunked\r\n",
+    "folded length": b"Content-Length:\r\n\t5\r\n",
+    "folded token": b"Authorization: Bearer\r\n  abcdefghijklmnop\r\n",
+    "folded with nothing": b"X: a\r\n \r\n",
+    "nothing folded": b"X:\r\n \r\n",
+    "folded beyond Beast's room": b"X: a\r\n " + b"b" * 5000 + b"\r\n",
 }
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Origin", "Content-Type", "Content-Digest", "traceparent", "X-Request-Id",
+                                  "Accept", "Host", "X-Other"])
+@pytest.mark.parametrize("value", [b"aaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", b"\r\n\tcccccc", b"dd\r\n "])
+def test_folded_lines_are_refused(server, name, value):
+    """Nothing of their text comes back, nor of what lies in memory beside it."""
+    request = b"GET /v2 HTTP/1.1\r\n" + (b"" if name == "Host" else b"Host: x\r\n") + name.encode() + b": " + value + b"\r\n\r\n"
+    for text in (request, request.replace(b"GET", b"POST").replace(b"/v2", b"/v2/models/fake/infer")):
+        data = server.raw(text + get(b"/v2/models/smuggled"))
+        assert status(data) == 400 and data.count(b"HTTP/1.1") == 1, data
+        assert json.loads(data.split(b"\r\n\r\n", 1)[1])["error"] == "malformed request: a folded header line"
+        request_id = re.search(rb"X-Request-Id: (\S+)\r\n", data)
+        assert request_id and re.fullmatch(rb"[0-9a-f]{16}", request_id.group(1))
 
 
 @pytest.mark.parametrize("name", SMUGGLING)
 def test_what_could_be_read_in_two_ways_ends_the_connection(server, name):
     smuggled = get(b"/v2/models/smuggled")
     data = server.raw(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n" + SMUGGLING[name] + b"\r\n" + smuggled)
-    assert status(data) in (400, 413, 415, 501), data
+    assert status(data) in (400, 413, 415), data
     assert data.count(b"HTTP/1.1") == 1 and b"Connection: close" in data
     assert json.loads(data.split(b"\r\n\r\n", 1)[1])["error"]
 
@@ -194,14 +214,14 @@ def test_what_could_be_read_in_two_ways_ends_the_connection(server, name):
 @pytest.mark.parametrize("request_bytes, codes", [
     (b"\r\n\r\n", {400}),
     (b"GET\r\n\r\n", {400}),
-    (b"GET / HTTP/2.0\r\n\r\n", {400, 505}),
-    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 505}),
+    (b"GET / HTTP/2.0\r\n\r\n", {400}),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400}),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100), {400}),
     (b"GET / HTTP/1.1\r\n\r\n", {400}),  # no Host
     (b"G\0T / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     (b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
-    (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", {400, 505}),
-    (b"GET / HTTP/1.1 \r\nHost: x\r\n\r\n", {400, 505}),
+    (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
+    (b"GET / HTTP/1.1 \r\nHost: x\r\n\r\n", {400}),
     (b"\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     (b"\rGET / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", {400}),
@@ -258,6 +278,35 @@ def test_pipelined_errors_are_answered_in_their_order(server):
     # Nothing is answered behind what cannot be read.
     data = server.raw(b"".join(text for text, _ in requests) + post() + get())
     assert [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3}) ", data)] == [code for _, code in requests]
+
+
+@pytest.mark.parametrize("line", [b'1;a="\n"\r\n', b'1;a="\r"\r\n', b'1;a="\0"\r\n', b'1;a="\\\n"\r\n', b'1;a="b\nc"\r\n', b'1;a="\r\n"\r\n', b"1\n",
+                                  b"1;a\n", b"1;a=b\n", b"1;a=b\r", b"1\rX", b"1;a\0b\r\n", b"1;a=\"\x1b\"\r\n", b"00000000000000001\r\n",
+                                  b"1 \r\n", b"+1\r\n", b"0x1\r\n", b"1;\r\n", b"1;a=\r\n"])
+def test_what_might_end_a_line_of_a_chunk_is_refused(server, line):
+    """An extension that another server reads as the end of its line would hide a request from one of the two."""
+    start = post(extra=b"Transfer-Encoding: chunked\r\n", body=b"", length=False)
+    data = server.raw(start + line + b"x\r\n0\r\n\r\n" + get(b"/v2/models/smuggled"))
+    assert status(data) == 400 and data.count(b"HTTP/1.1") == 1, data
+    assert b"Connection: close" in data and json.loads(data.split(b"\r\n\r\n", 1)[1])["error"]
+
+
+@pytest.mark.parametrize("end", [b"0\n\r\n", b"0\r\n\n", b"0\r\nX: y\n\r\n", b"0\r\nX: y\rz\r\n\r\n", b"0\r\nX: \0\r\n\r\n", b"0\r\nX: y\r\n z\r\n\r\n",
+                                 b"0\r\n X: y\r\n\r\n", b"0\r\nX y\r\n\r\n", b"0\r\n\rX"])
+def test_trailers_are_as_strict(server, end):
+    start = post(extra=b"Transfer-Encoding: chunked\r\n", body=b"", length=False)
+    data = server.raw(start + b"%x\r\n%b\r\n" % (len(BODY), BODY) + end + get(b"/v2/models/smuggled"))
+    assert status(data) == 400 and data.count(b"HTTP/1.1") == 1, data
+
+
+def test_extensions_and_trailers_that_are_right_are_ignored(server):
+    start = post(extra=b"Transfer-Encoding: chunked\r\n", body=b"", length=False)
+    body = b"%x;a;b=c;d=\"e\\\"f\"\r\n%b\r\n0;g\r\nX: y\r\nContent-Length: 7\r\n\r\n" % (len(BODY), BODY)
+    with server.connect() as connection:
+        connection.sendall(start + body + get())
+        code, _, _, rest = read_answer(connection)
+        assert code == 200
+        assert read_answer(connection, rest)[0] == 200
 
 
 def test_bad_chunks(server):

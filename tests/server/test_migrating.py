@@ -23,8 +23,8 @@ def triton_user(tmp_path_factory):
     shutil.copy(PACKAGE, folder / "resnet/1/model.pt2")
     shutil.copy(PACKAGE, folder / "bert.pt2")
     trace = folder.parent / f"{folder.name}-trace"
-    # The first two: in the place of the test's own loopback addresses.
-    with Server(folder, flags=["--http", "0.0.0.0:0", "--metrics", "0.0.0.0:0", "--metrics-open", "true",
+    # Loopback: clients of other hosts would need a token where shared memory is allowed.
+    with Server(folder, flags=["--http", "127.0.0.1:0", "--metrics", "0.0.0.0:0", "--metrics-open", "true",
                                "--set", "resnet.replicas=4", "--set", "resnet.devices=cpu", "--set", "resnet.queue=100",
                                "--watch", "100ms", "--allow-shared-memory", "true", "--drain-timeout", "20s",
                                "--max-body-bytes", "1M", "--trace-file", trace, "--trace-level", "timestamps",
@@ -59,7 +59,7 @@ def test_a_repository_of_triton(triton_user):
     assert [(t["data_type"], t["dims"]) for t in config["input"] + config["output"]] == [("TYPE_FP32", [4])] * 2
     replicas = server.get("/v2/admin/models/resnet/replicas", port=server.ports["administration"]).json["replicas"]
     assert len(replicas) == 4 and {r["device"] for r in replicas} == {"cpu"}
-    assert any(re.search(r"inference on http://0\.0\.0\.0:", line) for line in server.log)
+    assert any(re.search(r"inference on http://127\.0\.0\.1:", line) for line in server.log)
     assert any(re.search(r"metrics on http://0\.0\.0\.0:", line) for line in server.log)
 
 

@@ -262,7 +262,82 @@ def test_a_client_certificate_opens_other_addresses(authority, pair):
         assert status != 0 and f"setting {key}" in output
 
 
+def refused(server, context, listener, path):
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        server.request("GET", path, port=server.ports[listener], context=context)
+    return True
+
+
+def test_clients_of_one_listener_are_none_of_another(authority, stranger, pair):
+    """Each listener trusts an authority of its own: who may ask for inference is no administrator."""
+    of_inference, of_admin = authority.issue("asks"), stranger.issue("administers")
+    asks, administers = authority.context(of_inference), authority.context(of_admin)
+    flags = [*tls_flags(*pair, ("mutual", "mutual", "mutual"), authority.ca), "--admin-tls-client-ca", stranger.ca]
+    with TlsServer(f"fake={FAKE}", context=asks, flags=flags) as server:
+        paths = {name: path for name, (_, path) in LISTENERS.items()}
+        port = server.ports["administration"]
+        for listener in ("inference", "metrics"):
+            assert server.request("GET", paths[listener], port=server.ports[listener], context=asks).status == 200
+            assert refused(server, administers, listener, paths[listener])
+        assert server.request("GET", paths["administration"], port=port, context=administers).status == 200
+        assert refused(server, asks, "administration", paths["administration"])
+        # Nor with a session that another listener began.
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = authority.context(of_inference)
+            context.minimum_version = context.maximum_version = version
+            with server.connect(context=context) as first:
+                first.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert read_answer(first)[0] == 200
+                session = first.session
+            plain = socket.create_connection(("127.0.0.1", port), timeout=10)
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                with context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as second:
+                    second.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: x\r\n\r\n")
+                    assert read_answer(second)[0] == 200
+
+
+@pytest.mark.parametrize("own", [["http"], ["metrics"], ["http", "metrics", "admin"]])
+def test_an_authority_for_each_listener(authority, stranger, pair, own):
+    with TlsServer(f"fake={FAKE}", context=authority.context(stranger.issue("x")), wait=False,
+                   flags=[*tls_flags(*pair, [("mutual" if key in own else "on") for key in ("http", "metrics", "admin")]),
+                          *[flag for key in own for flag in (f"--{key}-tls-client-ca", stranger.ca)],
+                          *(["--admin-token-file", token(authority)] if "admin" in own else [])]) as server:
+        bearer = {"Authorization": "Bearer an-admin-of-the-tests"}
+        for name, (key, path) in LISTENERS.items():
+            assert server.request("GET", path, headers=bearer, port=server.ports[name]).status in (200, 503)
+            if key in own:
+                assert refused(server, authority.context(authority.issue("y")), name, path)
+
+
+def token(authority):
+    path = authority.folder / "admin-token"
+    path.write_text("an-admin-of-the-tests\n")
+    return path
+
+
+def test_one_authority_for_inference_and_administration_needs_a_token(authority, stranger, pair, tmp_path):
+    both = tmp_path / "both.pem"
+    both.write_text(stranger.ca.read_text() + "\n" + authority.ca.read_text().replace("\n", "\r\n"))
+    copy = tmp_path / "copy.pem"
+    copy.write_text("a comment\n" + authority.ca.read_text())
+    for modes in (("mutual", "off", "mutual"), ("off", "mutual", "mutual"), ("mutual", "mutual", "mutual")):
+        base = tls_flags(*pair, modes, authority.ca)
+        for extra in ([], ["--admin-tls-client-ca", authority.ca], ["--admin-tls-client-ca", copy], ["--admin-tls-client-ca", both]):
+            status, output = run_serve(f"fake={FAKE}", *base, *extra, "--metrics", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+            assert status != 0 and "would be administrators" in output and "admin_tls_client_ca" in output, output
+    with TlsServer(f"fake={FAKE}", context=authority.context(authority.issue("asks")), wait=False,
+                   flags=[*tls_flags(*pair, ("mutual", "off", "mutual"), authority.ca), "--admin-token-file", token(authority)]) as server:
+        port = server.ports["administration"]
+        assert server.get("/v2/admin/models/fake/weights", port=port).status == 401
+        bearer = {"Authorization": "Bearer an-admin-of-the-tests"}
+        assert server.get("/v2/admin/models/fake/weights", port=port, headers=bearer).status in (200, 503)
+
+
 @pytest.mark.parametrize("flags, text", [
+    (["--admin-tls", "on", "--admin-tls-client-ca", "C", "--tls-certificate", "C", "--tls-key", "K"], "admin_tls_client_ca needs admin_tls = mutual"),
+    (["--http-tls-client-ca", "C"], "http_tls_client_ca needs http_tls = mutual"),
+    (["--metrics-tls", "mutual", "--metrics-tls-client-ca", "K", "--tls-certificate", "C", "--tls-key", "K"], "no certificates"),
+    (["--metrics-tls", "mutual", "--http-tls", "off", "--tls-certificate", "C", "--tls-key", "K"], "metrics_tls_client_ca"),
     (["--http-tls", "on"], "tls_certificate"), (["--http-tls", "mutual", "--tls-certificate", "C", "--tls-key", "K"], "tls_client_ca"),
     (["--admin-tls", "on", "--tls-certificate", "/nowhere", "--tls-key", "K"], "/nowhere"),
     (["--admin-tls", "on", "--tls-certificate", "K", "--tls-key", "K"], "not a certificate"),

@@ -134,6 +134,25 @@ def test_other_addresses_need_a_token(tmp_path, flags, text):
     assert status != 0 and text in output
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+@pytest.mark.parametrize("flag, key, scope, other", [("--http-admin", "http_admin", "admin", "infer"),
+                                                     ("--allow-shared-memory", "allow_shared_memory", "infer", "admin")])
+def test_what_others_could_do_to_the_server_needs_a_token(tmp_path, host, flag, key, scope, other):
+    """Control routes and shared memory on the public listener are not open to those who merely reach it."""
+    token_file = tmp_path / "tokens"
+    for text in (None, f"{other} {INFER}\n", f"metrics {INFER}\n"):
+        if text:
+            token_file.write_text(text)
+        status, output = run_serve(f"fake={FAKE}", "--http", f"{host}:0", flag, "true", *(["--token-file", token_file] if text else []))
+        assert status != 0 and f"setting {key}" in output and "token of scope " + scope in output, output
+    token_file.write_text(f"{scope} {INFER}\n")
+    for flags in (["--http", f"{host}:0", "--token-file", token_file], ["--http", "127.0.0.1:0"], ["--http", "[::1]:0"]):
+        with AdminServer(f"fake={FAKE}", flags=[*flags, flag, "true"], wait=False) as server:
+            assert server.ports["inference"]
+    with AdminServer(f"fake={FAKE}", flags=["--http", f"{host}:0"]) as server:  # without them it is as open as you like
+        assert server.post("/v2/models/fake/infer", BODY).status == 200
+
+
 def test_metrics_may_be_opened():
     with AdminServer(f"fake={FAKE}", flags=["--metrics", "0.0.0.0:0", "--metrics-open", "true"]) as server:
         assert server.get("/metrics", port=server.ports["metrics"]).status == 200
