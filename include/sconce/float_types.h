@@ -97,7 +97,7 @@ struct Float8Format {
     } else if constexpr (Kind == Float8Kind::kFn) {
       if (magnitude == 0x7F) return std::bit_cast<float>(sign | 0x7FF00000u);
     } else {
-      if (code == 0x80) return std::bit_cast<float>(0xFF800001u);
+      if (code == 0x80) return std::bit_cast<float>(0x7F800001u);  // of no sign
     }
     if (magnitude >> kMantissaBits) return std::bit_cast<float>(sign | ((magnitude << kShift) + kRebias));
     constexpr float kSmallest = std::bit_cast<float>(static_cast<uint32_t>(127 + 1 - Bias - kMantissaBits) << 23);

@@ -43,15 +43,21 @@ Tensor divide_by_mode(const Tensor& self, const Tensor& other, std::optional<std
   SCONCE_CHECK(*mode == "trunc", kInvalidArgument,
                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
   const DType dtype = ResultType().add(self).add(other).get();
+  // A half float's quotient by one number is cut before it is rounded.
+  const bool exact = other.numel() == 1 && (dtype == DType::kFloat16 || dtype == DType::kBFloat16);
+  if (exact) {
+    const Tensor wide = to_dtype(to_dtype(self, dtype), DType::kFloat32);
+    return to_dtype(cpu::trunc(cpu::divide(wide, to_dtype(other, DType::kFloat32))), dtype);
+  }
   if (!is_integral(dtype, true)) return cpu::trunc(cpu::divide(self, other));
-  // Towards zero: the floor of the absolute values' quotient, with the sign.
-  const Tensor a = to_dtype(self, dtype), b = to_dtype(other, dtype);
-  return cpu::multiply(cpu::multiply(cpu::sgn(a), cpu::sgn(b)), cpu::floor_divide(cpu::abs(a), cpu::abs(b)));
+  return cpu::truncate_divide(self, other);
 }
 Tensor divide_number_by_mode(const Tensor& self, Scalar other, std::optional<std::string_view> mode) {
   const DType dtype = ResultType().add(self).add_number(other).get();
   if (!mode) return cpu::divide_number(self, other);
-  return divide_by_mode(to_dtype(self, dtype), to_dtype(number_tensor(other), dtype), mode);
+  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  const Tensor number = to_dtype(number_tensor(other), half ? DType::kFloat32 : dtype);
+  return to_dtype(divide_by_mode(to_dtype(self, dtype), number, mode), dtype);
 }
 bool is_true(const Tensor& flag) { return *static_cast<const uint8_t*>(flag.data()) != 0; }
 Tensor is_any_true(const Tensor& self) { return cpu::any(self, {}, false); }
@@ -86,9 +92,6 @@ Tensor of_degree(const Tensor& x, Scalar n) {
 // Gapless, unlike the view that conj stands for.
 Tensor _conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
 Tensor conj_physical(const Tensor& self) { return is_complex(self.dtype()) ? _conj_physical(self) : self; }
-Tensor ldexp(const Tensor& self, const Tensor& other) {
-  return cpu::multiply(self, cpu::number_power(Scalar(2.0), other));
-}
 
 std::array<Tensor, 2> aminmax_all(const Tensor& self) { return cpu::aminmax(self, std::nullopt, false); }
 std::array<Tensor, 2> aminmax_dim(const Tensor& self, int64_t dim, bool keepdim) {
@@ -157,7 +160,7 @@ constexpr AtenRow kRows[] = {
     {"aten::igammac(Tensor self, Tensor other) -> Tensor", boxed<cpu::igammac>},
     {"aten::isinf(Tensor self) -> Tensor", boxed<cpu::isinf>},
     {"aten::isnan(Tensor self) -> Tensor", boxed<cpu::isnan>},
-    {"aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", boxed<ldexp>},
+    {"aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", boxed<cpu::ldexp>},
     {"aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", boxed<cpu::lerp_number>},
     {"aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", boxed<cpu::lerp>},
     {"aten::linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", boxed<cpu::linalg__powsum>},

@@ -42,6 +42,12 @@ Tensor cut(const char* name, const Tensor& self, F f) {
   return out;
 }
 
+// A number as the dtype has it.
+double rounded_number(const Scalar& number, DType dtype) {
+  const Tensor rounded = to_dtype(to_dtype(number_tensor(Scalar(number.to_double())), dtype), DType::kFloat64);
+  return *rounded.data_as<double>();
+}
+
 bool is_tanh(const char* name, std::string_view approximate) {
   SCONCE_CHECK(approximate == "none" || approximate == "tanh", kInvalidArgument, name,
                ": approximate argument must be either none or tanh, got ", approximate);
@@ -73,10 +79,11 @@ using lanes::quick_tanh;
   return x < 0.0f ? beyond : 1.0f - beyond;
 }
 
-// log(1 + e^x), of x that e^x holds.
+// log(1 + e^x), which is x where e^x is more than log1p takes.
 template <class T>
 [[gnu::always_inline]] inline T log_one_and_power(T x) {
-  return lanes::log1p(quick_exp(x));
+  constexpr T kMost = std::is_same_v<T, float> ? T(80) : T(700);
+  return choose(x > kMost, x, lanes::log1p(quick_exp(x)));
 }
 
 }  // namespace
@@ -238,7 +245,7 @@ Tensor hardswish(const Tensor& self) {
 Tensor hardswish_backward(const Tensor& grad_output, const Tensor& self) {
   return slope("hardswish_backward", grad_output, self, []<class T>(T grad, T x) -> T {
     if (x <= T(-3)) return T(0);
-    return x < T(3) ? grad * (x / T(3) + T(0.5)) : grad;
+    return x >= T(3) ? grad : grad * (x / T(3) + T(0.5));  // NaN stays
   });
 }
 Tensor hardtanh(const Tensor& self, Scalar min_val, Scalar max_val) {
@@ -252,11 +259,12 @@ Tensor hardtanh(const Tensor& self, Scalar min_val, Scalar max_val) {
 Tensor hardtanh_backward(const Tensor& grad_output, const Tensor& self, Scalar min_val, Scalar max_val) {
   return slope("hardtanh_backward", grad_output, self,
                [low = min_val.to_double(), high = max_val.to_double()]<class T>(T grad, T x) -> T {
-                 return x <= static_cast<T>(low) || x >= static_cast<T>(high) ? T(0) : grad;
+                 return x > static_cast<T>(low) && x < static_cast<T>(high) ? grad : T(0);
                });
 }
 Tensor hardshrink(const Tensor& self, Scalar lambd) {
-  return activated("hardshrink", self, [l = lambd.to_double()]<class T>(T x) -> T {
+  check_floats("hardshrink", self);
+  return activated("hardshrink", self, [l = rounded_number(lambd, self.dtype())]<class T>(T x) -> T {
     return x >= static_cast<T>(-l) && x <= static_cast<T>(l) ? T(0) : x;
   });
 }
@@ -274,7 +282,8 @@ Tensor leaky_relu(const Tensor& self, Scalar negative_slope) {
   });
 }
 Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, Scalar negative_slope, bool) {
-  return slope("leaky_relu_backward", grad_output, self, [s = negative_slope.to_double()]<class T>(T grad, T x) -> T {
+  // ATen's operands come in this order, by which results are laid out.
+  return slope("leaky_relu_backward", self, grad_output, [s = negative_slope.to_double()]<class T>(T x, T grad) -> T {
     return x > T(0) ? grad : grad * static_cast<T>(s);
   });
 }
@@ -306,10 +315,11 @@ Tensor mish(const Tensor& self) {
   return activated("mish", self, []<class T>(T x) -> T { return x * quick_tanh(log_one_and_power(x)); });
 }
 Tensor mish_backward(const Tensor& grad_output, const Tensor& self) {
-  return slope("mish_backward", grad_output, self, []<class T>(T grad, T x) -> T {
+  const Tensor out = slope("mish_backward", grad_output, self, []<class T>(T grad, T x) -> T {
     const T s = quick_sigmoid(x), tanh = quick_tanh(log_one_and_power(x));
     return grad * (tanh + x * s * (T(1) - tanh * tanh));
   });
+  return to_dtype(out, self.dtype());
 }
 Tensor _prelu_kernel(const Tensor& self, const Tensor& weight) {
   return slope("prelu", self, weight, []<class T>(T x, T w) -> T { return x > T(0) ? x : w * x; });
@@ -423,9 +433,23 @@ Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, do
 }
 
 Tensor _add_relu(const Tensor& self, const Tensor& other, Scalar alpha) {
-  const Tensor sum = add(self, other, alpha);
-  // NaN gives 0, unlike in relu.
-  return cut("_add_relu", sum, []<class T>(T x) -> T { return x > T(0) ? x : T(0); });
+  // Whatever kind of number alpha is, it counts as one of the result's dtype.
+  const bool whole = is_integral(promoted(self, other), true) && !alpha.is_integral();
+  const Tensor sum = add(self, other,
+                         whole             ? Scalar(alpha.to_int())
+                         : alpha.is_bool() ? Scalar(alpha.to_double())
+                                           : alpha);
+  // Up to the largest number of the first operand's dtype: infinity is none.
+  const DType first = self.dtype();
+  if (first == DType::kBool || first == DType::kUInt8) fail_dispatch(first, "_add_relu");
+  const Scalar most = dispatch_ordered(first, "_add_relu", []<class T>() -> Scalar {
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<double>(std::numeric_limits<T>::max());
+    else
+      return static_cast<int64_t>(std::numeric_limits<T>::max());
+  });
+  // NaN stays.
+  return clamp_max(cut("_add_relu", sum, []<class T>(T x) -> T { return x < T(0) ? T(0) : x; }), most);
 }
 Tensor _add_relu_number(const Tensor& self, Scalar other, Scalar alpha) {
   return _add_relu(self, to_dtype(number_tensor(other), promoted(self, other)), alpha);

@@ -1,5 +1,6 @@
 #include "src/ops/binary_functions.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -22,7 +23,7 @@ namespace {
 Tensor divide(const Tensor& self, const Tensor& other, DType dtype) {
   dtype = floating_result(dtype);
   Tensor out = make_result("div", {&self, &other}, dtype, dtype);
-  const Tensor a = met(self, dtype), b = met(other, dtype);
+  const Tensor a = met(self, dtype), b = met_divisor(other, dtype);
   dispatch_inexact(dtype, "div", [&]<class T>() -> void {
     map_elements<T, T, T>("div", out, [](T x, T y) { return x / y; }, {&a, &b});
   });
@@ -197,27 +198,36 @@ Tensor masked_fill_number(const Tensor& self, const Tensor& mask, Scalar value) 
   return masked_fill(self, mask, element);
 }
 
-Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+namespace {
+
+Tensor lerp_as(const Tensor& self, const Tensor& end, const Tensor& weight, DType dtype) {
   check_same("lerp", self, end);
-  SCONCE_CHECK(weight.dim() == 0 || weight.dtype() == self.dtype(), kInvalidArgument, "lerp: expected dtype ",
-               dtype_name(self.dtype()), " for `weight` but got dtype ", dtype_name(weight.dtype()));
-  Tensor out = make_result("lerp", {&self, &end, &weight}, self.dtype(), self.dtype());
-  dispatch_inexact(self.dtype(), "lerp", [&]<class T>() -> void {
+  Tensor out = make_result("lerp", {&self, &end, &weight}, dtype, dtype);
+  dispatch_inexact(dtype, "lerp", [&]<class T>() -> void {
     map_elements<T, T, T, T>("lerp", out, in_lanes<T>(Between()), {&self, &end, &weight});
   });
   return out;
 }
+
+}  // namespace
+
+Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight) {
+  SCONCE_CHECK(weight.dim() == 0 || weight.dtype() == self.dtype(), kInvalidArgument, "lerp: expected dtype ",
+               dtype_name(self.dtype()), " for `weight` but got dtype ", dtype_name(weight.dtype()));
+  return lerp_as(self, end, weight, ResultType().add(self).add(end).add(weight).get());
+}
 Tensor lerp_number(const Tensor& self, const Tensor& end, Scalar weight) {
-  return lerp(self, end, number_tensor(weight));
+  return lerp_as(self, end, number_tensor(weight), self.dtype());
 }
 
 Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, Scalar value) {
   const DType dtype = ResultType().add(self).add(tensor1).add(tensor2).get();
   Tensor out = make_result("addcmul", {&self, &tensor1, &tensor2}, dtype, dtype);
+  const Tensor x = met(self, dtype), first = met(tensor1, dtype), second = met(tensor2, dtype);
   dispatch_any(dtype, "addcmul", [&]<class T>() -> void {
     const T by = number_as<T>(value);
-    const auto f = [by](T x, T a, T b) { return static_cast<T>(x + multiply(multiply(by, a), b)); };
-    map_elements<T, T, T, T>("addcmul", out, in_lanes<T>(f), {&self, &tensor1, &tensor2});
+    const auto f = [by](T to, T a, T b) { return static_cast<T>(to + multiply(multiply(by, a), b)); };
+    map_elements<T, T, T, T>("addcmul", out, in_lanes<T>(f), {&x, &first, &second});
   });
   return out;
 }
@@ -226,12 +236,37 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
                "addcdiv: Integer division with addcdiv is no longer supported");
   const DType dtype = ResultType().add(self).add(tensor1).add(tensor2).get();
   Tensor out = make_result("addcdiv", {&self, &tensor1, &tensor2}, dtype, dtype);
+  const Tensor x = met(self, dtype), first = met(tensor1, dtype), second = met(tensor2, dtype);
   dispatch_inexact(dtype, "addcdiv", [&]<class T>() -> void {
     const T by = number_as<T>(value);
-    const auto f = [by](T x, T a, T b) { return x + multiply(by, a) / b; };
-    map_elements<T, T, T, T>("addcdiv", out, in_lanes<T>(f), {&self, &tensor1, &tensor2});
+    const auto f = [by](T to, T a, T b) { return to + multiply(by, a) / b; };
+    map_elements<T, T, T, T>("addcdiv", out, in_lanes<T>(f), {&x, &first, &second});
   });
   return out;
+}
+
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  if (is_floating(self.dtype()) && is_integral(other.dtype(), true)) {
+    // Of whole exponents to the bit, and as the first operand's dtype.
+    const Shape shape = broadcast_shapes("ldexp", self.sizes(), other.sizes());
+    Tensor out =
+        std::ranges::equal(IntSpan(shape), self.sizes()) ? empty_like(self) : Tensor::empty(shape, self.dtype());
+    dispatch_computed_float(self.dtype(), "ldexp", [&]<class T>() -> void {
+      const auto f = [](T x, int64_t n) -> T {
+        constexpr int64_t kMost = 5000;  // beyond, every number of the type is infinite, or 0
+        return std::ldexp(x, static_cast<int>(std::clamp(n, -kMost, kMost)));
+      };
+      map_elements<T, T, int64_t>("ldexp", out, f, {&self, &other});
+    });
+    return out;
+  }
+  const DType dtype = self.dtype();
+  Tensor two = number_tensor(Scalar(2.0));
+  if (!is_integral(dtype, true) && dtype != DType::kFloat32) {
+    two = to_dtype(two, dtype);
+    return mul_Tensor(self, pow_Tensor_Tensor(two, other));
+  }
+  return mul_Tensor(self, number_power(Scalar(2.0), other));
 }
 
 Tensor nextafter(const Tensor& self, const Tensor& other) {
@@ -279,9 +314,11 @@ Tensor shrink_backward(const Tensor& grad_output, const Tensor& self, Scalar lam
   const DType dtype = ResultType().add(grad_output).add(self).get();
   Tensor out = make_result("shrink_backward", {&grad_output, &self}, dtype, dtype);
   const auto run = [&]<class T>() -> void {
-    const T bound = number_as<T>(lambd);
+    T bound;
+    const Tensor number = to_dtype(number_tensor(Scalar(lambd.to_double())), dtype);
+    convert(dtype, number.data(), kDType<T>, &bound, 1);
     map_elements<T, T, T>("shrink_backward", out,
-                          [bound](T grad, T x) { return x >= -bound && x <= bound ? T(0) : grad; },
+                          [bound](T grad, T x) { return x > bound || x < -bound ? grad : T(0); },
                           {&grad_output, &self});
   };
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
@@ -293,6 +330,12 @@ Tensor shrink_backward(const Tensor& grad_output, const Tensor& self, Scalar lam
 
 Tensor power_number(const Tensor& self, Scalar exponent) {
   const DType dtype = ResultType().add(self).add_number(exponent).get();
+  if (dtype == DType::kBool) {  // as ATen, which only fills and copies these
+    const bool one = exponent.to_int() == 1;
+    Tensor out = make_result("pow", {&self}, dtype, dtype);
+    one ? copy(self, out) : fill(out, Scalar(true));
+    return out;
+  }
   if (is_integral(dtype, true)) {
     SCONCE_CHECK(!exponent.is_integral() || exponent.to_int() >= 0, kInvalidArgument,
                  "pow: Integers to negative integer powers are not allowed.");
@@ -309,6 +352,11 @@ Tensor power_number(const Tensor& self, Scalar exponent) {
 
 Tensor number_power(Scalar self, const Tensor& exponent) {
   const DType dtype = ResultType().add_number(self).add(exponent).get();
+  if (self.to_complex() == 1.0) {
+    Tensor ones = Tensor::empty(exponent.sizes(), dtype);
+    fill(ones, int64_t{1});
+    return ones;
+  }
   Tensor base = Tensor::empty({}, dtype);
   fill(base, self);
   // Row-major, as ATen's.

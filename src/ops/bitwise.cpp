@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/ops/computed.h"
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/functions.h"
@@ -45,6 +46,26 @@ template <class T>
   T floored = std::floor(quotient);
   floored = choose(quotient - floored > T(0.5), floored + T(1), floored);
   return choose(b == 0, ratio, choose(quotient == 0, std::copysign(T(0), ratio), floored));
+}
+
+// f(T, T) of a divisor that is neither 0, which fails, nor -1, which wraps.
+template <class F>
+void divide_integers(const char* name, Tensor& out, const Tensor& self, const Tensor& other, F f) {
+  std::atomic<bool> by_zero = false;
+  dispatch_integral(out.dtype(), name, [&]<class T>() -> void {
+    map_elements<T, T, T>(name, out,
+                          [&by_zero, f](T a, T b) -> T {
+                            if (b == 0) {
+                              by_zero.store(true, std::memory_order_relaxed);
+                              return 0;
+                            }
+                            if constexpr (std::is_signed_v<T>)
+                              if (b == T(-1)) return static_cast<T>(-static_cast<uint64_t>(a));
+                            return f(a, b);
+                          },
+                          {&self, &other});
+  });
+  SCONCE_CHECK(!by_zero.load(), kInvalidArgument, name, ": ZeroDivisionError");
 }
 
 }  // namespace
@@ -89,29 +110,24 @@ Tensor floor_divide(const Tensor& self, const Tensor& other) {
   Tensor out = make_result("floor_divide", {&self, &other}, dtype, dtype);
   if (is_floating(dtype)) {
     require_library(sleef_library());
+    const Tensor a = met(self, dtype), b = met_divisor(other, dtype);
     dispatch_floating(dtype, "floor_divide", [&]<class T>() -> void {
       using C = ComputeType<T>;
-      const auto f = [](C a, C b) { return floored_quotient(a, b); };
-      map_elements<C, C, C>("floor_divide", out, InLanes<decltype(f)>{f}, {&self, &other});
+      const auto f = [](C x, C y) { return floored_quotient(x, y); };
+      map_elements<C, C, C>("floor_divide", out, InLanes<decltype(f)>{f}, {&a, &b});
     });
     return out;
   }
-  std::atomic<bool> by_zero = false;
-  dispatch_integral(dtype, "floor_divide", [&]<class T>() -> void {
-    map_elements<T, T, T>("floor_divide", out,
-                          [&by_zero](T a, T b) -> T {
-                            if (b == 0) {
-                              by_zero.store(true, std::memory_order_relaxed);
-                              return 0;
-                            }
-                            if constexpr (std::is_signed_v<T>)
-                              if (b == T(-1)) return static_cast<T>(-static_cast<uint64_t>(a));
-                            const T quotient = static_cast<T>(a / b);
-                            return static_cast<T>(quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0));
-                          },
-                          {&self, &other});
+  divide_integers("floor_divide", out, self, other, []<class T>(T a, T b) {
+    const T quotient = static_cast<T>(a / b);
+    return static_cast<T>(quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0));
   });
-  SCONCE_CHECK(!by_zero.load(), kInvalidArgument, "floor_divide: ZeroDivisionError");
+  return out;
+}
+Tensor truncate_divide(const Tensor& self, const Tensor& other) {
+  const DType dtype = ResultType().add(self).add(other).get();
+  Tensor out = make_result("div", {&self, &other}, dtype, dtype);
+  divide_integers("div", out, self, other, []<class T>(T a, T b) { return static_cast<T>(a / b); });
   return out;
 }
 

@@ -15,6 +15,8 @@ Tensor bitwise_left_shift(const Tensor& self, const Tensor& other);
 Tensor bitwise_right_shift(const Tensor& self, const Tensor& other);
 // Rounds down; floats too. Integers: kInvalidArgument "ZeroDivisionError" for a divisor of 0.
 Tensor floor_divide(const Tensor& self, const Tensor& other);
+// Of integers, towards zero.
+Tensor truncate_divide(const Tensor& self, const Tensor& other);
 // The slices of self at the positions of `index`, [n] or []: row-major. kInvalidArgument where one is out of range.
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "sconce/check.h"
 #include "src/ops/binary_functions.h"
@@ -14,16 +15,19 @@
 namespace sconce::cpu {
 namespace {
 
-enum class Order { kLess, kLessOrEqual };
+enum class Order { kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
 
 Tensor ordered(const char* name, const Tensor& self, const Tensor& other, DType dtype, Order order) {
   Tensor out = make_result(name, {&self, &other}, dtype, DType::kBool);
   const Tensor a = met(self, dtype), b = met(other, dtype);
+  // The result is laid out by the operands in their order, which the comparison may turn around.
+  const bool turned = order == Order::kGreater || order == Order::kGreaterOrEqual;
+  const Tensor &smaller = turned ? b : a, &larger = turned ? a : b;
   dispatch_ordered(dtype, name, [&]<class T>() -> void {
-    if (order == Order::kLess)
-      map_elements<bool, T, T>(name, out, [](T x, T y) { return x < y; }, {&a, &b});
+    if (order == Order::kLess || order == Order::kGreater)
+      map_elements<bool, T, T>(name, out, [](T x, T y) { return x < y; }, {&smaller, &larger});
     else
-      map_elements<bool, T, T>(name, out, [](T x, T y) { return x <= y; }, {&a, &b});
+      map_elements<bool, T, T>(name, out, [](T x, T y) { return x <= y; }, {&smaller, &larger});
   });
   return out;
 }
@@ -61,6 +65,29 @@ void check_limit(const char* name, DType dtype) {
   SCONCE_CHECK(!is_complex(dtype), kInvalidArgument, name, ": clamp is not supported for complex types");
 }
 
+// A bound of integers as their dtype has it; none, where every one of the dtype is within it.
+std::optional<Scalar> bound_within(const char* name, const Scalar& bound, DType dtype, bool lower) {
+  if (!is_integral(dtype, false)) return bound;
+  const auto [least, most] = [dtype]() -> std::pair<int64_t, int64_t> {
+    if (dtype == DType::kUInt64) return {0, std::numeric_limits<int64_t>::max()};
+    return dispatch_integral_wide(dtype, "clamp", []<class T>() -> std::pair<int64_t, int64_t> {
+      return {static_cast<int64_t>(std::numeric_limits<T>::lowest()),
+              static_cast<int64_t>(std::numeric_limits<T>::max())};
+    });
+  }();
+  const int64_t value = bound.to_int();
+  if (value >= least && value <= most) return bound;
+  SCONCE_CHECK(lower == (value < least), kInvalidArgument, name, ": Clamp ", lower ? "min" : "max", " value ", value,
+               " is outside the representable range of ", dtype_name(dtype));
+  return std::nullopt;
+}
+// A copy as the dtype.
+Tensor unbounded(const char* name, const Tensor& self, DType dtype) {
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  copy(self, out);
+  return out;
+}
+
 template <class T>
 T largest() {
   return std::numeric_limits<T>::max();
@@ -81,16 +108,16 @@ Tensor le_number(const Tensor& self, Scalar other) {
   return ordered("le", self, number_tensor(other), promoted(self, other), Order::kLessOrEqual);
 }
 Tensor gt(const Tensor& self, const Tensor& other) {
-  return ordered("gt", other, self, promoted(self, other), Order::kLess);
+  return ordered("gt", self, other, promoted(self, other), Order::kGreater);
 }
 Tensor gt_number(const Tensor& self, Scalar other) {
-  return ordered("gt", number_tensor(other), self, promoted(self, other), Order::kLess);
+  return ordered("gt", self, number_tensor(other), promoted(self, other), Order::kGreater);
 }
 Tensor ge(const Tensor& self, const Tensor& other) {
-  return ordered("ge", other, self, promoted(self, other), Order::kLessOrEqual);
+  return ordered("ge", self, other, promoted(self, other), Order::kGreaterOrEqual);
 }
 Tensor ge_number(const Tensor& self, Scalar other) {
-  return ordered("ge", number_tensor(other), self, promoted(self, other), Order::kLessOrEqual);
+  return ordered("ge", self, number_tensor(other), promoted(self, other), Order::kGreaterOrEqual);
 }
 Tensor isposinf(const Tensor& self) {
   return tested("isposinf", self, [](auto x) {
@@ -118,14 +145,13 @@ Tensor signbit(const Tensor& self) {
 }
 
 namespace {
-// The dtype in which elements meet a set. ATen joins them where the set is large, and a tensor without dimensions then
-// counts for as much as others do.
-DType met_in(const Tensor& elements, const Tensor& set, DType small_set) {
-  const auto large = static_cast<int64_t>(10.0f * std::pow(static_cast<double>(elements.numel()), 0.145));
-  return set.numel() < large ? small_set : promote_types(elements.dtype(), set.dtype());
+
+// Where ATen compares one by one; else it sorts all of them together, as tensors of equal standing.
+bool are_few(int64_t tests, int64_t elements) {
+  return tests < static_cast<int64_t>(10.0f * std::pow(static_cast<double>(elements), 0.145));
 }
 
-Tensor isin_as(DType dtype, const Tensor& elements, const Tensor& test_elements, bool invert) {
+Tensor isin_as(const Tensor& elements, const Tensor& test_elements, bool invert, DType dtype) {
   Tensor out = Tensor::empty(elements.sizes(), DType::kBool);
   const Tensor given = contiguous(to_dtype(test_elements, dtype));
   const Tensor tests = is_floating(dtype) ? to_dtype(given, DType::kFloat64) : given;
@@ -145,14 +171,18 @@ Tensor isin_as(DType dtype, const Tensor& elements, const Tensor& test_elements,
 }  // namespace
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
-  return isin_as(met_in(elements, test_elements, promoted(elements, test_elements)), elements, test_elements, invert);
+  const bool few = are_few(test_elements.numel(), elements.numel());
+  return isin_as(elements, test_elements, invert,
+                 few ? promoted(elements, test_elements) : promote_types(elements.dtype(), test_elements.dtype()));
 }
 Tensor isin_number(const Tensor& elements, Scalar test_element, bool, bool invert) {
   return contiguous(invert ? ne_number(elements, test_element) : eq_number(elements, test_element));
 }
 Tensor isin_of_number(Scalar element, const Tensor& test_elements, bool, bool invert) {
-  const Tensor one = number_tensor(element);
-  return isin_as(met_in(one, test_elements, promoted(test_elements, element)), one, test_elements, invert);
+  // Among many the number stands as a tensor of 64 bits.
+  const DType dtype = are_few(test_elements.numel(), 1) ? promoted(test_elements, element)
+                                                        : promote_types(element.dtype(), test_elements.dtype());
+  return isin_as(to_dtype(number_tensor(element), dtype), to_dtype(test_elements, dtype), invert, dtype);
 }
 
 Tensor maximum(const Tensor& self, const Tensor& other) {
@@ -205,9 +235,16 @@ Tensor clamp(const Tensor& self, std::optional<Scalar> min, std::optional<Scalar
   if (!max) return clamp_min(self, *min);
   const DType dtype = ResultType().add(self).add_number(*min).add_number(*max).get();
   check_limit("clamp", dtype);
-  const Tensor low = to_dtype(number_tensor(*min), dtype), high = to_dtype(number_tensor(*max), dtype);
   const Tensor x = to_dtype(self, dtype);
-  if (!is_floating(dtype)) return clamp_tensor(x, &low, &high);
+  if (!is_floating(dtype)) {
+    if (dtype == DType::kBool) fail_dispatch(dtype, "clamp");
+    const auto lower = bound_within("clamp", *min, dtype, true), upper = bound_within("clamp", *max, dtype, false);
+    if (!lower) return upper ? clamp_max(x, *upper) : unbounded("clamp", x, dtype);
+    if (!upper) return clamp_min(x, *lower);
+    const Tensor least = to_dtype(number_tensor(*lower), dtype), most = to_dtype(number_tensor(*upper), dtype);
+    return clamp_tensor(x, &least, &most);
+  }
+  const Tensor low = to_dtype(number_tensor(*min), dtype), high = to_dtype(number_tensor(*max), dtype);
   Tensor out = make_result("clamp", {&x}, dtype, dtype);
   dispatch_computed_float(dtype, "clamp", [&]<class T>() -> void {
     T least, most;
@@ -224,10 +261,16 @@ Tensor clamp(const Tensor& self, std::optional<Scalar> min, std::optional<Scalar
   return out;
 }
 Tensor clamp_min(const Tensor& self, Scalar min) {
-  return clamp_min_tensor(self, to_dtype(number_tensor(min), promoted(self, min)));
+  const DType dtype = promoted(self, min);
+  check_limit("clamp_min", dtype);
+  const auto bound = bound_within("clamp_min", min, dtype, true);
+  return bound ? clamp_min_tensor(self, to_dtype(number_tensor(*bound), dtype)) : unbounded("clamp_min", self, dtype);
 }
 Tensor clamp_max(const Tensor& self, Scalar max) {
-  return clamp_max_tensor(self, to_dtype(number_tensor(max), promoted(self, max)));
+  const DType dtype = promoted(self, max);
+  check_limit("clamp_max", dtype);
+  const auto bound = bound_within("clamp_max", max, dtype, false);
+  return bound ? clamp_max_tensor(self, to_dtype(number_tensor(*bound), dtype)) : unbounded("clamp_max", self, dtype);
 }
 
 Tensor sign(const Tensor& self) {

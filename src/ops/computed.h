@@ -27,10 +27,14 @@ void dispatch_any(DType dtype, const char* name, F&& f) {
 
 inline DType floating_result(DType dtype) { return is_integral(dtype, true) ? DType::kFloat32 : dtype; }
 
-// Operands are rounded to a small dtype before they meet, as ATen converts them.
+// Operands are rounded to a small dtype before they meet, as ATen converts them; numbers beside a tensor, too.
 inline Tensor met(const Tensor& operand, DType dtype) {
   const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32;
-  return small && operand.dtype() != dtype && operand.dim() > 0 ? to_dtype(operand, dtype) : operand;
+  return small && operand.dtype() != dtype ? to_dtype(operand, dtype) : operand;
+}
+// But not what half floats are divided by, where it is one number: that stays as exact as it is.
+inline Tensor met_divisor(const Tensor& operand, DType dtype) {
+  return operand.numel() == 1 && dtype != DType::kComplex32 ? operand : met(operand, dtype);
 }
 
 template <class T>
@@ -51,10 +55,10 @@ void dispatch_computed_float(DType dtype, const char* name, F&& f) {
 }
 // Whatever is ordered; bool too.
 template <class F>
-void dispatch_ordered(DType dtype, const char* name, F&& f) {
+decltype(auto) dispatch_ordered(DType dtype, const char* name, F&& f) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
-  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
-                        DType::kUInt8, DType::kBool>(dtype, name, f);
+  return detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32, DType::kInt16,
+                               DType::kInt8, DType::kUInt8, DType::kBool>(dtype, name, f);
 }
 
 // The unsigned wide integers too, those of 16 and 32 bits in a type that holds them.

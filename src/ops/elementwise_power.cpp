@@ -34,15 +34,20 @@ struct Power {
     else
       return std::pow(base, exponent);
   }
-  // The others one by one, a block at a time; out may be an input.
   void row(int64_t count, float* out, const float* base, const float* exponent) const noexcept {
+    power_row(count, out, base, [exponent](int64_t i) { return static_cast<double>(exponent[i]); });
+  }
+
+  // What is not usual one by one, a block at a time; out may be an input. at(i): the exponent.
+  template <class Exponent>
+  static void power_row(int64_t count, float* out, const float* base, Exponent at) noexcept {
     constexpr int64_t kBlock = 64;
     for (int64_t begin = 0; begin < count; begin += kBlock) {
       const int64_t n = std::min(kBlock, count - begin);
       // Loops over one type each, which vectorise.
       double x[kBlock], y[kBlock];
       for (int64_t i = 0; i < n; ++i) x[i] = static_cast<double>(base[begin + i]);
-      for (int64_t i = 0; i < n; ++i) y[i] = static_cast<double>(exponent[begin + i]);
+      for (int64_t i = 0; i < n; ++i) y[i] = at(begin + i);
       for (int64_t i = 0; i < n; ++i) x[i] = power_of_normal(x[i], y[i]);
       float result[kBlock];
       for (int64_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i]);
@@ -52,24 +57,21 @@ struct Power {
         const auto bits = std::bit_cast<int32_t>(base[begin + i]);
         const float size = std::fabs(static_cast<float>((bits >> 23) - 127)) + 1.0f;
         usual &= static_cast<int32_t>(bits >= 0x00800000) & static_cast<int32_t>(bits < 0x7F800000) &
-                 static_cast<int32_t>(std::fabs(exponent[begin + i]) * size < 126.0f);
+                 static_cast<int32_t>(std::fabs(static_cast<float>(y[i])) * size < 126.0f);
       }
       if (!usual)
-        for (int64_t i = 0; i < n; ++i) result[i] = std::pow(base[begin + i], exponent[begin + i]);
+        for (int64_t i = 0; i < n; ++i)
+          result[i] = static_cast<float>(std::pow(static_cast<double>(base[begin + i]), y[i]));
       std::copy_n(result, n, out + begin);
     }
   }
 };
-// Of one exponent.
+// Of one exponent, which a float need not hold.
 struct PowerOf {
-  float exponent;
-  float operator()(float base) const { return std::pow(base, exponent); }
+  double exponent;
+  float operator()(float base) const { return static_cast<float>(std::pow(static_cast<double>(base), exponent)); }
   void row(int64_t count, float* out, const float* base) const noexcept {
-    constexpr int64_t kBlock = 64;
-    float all[kBlock];
-    std::fill_n(all, kBlock, exponent);
-    for (int64_t begin = 0; begin < count; begin += kBlock)
-      Power().row(std::min(kBlock, count - begin), out + begin, base + begin, all);
+    Power::power_row(count, out, base, [e = exponent](int64_t) { return e; });
   }
 };
 
@@ -93,7 +95,7 @@ void power_of(const Tensor& self, Tensor& out, double exponent, bool roots, Roun
   if (exponent == -2.0) return run([round](T x) { return T(1) / round(times(x, x)); });
   using Real = decltype(std::abs(T()));
   if constexpr (std::is_same_v<T, float>)
-    run(PowerOf{static_cast<float>(exponent)});
+    run(PowerOf{exponent});
   else
     run([e = T(static_cast<Real>(exponent))](T x) { return std::pow(x, e); });
 }

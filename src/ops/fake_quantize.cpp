@@ -40,32 +40,69 @@ void check_bounds(int64_t quant_min, int64_t quant_max) {
                "fake_quantize: `quant_min` should be less than or equal to `quant_max`.");
 }
 
-// scale and zero_point broadcast to self.
-std::array<Tensor, 2> to_grid(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t quant_min,
-                              int64_t quant_max) {
-  constexpr std::string_view kOperator = "fake_quantize";
-  check_bounds(quant_min, quant_max);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kOperator);
+constexpr std::string_view kFakeQuantize = "fake_quantize";
+
+// Products with the inverse scale are of the input's precision: float for half types.
+template <class F>
+void dispatch_input(const Tensor& self, F&& f) {
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kFakeQuantize);
+  self.dtype() == DType::kFloat64 ? f.template operator()<double>() : f.template operator()<float>();
+}
+
+// A place between the least and the most, NaN at the least.
+struct Bounds {
+  int64_t least, most;
+  int64_t cut(double place) const {
+    return static_cast<int64_t>(std::fmin(std::fmax(place, static_cast<double>(least)), static_cast<double>(most)));
+  }
+};
+
+// Of one scale and whole zero point. Results are multiplied in float.
+std::array<Tensor, 2> to_grid(const Tensor& self, float scale, int64_t zero_point, Bounds bounds) {
   Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
-  const auto least = static_cast<float>(quant_min), most = static_cast<float>(quant_max);
-  // A zero point between the grid's points is added before rounding.
+  dispatch_input(self, [&]<class T>() -> void {
+    const T inverse = static_cast<T>(1.0f / scale), zero = static_cast<T>(zero_point),
+            least = static_cast<T>(bounds.least), most = static_cast<T>(bounds.most);
+    map_elements<bool, T>(kFakeQuantize, mask,
+                          [=](T x) {
+                            const T place = zero + std::nearbyint(x * inverse);
+                            return place >= least && place <= most;
+                          },
+                          {&self});
+    map_elements<T, T>(kFakeQuantize, out,
+                       [=](T x) -> T {
+                         const int64_t steps = bounds.cut(zero + std::nearbyint(x * inverse)) - zero_point;
+                         return static_cast<float>(steps) * scale;
+                       },
+                       {&self});
+  });
+  return {std::move(out), std::move(mask)};
+}
+// Of a scale and zero point for each channel, which broadcast to self; multiplied in double. A zero point between the
+// grid's points is added before rounding, to float.
+std::array<Tensor, 2> to_grids(const Tensor& self, const Tensor& scale, const Tensor& zero_point, Bounds bounds) {
+  Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
   const bool between = is_floating(zero_point.dtype());
-  const auto place = [between](float x, float step, float zero) {
-    const float at = x * (1.0f / step);
-    return between ? std::nearbyint(at + zero) : std::nearbyint(at) + zero;
-  };
-  map_elements<bool, float, float, float>(kOperator, mask,
-                                          [=](float x, float step, float zero) {
-                                            const float at = place(x, step, zero);
-                                            return at >= least && at <= most;
-                                          },
-                                          {&self, &scale, &zero_point});
-  map_elements<float, float, float, float>(kOperator, out,
-                                           [=](float x, float step, float zero) {
-                                             return (std::min(std::max(place(x, step, zero), least), most) - zero) *
-                                                    step;
-                                           },
-                                           {&self, &scale, &zero_point});
+  dispatch_input(self, [&]<class T>() -> void {
+    const auto place = [between](T x, float step, double zero) -> double {
+      const T at = x * static_cast<T>(1.0f / step);
+      if (between) return std::nearbyint(static_cast<float>(static_cast<T>(zero) + at));
+      return static_cast<T>(zero) + std::nearbyint(at);
+    };
+    map_elements<bool, T, float, double>(kFakeQuantize, mask,
+                                         [=](T x, float step, double zero) {
+                                           const double at = place(x, step, zero);
+                                           return at >= static_cast<double>(bounds.least) &&
+                                                  at <= static_cast<double>(bounds.most);
+                                         },
+                                         {&self, &scale, &zero_point});
+    map_elements<T, T, float, double>(kFakeQuantize, out,
+                                      [=](T x, float step, double zero) -> T {
+                                        const auto point = static_cast<double>(bounds.cut(place(x, step, zero)));
+                                        return static_cast<T>((point - zero) * static_cast<double>(step));
+                                      },
+                                      {&self, &scale, &zero_point});
+  });
   return {std::move(out), std::move(mask)};
 }
 
@@ -182,7 +219,7 @@ std::array<Tensor, 2> fake_quantize_per_tensor_affine_cachemask(const Tensor& se
   check_bounds(quant_min, quant_max);
   SCONCE_CHECK(zero_point >= quant_min && zero_point <= quant_max, kInvalidArgument,
                "fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and `quant_max`.");
-  return to_grid(self, number_tensor(scale), number_tensor(zero_point), quant_min, quant_max);
+  return to_grid(self, static_cast<float>(scale), zero_point, {quant_min, quant_max});
 }
 
 std::array<Tensor, 2> _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(const Tensor& self, const Tensor& scale,
@@ -196,7 +233,10 @@ std::array<Tensor, 2> _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
     fill(mask, int64_t{1});
     return {clone(self), std::move(mask)};
   }
-  return to_grid(self, reshape(scale, {}), reshape(zero_point, {}), quant_min, quant_max);
+  check_bounds(quant_min, quant_max);
+  // A zero point between the grid's points is cut to a whole one.
+  const Tensor step = to_dtype(scale, DType::kFloat32), zero = to_dtype(zero_point, DType::kInt64);
+  return to_grid(self, *step.data_as<float>(), *zero.data_as<int64_t>(), {quant_min, quant_max});
 }
 
 std::array<Tensor, 2> fake_quantize_per_channel_affine_cachemask(const Tensor& self, const Tensor& scale,
@@ -211,7 +251,8 @@ std::array<Tensor, 2> fake_quantize_per_channel_affine_cachemask(const Tensor& s
                ": dimensions of scale and zero-point are not consistent with input tensor");
   Shape along;
   for (int64_t d = 0; d < self.dim(); ++d) along.push_back(d == axis ? scale.numel() : 1);
-  return to_grid(self, reshape(scale, along), reshape(zero_point, along), quant_min, quant_max);
+  check_bounds(quant_min, quant_max);
+  return to_grids(self, reshape(scale, along), reshape(zero_point, along), {quant_min, quant_max});
 }
 
 }  // namespace sconce::cpu

@@ -63,6 +63,10 @@ bool fits(int64_t value) {
     return fits<T>(static_cast<double>(value));
 }
 
+// What the parts of a complex number must fit: complex halves come of complex floats, as ATen fills them, by rounding.
+template <class T>
+using PartOf = std::conditional_t<std::is_same_v<T, ComplexDouble>, double, float>;
+
 template <class Value>
 void scalar_bytes_of(Value value, DType dtype, void* out) {
   dispatch_all(dtype, "fill_", [&]<class T>() {
@@ -70,16 +74,12 @@ void scalar_bytes_of(Value value, DType dtype, void* out) {
     T element;
     if constexpr (std::is_same_v<Value, ComplexDouble>) {
       if constexpr (kIsComplex<T>) {
-        using Part = std::conditional_t<std::is_same_v<T, ComplexHalf>, Half,
-                                        std::conditional_t<std::is_same_v<T, ComplexFloat>, float, double>>;
-        ok = fits<Part>(value.real()) && fits<Part>(value.imag());
+        ok = fits<PartOf<T>>(value.real()) && fits<PartOf<T>>(value.imag());
       } else {
         ok = (std::is_same_v<T, bool> || value.imag() == 0) && fits<T>(value.real());
       }
     } else if constexpr (kIsComplex<T>) {
-      using Part = std::conditional_t<std::is_same_v<T, ComplexHalf>, Half,
-                                      std::conditional_t<std::is_same_v<T, ComplexFloat>, float, double>>;
-      ok = fits<Part>(value);
+      ok = fits<PartOf<T>>(value);
     } else {
       ok = fits<T>(value);
     }

@@ -22,15 +22,23 @@ struct Called {
   T operator()(T x) const { return function(x); }
 };
 
-template <class F>
-bool mapped_real(const char* name, Tensor& out, const Tensor& self, F function) {
+template <class Rows>
+bool mapped_in(const char* name, Tensor& out, const Tensor& self, Rows rows) {
   if (out.dtype() == DType::kFloat64)
-    map_elements<double, double>(name, out, InLanes<F>{function}, {&self}, kGrain);
+    map_elements<double, double>(name, out, rows, {&self}, kGrain);
   else if (out.dtype() == DType::kFloat32 || out.dtype() == DType::kFloat16 || out.dtype() == DType::kBFloat16)
-    map_elements<float, float>(name, out, InLanes<F>{function}, {&self}, kGrain);
+    map_elements<float, float>(name, out, rows, {&self}, kGrain);
   else
     return false;
   return true;
+}
+template <class F>
+bool mapped_real(const char* name, Tensor& out, const Tensor& self, F function) {
+  return mapped_in(name, out, self, InLanes<F>{function});
+}
+template <class F, class Beyond, class Plain>
+bool mapped_real(const char* name, Tensor& out, const Tensor& self, InLanesWithin<F, Beyond, Plain> rows) {
+  return mapped_in(name, out, self, rows);
 }
 // `real` is written for lanes; of `complex`, a generic lambda without captures, only complex numbers.
 template <class Real, class Complex>
@@ -126,7 +134,10 @@ Tensor acos(const Tensor& self) {
 }
 Tensor acosh(const Tensor& self) {
   return mapped(
-      "acosh", self, [](auto x) { return lanes::acosh(x); }, [](auto x) { return std::acosh(x); });
+      "acosh", self,
+      InLanesWithin{[](auto x) { return lanes::acosh(x); },
+                    []<class T>(T x) { return std::fabs(x) > kMostOfSquare<T>; }, [](auto x) { return std::acosh(x); }},
+      [](auto x) { return std::acosh(x); });
 }
 Tensor asin(const Tensor& self) {
   return mapped(
@@ -134,7 +145,10 @@ Tensor asin(const Tensor& self) {
 }
 Tensor asinh(const Tensor& self) {
   return mapped(
-      "asinh", self, [](auto x) { return lanes::asinh(x); }, [](auto x) { return std::asinh(x); });
+      "asinh", self,
+      InLanesWithin{[](auto x) { return lanes::asinh(x); },
+                    []<class T>(T x) { return std::fabs(x) > kMostOfSquare<T>; }, [](auto x) { return std::asinh(x); }},
+      [](auto x) { return std::asinh(x); });
 }
 Tensor atan(const Tensor& self) {
   return mapped(
@@ -150,7 +164,10 @@ Tensor cos(const Tensor& self) {
 }
 Tensor cosh(const Tensor& self) {
   return mapped(
-      "cosh", self, [](auto x) { return lanes::cosh(x); }, [](auto x) { return std::cosh(x); });
+      "cosh", self,
+      InLanesWithin{[](auto x) { return lanes::cosh(x); }, []<class T>(T x) { return std::fabs(x) > kMostOfPower<T>; },
+                    [](auto x) { return std::cosh(x); }},
+      [](auto x) { return std::cosh(x); });
 }
 Tensor exp(const Tensor& self) {
   return mapped(
@@ -170,7 +187,10 @@ Tensor sin(const Tensor& self) {
 }
 Tensor sinh(const Tensor& self) {
   return mapped(
-      "sinh", self, [](auto x) { return lanes::sinh(x); }, [](auto x) { return std::sinh(x); });
+      "sinh", self,
+      InLanesWithin{[](auto x) { return lanes::sinh(x); }, []<class T>(T x) { return std::fabs(x) > kMostOfPower<T>; },
+                    [](auto x) { return std::sinh(x); }},
+      [](auto x) { return std::sinh(x); });
 }
 Tensor sqrt(const Tensor& self) {
   return mapped(
@@ -195,8 +215,10 @@ Tensor expm1(const Tensor& self) {
       "expm1", self, [](auto x) { return lanes::expm1(x); }, [](auto x) { return expm1_of(x); });
 }
 Tensor log1p(const Tensor& self) {
-  return mapped(
-      "log1p", self, [](auto x) { return lanes::log1p(x); }, [](auto x) { return log1p_of(x); });
+  return mapped("log1p", self,
+                InLanesWithin{[](auto x) { return lanes::log1p(x); }, []<class T>(T x) { return x > kMostOfLog1p<T>; },
+                              [](auto x) { return std::log1p(x); }},
+                [](auto x) { return log1p_of(x); });
 }
 Tensor log2(const Tensor& self) {
   return mapped(

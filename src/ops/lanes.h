@@ -144,4 +144,53 @@ struct InLanes {
   }
 };
 
+// The same, but plain(x...), an element at a time, where beyond(x...) says that SLEEF's function ends before the type's
+// numbers do.
+template <class F, class Beyond, class Plain>
+struct InLanesWithin {
+  using OnBFloat16 = void;
+  F f;
+  Beyond beyond;
+  Plain plain;
+  template <class... In>
+  auto operator()(In... in) const {
+    return plain(in...);
+  }
+  // out is none of the inputs.
+  template <class Out, class... In>
+  void row(int64_t count, Out* out, const In*... in) const noexcept {
+    InLanes<F>{f}.row(count, out, in...);
+    mend(count, out, in...);
+  }
+  template <class... In>
+  void bfloat16_row(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    InLanes<F>{f}.bfloat16_row(count, out, in...);
+    mend(count, out, in...);
+  }
+
+ private:
+  template <class T>
+  static auto computed(T x) noexcept {
+    if constexpr (std::is_same_v<T, BFloat16>)
+      return static_cast<float>(x);
+    else
+      return x;
+  }
+  template <class Out, class... In>
+  void mend(int64_t count, Out* out, const In*... in) const noexcept {
+    bool any = false;
+    for (int64_t i = 0; i < count; ++i) any |= beyond(computed(in[i])...);
+    for (int64_t i = 0; any && i < count; ++i)
+      if (beyond(computed(in[i])...)) out[i] = Out(plain(computed(in[i])...));
+  }
+};
+
+// Up to where SLEEF's functions of these types hold: hyperbolic ones, their inverses, log1p.
+template <class T>
+constexpr T kMostOfPower = std::is_same_v<T, float> ? T(88) : T(709);
+template <class T>
+constexpr T kMostOfSquare = std::is_same_v<T, float> ? T(1e19) : T(1e154);
+template <class T>
+constexpr T kMostOfLog1p = std::is_same_v<T, float> ? T(1e37) : T(1e306);
+
 }  // namespace sconce

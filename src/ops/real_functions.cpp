@@ -83,12 +83,12 @@ T log_of_sum(T x, T y, Power power, Log log) {
 }
 template <class T>
 std::complex<T> log_of_sum(std::complex<T> x, std::complex<T> y) {
-  if (std::isnan(x.real()) || std::isnan(x.imag())) return x;
-  if (std::isnan(y.real()) || std::isnan(y.imag())) return y;
+  constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+  if (std::isnan(x.real()) || std::isnan(x.imag()) || std::isnan(y.real()) || std::isnan(y.imag())) return {kNaN, kNaN};
   const bool first = x.real() >= y.real();
   const std::complex<T> large = first ? x : y, small = first ? y : x;
   if (!std::isfinite(large.real()) && large.real() == small.real())
-    return large.real() < 0 ? large : std::log(std::exp(large) + std::exp(small));
+    return large.real() < 0 ? small : std::log(std::exp(large) + std::exp(small));
   return large + std::log(T(1) + std::exp(small - large));
 }
 
@@ -137,9 +137,18 @@ Tensor xlogy_of_number(Scalar self, const Tensor& other) {
   return map_floats("xlogy", number_tensor(self), other, promoted(other, self), Xlogy());
 }
 Tensor special_xlog1py(const Tensor& self, const Tensor& other) {
-  return map_floats("special_xlog1py", self, other, []<class T>(T x, T y) -> T {
-    return choose(y != y, y, choose(x == T(0), T(0), x * lanes::log1p(y)));
+  require_library(sleef_library());
+  const DType dtype = floating_result(promoted(self, other));
+  Tensor out = make_result("special_xlog1py", {&self, &other}, dtype, dtype);
+  const Tensor a = met(self, dtype), b = met(other, dtype);
+  const InLanesWithin product{
+      []<class T>(T x, T y) -> T { return choose(y != y, y, choose(x == T(0), T(0), x * lanes::log1p(y))); },
+      []<class T>(T, T y) { return y > kMostOfLog1p<T>; },
+      []<class T>(T x, T y) -> T { return x == T(0) ? T(0) : x * std::log1p(y); }};
+  dispatch_computed_float(dtype, "special_xlog1py", [&]<class T>() -> void {
+    map_elements<T, T, T>("special_xlog1py", out, product, {&a, &b});
   });
+  return out;
 }
 
 Tensor remainder(const Tensor& self, const Tensor& other) { return remainder_as(self, other, promoted(self, other)); }
@@ -160,20 +169,18 @@ Tensor lcm(const Tensor& self, const Tensor& other) {
   const DType dtype = promoted(self, other);
   Tensor out = make_result("lcm", {&self, &other}, dtype, dtype);
   dispatch_integral(dtype, "lcm", [&]<class T>() -> void {
-    map_elements<T, T, T>("lcm", out,
-                          [](T a, T b) -> T {
-                            const auto size = [](T x) {
-                              return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
-                            };
-                            const uint64_t common = std::gcd(size(a), size(b));
-                            if (common == 0) return 0;
-                            const auto multiple = static_cast<T>(size(a) / common * size(b));
-                            if constexpr (std::is_signed_v<T>)
-                              return multiple < 0 ? static_cast<T>(0 - static_cast<uint64_t>(multiple)) : multiple;
-                            else
-                              return multiple;
-                          },
-                          {&self, &other});
+    map_elements<T, T, T>(
+        "lcm", out,
+        [](T a, T b) -> T {
+          // The product wraps as int does, or the type where it is wider, and is cut after.
+          using Wide = std::conditional_t<(sizeof(T) < sizeof(int32_t)), int32_t, T>;
+          const auto size = [](T x) { return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); };
+          const uint64_t common = std::gcd(size(a), size(b));
+          if (common == 0) return 0;
+          const auto multiple = static_cast<Wide>(size(a) / common * size(b));
+          return static_cast<T>(multiple < 0 ? 0 - static_cast<uint64_t>(multiple) : static_cast<uint64_t>(multiple));
+        },
+        {&self, &other});
   });
   return out;
 }

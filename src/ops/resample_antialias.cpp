@@ -146,8 +146,8 @@ Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size,
     spread(widened.data_as<T>(), out.data_as<T>(), planes.count * h, w, 1,
            make_axis<T>(filter, w, size[1], align_corners, scales_w));
   });
-  const bool row_major = &filter == &kBicubic;
-  return in_format(filter.name, out, grad.dtype(), row_major ? MemoryFormat::kContiguous : suggested_format(grad));
+  return in_format(filter.name, out, grad.dtype(),
+                   &filter == &kBilinear ? suggested_format(grad) : MemoryFormat::kContiguous);
 }
 
 }  // namespace

@@ -56,10 +56,11 @@ Taps<T> cubic_taps(const ResampledAxis& axis, bool align_corners, int64_t o) noe
 
 enum class ResampleMode { kNearest, kNearestExact, kLinear, kCubic };
 
-// The one coordinate that a resize to the nearest draws on; exact: the centres of elements are compared.
-inline int64_t nearest_tap(const ResampledAxis& axis, bool exact, int64_t o) noexcept {
-  if (!exact && axis.output == axis.input) return o;
-  if (!exact && axis.output == 2 * axis.input) return o >> 1;
+// The one coordinate that a resize to the nearest draws on; exact: the centres of elements are compared. by_sizes: a
+// line that keeps its size or doubles it does so whatever scale is given.
+inline int64_t nearest_tap(const ResampledAxis& axis, bool exact, int64_t o, bool by_sizes = true) noexcept {
+  if (by_sizes && !exact && axis.output == axis.input) return o;
+  if (by_sizes && !exact && axis.output == 2 * axis.input) return o >> 1;
   const float scale = resample_step<float>(axis, false);
   const float at =
       exact ? std::floor((static_cast<float>(o) + 0.5f) * scale) : std::floor(static_cast<float>(o) * scale);

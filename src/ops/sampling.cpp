@@ -109,7 +109,9 @@ double draw_gamma(double shape, Generator& generator) {
     scale = std::pow(1 - uniform(generator), 1 / shape);
     shape += 1;
   }
-  const double d = shape - 1.0 / 3.0, c = 1 / std::sqrt(9 * d);
+  // ATen's constants are of single precision.
+  constexpr double kThird = 1.0f / 3.0f, kSure = 0.0331f;
+  const double d = shape - kThird, c = 1 / std::sqrt(9 * d);
   for (;;) {
     double x, y;
     do {
@@ -117,7 +119,7 @@ double draw_gamma(double shape, Generator& generator) {
       y = 1 + c * x;
     } while (y <= 0);
     const double v = y * y * y, u = 1 - uniform(generator), square = x * x;
-    if (u < 1 - 0.0331 * square * square || std::log(u) < 0.5 * square + d * (1 - v + std::log(v)))
+    if (u < 1 - kSure * square * square || std::log(u) < 0.5 * square + d * (1 - v + std::log(v)))
       return scale * d * v;
   }
 }
@@ -274,14 +276,18 @@ Tensor normal_tensors(const Tensor& mean, const Tensor& std, Generator* generato
   return in_place(add(in_place(multiply(out, std), out), mean, int64_t{1}), out);
 }
 
-Tensor bernoulli(const Tensor& self, Generator* generator) { return bernoulli_tensor(self, self, generator); }
+Tensor bernoulli(const Tensor& self, Generator* generator) {
+  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  fill_bernoulli(out, self, generator);
+  return out;
+}
 Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
   Tensor out = Tensor::empty(self.sizes(), self.dtype());
   fill_bernoulli(out, p, generator);
   return out;
 }
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator) {
-  Tensor out = Tensor::empty(self.sizes(), self.dtype());
+  Tensor out = empty_like(self);  // drawn in place of what is there
   fill_bernoulli(out, p, generator);
   return out;
 }

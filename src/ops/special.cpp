@@ -43,17 +43,25 @@ Tensor mapped(const char* name, const Tensor& self, double (*function)(double)) 
   map_elements<double, double>(name, out, Unary{function}, {&self}, kGrain);
   return out;
 }
+// A zero of a function, around which its table would not do: it errs by a share of the function's largest values.
+struct Zero {
+  double at = 0, around = 0;
+};
 // Where results are of single precision or less: by a table within its bounds.
 struct Tabled {
   double (*function)(double);
   const FunctionTable* table;
-  double operator()(double x) const { return table->holds(x) ? table->at(x) : function(x); }
+  Zero zero;
+  double operator()(double x) const {
+    return table->holds(x) && std::fabs(x - zero.at) >= zero.around ? table->at(x) : function(x);
+  }
 };
-Tensor mapped(const char* name, const Tensor& self, double (*function)(double), const FunctionTable& table) {
+Tensor mapped(const char* name, const Tensor& self, double (*function)(double), const FunctionTable& table,
+              Zero zero = {}) {
   const DType dtype = result_of(name, self.dtype());
   if (dtype == DType::kFloat64) return mapped(name, self, function);
   Tensor out = make_result(name, {&self}, dtype, dtype);
-  map_elements<double, double>(name, out, Tabled{function, &table}, {&self}, kGrain);
+  map_elements<double, double>(name, out, Tabled{function, &table, zero}, {&self}, kGrain);
   return out;
 }
 // f(T) -> T for lanes.
@@ -91,7 +99,9 @@ double digamma_of(double x) {
   if (x == 0) return std::copysign(kInfinity, -x);
   if (std::isinf(x)) return x > 0 ? x : kNaN;
   if (std::isnan(x) || (x < 0 && x == std::trunc(x))) return kNaN;
-  return boost::math::digamma(x, Quiet());
+  if (x > 0) return boost::math::digamma(x, Quiet());
+  // By reflection, with the distance from the pole as exact as x.
+  return boost::math::digamma(1 - x, Quiet()) - M_PI / std::tan(M_PI * (x - std::nearbyint(x)));
 }
 // To single precision: above 0 by its series from 10 on, side by side.
 struct SingleDigamma {
@@ -232,9 +242,16 @@ struct SinglePolygamma {
 };
 // exp(x^2) erfc(x)
 double scaled_erfc(double x) {
-  if (x < 25) return std::exp(x * x) * std::erfc(x);
+  if (x < -27) return kInfinity;
+  if (x < 25) {
+    // The square of what a float holds of x is exact.
+    const double high = static_cast<float>(x);
+    return std::exp(high * high) * std::exp((x - high) * (x + high)) * std::erfc(x);
+  }
   const double r = 1 / (2 * x * x);
-  return (1 - r * (1 - 3 * r * (1 - 5 * r))) / (x * std::sqrt(M_PI));
+  double series = 1;
+  for (int k = 15; k > 0; k -= 2) series = 1 - k * r * series;
+  return series / (x * std::sqrt(M_PI));
 }
 double log_normal_cdf(double x) {
   const double t = x * M_SQRT1_2;
@@ -367,7 +384,7 @@ Tensor special_i0e(const Tensor& self) {
 Tensor special_i1e(const Tensor& self) {
   constexpr auto kOf = [](double x) { return scaled_i(1, x); };
   static const FunctionTable kTable(kOf, -64, 64, 256);
-  return mapped("special_i1e", self, kOf, kTable);
+  return mapped("special_i1e", self, kOf, kTable, {0, 0.25});
 }
 Tensor i0(const Tensor& self) {
   return mapped("i0", self, [](double x) { return boost::math::cyl_bessel_i(0, std::fabs(x), Quiet()); });
@@ -393,7 +410,7 @@ Tensor special_bessel_j1(const Tensor& self) {
     return std::isinf(x) ? 0 : std::copysign(1.0, x) * boost::math::cyl_bessel_j(1, std::fabs(x), Quiet());
   };
   static const FunctionTable kTable(kOf, -32, 32, 128);
-  return mapped("special_bessel_j1", self, kOf, kTable);
+  return mapped("special_bessel_j1", self, kOf, kTable, {0, 0.25});
 }
 Tensor special_bessel_y0(const Tensor& self) {
   constexpr auto kOf = [](double x) { return second_kind(0, x); };
@@ -419,7 +436,7 @@ Tensor special_zeta(const Tensor& self, const Tensor& other) {
 Tensor special_ndtri(const Tensor& self) {
   // Its tails bend too much.
   static const FunctionTable kTable(normal_quantile, 1.0 / 64, 63.0 / 64, 248);
-  return mapped("special_ndtri", self, normal_quantile, kTable);
+  return mapped("special_ndtri", self, normal_quantile, kTable, {0.5, 1.0 / 64});
 }
 Tensor special_airy_ai(const Tensor& self) {
   static const FunctionTable kTable(airy, -12, 4, 128);

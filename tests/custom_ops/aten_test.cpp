@@ -149,6 +149,63 @@ TEST_CASE("aten: what draws of sums, norms and losses found, as PyTorch") {
   CHECK(run_file("drawn_reductions.cases") == 23);
 }
 
+// What tests/truth found: tests/data/found_elements.cases, made by make_found_cases.py.
+namespace {
+
+void run_found(std::initializer_list<const char*> names) {
+  for (const char* const name : names) {
+    CAPTURE(name);
+    const std::string full = std::string("aten::") + name;
+    const auto op = find_operator(full);
+    REQUIRE(op);
+    testing::run_cases("found_elements.cases", full, [&](testing::Case& c) {
+      manual_seed(1234);
+      return call(*op, c);
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("found: hyperbolic functions, log1p and softplus beyond where SLEEF's vectors end") {
+  run_found({"cosh", "sinh", "asinh", "acosh", "log1p", "special_xlog1py", "softplus"});
+}
+TEST_CASE("found: comparisons and leaky_relu_backward lay results out by their operands in order") {
+  run_found({"gt.Tensor", "ge.Tensor", "lt.Tensor", "le.Tensor", "leaky_relu_backward"});
+}
+TEST_CASE("found: a number beside half floats is rounded to them, but where it divides") {
+  run_found({"eq.Scalar", "ne.Scalar", "lt.Scalar", "le.Scalar", "gt.Scalar", "ge.Scalar", "eq.Tensor", "ne.Tensor",
+             "remainder.Tensor", "fmod.Tensor", "div.Scalar", "div.Scalar_mode", "div.Tensor_mode", "addcmul",
+             "addcdiv", "floor_divide", "isin.Scalar_Tensor", "isin.Tensor_Tensor"});
+}
+TEST_CASE("found: bounds of clamp beyond an integer's range drop out, or are refused") {
+  run_found({"clamp", "clamp_min", "clamp_max", "_foreach_maximum.Scalar"});
+}
+TEST_CASE("found: lcm of small integers wraps as int's") { run_found({"lcm"}); }
+TEST_CASE("found: dtypes and special numbers of ldexp, lerp, pow, logaddexp and _add_relu") {
+  run_found({"ldexp.Tensor", "lerp.Tensor", "lerp.Scalar", "pow.Tensor_Scalar", "pow.Scalar", "logaddexp",
+             "_add_relu.Tensor", "_add_relu.Scalar"});
+}
+TEST_CASE("found: numbers that half floats do not hold, as tensors of no dimension and complex halves") {
+  run_found({"fill.Scalar", "scalar_tensor", "full"});
+}
+TEST_CASE("found: NaN, bounds of half floats and dtypes in the gradients of activations") {
+  run_found({"hardswish_backward", "hardtanh_backward", "hardshrink_backward", "softshrink_backward", "hardshrink",
+             "mish_backward"});
+}
+TEST_CASE("found: resizing to the nearest goes by the scale where ATen does, gradients are laid out as its are") {
+  run_found({"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_nearest3d_backward",
+             "_upsample_nearest_exact3d_backward", "_upsample_bilinear2d_aa_backward",
+             "_upsample_bicubic2d_aa_backward", "_upsample_lanczos2d_aa_backward"});
+}
+TEST_CASE("found: fake quantisation of double precision, of NaN, of zero points between two points") {
+  run_found({"fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+             "fake_quantize_per_channel_affine_cachemask"});
+}
+TEST_CASE("found: gamma samples of double precision, bernoulli in the layout of its first tensor") {
+  run_found({"_standard_gamma", "_sample_dirichlet", "bernoulli.Tensor"});
+}
+
 // Kernels of the host get copies of a device's tensors, never their addresses: without the device's library there is
 // nobody to copy. What draws random numbers is refused, since the host's streams are not the device's.
 TEST_CASE("aten: memory of a device is not read") {

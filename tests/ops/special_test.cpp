@@ -68,3 +68,72 @@ TEST_CASE("special functions: single precision agrees with double") {
   check_agreement("igammac", of_order<cpu::igammac, 1>, 0, 60);
   check_agreement("igammac", of_order<cpu::igammac, 30>, 0, 60);
 }
+
+namespace {
+
+Tensor of_numbers(std::initializer_list<double> numbers, DType dtype) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  Tensor wide = Tensor::empty(IntSpan(&count, 1), DType::kFloat64);
+  std::copy(numbers.begin(), numbers.end(), wide.data_as<double>());
+  return to_dtype(wide, dtype);
+}
+
+}  // namespace
+
+// A table errs by a share of the function's largest values, which are far from what is next to its zero.
+TEST_CASE("special functions: single precision agrees with double next to zeros, as a share of the result") {
+  const auto check = [](const char* name, Tensor (*function)(const Tensor&), const Tensor& single) {
+    CAPTURE(name);
+    const Tensor got = function(single), expected = function(to_dtype(single, DType::kFloat64));
+    for (int64_t i = 0; i < got.numel(); ++i) {
+      const double a = static_cast<double>(got.data_as<float>()[i]), b = expected.data_as<double>()[i];
+      CAPTURE(b);
+      CHECK(std::fabs(a - b) <= 1e-6 * std::fabs(b));
+    }
+  };
+  const Tensor small =
+      of_numbers({0.0, 1e-30, -1e-20, 1e-10, -1e-7, 1e-5, 1e-3, -0.01, 0.1, 0.24, 0.26, -0.3}, DType::kFloat32);
+  check("i1e", cpu::special_i1e, small);
+  check("bessel_j1", cpu::special_bessel_j1, small);
+  check("ndtri", cpu::special_ndtri,
+        of_numbers({0.5, 0.5 + 0x1p-24, 0.5 - 0x1p-20, 0.5001, 0.49, 0.51, 0.515625, 0.52}, DType::kFloat32));
+  check("igammac of small orders", of_order<cpu::igammac, 0>, of_numbers({0.3, 0.7, 1.0, 1.2, 2.5}, DType::kFloat32));
+  check(
+      "igammac of very small orders",
+      [](const Tensor& x) {
+        Tensor order = Tensor::empty({}, x.dtype());
+        fill(order, 0x1p-10);
+        return cpu::igammac(order, x);
+      },
+      of_numbers({0.3, 0.7, 0.9, 1.0, 1.5}, DType::kFloat32));
+}
+
+TEST_CASE("special_erfcx: double precision to a few units, beside a continued fraction in long double") {
+  for (double x = 2; x < 60; x += 0.37) {
+    long double fraction = 0;
+    for (int k = 2000; k > 0; --k) fraction = k / 2.0L / (static_cast<long double>(x) + fraction);
+    const long double exact = 1 / (std::sqrt(M_PIl) * (static_cast<long double>(x) + fraction));
+    const Tensor got = cpu::special_erfcx(of_numbers({x}, DType::kFloat64));
+    CAPTURE(x);
+    CHECK(std::fabs(static_cast<double>(*got.data_as<double>() / exact - 1)) < 2e-15);
+  }
+  const Tensor ends = cpu::special_erfcx(of_numbers({-INFINITY, INFINITY, -30}, DType::kFloat64));
+  CHECK(ends.data_as<double>()[0] == INFINITY);
+  CHECK(ends.data_as<double>()[1] == 0);
+  CHECK(ends.data_as<double>()[2] == INFINITY);
+}
+
+TEST_CASE("digamma: double precision between its poles, beside a recurrence in long double") {
+  for (double x = -12.97; x < -0.02; x += 0.043) {
+    // Up to 40, where its series ends soon.
+    long double z = x, steps = 0;
+    for (; z < 40; z += 1) steps += 1 / z;
+    const long double r = 1 / (z * z);
+    const long double series =
+        std::log(z) - 1 / (2 * z) - r * (1.0L / 12 - r * (1.0L / 120 - r * (1.0L / 252 - r * (1.0L / 240))));
+    const auto exact = static_cast<double>(series - steps);
+    const double got = *cpu::digamma(of_numbers({x}, DType::kFloat64)).data_as<double>();
+    CAPTURE(x);
+    CHECK(std::fabs(got - exact) <= 4e-15 * (std::fabs(exact) + 8));
+  }
+}

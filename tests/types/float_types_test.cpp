@@ -102,3 +102,9 @@ TEST_CASE("float_types: dtypes and types name each other") {
 #undef SCONCE_X
   CHECK(seen.size() == 22);
 }
+
+TEST_CASE("float_types: the one NaN of float8 types without a negative zero has no sign") {
+  const auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
+  CHECK(bits(std::bit_cast<Float8E5M2FNUZ>(uint8_t{0x80})) == 0x7F800001u);
+  CHECK(bits(std::bit_cast<Float8E4M3FNUZ>(uint8_t{0x80})) == 0x7F800001u);
+}
