@@ -3,8 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "server/failure.h"
+#include "server/free_memory.h"
 
 namespace sconce {
 namespace {
@@ -40,9 +42,16 @@ void HeavyWork::submit(Task& task) {
 
 void HeavyWork::run() noexcept {
   std::unique_lock lock(mutex_);
+  bool worked = false;
   for (;;) {
     ++idle_;
-    wake_.wait(lock, [this] { return first_ != nullptr || stopping_; });
+    const auto called = [this] { return first_ != nullptr || stopping_; };
+    // What a task made is large, and other threads free it when it is over: once this one is idle, it is given back.
+    while (worked && !wake_.wait_for(lock, std::chrono::milliseconds(500), called)) {
+      worked = false;
+      give_back_free_memory();
+    }
+    wake_.wait(lock, called);
     --idle_;
     if (first_ == nullptr) return;
     Task& task = *first_;
@@ -51,6 +60,7 @@ void HeavyWork::run() noexcept {
     lock.unlock();
     task.work(task.context);  // which may end the task's life
     lock.lock();
+    worked = true;
   }
 }
 
