@@ -77,6 +77,11 @@ def draw_scan(d):
     return case.shim(label, name, x, dim, to, torch=lambda a, k, t: getattr(torch, name)(a, k, dtype=t), **how)
 
 
+def packed(t):
+    """With the strides of what is packed, for one element as well: ATen's segments go by them."""
+    return t.clone(memory_format=torch.contiguous_format)
+
+
 def draw_segments(d):
     reduce = d.choice(("max", "mean", "min", "sum", "prod"))
     dtype = d.choice(FLOATS)
@@ -103,15 +108,15 @@ def draw_segments(d):
     if reduce in ("mean", "sum", "prod"):
         how = dict(error=(4 + 2 * longest ** (1 if reduce == "prod" else 0.5)) * half(dtype), same_nan=reduce != "prod",
                    magnitude=lambda a, r, l, i, o, k, u, v: torch.segment_reduce(
-                       a.abs().contiguous(), "sum" if r == "mean" else r, lengths=l, offsets=o, axis=k, initial=None if v is None else abs(v)))
+                       packed(a.abs()), "sum" if r == "mean" else r, lengths=l, offsets=o, axis=k, initial=None if v is None else abs(v)))
     arguments = [x, reduce, None if by_offsets else given, None, given if by_offsets else None, axis, d.chance(0.5), initial]
     if d.chance(0.6):
         return case.shim(label, "segment_reduce", *arguments, **how, torch=lambda a, r, l, i, o, k, u, v: torch.segment_reduce(
-            a.contiguous(), r, lengths=l, offsets=o, axis=k, unsafe=u, initial=v))
+            packed(a), r, lengths=l, offsets=o, axis=k, unsafe=u, initial=v))
     x = x.nan_to_num(0.5, 2, -2)
     if initial is None and reduce == "prod":
         initial = 1.0
-    out = torch.segment_reduce(x.contiguous(), reduce, lengths=arguments[2], offsets=arguments[4], axis=axis, initial=initial, unsafe=True)
+    out = torch.segment_reduce(packed(x), reduce, lengths=arguments[2], offsets=arguments[4], axis=axis, initial=initial, unsafe=True)
     # ATen shares the gradients of equal extremes only where they are positive; ours does, too.
     gradient = d.tensor(dtype, list(out.shape), "normal", ("packed", "permuted", "sliced", "padded"))
     terms = (8 + 2 * longest) * half(dtype)
@@ -119,10 +124,10 @@ def draw_segments(d):
         return None
     return case.shim("gradient " + label, "_segment_reduce_backward", gradient, out, x, reduce, arguments[2], arguments[4], axis, initial,
                      error=terms, magnitude=lambda g, o, a, *r: torch.ops.aten._segment_reduce_backward(
-                         g.contiguous(), o, a.contiguous(), r[0], lengths=r[1], offsets=r[2], axis=r[3], initial=r[4]).abs() + (
+                         packed(g), o, packed(a), r[0], lengths=r[1], offsets=r[2], axis=r[3], initial=r[4]).abs() + (
                              g.abs().max() * 1e-30),
                      torch=lambda g, o, a, r, l, f, k, v: torch.ops.aten._segment_reduce_backward(
-                         g.contiguous(), o.contiguous(), a.contiguous(), r, lengths=l, offsets=f, axis=k, initial=v))
+                         packed(g), packed(o), packed(a), r, lengths=l, offsets=f, axis=k, initial=v))
 
 
 def draw_histogram(d):
@@ -148,6 +153,8 @@ def draw_histogram(d):
             low = high = 0
         return case.shim(f"{dtype} {shape} bins {bins} {low} {high} {kind}", op, x, bins, low, high, torch=torch.histc, both=True)
     density, weighted, limited = d.chance(0.4), d.chance(0.4), d.chance(0.5)
+    if low == high or torch.Size(shape).numel() < 2:
+        limited = True  # alone, a value would lie on the edge between two bins
     terms = max(shape + [1])
 
     def within(bins, size):
@@ -177,7 +184,7 @@ def draw_histogram(d):
         dims = d.choice((1, 2, 3))
         sizes = [d.size(8, 64, low=0 if d.chance(0.05) else 1, high=600)] + [2] * d.choice((0, 0, 1))
         counts = [d.choice((1, 2, 3, 7)) for _ in range(dims)]
-        bins = max(counts)
+        bins, limited = max(counts), limited or torch.Size(sizes).numel() < 2
         x = d.laid_out(torch.stack([within(n, sizes) for n in counts], -1).to(dtype), LAYOUTS[:-2])
         terms = max(sizes + [1])
         weight = d.tensor(dtype, sizes, "positive", LAYOUTS) if weighted else None
