@@ -146,7 +146,7 @@ void Control::load_first() {
     }
   }
   first_ = {};
-  if (repository_.snapshot()->all_ready()) log_info("ready");
+  if (repository_.snapshot()->is_ready()) log_info("ready");
 }
 
 void Control::load(const PackageEntry& package) {

@@ -13,7 +13,7 @@ namespace {
 void live(Response& response) { response.set_text("{\"live\":true}"); }
 
 void ready(const Service& service, const Catalog& catalog, Response& response) {
-  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && catalog.all_ready();
+  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && catalog.is_ready();
   response.status = is_ready ? 200 : 503;
   response.set_text(is_ready ? "{\"ready\":true}" : "{\"ready\":false}");
 }
@@ -90,6 +90,14 @@ void index(const Catalog& catalog, std::string_view body, Response& response) {
   response.set_text(index_document(entries));
 }
 
+ServerTotals totals_of(const Service& service) {
+  ServerTotals totals;
+  totals.start_time = service.start_time;
+  totals.lost_traces = service.tracer.dropped();
+  totals.failed_traces = service.tracer.failed();
+  return totals;
+}
+
 }  // namespace
 
 void handle(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body, bool accepts_html,
@@ -136,8 +144,8 @@ void handle(Service& service, const Catalog& catalog, const RouteMatch& route, s
       return response.set_text(signature_document(catalog.ready(route.model, route.version)->interface()));
     case Action::kMetricsText:
       response.type = "text/plain; version=0.0.4; charset=utf-8";
-      return response.set_text(metrics_text(catalog, service.counters, service.operations.counters(),
-                                            service.start_time, service.tracer.dropped()));
+      return response.set_text(
+          metrics_text(catalog, service.counters, service.operations.counters(), totals_of(service)));
     default:
       break;  // the session's own, and those of admin_api.h
   }

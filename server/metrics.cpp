@@ -178,7 +178,7 @@ double processor_use() {
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
 
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         const UpdateCounters& updates, double start_time, uint64_t lost_traces) {
+                         const UpdateCounters& updates, const ServerTotals& totals) {
   Text text;
   std::vector<Sample> samples;
   text.head(kModelReady);
@@ -260,7 +260,8 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kAccepted, accepted);
   const uint64_t begun = sum(&ConnectionCounters::bodies_in), over = sum(&ConnectionCounters::bodies_out);
   single(kInFlight, begun - std::min(begun, over));
-  single(kLostTraces, lost_traces);
+  single(kLostTraces, totals.lost_traces);
+  single(kFailedTraces, totals.failed_traces);
   const auto [total_memory, used_memory] = host_memory();
   single(kCpuUse, processor_use());
   single(kCpuMemory, total_memory);
@@ -272,7 +273,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kReceived, sum(&ConnectionCounters::received));
   single(kSent, sum(&ConnectionCounters::sent));
   single(kResident, resident_bytes());
-  single(kStartTime, fmt::format("{:.3f}", start_time));
+  single(kStartTime, fmt::format("{:.3f}", totals.start_time));
   single(kOpenFiles, open_files());
   return text.take();
 }

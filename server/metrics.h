@@ -43,8 +43,12 @@ struct MetricRow {
 };
 std::span<const MetricRow> metric_rows() noexcept;
 
-// start_time: seconds since 1970. lost_traces: records that the trace file's writer could not keep up with.
+// What the server counts beside connections and models.
+struct ServerTotals {
+  double start_time = 0;  // seconds since 1970
+  uint64_t lost_traces = 0, failed_traces = 0;
+};
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         const UpdateCounters& updates, double start_time, uint64_t lost_traces);
+                         const UpdateCounters& updates, const ServerTotals& totals);
 
 }  // namespace sconce

@@ -70,11 +70,15 @@ const std::shared_ptr<ServedModel>& Catalog::ready(std::string_view name, std::s
               found.reason.empty() ? "" : ": ", found.reason);
 }
 
-bool Catalog::all_ready() const noexcept {
-  return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
-    return std::none_of(entry.versions.begin(), entry.versions.end(),
-                        [](const Version& v) { return v.awaited || (v.model && v.model->failed()); });
-  });
+bool Catalog::is_ready() const noexcept {
+  bool any = !had_models_;
+  for (const Entry& entry : entries_) {
+    for (const Version& v : entry.versions) {
+      if (v.awaited || (v.model && v.model->failed())) return false;
+      any = any || v.model;
+    }
+  }
+  return any;
 }
 
 Catalog::Entry& Catalog::edit(const std::string& name) {
@@ -189,6 +193,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
     version.reason.clear();
     version.awaited = false;
     version.model = std::move(served);
+    next.had_models_ = true;
   });
 }
 

@@ -49,7 +49,8 @@ class Catalog final : public Reaped {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const Entry& entry(std::string_view name) const;  // kNotFound
   const Entry* look_up(std::string_view name) const noexcept;
-  bool all_ready() const noexcept;
+  // All that is awaited is there, nothing of it is lost for good, and, if there was ever a model, one is served.
+  bool is_ready() const noexcept;
 
  private:
   friend class Repository;
@@ -63,6 +64,7 @@ class Catalog final : public Reaped {
   void index();
 
   std::vector<Entry> entries_;  // by name
+  bool had_models_ = false;     // some time since the start
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
 

@@ -27,6 +27,8 @@ namespace asio = boost::asio;
 
 // How often files of tokens and certificates are looked at.
 constexpr std::chrono::seconds kLook{1};
+// In a shutdown, what a connection has for the answer that its time is up.
+constexpr std::chrono::seconds kLastWords{1};
 
 // One descriptor for each connection: take what the limit allows.
 void raise_descriptor_limit() noexcept {
@@ -104,7 +106,7 @@ class Server {
   ~Server() {
     control_.stop();
     service_.operations.stop();  // they hand their answers to the workers
-    service_.heavy_work.stop();   // so does this
+    service_.heavy_work.stop();  // so does this
     for (auto& worker : workers_) worker->stop();
     listeners_.clear();
     // First the one that accepts: what it has under way refers to the event loops of the others.
@@ -220,14 +222,30 @@ class Server {
     // A connection may become idle at any time until its requests are answered.
     for (auto& worker : workers_) worker->close_idle();
     if (service_.connections.load() == 0) return context_.stop();
-    if (Worker::Clock::now() >= drain_end_) {
-      log_warn("{} connections still busy after drain_timeout: cut off", service_.connections.load());
-      std::_Exit(1);
-    }
+    if (Worker::Clock::now() >= drain_end_) end_clients();
     timer_.expires_after(std::chrono::milliseconds(10));
     timer_.async_wait([this](const boost::system::error_code& ec) {
       if (!ec) wait_for_connections();
     });
+  }
+
+  // Whoever is not done after drain_timeout: first those are told that have not sent their request, then connections
+  // are closed, and what still waits for a model that does not answer ends with the process.
+  void end_clients() {
+    switch (endings_++) {
+      case 0:
+        log_warn("{} connections still busy after drain_timeout: those that wait for their client are closed",
+                 service_.connections.load());
+        for (auto& worker : workers_) worker->end_clients(true);
+        break;
+      case 1:
+        for (auto& worker : workers_) worker->end_clients(false);
+        break;
+      default:
+        log_error("{} requests still run after drain_timeout: cut off", service_.connections.load());
+        std::_Exit(1);
+    }
+    drain_end_ = Worker::Clock::now() + kLastWords;
   }
 
   void fail(std::exception_ptr failure) {
@@ -251,6 +269,7 @@ class Server {
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Worker::Clock::time_point drain_end_;
+  int endings_ = 0;
   std::exception_ptr failure_;
 };
 
@@ -260,6 +279,7 @@ bool run_server(const ServerConfig& config) {
   start_log(config.log_level, config.log_format);
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of who writes it
   log_info("sconce {}", version());
   Server(config).run();
   log_info("ended");

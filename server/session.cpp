@@ -214,25 +214,39 @@ void Session::check_deadline(Clock::time_point now) {
   switch (state_) {
     case State::kHeader:
       if (!saw_bytes_) return close();
-      body_left_ = true;
-      break;
+      [[fallthrough]];
     case State::kFixedBody:
     case State::kChunkedBody:
+      return refuse_late(408, "the request did not arrive in time");
     case State::kRunning:
-      break;
+      if (!succeeds([this] { run_out_of_time(); })) return close();
+      return proceed();
     default:
       return close();
   }
-  try {
-    if (state_ == State::kRunning) {
-      run_out_of_time();
-    } else {
-      refuse(408, "the request did not arrive in time");
-    }
-  } catch (...) {
-    return close();
-  }
+}
+
+// A request of which something is missing.
+void Session::refuse_late(int status, std::string_view message) noexcept {
+  body_left_ = true;
+  if (!succeeds([&] { refuse(status, message); })) return close();
   proceed();
+}
+
+void Session::end_client(bool tell) noexcept {
+  switch (state_) {
+    case State::kFixedBody:
+    case State::kChunkedBody:
+    case State::kHeader:
+      if (!tell || (state_ == State::kHeader && !saw_bytes_)) return close();
+      return refuse_late(503, "the server is shutting down, and the request did not arrive in time");
+    case State::kHandshake:
+    case State::kWriting:
+    case State::kLingering:
+      return close();
+    default:
+      return;  // it waits for the server
+  }
 }
 
 void Session::close_if_idle(Clock::time_point now) {

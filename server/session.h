@@ -46,6 +46,9 @@ class Session {
   }
   // For the end of serving: closes the connection if no request is under way or about to come.
   void close_if_idle(Clock::time_point now);
+  // For the end of serving, when time is up: lets go of a client that has not sent its request or not taken its
+  // answer. tell: who has not sent it gets an answer to that.
+  void end_client(bool tell) noexcept;
   // For the end of the worker: closes the connection. True: the model still works on its request.
   bool abandon() noexcept {
     close();
@@ -98,6 +101,7 @@ class Session {
   // session_answer.cpp
   void answer_exception(const std::exception_ptr& problem);
   void refuse(int status, std::string_view message);  // and close
+  void refuse_late(int status, std::string_view message) noexcept;
   void begin_answer();
   Next write();
   void on_writable(error_code ec) noexcept;

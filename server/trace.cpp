@@ -13,7 +13,9 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/failure.h"
 #include "server/json_cursor.h"
+#include "server/log.h"
 
 namespace sconce {
 namespace {
@@ -25,6 +27,7 @@ using std::chrono::nanoseconds;
 constexpr size_t kMostWaiting = 65536;
 // Bytes of their tensors.
 constexpr size_t kMostWaitingBytes = 64 * 1024 * 1024;
+constexpr std::chrono::seconds kNoteAgain{10};
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -79,13 +82,11 @@ Tracer::Tracer(const ServerConfig& config)
       defaults_{{config.trace_level != TraceLevel::kOff, config.trace_level == TraceLevel::kTensors},
                 static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)),
                 -1},
-      server_(defaults_),
-      file_(nullptr, &std::fclose) {
+      server_(defaults_) {
   SCONCE_CHECK(!defaults_.levels || !path_.empty(), kInvalidArgument,
                "setting trace_level: timestamps and tensors need setting trace_file");
   if (path_.empty()) return;
-  file_.reset(std::fopen(path_.c_str(), "we"));
-  SCONCE_CHECK(file_ != nullptr, kIo, "cannot write setting trace_file: ", path_, ": ", std::strerror(errno));
+  SCONCE_CHECK(file_.open(path_), kIo, "cannot write setting trace_file: ", path_, ": ", std::strerror(errno));
   epoch_ = std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()) -
            std::chrono::duration_cast<nanoseconds>(TraceRecord::Clock::now().time_since_epoch());
   update_enabled();
@@ -256,37 +257,57 @@ void Tracer::run() noexcept {
       waiting_bytes_ = 0;
     }
     for (const TraceRecord& record : records) {
-      if (choose_file(records_each)) {
-        write(record);
-        if (next_file_ != 0 && in_file_ == records_each) end_file();
-      } else {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
-      }
+      bool written = false;
+      errno = ENOMEM;
+      succeeds([&] { written = choose_file(records_each) && write(record); });
+      succeeds([&] { note(written); });
+      if (written && next_file_ != 0 && in_file_ == records_each) end_file();
     }
     records.clear();
-    if (file_) std::fflush(file_.get());
   }
   end_file();
 }
 
 bool Tracer::choose_file(uint64_t records_each) {
   const bool numbered = next_file_ != 0;
-  if (file_ && (records_each == 0 || (numbered && in_file_ < records_each))) return true;
+  if (file_.is_open() && (records_each == 0 || (numbered && in_file_ < records_each))) return true;
   end_file();
-  file_.reset(std::fopen(fmt::format("{}.{}", path_, next_file_++).c_str(), "we"));
-  return file_ != nullptr;
+  if (!file_.open(fmt::format("{}.{}", path_, next_file_))) return false;
+  ++next_file_;
+  return true;
 }
 
 void Tracer::end_file() {
-  if (file_ && format_ == TraceFormat::kChrome) std::fputs(in_file_ == 0 ? "[]\n" : "\n]\n", file_.get());
-  file_.reset();
+  // Without the bracket tools read it all the same.
+  if (file_.is_open() && format_ == TraceFormat::kChrome) (void)file_.write(in_file_ == 0 ? "[]\n" : "\n]\n");
+  file_.close();
   in_file_ = 0;
 }
 
-void Tracer::write(const TraceRecord& record) {
+bool Tracer::write(const TraceRecord& record) {
+  text_.clear();
   format_ == TraceFormat::kChrome ? write_chrome(record) : write_otlp(record);
+  if (!file_.write(text_)) return false;
   ++in_file_;
   ++row_;
+  return true;
+}
+
+// Says in the log that records are lost, and that none are any more; seldom, however often that changes.
+void Tracer::note(bool written) {
+  const int why = errno;
+  if (!written) failed_.fetch_add(1, std::memory_order_relaxed);
+  if (written != failing_) return;
+  const TraceRecord::Clock::time_point now = TraceRecord::Clock::now();
+  if (!written && now < note_again_) return;
+  failing_ = !written;
+  if (failing_) {
+    note_again_ = now + kNoteAgain;
+    log_error("trace records cannot be written to {}: {}", path_, std::strerror(why));
+  } else {
+    const uint64_t failed = failed_.load(std::memory_order_relaxed);
+    log_info("trace records are written again; {} were lost", failed - std::exchange(noted_, failed));
+  }
 }
 
 namespace {
@@ -324,8 +345,8 @@ void Tracer::write_chrome(const TraceRecord& record) {
     return static_cast<double>((t.time_since_epoch() + epoch_).count()) / 1000;
   };
   const auto put = [&](const Json& event) {
-    std::fputs(std::exchange(first, false) ? "[\n" : ",\n", file_.get());
-    std::fputs(dump(event).c_str(), file_.get());
+    text_ += std::exchange(first, false) ? "[\n" : ",\n";
+    text_ += dump(event);
   };
   for (const Span& span : spans(record)) {
     Json event = {{"name", span.name},
@@ -407,7 +428,7 @@ void Tracer::write_otlp(const TraceRecord& record) {
       {"resourceSpans",
        Json::array({{{"resource", {{"attributes", Json::array({text("service.name", "sconce")})}}},
                      {"scopeSpans", Json::array({{{"scope", {{"name", "sconce"}}}, {"spans", std::move(list)}}})}}})}};
-  std::fputs((dump(line) + "\n").c_str(), file_.get());
+  text_ += dump(line) + "\n";
 }
 
 }  // namespace sconce

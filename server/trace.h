@@ -10,7 +10,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "server/config.h"
+#include "server/trace_file.h"
 #include "server/trace_tensor.h"
 
 namespace sconce {
@@ -68,7 +68,9 @@ class Tracer {
   // body: members to change; null: the default again. kInvalidArgument; kUnsupported for what no request may set.
   void change(std::string_view model, std::string_view body);
 
+  // Records that came faster than they could be written, and those that the file did not take.
   uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
  private:
   struct Settings {
@@ -76,7 +78,6 @@ class Tracer {
     uint64_t rate = 1000;
     int64_t count = -1;  // how many more; -1: no end
   };
-  using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   struct Changes {  // of one model; what is absent is the server's
     std::optional<TraceLevels> levels;
     std::optional<uint64_t> rate;
@@ -89,15 +90,16 @@ class Tracer {
   // Where the next record goes. False: it cannot be written.
   bool choose_file(uint64_t records_each);
   void end_file();
-  void write(const TraceRecord& record);
+  bool write(const TraceRecord& record);
   void write_chrome(const TraceRecord& record);
   void write_otlp(const TraceRecord& record);
+  void note(bool written);
 
   const std::string path_;
   const TraceFormat format_;
   const Settings defaults_;
   std::atomic<bool> enabled_{false};
-  std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> dropped_{0}, failed_{0};
   std::chrono::nanoseconds epoch_{};  // of the steady clock's zero, since 1970
 
   mutable std::mutex mutex_;
@@ -110,9 +112,13 @@ class Tracer {
   bool stopping_ = false;
   std::condition_variable wake_;
 
-  File file_;  // the writer's, as is what follows
+  TraceFile file_;    // the writer's, as is what follows
+  std::string text_;  // of the record that is being written
   uint64_t in_file_ = 0, next_file_ = 0;
   uint64_t row_ = 0;  // of the next record, Chrome's "tid"
+  bool failing_ = false;
+  uint64_t noted_ = 0;  // of failed_, what the log says
+  TraceRecord::Clock::time_point note_again_{};
   std::thread thread_;
 };
 

@@ -108,6 +108,12 @@ void Worker::close_idle() {
   });
 }
 
+void Worker::end_clients(bool tell) {
+  asio::post(context_, [this, tell] {
+    for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->end_client(tell);
+  });
+}
+
 const Catalog& Worker::catalog() {
   const uint64_t generation = service_.repository.generation();
   if (generation != catalog_generation_) {

@@ -43,6 +43,8 @@ class Worker {
   void serve(boost::asio::ip::tcp::socket socket, Listeners listener);
   // Any thread: closes connections without a request under way, now.
   void close_idle();
+  // Any thread: closes those that wait for their client, now.
+  void end_clients(bool tell);
 
   // For sessions, on the worker's thread.
   const Catalog& catalog();  // valid until the handler returns

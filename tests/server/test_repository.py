@@ -177,6 +177,29 @@ def test_single_packages_are_loaded_again(repository):
         assert control(server, "a", "load").status == 404
 
 
+def test_a_server_whose_models_were_all_unloaded_is_not_ready(server, repository):
+    unload(server, "a")
+    assert server.get("/v2/health/ready").status == 200
+    unload(server, "b")
+    assert server.get("/v2/health/ready").status == 503
+    assert server.get("/v2/health/ready").json == {"ready": False}
+    load(server, "b")
+    assert server.get("/v2/health/ready").status == 200
+
+
+def test_a_server_whose_packages_are_all_gone_is_not_ready(repository):
+    with Server(repository, flags=["--versions", "all", "--watch", "50ms"]) as server:
+        (repository / "a.pt2").rename(repository / "away")
+        (repository / "b/1/model.pt2").unlink()
+        (repository / "b/1").rmdir()
+        (repository / "b").rmdir()
+        until(lambda: index(server) == {})
+        assert server.get("/v2/health/ready").status == 503
+        (repository / "away").rename(repository / "a.pt2")
+        until(lambda: server.get("/v2/health/ready").status == 200)
+        assert result(server, "a") == ANSWER[PLAIN]
+
+
 def test_a_failed_load_leaves_the_old_serving(server, repository):
     with Clients(server, "a") as clients:
         (repository / ".new").write_bytes(PLAIN.read_bytes()[:2000])

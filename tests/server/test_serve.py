@@ -218,12 +218,36 @@ def test_second_signal_ends_at_once():
         assert server.process.wait(60) == 128 + signal.SIGTERM
 
 
-def test_a_request_that_never_ends_does_not_keep_the_process():
-    with Server(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server, server.connect() as connection:
-        connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
-        assert connection.recv(100).startswith(b"HTTP/1.1 100 ")  # it is under way
+def test_clients_that_stall_do_not_spoil_the_end():
+    """Bodies, headers and answers that go no further are let go of when drain_timeout is over; the rest ends in order."""
+    head = b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\n"
+    with Server(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server, server.connect() as body, \
+            server.connect() as chunks, server.connect() as header, server.connect() as silent:
+        body.sendall(head + b"Content-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+        chunks.sendall(head + b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n")
+        for connection in (body, chunks):
+            assert connection.recv(100).startswith(b"HTTP/1.1 100 ")  # it is under way
+        header.sendall(head)
+        server.process.send_signal(signal.SIGINT)
+        for connection in (body, chunks, header):
+            answer = read_all(connection)
+            assert answer.startswith(b"HTTP/1.1 503 ") and b"shutting down" in answer
+        assert read_all(silent) == b""
+        assert server.process.wait(60) == 0
+        server.reader.join()
+        assert "ended" in server.log[-1]
+
+
+def test_a_run_that_never_ends_does_not_keep_the_process():
+    with HeldServer(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server, server.connect() as connection:
+        server.hold()
+        text = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
+        connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+        until(lambda: server.metrics()['sconce_http_inflight_body_bytes'] > 0)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 1
+        server.reader.join()
+        assert "requests still run" in server.log[-1]
 
 
 @pytest.mark.skipif(SANITIZED, reason="UBSan opens a pipe to look at an object's type")
