@@ -202,7 +202,7 @@ void start_admin(Service& service, AdminRequest request, std::function<void(Admi
   const auto abandoned = [done] { done({507, {}}); };
   service.operations.run(
       [&service, request = std::move(request), done = std::move(done)] {
-        const LogRequest log_request(request.id);
+        const LogRequest log_request(request.id, request.peer);
         done({200, perform(service, request)});
       },
       failed, abandoned);

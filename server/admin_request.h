@@ -13,6 +13,7 @@ namespace sconce {
 struct AdminRequest {
   Action action{};
   RequestId id;
+  std::string peer;                    // the client's address
   std::string model, version, number;  // as in RouteMatch
   std::string query;
   std::string content_type, content_digest;  // fields; empty: absent

@@ -2,6 +2,7 @@
 
 #include "sconce/check.h"
 #include "server/documents.h"
+#include "server/log.h"
 #include "server/openapi.h"
 #include "server/page.h"
 #include "server/repository_request.h"
@@ -95,6 +96,8 @@ ServerTotals totals_of(const Service& service) {
   totals.start_time = service.start_time;
   totals.lost_traces = service.tracer.dropped();
   totals.failed_traces = service.tracer.failed();
+  totals.lost_lines = lost_log_lines();
+  totals.held_lines = service.refusals.all_held() + service.failures.all_held();
   return totals;
 }
 

@@ -262,6 +262,8 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kInFlight, begun - std::min(begun, over));
   single(kLostTraces, totals.lost_traces);
   single(kFailedTraces, totals.failed_traces);
+  single(kLostLines, totals.lost_lines);
+  single(kHeldLines, totals.held_lines);
   const auto [total_memory, used_memory] = host_memory();
   single(kCpuUse, processor_use());
   single(kCpuMemory, total_memory);

@@ -197,6 +197,7 @@ class Server {
     signals_.async_wait([](const boost::system::error_code& ec, int signal) {
       if (ec) return;
       log_warn("second signal: ending at once");
+      end_log();
       std::_Exit(128 + signal);
     });
     timer_.expires_after(config_.drain_grace);
@@ -243,6 +244,7 @@ class Server {
         break;
       default:
         log_error("{} requests still run after drain_timeout: cut off", service_.connections.load());
+        end_log();
         std::_Exit(1);
     }
     drain_end_ = Worker::Clock::now() + kLastWords;
@@ -277,6 +279,9 @@ class Server {
 
 bool run_server(const ServerConfig& config) {
   start_log(config.log_level, config.log_format);
+  struct LastLines {
+    ~LastLines() { end_log(); }
+  } last_lines;
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of who writes it

@@ -8,6 +8,7 @@
 #include "server/config.h"
 #include "server/credentials.h"
 #include "server/heavy_work.h"
+#include "server/log_limit.h"
 #include "server/metrics.h"
 #include "server/operations.h"
 #include "server/repository.h"
@@ -31,6 +32,7 @@ struct Service {
   Operations operations;
   SharedMemory shared_memory{false};
   Tracer tracer;
+  LogLimit refusals{}, failures{};  // lines about requests
   HeavyWork heavy_work{};
 };
 

@@ -1,5 +1,7 @@
 #include "server/session.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
@@ -23,6 +25,18 @@ constexpr std::chrono::seconds kLingerTime{2};
 // In a shutdown, the time that a new connection has for its first bytes.
 constexpr std::chrono::milliseconds kFresh{300};
 
+// "192.0.2.7:50000"; of IPv6 with brackets.
+std::string peer_of(const asio::ip::tcp::socket& socket) {
+  Session::error_code ec;
+  const asio::ip::tcp::endpoint end = socket.remote_endpoint(ec);
+  if (ec) return {};
+  asio::ip::address address = end.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  const std::string text = address.to_string();
+  return address.is_v6() ? fmt::format("[{}]:{}", text, end.port()) : fmt::format("{}:{}", text, end.port());
+}
+
 }  // namespace
 
 Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener)
@@ -43,6 +57,7 @@ void Session::start(Worker::Sessions::iterator self) {
   error_code ec;
   transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
   transport_.socket().non_blocking(true, ec);
+  peer_ = peer_of(transport_.socket());
   const ServerConfig& config = worker_.service().config;
   phase_start_ = Clock::now();
   deadline_ = phase_start_ + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout);
@@ -52,7 +67,7 @@ void Session::start(Worker::Sessions::iterator self) {
 
 // The loop, and what stops it: the one place where a request's exceptions end.
 void Session::proceed() noexcept {
-  const LogRequest log_request(request_id_);
+  const LogRequest log_request(request_id_, peer_);
   for (;;) {
     std::exception_ptr problem;
     try {

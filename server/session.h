@@ -172,6 +172,7 @@ class Session {
   CanonicalTarget cached_path_;
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
+  std::string peer_;         // the client's address, for the log
   std::string access_line_;  // method and target, if accesses are logged
   RequestId request_id_;
   bool compressed_ = false;  // the body, whose plain bytes are in plain_

@@ -41,6 +41,7 @@ bool Session::begin_admin(uint64_t length) {
   admin_ = std::make_unique<AdminRequest>();
   admin_->action = route_.action;
   admin_->id = request_id_;
+  admin_->peer = peer_;
   admin_->model = route_.model;
   admin_->version = route_.version;
   admin_->number = route_.number;
@@ -75,7 +76,7 @@ bool Session::refuse_access() {
   if (scope == kAdminScope && !known.needs_token(scope) && !head.origin.empty() && head.method != Method::kGet)
     refusal = {403, "requests of web pages need a token: token_file"};
   if (refusal.status == 0) return false;
-  log_warn("request refused with {}: {}", refusal.status, refusal.message);
+  log_warn(worker_.service().refusals, "request refused with {}: {}", refusal.status, refusal.message);
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
   keep_alive_ = false;
@@ -128,8 +129,8 @@ void Session::control_model() {
   SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
   Control& control = worker_.service().control;
   control.submit(
-      [&control, load, name = std::string(route_.model), id = request_id_] {
-        const LogRequest log_request(id);
+      [&control, load, name = std::string(route_.model), id = request_id_, peer = peer_] {
+        const LogRequest log_request(id, peer);
         load ? control.load_model(name) : control.unload_model(name);
       },
       [this](std::exception_ptr problem) {

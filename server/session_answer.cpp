@@ -15,7 +15,7 @@ void Session::answer_exception(const std::exception_ptr& problem) {
   failure.message = inference_.explain(std::move(failure.message));
   inference_.fail(failure.code);
   if (failure.status >= 500) {
-    log_warn("request failed with {}: {}", failure.status, printable(failure.message));
+    log_warn(worker_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
   }
   answer_error(failure.status, failure.message, response_);
   if (failure.code == ErrorCode::kQueueFull) response_.fields = "Retry-After: 1\r\n";

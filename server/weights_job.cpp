@@ -42,7 +42,7 @@ WeightsJob::WeightsJob(Service& service, AdminRequest request, Done done)
 WeightsJob::~WeightsJob() = default;
 
 void WeightsJob::run() {
-  const LogRequest log_request(request_.id);
+  const LogRequest log_request(request_.id, request_.peer);
   read_options();
   find_model();
   SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");

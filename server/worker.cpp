@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "server/free_memory.h"
+#include "server/log.h"
 #include "server/session.h"
 
 namespace sconce {
@@ -177,6 +178,8 @@ void Worker::tick() {
     session.check_deadline(now);
     next = std::min(next, session.run_deadline());
   }
+  report_held(service_.refusals, "refused requests");
+  report_held(service_.failures, "failed requests");
   if (std::exchange(freed_much_, false)) give_back_free_memory();
   sleep_until(std::max(next, now + kPrecision));
 }

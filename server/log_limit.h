@@ -1,0 +1,53 @@
+// LogLimit: keeps lines that clients can cause at will from filling the log: some at once, then a few a second; later
+// lines say how many were held back. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace sconce {
+
+class LogLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kBurst = 20;
+  static constexpr std::chrono::milliseconds kEach{200};
+
+  // True: the line may be written now, and `held` others were not since the last one.
+  bool admit(Clock::time_point now, uint64_t& held) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!take(now)) {
+      ++held_;
+      ++all_held_;
+      return false;
+    }
+    held = std::exchange(held_, 0);
+    return true;
+  }
+  // Of those that nothing was said about, if it may be said now; else 0.
+  uint64_t take_held(Clock::time_point now) noexcept {
+    const std::lock_guard lock(mutex_);
+    return held_ != 0 && take(now) ? std::exchange(held_, 0) : 0;
+  }
+  uint64_t all_held() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return all_held_;
+  }
+
+ private:
+  // A bucket of kBurst lines that fills by one each kEach: full_at_ is when it is full again.
+  bool take(Clock::time_point now) noexcept {
+    const Clock::time_point from = full_at_ > now ? full_at_ : now;
+    if (from + kEach - now > kBurst * kEach) return false;
+    full_at_ = from + kEach;
+    return true;
+  }
+
+  mutable std::mutex mutex_;
+  Clock::time_point full_at_{};
+  uint64_t held_ = 0, all_held_ = 0;
+};
+
+}  // namespace sconce
