@@ -39,7 +39,7 @@ Failure describe_failure(const std::exception_ptr& problem) {
   }
 }
 
-bool succeeds(const std::function<void()>& work) noexcept {
+bool succeeds(Work work) noexcept {
   try {
     work();
     return true;
@@ -48,7 +48,7 @@ bool succeeds(const std::function<void()>& work) noexcept {
   }
 }
 
-std::exception_ptr exception_of(const std::function<void()>& work) noexcept {
+std::exception_ptr exception_of(Work work) noexcept {
   try {
     work();
     return nullptr;
@@ -57,7 +57,7 @@ std::exception_ptr exception_of(const std::function<void()>& work) noexcept {
   }
 }
 
-std::string problem_of(const std::function<void()>& work) {
+std::string problem_of(Work work) {
   try {
     work();
   } catch (...) {

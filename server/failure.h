@@ -2,7 +2,6 @@
 #pragma once
 
 #include <exception>
-#include <functional>
 #include <string>
 
 #include "sconce/error.h"
@@ -15,12 +14,25 @@ struct Failure {
   std::string message;
 };
 
+// What a caller wants done, for as long as it waits. Takes no memory.
+class Work {
+ public:
+  template <class F>
+  Work(const F& work) noexcept
+      : object_(&work), call_([](const void* object) { (*static_cast<const F*>(object))(); }) {}
+  void operator()() const { call_(object_); }
+
+ private:
+  const void* object_;
+  void (*call_)(const void*);
+};
+
 Failure describe_failure(const std::exception_ptr& problem);
 // Does `work`; what it threw, in words, or nothing. For what may fail without anybody waiting for it.
-std::string problem_of(const std::function<void()>& work);
+std::string problem_of(Work work);
 // The same, for another thread to throw again.
-std::exception_ptr exception_of(const std::function<void()>& work) noexcept;
+std::exception_ptr exception_of(Work work) noexcept;
 // The same where nobody cares why it failed.
-bool succeeds(const std::function<void()>& work) noexcept;
+bool succeeds(Work work) noexcept;
 
 }  // namespace sconce

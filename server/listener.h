@@ -1,9 +1,9 @@
-// Listener: accepts connections on one address and hands them to workers in turn. Waits where file descriptors or the
-// limit of connections are used up. Confined to the thread of its own worker.
+// Listener: accepts connections on one address and hands them to workers in turn. Where its allowance of connections is
+// used up, the idlest one makes room for the next; where descriptors or memory are, it waits. Whatever fails, it goes
+// on listening. Confined to the thread of its own worker.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,21 +20,33 @@ class Listener {
 
   std::string address() const;  // "127.0.0.1:8000", with the port that was taken
   bool is_loopback() const noexcept;
-  void start();  // before own's thread runs, or on it
+  void start();  // before own's thread runs
   // On own's thread: takes what already waits to be accepted, then accepts no more.
   void stop();
+  // On own's thread, now and then: goes on if it waits and no longer must.
+  void look() noexcept;
 
  private:
-  void accept();
-  void wait();
+  using Clock = Worker::Clock;
+  struct Search;
+
+  void accept() noexcept;
+  bool accept_one();
+  void wait_for_next();
+  bool full() const noexcept;
+  bool someone_waits() noexcept;
+  void make_room();
 
   Worker& own_;
   const std::vector<Worker*> workers_;
   const Listeners kind_;
   boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer timer_;
   size_t next_ = 0;
+  bool v6_ = false;
+  bool waiting_ = false;    // for the next connection: asio will call
+  bool searching_ = false;  // for the idlest connection
   bool stopped_ = false;
+  Clock::time_point search_end_{}, complain_again_{};
 };
 
 }  // namespace sconce

@@ -65,7 +65,7 @@ class Server {
                  now_seconds(),
                  {},
                  {},
-                 {},
+                 connections_,
                  Credentials(config_),
                  {},
                  SharedMemory(config_.allow_shared_memory),
@@ -222,7 +222,7 @@ class Server {
   void wait_for_connections() {
     // A connection may become idle at any time until its requests are answered.
     for (auto& worker : workers_) worker->close_idle();
-    if (service_.connections.load() == 0) return context_.stop();
+    if (service_.connections.all() == 0) return context_.stop();
     if (Worker::Clock::now() >= drain_end_) end_clients();
     timer_.expires_after(std::chrono::milliseconds(10));
     timer_.async_wait([this](const boost::system::error_code& ec) {
@@ -236,14 +236,14 @@ class Server {
     switch (endings_++) {
       case 0:
         log_warn("{} connections still busy after drain_timeout: those that wait for their client are closed",
-                 service_.connections.load());
+                 service_.connections.all());
         for (auto& worker : workers_) worker->end_clients(true);
         break;
       case 1:
         for (auto& worker : workers_) worker->end_clients(false);
         break;
       default:
-        log_error("{} requests still run after drain_timeout: cut off", service_.connections.load());
+        log_error("{} requests still run after drain_timeout: cut off", service_.connections.all());
         end_log();
         std::_Exit(1);
     }
@@ -261,6 +261,7 @@ class Server {
   const PackageFinder finder_;
   std::vector<PackageEntry> packages_;  // what the control thread begins with
   asio::io_context context_{1};
+  OpenConnections connections_;                   // outlives the workers
   AlarmClock clock_;                              // outlives the models that set it
   Reaper reaper_;                                 // outlives whoever holds a model
   std::vector<std::unique_ptr<Worker>> workers_;  // outlive the requests, whose lanes post to them

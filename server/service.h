@@ -10,6 +10,7 @@
 #include "server/heavy_work.h"
 #include "server/log_limit.h"
 #include "server/metrics.h"
+#include "server/open_connections.h"
 #include "server/operations.h"
 #include "server/repository.h"
 #include "server/shared_memory.h"
@@ -27,7 +28,7 @@ struct Service {
   double start_time = 0;                     // seconds since 1970
   std::string public_url;                    // "http://127.0.0.1:8000", for the page
   std::atomic<bool> draining{false};         // readiness is false, answers close their connections
-  std::atomic<int64_t> connections{0};
+  OpenConnections& connections;
   Credentials credentials;
   Operations operations;
   SharedMemory shared_memory{false};

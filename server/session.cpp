@@ -22,7 +22,9 @@ constexpr int kInARow = 16;
 // Memory that an idle connection keeps.
 constexpr size_t kKeepBytes = 256 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
-// In a shutdown, the time that a new connection has for its first bytes.
+// A client from which nothing comes, or to which nothing goes, for so long within a request may have to make room.
+constexpr std::chrono::seconds kStalled{1};
+// The time that a connection has for its first bytes, and between requests, in a shutdown and where there is no room.
 constexpr std::chrono::milliseconds kFresh{300};
 
 // "192.0.2.7:50000"; of IPv6 with brackets.
@@ -39,10 +41,11 @@ std::string peer_of(const asio::ip::tcp::socket& socket) {
 
 }  // namespace
 
-Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener)
+Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot)
     : worker_(worker),
       transport_(std::move(socket), worker.tls_of(listener)),
       listener_(listener),
+      slot_(std::move(slot)),
       in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
       inference_(worker.index(), &Session::notify, this) {
   in_ = std::make_unique_for_overwrite<char[]>(in_capacity_);
@@ -57,9 +60,9 @@ void Session::start(Worker::Sessions::iterator self) {
   error_code ec;
   transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
   transport_.socket().non_blocking(true, ec);
-  peer_ = peer_of(transport_.socket());
+  succeeds([this] { peer_ = peer_of(transport_.socket()); });
   const ServerConfig& config = worker_.service().config;
-  phase_start_ = Clock::now();
+  moved_ = phase_start_ = Clock::now();
   deadline_ = phase_start_ + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout);
   if (transport_.encrypted()) state_ = State::kHandshake;
   proceed();
@@ -75,6 +78,8 @@ void Session::proceed() noexcept {
     } catch (...) {
       problem = std::current_exception();
     }
+    // Of an answer that has begun no other can follow.
+    if (state_ == State::kWriting) return close();
     try {
       answer_exception(problem);
     } catch (...) {
@@ -92,10 +97,11 @@ void Session::steps() {
         break;
       case State::kHeader:
         if (answered >= kInARow) {
-          ++pending_;
-          asio::post(worker_.context(), [this] {
-            released();
-            if (state_ == State::kHeader) proceed();
+          begin_operation([this] {
+            asio::post(worker_.context(), [this] {
+              released();
+              if (state_ == State::kHeader) proceed();
+            });
           });
           return;
         }
@@ -155,12 +161,13 @@ Session::Next Session::handshake() {
     close();
     return Next::kWait;
   }
-  ++pending_;
-  transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
-    released();
-    if (state_ != State::kHandshake) return;
-    if (e) return close();
-    proceed();
+  begin_operation([this] {
+    transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
+      released();
+      if (state_ != State::kHandshake) return;
+      if (e) return close();
+      proceed();
+    });
   });
   return Next::kWait;
 }
@@ -215,9 +222,42 @@ void Session::on_notice() noexcept {
   proceed();
 }
 
-void Session::extend_deadline(std::chrono::microseconds timeout, size_t bytes) noexcept {
-  const int64_t rate = std::max<int64_t>(worker_.service().config.min_rate, 1);
-  deadline_ = phase_start_ + timeout + std::chrono::seconds(static_cast<int64_t>(bytes) / rate);
+void Session::begin_pace(std::chrono::microseconds grace) noexcept {
+  pace_ = {grace, static_cast<uint64_t>(std::max<int64_t>(worker_.service().config.min_rate, 1))};
+  moved_ = Clock::now();
+  deadline_ = pace_.first(moved_);
+}
+
+void Session::keep_pace(size_t bytes) noexcept {
+  if (bytes == 0) return;
+  moved_ = Clock::now();
+  deadline_ = pace_.next(deadline_, moved_, bytes);
+}
+
+Worker::Idle Session::idle(Clock::time_point now) const noexcept {
+  const Clock::time_point since = std::max(moved_, phase_start_);
+  switch (state_) {
+    case State::kHeader:
+      if (!saw_bytes_) return {now - since >= kFresh, true, since};
+      [[fallthrough]];
+    case State::kHandshake:
+    case State::kFixedBody:
+    case State::kChunkedBody:
+    case State::kWriting:
+    case State::kLingering:
+      return {now - since >= kStalled, false, since};
+    default:
+      return {};  // it waits for the server
+  }
+}
+
+bool Session::make_room() noexcept {
+  if (state_ == State::kHeader && !saw_bytes_ && transport_.has_unread()) {
+    moved_ = Clock::now();
+    return false;
+  }
+  close();
+  return true;
 }
 
 void Session::check_deadline(Clock::time_point now) {
@@ -286,7 +326,7 @@ void Session::linger() noexcept {
   transport_.shutdown_send();
   deadline_ = Clock::now() + kLingerTime;
   sent_ = 0;
-  if (!reading_) read(in_.get(), in_capacity_);
+  if (!reading_ && !succeeds([this] { read(in_.get(), in_capacity_); })) close();
 }
 
 void Session::close() noexcept {

@@ -18,6 +18,8 @@
 #include "server/heavy_work.h"
 #include "server/inference.h"
 #include "server/log.h"
+#include "server/open_connections.h"
+#include "server/pace.h"
 #include "server/request_memory.h"
 #include "server/request_parser.h"
 #include "server/response.h"
@@ -33,7 +35,7 @@ class Session {
   using Clock = Worker::Clock;
   using error_code = boost::system::error_code;
 
-  Session(Worker& worker, boost::asio::ip::tcp::socket socket, Listeners listener);
+  Session(Worker& worker, boost::asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -44,6 +46,12 @@ class Session {
   Clock::time_point run_deadline() const noexcept {
     return state_ == State::kRunning ? deadline_ : Clock::time_point::max();
   }
+  Listeners listener() const noexcept { return listener_; }
+  // How it waits for its client; see Worker::idlest().
+  Worker::Idle idle(Clock::time_point now) const noexcept;
+  // Closes it, for another's sake. False: it is not idle after all.
+  bool make_room() noexcept;
+  void leave() noexcept { slot_.release(); }  // counts no more
   // For the end of serving: closes the connection if no request is under way or about to come.
   void close_if_idle(Clock::time_point now);
   // For the end of serving, when time is up: lets go of a client that has not sent its request or not taken its
@@ -120,7 +128,7 @@ class Session {
   void run_decoded();
   void encode_answer();
   void finish_answer();
-  void watch_client();
+  void watch_client() noexcept;
   bool stop_waiting() noexcept;
   void client_left(bool reset) noexcept;
   void run_out_of_time();
@@ -138,11 +146,16 @@ class Session {
   void record_trace();
   void count_body(size_t bytes) noexcept;
   const BodyBuffer& body() const noexcept { return compressed_ ? plain_ : body_; }
-  void extend_deadline(std::chrono::microseconds timeout, size_t bytes) noexcept;
+  // What the client must keep to, from now on or since that many bytes have moved.
+  void begin_pace(std::chrono::microseconds grace) noexcept;
+  void keep_pace(size_t bytes) noexcept;
+  template <class Begin>
+  void begin_operation(Begin&& begin);
 
   Worker& worker_;
   Transport transport_;
   const Listeners listener_;
+  OpenConnections::Slot slot_;
   Worker::Sessions::iterator self_;
   State state_ = State::kHeader;
   int pending_ = 0;          // operations under way that refer to this object
@@ -164,6 +177,8 @@ class Session {
 
   // Of the request under way.
   Clock::time_point start_, phase_start_, deadline_;
+  Clock::time_point moved_;  // when bytes came or went last, as far as it counts
+  Pace pace_;
   bool head_only_ = false, http11_ = true;
   std::optional<uint64_t> json_length_;
   size_t body_bytes_ = 0;  // of a fixed body
@@ -198,5 +213,20 @@ class Session {
   size_t largest_ = 0;              // bytes of the largest request since memory was trimmed
   Session* next_notice_ = nullptr;  // of the worker
 };
+
+// Begins something that refers to this object until it is over. What throws did not begin.
+template <class Begin>
+void Session::begin_operation(Begin&& begin) {
+  struct Pending {
+    int& count;
+    bool begun = false;
+    explicit Pending(int& pending) : count(pending) { ++count; }
+    ~Pending() {
+      if (!begun) --count;
+    }
+  } pending(pending_);
+  begin();
+  pending.begun = true;
+}
 
 }  // namespace sconce

@@ -46,7 +46,7 @@ void Session::begin_answer() {
   out_at_ = sent_ = 0;
   state_ = State::kWriting;
   phase_start_ = Clock::now();
-  extend_deadline(worker_.service().config.write_timeout, out_bytes_);
+  begin_pace(worker_.service().config.write_timeout);
   const bool found = routed_ && route_.result == RouteMatch::Result::kFound;
   worker_.counters().response(found ? static_cast<size_t>(route_.action) : ConnectionCounters::kNoRoute,
                               response_.status);
@@ -57,8 +57,8 @@ Session::Next Session::write() {
     error_code ec;
     const size_t sent = transport_.write_some({out_.data() + out_at_, out_.data() + out_.size()}, ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) {
-      ++pending_;
-      transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) { on_writable(e); });
+      begin_operation(
+          [this] { transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) { on_writable(e); }); });
       return Next::kWait;
     }
     if (ec) {
@@ -66,6 +66,7 @@ Session::Next Session::write() {
       return Next::kWait;
     }
     sent_ += sent;
+    if (sent_ < out_bytes_) keep_pace(sent);
     ConnectionCounters::add(worker_.counters().sent, sent);
     for (size_t left = sent; left > 0;) {
       asio::const_buffer& buffer = out_[out_at_];

@@ -1,6 +1,7 @@
 // The part of a session that runs models.
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/failure.h"
 #include "server/handlers.h"
 #include "server/session.h"
 
@@ -85,10 +86,10 @@ void Session::finish_answer() {
 }
 
 // Reads on while the model has the request: the client's next request, or that it has gone.
-void Session::watch_client() {
+void Session::watch_client() noexcept {
   if (reading_ || end_ == in_capacity_) return;
-  ahead_ = true;
-  read(in_.get() + end_, in_capacity_ - end_);
+  // Without memory for it the client is seen again when it is answered.
+  ahead_ = succeeds([this] { read(in_.get() + end_, in_capacity_ - end_); });
 }
 
 // True: the request was still waiting, and the model knows nothing of it any more.

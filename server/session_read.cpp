@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/failure.h"
 #include "server/handlers.h"
 #include "server/session.h"
 
@@ -40,7 +41,8 @@ Session::Next Session::read_header() {
   if (begin_ != end_) {
     if (!saw_bytes_) {
       saw_bytes_ = true;
-      deadline_ = Clock::now() + worker_.service().config.header_timeout;
+      moved_ = Clock::now();
+      deadline_ = moved_ + worker_.service().config.header_timeout;
     }
     const bool waits = begin_ == header_ && in_[begin_] == '\r' && !empty_line_ && !skip_empty_line();
     boost::beast::error_code ec;
@@ -130,7 +132,7 @@ void Session::begin_body() {
   } else {
     state_ = State::kFixedBody;
   }
-  if (!all_here) extend_deadline(config.body_timeout, body_bytes_);
+  if (!all_here) begin_pace(config.body_timeout);
 }
 
 Session::Next Session::read_fixed_body() {
@@ -154,7 +156,6 @@ Session::Next Session::read_chunked_body() {
       return Next::kContinue;
     }
     if (parser_->is_done()) return dispatch();
-    extend_deadline(worker_.service().config.body_timeout, body_.size());
   }
   if (reading_) return Next::kWait;
   // Nothing before begin_ is needed any more.
@@ -198,22 +199,20 @@ void Session::inflate_body(uint64_t most) {
 }
 
 void Session::read(char* at, size_t room) {
-  ++pending_;
+  begin_operation([&] {
+    if (ended_) {
+      asio::post(worker_.context(), [this] { on_read(ended_, 0); });
+    } else if (!transport_.encrypted()) {
+      transport_.socket().async_read_some(asio::buffer(at, room),
+                                          [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
+    } else {
+      error_code ec;
+      size_t bytes = 0;
+      if (!read_encrypted(at, room, ec, bytes)) return;
+      asio::post(worker_.context(), [this, ec, bytes] { on_read(ec, bytes); });
+    }
+  });
   reading_ = true;
-  if (ended_) {
-    asio::post(worker_.context(), [this] { on_read(ended_, 0); });
-    return;
-  }
-  if (!transport_.encrypted()) {
-    transport_.socket().async_read_some(asio::buffer(at, room),
-                                        [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
-    return;
-  }
-  error_code ec;
-  size_t bytes = 0;
-  if (read_encrypted(at, room, ec, bytes)) {
-    asio::post(worker_.context(), [this, ec, bytes] { on_read(ec, bytes); });
-  }
 }
 
 // False: on_read() is called once there is something.
@@ -222,7 +221,10 @@ bool Session::read_encrypted(char* at, size_t room, error_code& ec, size_t& byte
   if (ec != asio::error::would_block) return true;
   transport_.socket().async_wait(transport_.wait_type(), [this, at, room](error_code e) {
     size_t read = 0;
-    if (e || state_ == State::kClosed || read_encrypted(at, room, e, read)) on_read(e, read);
+    bool over = true;
+    const bool done = e || state_ == State::kClosed || succeeds([&] { over = read_encrypted(at, room, e, read); });
+    if (!done) e = asio::error::no_memory;
+    if (over) on_read(e, read);
   });
   return false;
 }
@@ -244,16 +246,20 @@ void Session::on_read(error_code ec, size_t bytes) noexcept {
   }
   switch (state_) {
     case State::kHeader:
+      end_ += bytes;
+      break;
     case State::kChunkedBody:
       end_ += bytes;
+      keep_pace(bytes);
       break;
     case State::kFixedBody:
       body_.commit(bytes);
+      keep_pace(bytes);
       break;
     case State::kLingering:
       sent_ += bytes;
-      if (ec || sent_ > kLingerBytes) return close();
-      return read(in_.get(), in_capacity_);
+      if (ec || sent_ > kLingerBytes || !succeeds([this] { read(in_.get(), in_capacity_); })) close();
+      return;
     default:
       return;  // answered in the meantime: what came is of no interest
   }

@@ -10,7 +10,10 @@
 #include <new>
 #include <utility>
 
+#include "sconce/check.h"
+#include "server/failure.h"
 #include "server/free_memory.h"
+#include "server/listener.h"
 #include "server/log.h"
 #include "server/session.h"
 
@@ -67,16 +70,23 @@ void Worker::start() {
   thread_ = std::thread([this] { run(); });
 }
 
+// Whatever is thrown for want of memory is that of one connection; the loop goes on.
 void Worker::run() {
   while (!context_.stopped()) {
-    // Who waits for a lane leaves the core to it.
-    if (lane_requests_ != 0 || !busy_poll_.pays()) {
-      if (context_.run_one() != 0) busy_poll_.came(Clock::now());
-    } else if (context_.poll_one() != 0) {
-      busy_poll_.came(Clock::now());
-    } else if (busy_poll_.again(Clock::now())) {
-      std::this_thread::yield();
-    }
+    if (sleeps_ && succeeds([this] { turn(); })) continue;
+    if (!sleeps_) succeeds([this] { sleep_until(Clock::now() + kTick); });
+    if (!sleeps_) std::this_thread::sleep_for(kTick);
+  }
+}
+
+void Worker::turn() {
+  // Who waits for a lane leaves the core to it.
+  if (lane_requests_ != 0 || !busy_poll_.pays()) {
+    if (context_.run_one() != 0) busy_poll_.came(Clock::now());
+  } else if (context_.poll_one() != 0) {
+    busy_poll_.came(Clock::now());
+  } else if (busy_poll_.again(Clock::now())) {
+    std::this_thread::yield();
   }
 }
 
@@ -93,13 +103,49 @@ void Worker::stop() {
   }
 }
 
-void Worker::serve(asio::ip::tcp::socket socket, Listeners listener) {
-  service_.connections.fetch_add(1, std::memory_order_relaxed);
-  asio::post(context_, [this, socket = std::move(socket), listener]() mutable {
-    ConnectionCounters::add(counters().accepted, 1);
-    sessions_.push_front(std::make_unique<Session>(*this, std::move(socket), listener));
-    sessions_.front()->start(sessions_.begin());
+void Worker::serve(Accepted accepted) {
+  asio::post(context_, [this, accepted = std::move(accepted)]() mutable {
+    const std::string problem = problem_of([&] { begin(accepted); });
+    if (!problem.empty()) log_warn(service_.failures, "a connection is closed, it cannot be served: {}", problem);
   });
+}
+
+void Worker::begin(Accepted& accepted) {
+  asio::ip::tcp::socket socket(context_);
+  boost::system::error_code ec;
+  socket.assign(accepted.v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.descriptor(), ec);
+  SCONCE_CHECK(!ec, kUnavailable, ec.message());
+  accepted.give_away();
+  sessions_.push_front(std::make_unique<Session>(*this, std::move(socket), accepted.listener(), accepted.take_slot()));
+  ConnectionCounters::add(counters().accepted, 1);
+  sessions_.front()->start(sessions_.begin());
+}
+
+Session* Worker::find_idlest(Listeners listener, Idle& idle) const noexcept {
+  Session* found = nullptr;
+  const Clock::time_point now = Clock::now();
+  for (const auto& session : sessions_) {
+    if (session->listener() != listener) continue;
+    const Idle one = session->idle(now);
+    if (!one.before(idle)) continue;
+    idle = one;
+    found = session.get();
+  }
+  return found;
+}
+
+Worker::Idle Worker::idlest(Listeners listener) const noexcept {
+  Idle idle;
+  find_idlest(listener, idle);
+  return idle;
+}
+
+void Worker::close_idlest(Listeners listener) noexcept {
+  for (;;) {
+    Idle idle;
+    Session* const session = find_idlest(listener, idle);
+    if (session == nullptr || session->make_room()) return;
+  }
 }
 
 void Worker::close_idle() {
@@ -138,7 +184,7 @@ const TlsContext* Worker::tls_of(Listeners listener) { return credentials().tls(
 void Worker::retire(Sessions::iterator session) noexcept {
   retired_.splice(retired_.begin(), sessions_, session);
   ConnectionCounters::add(counters().closed, 1);
-  service_.connections.fetch_sub(1, std::memory_order_relaxed);
+  retired_.front()->leave();
 }
 
 void Worker::notify(Session& session) noexcept {
@@ -180,20 +226,25 @@ void Worker::tick() {
   }
   report_held(service_.refusals, "refused requests");
   report_held(service_.failures, "failed requests");
+  for (Listener* listener : watched_) listener->look();
   if (std::exchange(freed_much_, false)) give_back_free_memory();
   sleep_until(std::max(next, now + kPrecision));
 }
 
-void Worker::wake_by(Clock::time_point time) {
-  if (time < wakes_at_) sleep_until(time);
+void Worker::wake_by(Clock::time_point time) noexcept {
+  if (time < wakes_at_) succeeds([&] { sleep_until(time); });
 }
 
 void Worker::sleep_until(Clock::time_point time) {
   wakes_at_ = time;
+  sleeps_ = false;
   timer_.expires_at(time);
   timer_.async_wait([this](const boost::system::error_code& ec) {
-    if (!ec) tick();
+    if (ec) return;
+    sleeps_ = false;
+    tick();
   });
+  sleeps_ = true;
 }
 
 void Worker::update_date() {

@@ -13,13 +13,16 @@
 #include <memory>
 #include <string_view>
 #include <thread>
+#include <vector>
 
+#include "server/accepted.h"
 #include "server/busy_poll.h"
 #include "server/router.h"
 #include "server/service.h"
 
 namespace sconce {
 
+class Listener;
 class Session;
 
 class Worker {
@@ -40,7 +43,24 @@ class Worker {
   void stop();
 
   // Any thread.
-  void serve(boost::asio::ip::tcp::socket socket, Listeners listener);
+  void serve(Accepted accepted);
+  // Before start(): the listener is looked at now and then.
+  void watch(Listener& listener) { watched_.push_back(&listener); }
+
+  // On the worker's thread: the connection that has waited for its client for longest. One between two requests comes
+  // before one within a request; those that came or were answered just now do not count.
+  struct Idle {
+    bool any = false, between_requests = false;
+    Clock::time_point since{};
+    bool before(const Idle& other) const noexcept {
+      if (!any || !other.any) return any;
+      if (between_requests != other.between_requests) return between_requests;
+      return since < other.since;
+    }
+  };
+  Idle idlest(Listeners listener) const noexcept;
+  void close_idlest(Listeners listener) noexcept;
+
   // Any thread: closes connections without a request under way, now.
   void close_idle();
   // Any thread: closes those that wait for their client, now.
@@ -54,7 +74,7 @@ class Worker {
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
   // Deadlines are looked at by then, rather than at the next tick.
-  void wake_by(Clock::time_point time);
+  void wake_by(Clock::time_point time) noexcept;
   // A session's request went to a lane, or has come back.
   void lane_requests(int change) noexcept { lane_requests_ += change; }
   // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
@@ -66,6 +86,9 @@ class Worker {
 
  private:
   void run();
+  void turn();
+  void begin(Accepted& accepted);
+  Session* find_idlest(Listeners listener, Idle& idle) const noexcept;
   void pass_on_notices() noexcept;
   void tick();
   void sleep_until(Clock::time_point time);
@@ -79,10 +102,12 @@ class Worker {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;
   Clock::time_point wakes_at_;
+  bool sleeps_ = false;  // the timer will call tick()
   BusyPoll busy_poll_;
   int lane_requests_ = 0;
   bool freed_much_ = false;
   Sessions sessions_, retired_;
+  std::vector<Listener*> watched_;
   std::shared_ptr<const Catalog> catalog_;
   uint64_t catalog_generation_ = 0;
   std::shared_ptr<const CredentialSet> credentials_;

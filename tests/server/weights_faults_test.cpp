@@ -58,6 +58,7 @@ struct World {
   std::unique_ptr<PackageFinder> finder;
   std::unique_ptr<Repository> repository;
   std::unique_ptr<Control> control;
+  OpenConnections connections;
   std::unique_ptr<Service> service;
 
   World() {
@@ -81,7 +82,7 @@ struct World {
                                                    0,
                                                    {},
                                                    {},
-                                                   {},
+                                                   connections,
                                                    Credentials(config),
                                                    {},
                                                    SharedMemory(false),

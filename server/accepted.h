@@ -1,0 +1,40 @@
+// A connection that was accepted and that no session has yet: closed, and off the count, if none gets it.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "server/open_connections.h"
+
+namespace sconce {
+
+class Accepted {
+ public:
+  Accepted(int descriptor, bool v6, Listeners listener, OpenConnections::Slot slot) noexcept
+      : descriptor_(descriptor), v6_(v6), listener_(listener), slot_(std::move(slot)) {}
+  Accepted(Accepted&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)),
+        v6_(other.v6_),
+        listener_(other.listener_),
+        slot_(std::move(other.slot_)) {}
+  Accepted& operator=(Accepted&&) = delete;
+  ~Accepted() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  int descriptor() const noexcept { return descriptor_; }
+  bool v6() const noexcept { return v6_; }
+  Listeners listener() const noexcept { return listener_; }
+  // Somebody else closes it.
+  void give_away() noexcept { descriptor_ = -1; }
+  OpenConnections::Slot take_slot() noexcept { return std::move(slot_); }
+
+ private:
+  int descriptor_;
+  bool v6_;
+  Listeners listener_;
+  OpenConnections::Slot slot_;
+};
+
+}  // namespace sconce

@@ -1,0 +1,27 @@
+// By when a client must have sent or taken more. At first it has a grace; each byte that moves gives it the time that
+// the byte takes at the least rate, and never has it more than the grace from now: what counts is what came, not what
+// was announced, and who was quick at first may not stall later.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace sconce {
+
+struct Pace {
+  using Time = std::chrono::steady_clock::time_point;
+
+  std::chrono::nanoseconds grace{};
+  uint64_t rate = 1;  // bytes a second
+
+  Time first(Time now) const noexcept { return now + grace; }
+  // `deadline` is what held until these bytes moved.
+  Time next(Time deadline, Time now, uint64_t bytes) const noexcept {
+    const double earned = 1e9 * static_cast<double>(bytes) / static_cast<double>(std::max<uint64_t>(rate, 1));
+    const auto most = static_cast<double>(grace.count());
+    return std::min(deadline + std::chrono::nanoseconds(static_cast<int64_t>(std::min(earned, most))), now + grace);
+  }
+};
+
+}  // namespace sconce

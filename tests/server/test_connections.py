@@ -1,0 +1,196 @@
+"""What stalled clients may hold: neither time nor places that others need."""
+import contextlib
+import resource
+import socket
+import struct
+import time
+
+import pytest
+from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, until
+
+FAKE = FAKE_MODELS / "fake_model.so"
+INPUT = {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}
+HEAD = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n"
+LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+LONG = 60  # seconds that nothing takes which works
+
+
+def status(data):
+    return int(data.split()[1]) if data else None
+
+
+@contextlib.contextmanager
+def connections(server, count, port="inference", data=b""):
+    opened = []
+    try:
+        for _ in range(count):
+            opened.append(socket.create_connection(("127.0.0.1", server.ports[port]), timeout=LONG))
+            opened[-1].sendall(data)
+        yield opened
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+# Deadlines follow the bytes that came, and went.
+
+PACE = ["--body-timeout", "300ms", "--write-timeout", "300ms", "--min-rate", "64K"]
+
+
+@pytest.mark.parametrize("announced", [b"Content-Length: 268435456\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"])
+@pytest.mark.parametrize("sent", [0, 10, 200_000])
+def test_a_long_body_has_no_more_time_than_what_came_of_it_earns(announced, sent):
+    """The length that was announced used to: 69 minutes for 256 MB."""
+    with Server(f"fake={FAKE}", flags=PACE) as server, server.connect(LONG) as connection:
+        connection.sendall(HEAD + announced + b" " * sent)
+        assert status(read_all(connection)) == 408
+
+
+def test_a_body_that_trickles_is_not_waited_for():
+    with Server(f"fake={FAKE}", flags=PACE) as server, server.connect(LONG) as connection:
+        connection.sendall(HEAD + b"Content-Length: 1000000\r\n\r\n")
+        connection.settimeout(0.02)
+        data, end = b"", time.time() + LONG
+        while not data:
+            assert time.time() < end
+            connection.sendall(b" ")
+            with contextlib.suppress(TimeoutError):
+                data = connection.recv(4096)
+        assert status(data) == 408
+
+
+def test_an_answer_that_nobody_takes_is_given_up():
+    """The length of the answer used to be granted in advance."""
+    rows = 2_000_000
+    with Server(f"fake={FAKE}", flags=[*PACE, "--max-body-bytes", "64M", "--body-timeout", "30s"]) as server:
+        head = (b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","parameters":{"binary_data_size":%d}}],'
+                b'"parameters":{"binary_data_output":true}}' % (rows, 16 * rows))
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(LONG)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(HEAD + b"Inference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n" %
+                               (len(head), len(head) + 16 * rows) + head + bytes(16 * rows))
+            assert connection.recv(10) == b"HTTP/1.1 2"
+            # The probe of this loop is the only other connection.
+            until(lambda: server.metrics()["sconce_http_connections"] == 1, LONG)
+
+
+# Places.
+
+PATIENT = ["--header-timeout", "300s", "--body-timeout", "300s"]
+
+def test_stalled_sockets_do_not_starve_probes():
+    with Server(f"fake={FAKE}", flags=[*PATIENT, "--max-connections", "50"]) as server, connections(server, 50, data=HEAD):
+        for port in ("metrics", "administration"):
+            assert server.get("/v2/health/live", port=server.ports[port], timeout=LONG).status == 200
+            assert server.get("/v2/health/ready", port=server.ports[port], timeout=LONG).status == 200
+
+
+def test_the_other_listeners_have_an_allowance_each():
+    with Server(f"fake={FAKE}", flags=[*PATIENT, "--max-side-connections", "5"]) as server, \
+            connections(server, 5, "metrics", HEAD), connections(server, 5, "administration", HEAD):
+        assert server.infer("fake", INPUT).status == 200
+        for port in ("metrics", "administration"):  # whoever stalls makes room
+            assert server.get("/v2/health/live", port=server.ports[port], timeout=LONG).status == 200
+
+
+def test_the_idlest_connection_makes_room():
+    with Server(f"fake={FAKE}", flags=[*PATIENT, "--max-connections", "3"]) as server:
+        with connections(server, 3) as (first, second, third):
+            third.sendall(HEAD)
+            for connection in (second, first):  # the second is idle for longer than the first
+                connection.sendall(LIVE)
+                assert read_answer(connection)[0] == 200
+                time.sleep(0.01)
+            with server.connect(LONG) as fourth:
+                fourth.sendall(LIVE)
+                assert read_answer(fourth)[0] == 200
+                assert read_all(second) == b""
+                first.sendall(LIVE)
+                assert read_answer(first)[0] == 200
+                third.sendall(b"Content-Length: 2\r\n\r\n{}")
+                assert read_answer(third)[0] == 400
+
+
+def test_a_stalled_request_makes_room_where_nobody_is_idle():
+    with Server(f"fake={FAKE}", flags=[*PATIENT, "--max-connections", "4"]) as server:
+        stalls = [HEAD, HEAD + b"Content-Length: 100\r\n\r\n{", HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"]
+        with contextlib.ExitStack() as held:
+            for data in [*stalls, stalls[0]]:
+                held.enter_context(connections(server, 1, data=data))
+            for _ in range(4):
+                with server.connect(LONG) as connection:
+                    connection.sendall(LIVE)
+                    assert read_answer(connection)[0] == 200
+
+
+def test_a_running_request_makes_room_for_nobody():
+    from serving import HeldServer
+    text = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
+    with HeldServer(f"fake={FAKE}", flags=["--max-connections", "2"]) as server:
+        server.hold()
+        with connections(server, 2, data=HEAD + b"Content-Length: %d\r\n\r\n" % len(text) + text) as running:
+            until(lambda: server.metrics()["sconce_http_inflight_body_bytes"] == 2 * len(text))
+            with server.connect(LONG) as waiting:
+                waiting.sendall(LIVE)
+                time.sleep(0.5)  # in which it would have been closed; nothing fails if it is shorter
+                server.release()
+                for connection in running:
+                    assert read_answer(connection)[0] == 200
+                assert read_answer(waiting)[0] == 200
+
+
+# Nothing that the system refuses ends the process.
+
+def answers_again(server):
+    def one():
+        with contextlib.suppress(OSError):
+            return server.infer("fake", INPUT).status == 200
+    until(one, LONG)
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's shadow memory counts as address space")
+@pytest.mark.parametrize("port", ["inference", "metrics", "administration"])
+def test_running_out_of_memory_while_connections_come(port):
+    """Up to what is mapped now, and a little more each time: every place that asks for memory is refused some time."""
+    with Server(f"fake={FAKE}", flags=["--max-side-connections", "10000"]) as server:
+        pid = server.process.pid
+        with open(f"/proc/{pid}/statm") as file:
+            mapped = int(file.read().split()[0]) * resource.getpagesize()
+        for more in [0, 1 << 16, 1 << 18, 1 << 20, 1 << 22]:
+            resource.prlimit(pid, resource.RLIMIT_AS, (mapped + more, resource.RLIM_INFINITY))
+            with contextlib.ExitStack() as held:
+                for _ in range(400):
+                    connection = held.enter_context(
+                        socket.create_connection(("127.0.0.1", server.ports[port]), timeout=LONG))
+                    with contextlib.suppress(OSError):
+                        connection.sendall(LIVE + HEAD + b"Content-Length: 1000000\r\n\r\n" + b" " * 100_000)
+                assert server.process.poll() is None, more
+                resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            answers_again(server)
+            assert server.get("/v2/health/live", port=server.ports[port]).status == 200
+        assert server.stop() == 0
+
+
+@pytest.mark.skipif(SANITIZED, reason="UBSan opens a pipe to look at an object's type")
+def test_running_out_of_descriptors_while_connections_come():
+    with Server(f"fake={FAKE}") as server:
+        pid = server.process.pid
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (60, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+        with connections(server, 100, data=LIVE):
+            until(lambda: any("connections wait to be accepted" in line for line in server.log))
+            answers_again(server)  # who is idle makes room
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (1024, 1024))
+        answers_again(server)
+        assert server.stop() == 0
+
+
+def test_resets_while_connections_come():
+    with Server(f"fake={FAKE}") as server:
+        for _ in range(500):
+            connection = socket.create_connection(("127.0.0.1", server.port), timeout=LONG)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+        answers_again(server)
+        until(lambda: server.metrics()["sconce_http_connections"] == 1)
