@@ -111,7 +111,8 @@ void decompress(Coding coding, const BodyBuffer& body, size_t aligned_at, uint64
                  "the compressed request body is damaged");
     const size_t count = kPiece - z.avail_out;
     SCONCE_CHECK(count <= limit - std::min<uint64_t>(plain.size(), limit), kTooLarge,
-                 "the decompressed request body is larger than max_inflated_bytes: ", limit);
+                 "the decompressed request body is larger than ", limit,
+                 " bytes, the most that may be (setting max_inflated_bytes, or what the model's inputs can need)");
     plain.append(piece, count);
   } while (status != Z_STREAM_END);
   SCONCE_CHECK(z.avail_in == 0 && left == 0, kInvalidArgument,

@@ -96,6 +96,8 @@ ServerTotals totals_of(const Service& service) {
   totals.start_time = service.start_time;
   totals.lost_traces = service.tracer.dropped();
   totals.failed_traces = service.tracer.failed();
+  totals.request_memory = service.request_memory.used();
+  totals.request_memory_limit = service.request_memory.limit();
   totals.lost_lines = lost_log_lines();
   totals.held_lines = service.refusals.all_held() + service.failures.all_held();
   return totals;

@@ -26,10 +26,12 @@ class Inference final : public QueuedRequest {
   // Called when a queued run is over, on any thread. Must not throw.
   using Notify = void (*)(void* context) noexcept;
 
-  Inference(size_t thread, Notify notify, void* context) : thread_(thread), notify_(notify), context_(context) {}
+  Inference(size_t thread, Notify notify, void* context, RequestBudget* budget)
+      : thread_(thread), notify_(notify), context_(context), scratch_(budget) {}
 
   // A request that came at `start`. base64: how a call's answer has its tensors.
   void begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept;
+  uint64_t most_body_bytes() const noexcept { return model_->most_body_bytes(); }
   // Reads it. Errors of the codecs. Any thread, as is encode(): nobody else may look at the request meanwhile.
   void decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory);
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
@@ -64,6 +66,7 @@ class Inference final : public QueuedRequest {
 
   // Frees memory beyond `keep` bytes. No request is under way.
   void trim(size_t keep) noexcept { scratch_.trim(keep); }
+  size_t capacity() const noexcept { return scratch_.capacity(); }
 
  private:
   void ran() override;

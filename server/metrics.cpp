@@ -260,6 +260,8 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kAccepted, accepted);
   const uint64_t begun = sum(&ConnectionCounters::bodies_in), over = sum(&ConnectionCounters::bodies_out);
   single(kInFlight, begun - std::min(begun, over));
+  single(kRequestMemory, totals.request_memory);
+  single(kRequestMemoryLimit, totals.request_memory_limit);
   single(kLostTraces, totals.lost_traces);
   single(kFailedTraces, totals.failed_traces);
   single(kLostLines, totals.lost_lines);

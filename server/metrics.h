@@ -47,6 +47,7 @@ std::span<const MetricRow> metric_rows() noexcept;
 struct ServerTotals {
   double start_time = 0;  // seconds since 1970
   uint64_t lost_traces = 0, failed_traces = 0;
+  uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
 };
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,

@@ -7,19 +7,43 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "server/request_budget.h"
 
 namespace sconce {
 namespace {
 
 constexpr size_t kSmallestBlock = 16 * 1024;
+// Of a body, what it gets before any of it has come.
+constexpr size_t kFirstBytes = 64 * 1024;
+// Then it gets so many times what has come: the larger, the less is copied.
+constexpr size_t kGrowth = 4;
 
 size_t round_up(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) & ~(kTensorAlignment - 1); }
 
-StoragePtr new_storage(size_t bytes) {
+// had: bytes of the storage in whose place it comes, which is gone in a moment and counts no more.
+StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
+  StoragePtr storage = StoragePtr::adopt(new Storage(nullptr, 0, Device{}, nullptr, nullptr));
+  struct Taken {
+    RequestBudget* budget = nullptr;
+    size_t bytes;
+    ~Taken() {
+      if (budget != nullptr) budget->give(bytes);
+    }
+  } taken{.bytes = bytes - had};
+  if (budget != nullptr) budget->take(bytes - had);
+  taken.budget = budget;
   void* data = bytes > SIZE_MAX - kTensorAlignment ? nullptr : std::aligned_alloc(kTensorAlignment, round_up(bytes));
   SCONCE_CHECK(data != nullptr, kOutOfMemory, "no memory for a request of ", bytes, " bytes");
-  return StoragePtr::adopt(new Storage(
-      data, bytes, Device{}, [](void* p, size_t, void*) noexcept { std::free(p); }, nullptr));
+  storage->reset(
+      data, bytes,
+      [](void* p, size_t size, void* context) noexcept {
+        std::free(p);
+        if (context != nullptr) static_cast<RequestBudget*>(context)->give(size);
+      },
+      budget);
+  if (budget != nullptr) budget->overdraw(had);
+  taken.budget = nullptr;
+  return storage;
 }
 
 // Calls copy(pointer into the strided tensor, contiguous offset in elements, count) for runs of the last dimension.
@@ -88,24 +112,34 @@ void StorageBlock::prepare(size_t bytes) {
   if (storage_ && capacity_ >= bytes && storage_->references() == 1) return;
   release();
   const size_t capacity = std::max(bytes, kSmallestBlock);
-  storage_ = new_storage(capacity);
+  storage_ = new_storage(capacity, budget_);
   capacity_ = capacity;
 }
 
 void StorageBlock::grow(size_t bytes, size_t keep) {
   if (bytes <= capacity_) return;
-  const size_t capacity = std::max(bytes, std::max(capacity_ * 2, kSmallestBlock));
-  StoragePtr storage = new_storage(capacity);
+  grow_to(std::max(bytes, std::max(capacity_ * 2, kSmallestBlock)), keep);
+}
+
+void StorageBlock::grow_to(size_t bytes, size_t keep) {
+  if (bytes <= capacity_) return;
+  StoragePtr storage = new_storage(bytes, budget_, capacity_);
   if (keep != 0) std::memcpy(storage->data(), data(), keep);
   storage_ = std::move(storage);
-  capacity_ = capacity;
+  capacity_ = bytes;
 }
 
 void BodyBuffer::prepare(size_t bytes, size_t aligned_at) {
   start_ = (kTensorAlignment - aligned_at % kTensorAlignment) % kTensorAlignment;
   SCONCE_CHECK(bytes <= SIZE_MAX - 2 * kTensorAlignment, kTooLarge, "request body too large: ", bytes);
-  block_.prepare(start_ + bytes);
+  block_.prepare(start_ + std::min(bytes, kFirstBytes));
   size_ = 0;
+}
+
+size_t BodyBuffer::make_room(size_t all) {
+  const size_t used = start_ + size_;
+  if (used == block_.capacity()) block_.grow_to(std::min(start_ + all, used * kGrowth), used);
+  return std::min(block_.capacity() - used, all - size_);
 }
 
 void BodyBuffer::append(const char* data, size_t bytes) {
@@ -122,7 +156,7 @@ void BodyBuffer::trim(size_t keep) noexcept {
 TensorScratch::Piece TensorScratch::allocate(size_t bytes) {
   const size_t room = round_up(std::max<size_t>(bytes, 1));
   if (blocks_.empty() || blocks_.back().capacity() - used_ < room) {
-    StorageBlock block;
+    StorageBlock block(budget_);
     block.prepare(std::max(room, blocks_.empty() ? wanted_ : blocks_.back().capacity()));
     blocks_.push_back(std::move(block));
     used_ = 0;

@@ -2,7 +2,8 @@
 //
 // Blocks are Storages, so that tensors over them need no copy and no allocation, and so that a tensor that outlives its
 // request (an output that is a view of an input, kept by the model) keeps its bytes: such a block is given up and
-// replaced. Confined to the connection's thread, but for the release of the last tensor.
+// replaced. Bytes count in a budget, where there is one, until the last that holds them lets go. Confined to the
+// connection's thread, but for the release of the last tensor.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,21 @@
 
 namespace sconce {
 
+class RequestBudget;
+
 constexpr size_t kTensorAlignment = 64;
 
 // One block of bytes, aligned to kTensorAlignment.
 class StorageBlock {
  public:
-  // At least `bytes`, content undefined, nobody else looking at it. kOutOfMemory.
+  explicit StorageBlock(RequestBudget* budget = nullptr) noexcept : budget_(budget) {}
+
+  // At least `bytes`, content undefined, nobody else looking at it. kOutOfMemory, and the budget's errors.
   void prepare(size_t bytes);
   // At least `bytes`, the first `keep` of them unchanged.
   void grow(size_t bytes, size_t keep);
+  // Exactly `bytes`, if that is more than there is now.
+  void grow_to(size_t bytes, size_t keep);
   void release() noexcept {
     storage_ = {};
     capacity_ = 0;
@@ -31,6 +38,7 @@ class StorageBlock {
   size_t capacity() const noexcept { return capacity_; }
 
  private:
+  RequestBudget* budget_;
   StoragePtr storage_;
   size_t capacity_ = 0;
 };
@@ -38,7 +46,12 @@ class StorageBlock {
 // The body of a request. Its bytes from `aligned_at` on start at a multiple of kTensorAlignment.
 class BodyBuffer {
  public:
+  explicit BodyBuffer(RequestBudget* budget = nullptr) noexcept : block_(budget) {}
+
+  // For a body of so many bytes. Takes memory for the first of them: what was announced need not come.
   void prepare(size_t bytes, size_t aligned_at);
+  // Room behind end() for some of the bytes that are to come, of `all` that the body has in the end.
+  size_t make_room(size_t all);
   void append(const char* data, size_t bytes);  // grows as needed
   void commit(size_t bytes) noexcept { size_ += bytes; }
 
@@ -46,6 +59,7 @@ class BodyBuffer {
   std::byte* end() const noexcept { return begin() + size_; }
   size_t size() const noexcept { return size_; }
   const StoragePtr& storage() const noexcept { return block_.storage(); }
+  size_t capacity() const noexcept { return block_.capacity(); }
   // Frees the block if it is larger than `keep`.
   void trim(size_t keep) noexcept;
 
@@ -65,11 +79,14 @@ class TensorScratch {
     size_t offset = 0;  // bytes into the storage; a multiple of kTensorAlignment
     size_t bytes = 0;
   };
+  explicit TensorScratch(RequestBudget* budget = nullptr) noexcept : budget_(budget) {}
+
   Piece allocate(size_t bytes);
   // The last piece, with room for more bytes; its content is kept.
   Piece grow(const Piece& last, size_t bytes);
   void reset() noexcept;
   void trim(size_t keep) noexcept;
+  size_t capacity() const noexcept { return blocks_.empty() ? 0 : blocks_.back().capacity(); }
 
   // A new contiguous tensor; elements are not set.
   Tensor tensor(IntSpan sizes, DType dtype);
@@ -78,6 +95,7 @@ class TensorScratch {
   Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes, IntSpan strides);
 
  private:
+  RequestBudget* budget_;
   std::vector<StorageBlock> blocks_;
   std::vector<StoragePtr> views_;  // storages that over() made; those behind used_views_ view nothing
   size_t used_views_ = 0;

@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "server/body_bound.h"
 #include "server/documents.h"
 #include "server/log.h"
 
@@ -31,6 +32,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
           clock, place_, model_->info().replicas),
       config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
+      // Sizes that are not checked are not known to be too large.
+      most_body_bytes_(config.check_inputs ? sconce::most_body_bytes(interface_) : UINT64_MAX),
       device_fault_(config.device_fault) {}
 
 ModelStatistics ServedModel::statistics_now() const {

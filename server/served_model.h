@@ -32,6 +32,8 @@ class ServedModel final : public Reaped {
   ModelStatistics statistics_now() const;
   // Replicas were added or removed: how many there are now.
   void set_replicas(int64_t count) { batcher_.set_replicas(count); }
+  // Of a request: none that the model takes has more.
+  uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
   int64_t pending() const noexcept { return batcher_.waiting(); }
 
@@ -53,6 +55,7 @@ class ServedModel final : public Reaped {
   RunPlace place_;
   Batcher batcher_;
   const std::string config_json_;
+  const uint64_t most_body_bytes_;
   const DeviceFault device_fault_;
   std::atomic<bool> failure_said_{false};
 };

@@ -45,6 +45,11 @@ size_t io_threads(const ServerConfig& config) {
   return static_cast<size_t>(std::clamp(count, 1, 8));
 }
 
+uint64_t request_memory(const ServerConfig& config) {
+  constexpr uint64_t kShare = 4;
+  return config.request_memory > 0 ? static_cast<uint64_t>(config.request_memory) : memory_limit() / kShare;
+}
+
 // The main thread's loop: signals, and the phases of the shutdown.
 class Server {
  public:
@@ -53,6 +58,7 @@ class Server {
         threads_(io_threads(config)),
         finder_(config_),
         packages_(find_packages()),
+        request_memory_(request_memory(config)),
         repository_(config_, clock_, reaper_, packages_, threads_ + 1),
         control_(config_, finder_, repository_, std::move(packages_),
                  [this](std::exception_ptr failure) {
@@ -66,6 +72,7 @@ class Server {
                  {},
                  {},
                  connections_,
+                 request_memory_,
                  Credentials(config_),
                  {},
                  SharedMemory(config_.allow_shared_memory),
@@ -261,6 +268,7 @@ class Server {
   const PackageFinder finder_;
   std::vector<PackageEntry> packages_;  // what the control thread begins with
   asio::io_context context_{1};
+  RequestBudget request_memory_;                  // outlives the models, which may keep inputs
   OpenConnections connections_;                   // outlives the workers
   AlarmClock clock_;                              // outlives the models that set it
   Reaper reaper_;                                 // outlives whoever holds a model

@@ -13,6 +13,7 @@
 #include "server/open_connections.h"
 #include "server/operations.h"
 #include "server/repository.h"
+#include "server/request_budget.h"
 #include "server/shared_memory.h"
 #include "server/trace.h"
 
@@ -29,6 +30,7 @@ struct Service {
   std::string public_url;                    // "http://127.0.0.1:8000", for the page
   std::atomic<bool> draining{false};         // readiness is false, answers close their connections
   OpenConnections& connections;
+  RequestBudget& request_memory;
   Credentials credentials;
   Operations operations;
   SharedMemory shared_memory{false};

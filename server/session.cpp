@@ -19,8 +19,9 @@ namespace asio = boost::asio;
 
 // Requests of one connection that are answered in a row before others have their turn.
 constexpr int kInARow = 16;
-// Memory that an idle connection keeps.
-constexpr size_t kKeepBytes = 256 * 1024;
+// Memory that an idle connection keeps where that of requests is scarce.
+constexpr size_t kLeastBytes = 16 * 1024;
+constexpr std::chrono::milliseconds kQuiet{50};
 constexpr std::chrono::seconds kLingerTime{2};
 // A client from which nothing comes, or to which nothing goes, for so long within a request may have to make room.
 constexpr std::chrono::seconds kStalled{1};
@@ -47,12 +48,14 @@ Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listene
       listener_(listener),
       slot_(std::move(slot)),
       in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
-      inference_(worker.index(), &Session::notify, this) {
+      body_(&worker.service().request_memory),
+      plain_(&worker.service().request_memory),
+      inference_(worker.index(), &Session::notify, this, &worker.service().request_memory) {
   in_ = std::make_unique_for_overwrite<char[]>(in_capacity_);
 }
 
 Session::~Session() {
-  if (largest_ > kKeepBytes) worker_.freed_much();
+  if (largest_ > kKeepBytes || freed_) worker_.freed_much();
 }
 
 void Session::start(Worker::Sessions::iterator self) {
@@ -263,7 +266,7 @@ bool Session::make_room() noexcept {
 void Session::check_deadline(Clock::time_point now) {
   if (state_ == State::kWaiting || state_ == State::kAway || state_ == State::kClosed) return;
   if (now < deadline_) {
-    if (state_ == State::kHeader && !saw_bytes_ && largest_ > kKeepBytes) trim();
+    trim_idle();
     return;
   }
   switch (state_) {
@@ -310,13 +313,29 @@ void Session::close_if_idle(Clock::time_point now) {
   if (state_ == State::kHandshake || !transport_.has_unread()) close();
 }
 
-void Session::trim() noexcept {
-  body_.trim(kKeepBytes);
-  plain_.trim(kKeepBytes);
-  inference_.trim(kKeepBytes);
-  if (response_.text().capacity() > kKeepBytes) response_.text().release();
+// Of a request that is over; nothing uses its memory.
+void Session::trim(size_t keep) noexcept {
+  body_.trim(keep);
+  plain_.trim(keep);
+  inference_.trim(keep);
+  if (response_.text().capacity() > keep) response_.text().release();
   largest_ = 0;
-  worker_.freed_much();
+  freed_ = true;
+}
+
+// At each tick, for a connection that does little.
+void Session::trim_idle() noexcept {
+  const bool idle = state_ == State::kHeader && !saw_bytes_;
+  if (idle && worker_.service().request_memory.is_tight() &&
+      std::max({body_.capacity(), plain_.capacity(), inference_.capacity()}) > kLeastBytes) {
+    trim(kLeastBytes);
+  }
+  // Not while it goes from one large request to the next.
+  if (freed_ && (idle || state_ == State::kFixedBody || state_ == State::kChunkedBody) &&
+      Clock::now() - std::max(moved_, phase_start_) > kQuiet) {
+    freed_ = false;
+    worker_.freed_much();
+  }
 }
 
 void Session::linger() noexcept {

@@ -64,6 +64,11 @@ class Session {
   }
 
  private:
+  // Memory that a connection keeps for its next request.
+  static constexpr size_t kKeepBytes = 256 * 1024;
+  // Of what is no inference and no upload: JSON that is read by the thread that other connections wait for.
+  static constexpr uint64_t kMostText = 64 * 1024;
+
   friend class Worker;  // on_notice()
   enum class State : int8_t {
     kHandshake,  // of TLS
@@ -88,6 +93,8 @@ class Session {
   Next handshake();
   // session_read.cpp
   uint64_t body_limit() const noexcept;
+  bool limit_body();
+  void refuse_length();
   Next read_header();
   bool skip_empty_line() noexcept;
   void begin_body();
@@ -121,7 +128,8 @@ class Session {
   void linger() noexcept;
   void close() noexcept;
   void released() noexcept;  // an operation is over
-  void trim() noexcept;
+  void trim(size_t keep) noexcept;
+  void trim_idle() noexcept;
   // session_inference.cpp
   bool run_model();
   void decode_request();
@@ -190,6 +198,7 @@ class Session {
   std::string peer_;         // the client's address, for the log
   std::string access_line_;  // method and target, if accesses are logged
   RequestId request_id_;
+  uint64_t most_body_ = 0;   // bytes that the route takes, compressed or not
   bool compressed_ = false;  // the body, whose plain bytes are in plain_
   BodyBuffer plain_;
   TraceLevels traced_;
@@ -211,6 +220,7 @@ class Session {
   std::vector<boost::asio::const_buffer> out_;  // what is left to send
   size_t out_at_ = 0, out_bytes_ = 0, sent_ = 0;
   size_t largest_ = 0;              // bytes of the largest request since memory was trimmed
+  bool freed_ = false;              // by trimming, and the worker's heap has it still
   Session* next_notice_ = nullptr;  // of the worker
 };
 

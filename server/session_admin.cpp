@@ -23,7 +23,7 @@ bool Session::begin_admin(uint64_t length) {
     refuse(415, "Content-Encoding is not supported on the administration listener");
     return true;
   }
-  const uint64_t limit = static_cast<uint64_t>(worker_.service().config.max_body_bytes);
+  const uint64_t limit = std::min(static_cast<uint64_t>(worker_.service().config.max_body_bytes), kMostText);
   const bool own = route_.result == RouteMatch::Result::kFound && is_admin_action(route_.action);
   const bool weights = own && route_.action == Action::kStageWeights;
   const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
@@ -32,7 +32,7 @@ bool Session::begin_admin(uint64_t length) {
     return true;
   }
   if (kind != WeightsBody::kStream && length > limit) {
-    refuse(413, "request body is larger than max_body_bytes");
+    refuse(413, "request body is larger than " + std::to_string(limit) + " bytes, the most that this route takes");
     return true;
   }
   parser_->limit_body(limit);

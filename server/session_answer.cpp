@@ -18,7 +18,8 @@ void Session::answer_exception(const std::exception_ptr& problem) {
     log_warn(worker_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
   }
   answer_error(failure.status, failure.message, response_);
-  if (failure.code == ErrorCode::kQueueFull) response_.fields = "Retry-After: 1\r\n";
+  if (failure.code == ErrorCode::kQueueFull || failure.code == ErrorCode::kUnavailable)
+    response_.fields = "Retry-After: 1\r\n";
   if (body_left_) keep_alive_ = false;
   begin_answer();
 }
@@ -99,6 +100,9 @@ void Session::finish_request() {
   if (!running_) inference_.clear();
   admin_.reset();
   parser_.reset();
+  // What was large is of no use to the next request, which may be long in coming.
+  largest_ = std::max(largest_, response_.text().capacity());
+  if (largest_ > kKeepBytes && !running_) trim(kKeepBytes);
   saw_bytes_ = empty_line_ = false;
   head_only_ = false;
   http11_ = true;

@@ -54,7 +54,8 @@ bool Session::run_model() {
 
 // Any thread, as is encode_answer().
 void Session::decode_request() {
-  inflate_body(static_cast<uint64_t>(worker_.service().config.max_inflated_bytes));
+  const uint64_t most = static_cast<uint64_t>(worker_.service().config.max_inflated_bytes);
+  inflate_body(std::min(most, inference_.most_body_bytes()));
   inference_.decode(body(), json_length_, &worker_.service().shared_memory);
 }
 

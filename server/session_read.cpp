@@ -18,9 +18,6 @@ namespace asio = boost::asio;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 // After a refusal the client may go on sending this much, this long, so that it sees the answer rather than a reset.
 constexpr size_t kLingerBytes = 4 * 1024 * 1024;
-// Of what is no inference and no upload: JSON that is read by the thread that other connections wait for.
-constexpr size_t kMostText = 1024 * 1024;
-
 // Of a request line, in the access log.
 std::string shown(std::string_view text) {
   return text.size() <= kExcerptBytes ? printable(text) : printable(text.substr(0, kExcerptBytes - 3)) + "...";
@@ -116,8 +113,13 @@ void Session::begin_body() {
   if ((route_.result != RouteMatch::Result::kFound || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return;
   if (listener_ == kAdmin && begin_admin(length)) return;
+  const bool found = route_.result == RouteMatch::Result::kFound;
+  if (found && body_left_ && head.coding != Coding::kIdentity && !is_inference(route_.action))
+    return refuse(415, "Content-Encoding is supported for inference only");
+  if (!all_here && !limit_body()) return;
   // What the header says was looked at, and copied where it is needed: the body is read over it.
   parser_->forget_texts();
+  if (!all_here && length > body_.capacity()) worker_.service().request_memory.check(length - body_.capacity());
   if (head.expects_continue && !all_here) {
     // A client that waits for this has room for it; one that does not take it is not worth waiting for.
     error_code ec;
@@ -135,12 +137,37 @@ void Session::begin_body() {
   if (!all_here) begin_pace(config.body_timeout);
 }
 
+// How much the request may have: what its route, which was found, can use. False: it has more, and is refused.
+bool Session::limit_body() {
+  most_body_ = body_limit();
+  // The errors of a model that is not there, before its request is read.
+  const bool inference = is_inference(route_.action);
+  const uint64_t most =
+      inference ? worker_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
+  most_body_ = std::min(most_body_, most);
+  parser_->limit_body(most_body_);
+  if (parser_->content_length().value_or(0) <= most_body_) return true;
+  refuse_length();
+  return false;
+}
+
+void Session::refuse_length() {
+  const bool by_setting = most_body_ == body_limit();
+  refuse(413, by_setting ? std::string("request body is larger than max_body_bytes")
+                         : "request body is larger than " + std::to_string(most_body_) +
+                               (is_inference(route_.action) ? " bytes, more than the model's inputs can need"
+                                                            : " bytes, the most that this route takes"));
+}
+
 Session::Next Session::read_fixed_body() {
   const size_t here = std::min(body_bytes_ - body_.size(), end_ - begin_);
   body_.append(in_.get() + begin_, here);
   begin_ += here;
   if (body_.size() < body_bytes_) {
-    if (!reading_) read(reinterpret_cast<char*>(body_.end()), body_bytes_ - body_.size());
+    if (!reading_) {
+      const size_t room = body_.make_room(body_bytes_);
+      read(reinterpret_cast<char*>(body_.end()), room);
+    }
     return Next::kWait;
   }
   return dispatch();
@@ -152,7 +179,8 @@ Session::Next Session::read_chunked_body() {
     boost::beast::error_code ec;
     begin_ += parser_->put(asio::const_buffer(in_.get() + begin_, end_ - begin_), ec);
     if (ec && ec != boost::beast::http::error::need_more) {
-      refuse(parser_->status(ec), parser_->problem(ec));
+      const int status = parser_->status(ec);
+      status == 413 ? refuse_length() : refuse(status, parser_->problem(ec));
       return Next::kContinue;
     }
     if (parser_->is_done()) return dispatch();
@@ -174,12 +202,6 @@ Session::Next Session::dispatch() {
   body_left_ = false;
   largest_ = std::max(largest_, body_.size());
   count_body(body_.size());
-  // Inference reads its body where that takes no time from others.
-  if (route_.result == RouteMatch::Result::kFound && !is_inference(route_.action)) {
-    SCONCE_CHECK(body_.size() <= kMostText, kTooLarge, "request body is larger than ", kMostText,
-                 " bytes, the most that this route takes");
-    inflate_body(kMostText);
-  }
   route_request();
   return Next::kContinue;
 }

@@ -129,7 +129,8 @@ def test_json_that_is_none(target, path, body):
     if path.endswith("index") and body.startswith(b"{\"") and answer.status == 200:
         json.loads(body)  # members that mean nothing there
         return
-    assert answer.status == 400, answer.body
+    # What is no inference takes 64 KiB.
+    assert answer.status == (400 if "models" in path or len(body) <= 65536 else 413), answer.body
     assert answer.json["error"]
 
 

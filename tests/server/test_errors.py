@@ -187,7 +187,7 @@ FAULTS = [
     ("inference", "POST", "/v2/models/fake/infer", {}, {"inputs": [OK], "outputs": [{"name": "OUTPUT__0", "parameters": {"classification": 2**70}}]}, {400}, "classification"),
     ("inference", "POST", "/v2/repository/index", {}, {"ready": 1}, {400}, "ready"),
     ("inference", "POST", "/v2/repository/index", {}, "[" * 60_000, {400}, "object"),
-    ("inference", "POST", "/v2/repository/index", {}, "{" + " " * 1_100_000 + "}", {413}, "1048576"),
+    ("inference", "POST", "/v2/repository/index", {}, "{" + " " * 65_536 + "}", {413}, "65536"),
     ("inference", "POST", "/v2/logging", {}, {"log_file": "/tmp/x"}, {403}, "administration"),
     ("administration", "POST", "/v2/logging", {}, {"log_file": "/tmp/x"}, {403}, "log_file"),
     ("administration", "POST", "/v2/trace/setting", {}, {"trace_file": "/tmp/x"}, {403}, "trace_file"),

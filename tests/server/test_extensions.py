@@ -133,7 +133,7 @@ def test_bad_regions(open_server):
             assert register(server, "s", region, size, offset).status == 400
         for key in ("x", "/../x", "/a/b", "/", "/.hidden", "/nope-" + uuid.uuid4().hex, "/a\0b"):
             assert register(server, "s", region, 64, key=key).status == 400
-        for body in (b"", b"[]", b'{"key":1}', b"[" * 100000, {"key": region.key}):
+        for body in (b"", b"[]", b'{"key":1}', b"[" * 60000, {"key": region.key}):
             assert server.post("/v2/systemsharedmemory/region/s/register", body).status == 400
         assert [r["name"] for r in server.get("/v2/systemsharedmemory/status").json] == ["r"]
         fds = len(os.listdir(f"/proc/{server.process.pid}/fd"))
@@ -190,9 +190,9 @@ def test_what_a_body_decompresses_to_is_limited(open_server):
         answer = open_server.post("/v2/models/fake/infer", bomb, {"Content-Encoding": "gzip"})
         assert answer.status == 413 and "max_inflated_bytes" in answer.json["error"]
     assert open_server.grown_kb(before) < 64 * 1024  # of 100 MiB, if any were kept
-    fits = json.dumps(BODY).encode()
+    fits = b'{"inputs":[{"name":"INPUT__0","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}'
     fits += b" " * (2**20 - len(fits))
-    assert open_server.post(f"/v2/models/{LAST}/infer", gzip.compress(fits), {"Content-Encoding": "gzip"}).status == 200
+    assert open_server.post("/v2/models/fake/infer", gzip.compress(fits), {"Content-Encoding": "gzip"}).status == 200
 
 
 @pytest.mark.parametrize("accept, coding", [

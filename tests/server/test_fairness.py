@@ -64,7 +64,7 @@ CASES = {
     "30 MB of strings and depth": (post(b"/v1/models/fake:predict", b'{"a":' + b"[" * 50 + b'"' + b"\\n" * 15_000_000 + b'"' + b"]" * 50 + b"}"), 400),
     "30 MB, compressed": (post(INFER, gzip.compress(KEYS, 1), b"Content-Encoding: gzip\r\n"), 400),
     "a bomb": (post(INFER, gzip.compress(b" " * 120_000_000, 1), b"Content-Encoding: gzip\r\n"), 400),
-    "20 MB for generate": (post(b"/v2/models/several.channels_last/generate", b'{"ARGS[0]":[' + NUMBERS + b"]}"), 400),
+    "20 MB for generate": (post(b"/v2/models/fake/generate", b'{"INPUT__0":[' + NUMBERS + b",true]}"), 400),
 }
 
 

@@ -59,6 +59,7 @@ struct World {
   std::unique_ptr<Repository> repository;
   std::unique_ptr<Control> control;
   OpenConnections connections;
+  RequestBudget request_memory{UINT64_MAX};
   std::unique_ptr<Service> service;
 
   World() {
@@ -83,6 +84,7 @@ struct World {
                                                    {},
                                                    {},
                                                    connections,
+                                                   request_memory,
                                                    Credentials(config),
                                                    {},
                                                    SharedMemory(false),

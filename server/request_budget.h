@@ -1,0 +1,40 @@
+// RequestBudget: the bytes that all requests together may hold: bodies as they came, decompressed, and the tensors that
+// are made of them. Outlives the storages that count in it. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+
+namespace sconce {
+
+class RequestBudget {
+ public:
+  explicit RequestBudget(uint64_t limit) noexcept : limit_(limit) {}
+  RequestBudget(const RequestBudget&) = delete;
+
+  // kTooLarge for what could never be had, kUnavailable for what others have now.
+  void take(uint64_t bytes);
+  // Whatever there is: for a moment, by who gives as much back.
+  void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
+  void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  // The same errors if so much cannot be had now; takes nothing.
+  void check(uint64_t bytes) const;
+
+  uint64_t limit() const noexcept { return limit_; }
+  uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  // Whoever keeps memory for later requests gives it back.
+  bool is_tight() const noexcept { return used() > limit_ / 2; }
+
+ private:
+  [[noreturn]] static void refuse(uint64_t bytes);
+
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_{0};
+};
+
+// What this process's memory may be: the least of the machine's and of the limits of its control groups, version 1 and
+// 2. root: where /proc and /sys are.
+uint64_t memory_limit(const std::filesystem::path& root = "/");
+
+}  // namespace sconce

@@ -1,0 +1,144 @@
+#include "server/request_budget.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "sconce/error.h"
+#include "server/request_memory.h"
+
+namespace sconce {
+namespace {
+
+constexpr size_t kMiB = 1024 * 1024;
+
+ErrorCode code_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  FAIL("no error");
+  return ErrorCode::kInternal;
+}
+
+// A file system of a few files.
+class Root {
+ public:
+  Root() { std::filesystem::create_directories(path); }
+  ~Root() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path / name).parent_path());
+    std::ofstream(path / name) << text;
+  }
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("sconce-memory-limit-" + std::to_string(getpid()));
+};
+
+}  // namespace
+
+TEST_CASE("request budget: what others have is not there, what is more than all never will be") {
+  RequestBudget budget(100);
+  budget.take(60);
+  CHECK(budget.is_tight());
+  CHECK(code_of([&] { budget.take(41); }) == ErrorCode::kUnavailable);
+  CHECK(code_of([&] { budget.check(41); }) == ErrorCode::kUnavailable);
+  CHECK(code_of([&] { budget.take(101); }) == ErrorCode::kTooLarge);
+  CHECK(code_of([&] { budget.check(UINT64_MAX); }) == ErrorCode::kTooLarge);
+  budget.take(40);
+  CHECK(budget.used() == 100);
+  budget.give(60);
+  CHECK_FALSE(budget.is_tight());
+  budget.check(60);
+  CHECK(budget.used() == 40);
+}
+
+TEST_CASE("request budget: buffers count until the last that holds their bytes lets go") {
+  RequestBudget budget(64 * kMiB);
+  StoragePtr kept;
+  {
+    BodyBuffer body(&budget);
+    body.prepare(10 * kMiB, 0);
+    CHECK(budget.used() <= kMiB / 8);  // of what was announced nothing has come
+    while (body.size() < 10 * kMiB) {
+      const size_t room = body.make_room(10 * kMiB);
+      REQUIRE(room > 0);
+      body.commit(room);
+      CHECK(budget.used() <= std::max(5 * body.size(), 2 * kMiB));
+    }
+    CHECK(budget.used() == 10 * kMiB);
+    // A body that grows needs no room for two of it.
+    RequestBudget narrow(3 * kMiB);
+    BodyBuffer all(&narrow);
+    all.prepare(3 * kMiB, 0);
+    while (all.size() < 3 * kMiB) all.commit(all.make_room(3 * kMiB));
+    CHECK(narrow.used() == 3 * kMiB);
+    kept = body.storage();
+    body.trim(kMiB);
+    CHECK(budget.used() == 10 * kMiB);  // somebody has it still
+    kept = {};
+    CHECK(budget.used() == 0);
+    body.prepare(20, 0);
+    body.append("x", 1);
+    TensorScratch scratch(&budget);
+    const uint64_t before = budget.used();
+    (void)scratch.allocate(5 * kMiB);
+    CHECK(budget.used() == before + 5 * kMiB);
+    CHECK(code_of([&] { (void)scratch.allocate(60 * kMiB); }) == ErrorCode::kUnavailable);
+    CHECK(budget.used() == before + 5 * kMiB);
+    scratch.reset();
+    scratch.trim(kMiB);
+    CHECK(budget.used() == before);
+  }
+  CHECK(budget.used() == 0);
+}
+
+TEST_CASE("request budget: what came stays as it is when a body grows, wherever its tensors begin") {
+  for (const size_t aligned_at : {0, 1, 77}) {
+    BodyBuffer body;
+    const size_t all = 3 * kMiB + 17;
+    body.prepare(all, aligned_at);
+    for (size_t i = 0; body.size() < all;) {
+      const size_t room = std::min<size_t>(body.make_room(all), 100'003);
+      for (size_t k = 0; k < room; ++k) body.end()[k] = static_cast<std::byte>((i + k) * 7 % 251);
+      body.commit(room);
+      i += room;
+    }
+    REQUIRE(body.size() == all);
+    CHECK(reinterpret_cast<uintptr_t>(body.begin() + aligned_at) % kTensorAlignment == 0);
+    bool same = true;
+    for (size_t i = 0; i < all; ++i) same = same && body.begin()[i] == static_cast<std::byte>(i * 7 % 251);
+    CHECK(same);
+  }
+}
+
+TEST_CASE("request budget: the memory of a process is the least of its control groups and the machine") {
+  const Root root;
+  root.write("proc/meminfo", "MemFree: 1 kB\nMemTotal:       8000000 kB\nMemAvailable: 5 kB\n");
+  CHECK(memory_limit(root.path) == 8'000'000ULL * 1024);
+  root.write("proc/self/cgroup", "0::/pods/one\n");
+  CHECK(memory_limit(root.path) == 8'000'000ULL * 1024);
+  root.write("sys/fs/cgroup/pods/one/memory.max", "max\n");
+  CHECK(memory_limit(root.path) == 8'000'000ULL * 1024);
+  root.write("sys/fs/cgroup/pods/memory.max", "2147483648\n");
+  CHECK(memory_limit(root.path) == 2147483648ULL);
+  root.write("sys/fs/cgroup/pods/one/memory.max", "1073741824\n");
+  CHECK(memory_limit(root.path) == 1073741824ULL);
+  // In a container: the path is the host's, what is mounted is its own.
+  root.write("proc/self/cgroup", "0::/elsewhere/two\n");
+  root.write("sys/fs/cgroup/memory.max", "536870912\n");
+  CHECK(memory_limit(root.path) == 536870912ULL);
+  // Version 1, which writes a number near 2^63 for none.
+  root.write("proc/self/cgroup", "9:cpu,memory:/docker/x\n0::/\n");
+  root.write("sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "9223372036854771712\n");
+  CHECK(memory_limit(root.path) == 536870912ULL);
+  root.write("sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "268435456\n");
+  CHECK(memory_limit(root.path) == 268435456ULL);
+}
+
+}  // namespace sconce
