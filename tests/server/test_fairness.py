@@ -1,11 +1,13 @@
 """A large request does not hold up others of its I/O thread: what they get answered meanwhile is counted."""
 import gzip
 import json
+import select
 import struct
 import threading
+import time
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, read_answer, until
+from serving import FAKE_MODELS, SLEEP_INPUT, Server, read_answer, until
 
 PROBE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 ROWS = 1_000_000
@@ -14,15 +16,16 @@ NUMBERS = b",".join([b"1.25,-2.5e3,3,0.001"] * ROWS)
 
 @pytest.fixture(scope="module")
 def server():
-    """One thread reads all requests. Runs are on the lane."""
-    with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", PACKAGES / "several.pt2",
+    """One thread reads all requests. Runs are on the lane. Of `recorded` the package says what it takes: rows without
+    end."""
+    with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", f"recorded={FAKE_MODELS / 'fake_batched.pt2'}",
                 flags=["--io-threads", "1", "--inline-below", "0", "--busy-poll", "0", "--max-inflated-bytes", "128M"]) as running:
         yield running
 
 
 def answered_meanwhile(server, request):
-    """The answer to a request, and how many probes of another client were answered between its last byte and the first
-    of its answer."""
+    """The answer to a request, how many probes of another client were answered between its last byte and the first of
+    its answer, and the longest of them as a share of that time."""
     with server.connect(120) as large, server.connect(60) as other:
         other.sendall(PROBE)  # both are known to the thread
         read_answer(other)
@@ -30,25 +33,32 @@ def answered_meanwhile(server, request):
         before = server.metrics()["sconce_http_received_bytes_total"]
         large.sendall(request[:-1])
         until(lambda: server.metrics()["sconce_http_received_bytes_total"] - before >= len(request) - 1)
-        done, result = threading.Event(), []
-
-        def wait():
-            first = large.recv(1)
-            done.set()
-            result.append(read_answer(large, first))
-
-        waiting = threading.Thread(target=wait)
+        start = time.perf_counter()
         large.sendall(request[-1:])
-        waiting.start()
-        count = 0
-        while True:
+        count, longest, answered = 0, 0.0, False
+        while not answered:
+            asked = time.perf_counter()
             other.sendall(PROBE)
             assert read_answer(other)[0] == 200
-            if done.is_set():
-                break
-            count += 1
-        waiting.join()
-        return result[0], count
+            now = time.perf_counter()
+            longest = max(longest, now - asked)
+            # A probe that was read behind the whole request finds its answer there, and does not count.
+            answered = bool(select.select([large], [], [], 0)[0])
+            count += not answered
+        return read_answer(large), count, longest / (now - start)
+
+
+def assert_others_are_answered(server, request, check):
+    """A thread that works on the request answers others but once meanwhile, whenever that is tried; a busy machine
+    holds them up only sometimes."""
+    seen = []
+    while len(seen) < 10:
+        answer, count, longest = answered_meanwhile(server, request)
+        check(answer)
+        if count >= 5 and longest < 0.5:
+            return
+        seen.append((count, longest))
+    raise AssertionError(f"probes answered meanwhile, and the longest as a share of the time: {seen}")
 
 
 def post(path, body, extra=b""):
@@ -58,24 +68,28 @@ def post(path, body, extra=b""):
 INFER = b"/v2/models/fake/infer"
 KEYS = b'{"inputs":[],"x":[' + b",".join([b'{"\\u0061bcdefgh":"\\n"}'] * 1_500_000) + b"]}"
 CASES = {
-    "20 MB of numbers": (post(INFER, b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","data":[' % ROWS + NUMBERS + b",true]}]}"), 400),
-    "30 MB of a key": (post(b"/v1/models/fake:call", b'{"' + b"\\u006b" * 5_000_000 + b'":0}'), 400),
-    "30 MB of keys": (post(INFER, KEYS), 400),
-    "30 MB of strings and depth": (post(b"/v1/models/fake:predict", b'{"a":' + b"[" * 50 + b'"' + b"\\n" * 15_000_000 + b'"' + b"]" * 50 + b"}"), 400),
-    "30 MB, compressed": (post(INFER, gzip.compress(KEYS, 1), b"Content-Encoding: gzip\r\n"), 400),
-    "a bomb": (post(INFER, gzip.compress(b" " * 120_000_000, 1), b"Content-Encoding: gzip\r\n"), 400),
-    "20 MB for generate": (post(b"/v2/models/fake/generate", b'{"INPUT__0":[' + NUMBERS + b",true]}"), 400),
+    "20 MB of numbers": (post(INFER, b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","data":[' % ROWS + NUMBERS + b",true]}]}"),
+                         "more elements than the shape holds"),
+    "30 MB of a key": (post(b"/v1/models/fake:call", b'{"' + b"\\u006b" * 5_000_000 + b'":0}'), "got 'kkk"),
+    "30 MB of keys": (post(INFER, KEYS), "missing"),
+    "30 MB of strings and depth": (post(b"/v1/models/fake:predict", b'{"a":' + b"[" * 50 + b'"' + b"\\n" * 15_000_000 + b'"' + b"]" * 50 + b"}"),
+                                   "neither 'instances' nor"),
+    "30 MB, compressed": (post(INFER, gzip.compress(KEYS, 1), b"Content-Encoding: gzip\r\n"), "missing"),
+    "a bomb": (post(INFER, gzip.compress(b" " * 120_000_000, 1), b"Content-Encoding: gzip\r\n"), "text ends at byte 120000000"),
+    "20 MB for generate": (post(b"/v2/models/recorded/generate", b'{"INPUT__0":[' + NUMBERS + b",true]}"), "expected a number at byte 200000"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_large_body_is_read_while_others_are_answered(server, name):
-    request, status = CASES[name]
-    (code, _, body, _), count = answered_meanwhile(server, request)
-    assert code == status, body[:300]
-    if code >= 400:
-        assert len(body) <= 2048 and json.loads(body)["error"]
-    assert count >= 5, count
+    request, reason = CASES[name]
+
+    def check(answer):
+        code, _, body, _ = answer
+        assert code == 400 and len(body) <= 2048
+        assert reason in json.loads(body)["error"]  # which takes reading all of it
+
+    assert_others_are_answered(server, request, check)
 
 
 def test_a_large_run_is_none_of_the_reading_threads(server):
@@ -87,9 +101,12 @@ def test_a_large_run_is_none_of_the_reading_threads(server):
         head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32", "parameters": {"binary_data_size": 16 * rows}}],
                            "parameters": {"binary_data_output": True}}).encode()
         data = struct.pack("<4f", SLEEP_INPUT, 2, 3, 4) + bytes(16 * (rows - 1))
-        (code, _, _, _), count = answered_meanwhile(running, post(INFER, head + data, b"Inference-Header-Content-Length: %d\r\n" % len(head)))
-        assert code == 200
-        assert count >= 5, count
+        request = post(INFER, head + data, b"Inference-Header-Content-Length: %d\r\n" % len(head))
+
+        def check(answer):
+            assert answer[0] == 200
+
+        assert_others_are_answered(running, request, check)
 
 
 def test_a_large_answer_is_written_while_others_are_answered(server):
@@ -97,10 +114,13 @@ def test_a_large_answer_is_written_while_others_are_answered(server):
                                    "parameters": {"binary_data_size": 16 * ROWS}}]}).encode()
     data = struct.pack("<4f", 1.25, -2500.123, 3, 0.001) * ROWS
     request = post(INFER, head + data, b"Inference-Header-Content-Length: %d\r\n" % len(head))
-    (code, _, body, _), count = answered_meanwhile(server, request)
-    assert code == 200
-    assert len(json.loads(body)["outputs"][0]["data"]) == 4 * ROWS
-    assert count >= 5, count
+
+    def check(answer):
+        code, _, body, _ = answer
+        assert code == 200
+        assert len(json.loads(body)["outputs"][0]["data"]) == 4 * ROWS
+
+    assert_others_are_answered(server, request, check)
 
 
 def test_many_large_requests_at_once_are_all_answered(server):
@@ -129,9 +149,10 @@ def test_many_large_requests_at_once_are_all_answered(server):
 
 
 def test_the_server_ends_in_order_while_a_large_body_is_read(server):
-    request, _ = CASES["30 MB of keys"]
+    request, reason = CASES["30 MB of keys"]
     with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", flags=["--io-threads", "1"]) as running:
         with running.connect(60) as connection:
             connection.sendall(request)
             assert running.stop() == 0
-            assert read_answer(connection)[0] == 400
+            code, _, body, _ = read_answer(connection)
+            assert code == 400 and reason in json.loads(body)["error"]
