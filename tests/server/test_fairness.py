@@ -49,8 +49,8 @@ def answered_meanwhile(server, request):
 
 
 def assert_others_are_answered(server, request, check):
-    """A thread that works on the request answers others but once meanwhile, whenever that is tried; a busy machine
-    holds them up only sometimes."""
+    """A thread that works on the request itself leaves others waiting for most of that time, whenever it is tried; a busy
+    machine does so only sometimes."""
     seen = []
     while len(seen) < 10:
         answer, count, longest = answered_meanwhile(server, request)

@@ -5,7 +5,7 @@ import json
 import struct
 
 import pytest
-from serving import FAKE_MODELS, ROOT, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, ROOT, SANITIZED, Server, read_all, read_answer, until
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
 DIGITS = ROOT / "examples/digits/digits.pt2"
@@ -167,3 +167,40 @@ def test_idle_connections_keep_nothing_that_others_need(small):
 
         for _ in range(60):
             until(answered, LONG)
+
+
+# What the process has, as the system counts it.
+
+def test_bombs_and_stalls_behind_them_keep_no_memory():
+    """A second request that stalled behind a bomb used to pin 64 MB a connection."""
+    bomb = gzip.compress(b" " * (60 << 20))
+    request = head(INFER, length(len(bomb)), b"Content-Encoding: gzip") + bomb + head(INFER, length(1000)) + b"{"
+    with Server(FAKE) as server, contextlib.ExitStack() as held:
+        before = server.memory_kb()
+        for _ in range(8):
+            connection = held.enter_context(server.connect(LONG))
+            connection.sendall(request)
+            assert read_answer(connection)[0] == 400
+        until(lambda: server.grown_kb(before) < 24 * 1024, why=lambda: f"{server.grown_kb(before)} kB are kept")
+        assert server.metrics()["sconce_http_connections"] == 9  # none was closed
+
+
+@pytest.mark.skipif(SANITIZED, reason="shadow memory counts")
+def test_uploads_take_no_more_than_the_budget():
+    """Nine of 200 MB ended a pod of 2 GiB; these are a fifth of that, and so is what they may take."""
+    with Server(FAKE, flags=["--request-memory", "64M"]) as server, contextlib.ExitStack() as held:
+        before, piece = server.memory_kb(), b" " * (1 << 20)
+        connections = [held.enter_context(server.connect(LONG)) for _ in range(9)]
+        for connection in connections:
+            connection.sendall(head(INFER, length(40 << 20)))
+        refused = set()
+        for _ in range(39):
+            for connection in connections:
+                try:
+                    connection.sendall(piece)
+                except OSError:
+                    refused.add(connection)
+        peak = int(next(line for line in open(f"/proc/{server.process.pid}/status") if line.startswith("VmHWM")).split()[1])
+        assert peak - before < (64 + 32) * 1024
+        assert len(refused) >= 7
+        assert server.get("/v2/health/ready").status == 200
