@@ -138,7 +138,7 @@ def draw(d):
 
     def magnitude(q, k, v, p, causal, mask, scale):
         s, size = scores_of(q, k, causal, mask, scale)
-        seen = size.masked_fill(s == -math.inf, 0)
+        seen = size.masked_fill(s < -1e30, 0)
         most = 1 + seen.amax(-1, keepdim=True) if seen.numel() else seen.sum(-1, keepdim=True)
         return most * (weights_of(s) @ heads_repeated(v, q.size(1)).abs()), most.squeeze(-1)
 
@@ -165,7 +165,7 @@ def draw(d):
         s, size = scores_of(q, k, causal, mask, scale)
         weights = torch.exp(s - lse.unsqueeze(-1)).masked_fill(s == -math.inf, 0)
         if of is torch.abs:
-            seen = size.masked_fill(s == -math.inf, 0)
+            seen = size.masked_fill(s < -1e30, 0)
             weights = weights * (1 + seen + lse.abs().unsqueeze(-1))
             slope = weights * (grad.abs() @ vr.abs().mT + (grad.abs() * out.abs()).sum(-1, keepdim=True))
         else:

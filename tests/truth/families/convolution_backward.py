@@ -46,9 +46,10 @@ def draw(d):
         arguments = (g.kernel, g.stride, g.padding)
         by_name = lambda grad, x, w: [r for r, wanted in zip(abi.call_named(  # noqa: E731
             "_slow_conv2d_backward", "output_mask", grad, x, w, *arguments, mask), mask) if wanted]
-        # Contiguous ones: of others ATen's gives wrong gradients of the weight.
+        # Row-major ones: of others ATen's gives wrong gradients of the weight.
+        rows = lambda t: t.clone(memory_format=torch.contiguous_format)  # noqa: E731
         slow = lambda grad, x, w: [r for r, wanted in zip(torch.ops.aten._slow_conv2d_backward.output_mask(  # noqa: E731
-            grad.contiguous(), x.contiguous(), w, *arguments, mask), mask) if wanted]
+            rows(grad), rows(x), w, *arguments, mask), mask) if wanted]
         return case.Case(f"_slow_conv2d_backward {dtype} {g} {mask}", by_name, slow, [grad, x, w], strides=False,
                          error=10 + terms(g) ** 0.5 + terms(g) / 16, magnitude=lambda g, x, w: slow(g.abs(), x.abs(), w.abs()))
     return case.Case(f"convolution_backward {dtype} {g} {kind} {mask} strides {list(grad.stride())} {list(x.stride())} "
