@@ -49,7 +49,7 @@ def draw(d):
         # Row-major ones: of others ATen's gives wrong gradients of the weight.
         rows = lambda t: t.clone(memory_format=torch.contiguous_format)  # noqa: E731
         slow = lambda grad, x, w: [r for r, wanted in zip(torch.ops.aten._slow_conv2d_backward.output_mask(  # noqa: E731
-            rows(grad), rows(x), w, *arguments, mask), mask) if wanted]
+            rows(grad), rows(x), rows(w), *arguments, mask), mask) if wanted]
         return case.Case(f"_slow_conv2d_backward {dtype} {g} {mask}", by_name, slow, [grad, x, w], strides=False,
                          error=10 + terms(g) ** 0.5 + terms(g) / 16, magnitude=lambda g, x, w: slow(g.abs(), x.abs(), w.abs()))
     return case.Case(f"convolution_backward {dtype} {g} {kind} {mask} strides {list(grad.stride())} {list(x.stride())} "
