@@ -166,7 +166,8 @@ def draw(d):
         weights = torch.exp(s - lse.unsqueeze(-1)).masked_fill(s == -math.inf, 0)
         if of is torch.abs:
             seen = size.masked_fill(s < -1e30, 0)
-            weights = weights * (1 + seen + lse.abs().unsqueeze(-1))
+            # Of the least number, where a mask put it, nothing is left that could be rounded.
+            weights = weights * (1 + seen + lse.abs().masked_fill(lse < -1e30, 0).unsqueeze(-1))
             slope = weights * (grad.abs() @ vr.abs().mT + (grad.abs() * out.abs()).sum(-1, keepdim=True))
         else:
             slope = weights * (grad @ vr.mT - (grad * out).sum(-1, keepdim=True))
