@@ -163,7 +163,7 @@ def draw_cpu_only(d):
                          lambda out, self, a, b: function(self, a, b, beta=beta, alpha=alpha, out=out), [out, self, a, b],
                          written=[0], exact=wide(lambda v: v), **product(k, wide(positive)))
     if op == "addmv":
-        self = t(*d.choice(((m,), (m,), (1,), ()) if k else ((m,),)))  # without steps ATen gives self back, of its size
+        self = t(*d.choice(((m,), (m,), (1,), ()) if m * k else ((m,),)))  # of nothing ATen gives self back, of its size
         f = lambda of: lambda s, a, v: torch.addmv(of(s), a, v, beta=of(beta), alpha=of(alpha))  # noqa: E731
         return case.Case(f"addmv {scaled} self {list(self.shape)}", lambda s, a, v: abi.call("addmv", s, a, v, beta, alpha),
                          f(lambda v: v), [self, t(m, k), t(k)], **product(k, f(positive)))
