@@ -349,9 +349,7 @@ Layout batch_layout(const char* name, const Tensor& input) {
 }
 
 // Of the result: by the sizes that count where everything is packed, else by the strides alone, as ATen chooses.
-MemoryFormat batch_format(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
-  const bool packed =
-      std::ranges::all_of(parameters, [](const Tensor* parameter) { return !parameter || parameter->is_contiguous(); });
+MemoryFormat batch_format(const Tensor& input, bool packed) {
   if (packed && input.is_contiguous()) return MemoryFormat::kContiguous;
   if (packed && is_channels_last_3d(input)) return MemoryFormat::kChannelsLast3d;
   if (packed && is_channels_last(input)) return MemoryFormat::kChannelsLast;
@@ -407,7 +405,10 @@ std::array<Tensor, 3> native_batch_norm(const Tensor& input, const Tensor* weigh
   const auto statistic = [&](const Tensor& values) {
     return training ? to_dtype(values, kept) : Tensor::empty(none, kept);
   };
-  const MemoryFormat format = batch_format(input, {weight, bias, running_mean, running_var});
+  const std::initializer_list<const Tensor*> parameters{weight, bias, running_mean, running_var};
+  const MemoryFormat format = batch_format(input, std::ranges::all_of(parameters, [](const Tensor* parameter) {
+                                             return !parameter || parameter->is_contiguous();
+                                           }));
   return {in_format(kName, out, input.dtype(), format), statistic(found[0]), statistic(found[1])};
 }
 
@@ -450,7 +451,11 @@ std::array<Tensor, 3> native_batch_norm_backward(const Tensor& grad_out, const T
   const Tensor grad = computed(grad_out, dtype), in = computed(input, dtype), factors = computed(weight, dtype);
   auto [dx, dw, db] =
       Gradients{grad, in, found[0], found[1], factors, output_mask}.of_runs(layout, layout.groups, 1, !train);
-  if (dx.defined()) dx = in_format(kName, dx, input.dtype(), suggested_format(input));
+  const auto packed = [](const Tensor& t) {
+    return t.is_contiguous() || is_channels_last(t) || is_channels_last_3d(t);
+  };
+  const bool alike = packed(input) && packed(grad_out) && suggested_format(input) == suggested_format(grad_out);
+  if (dx.defined()) dx = in_format(kName, dx, input.dtype(), batch_format(input, alike));
   if (dw.defined()) dw = to_dtype(dw, kept);
   if (db.defined()) db = to_dtype(db, kept);
   return {dx, dw, db};

@@ -101,9 +101,8 @@ template <class T>
 double powers_of(const T* row, int64_t width, double order) {
   if (order == 3) return sum_of_sizes(row, width, [](double size) { return size * size * size; });
   if (order == 4) return sum_of_sizes(row, width, [](double size) { return size * size * size * size; });
-  double total = 0;
-  for (int64_t j = 0; j < width; ++j) total += std::pow(size_of(row[j]), order);
-  return total;
+  if (order == 2) return sum_of_sizes(row, width, [](double size) { return size * size; });
+  return sum_of_sizes(row, width, [order](double size) { return std::pow(size, order); });
 }
 
 }  // namespace

@@ -60,9 +60,14 @@ def memory_orders(out, s):
     for training in (False, True):
         out.add("native_batch_norm", odd, torch.ones(3), None, torch.zeros(3) if not training else None,
                 torch.ones(3) if not training else None, training, 0.1, 1e-5, tolerance=1e-5)
+    single = s.sample(torch.float32, [4, 6, 5], layouts=("packed",)).as_strided([1, 5, 4, 6], [5, 1, 30, 5])
+    ones = torch.ones(5)
+    out.add("native_batch_norm_backward", torch.empty_strided([1, 5, 4, 6], [5, 1, 30, 5]).copy_(single.flip(1)), single, ones, None, None,
+            single.mean([0, 2, 3]), ones, True, 1e-5, [True, True, True], tolerance=1e-4)
     image = s.sample(torch.float32, [2, 4, 5, 3], layouts=("packed",)).permute(0, 3, 1, 2)
     out.add("_fused_rms_norm", image, [5], torch.ones(5), 1e-5, tolerance=1e-5)
     out.add("_fused_rms_norm", image[:, :, :, ::2], [3], None, None, tolerance=1e-5)
+    out.add("linalg_matrix_exp", torch.tensor([[1.0, 2], [0, -1]]).t()[:, :, None, None], tolerance=1e-6)
     out.add("_masked_softmax_backward", torch.tensor(2.0), torch.tensor(1.0), torch.tensor(False), None)
 
 

@@ -75,7 +75,7 @@ def transform(d):
         return (v.nan_to_num(0, 0, 0).abs().double() ** 2).sum(dims, keepdim=True).sqrt().mul(scale)
 
     # Bluestein's convolution passes three transforms of longer lines.
-    error = 8 + 6 * math.log2(elements + 1)
+    error = 8 + (12 if double else 6) * math.log2(elements + 1)  # radices of 31 add up as many
     if kind == "_fft_r2c":
         x = d.tensor(torch.float64 if double else torch.float32, sizes, values, LAYOUTS)
         one = d.chance(0.7)

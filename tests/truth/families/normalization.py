@@ -340,8 +340,12 @@ def batch_norm_backward(d):
     means, variances = means.contiguous(), variances.contiguous()
     w = w.contiguous() if w is not None else None
     g = d.tensor(dtype, shape, d.choice(("normal", "few", "wide")), LAYOUTS)
+    # ATen mistakes channels-last gradients of a row-major input for row-major ones, and the reverse where a size is 1.
     if x.is_contiguous():
-        g = g.contiguous()  # ATen mistakes channels-last gradients of a row-major input for row-major ones
+        g = g.contiguous()
+    elif 1 in shape:
+        g = torch.empty_like(x).copy_(g)
+        x = torch.empty_like(x).copy_(x)
     if w is None and not train:
         to = dtype
         means, variances = means.to(dtype), variances.to(dtype)

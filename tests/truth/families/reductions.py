@@ -62,6 +62,8 @@ def over(d, x):
 
 def sizes_of(v):
     """Without what is not finite."""
+    if v.is_complex():
+        return sizes_of(v.real) + sizes_of(v.imag)
     return (v.double() if v.dtype == torch.bool else v.abs()).nan_to_num(0, 0, 0).double()
 
 
@@ -148,7 +150,7 @@ def product(d):
         if x.is_complex():
             values = values * torch.exp(1j * torch.rand(x.shape, generator=d.torch, dtype=torch.float64) * 6)
         if inexact(x.dtype):
-            x = d.laid_out(values.to(x.dtype))
+            x = d.laid_out(values.to(x.dtype), ("packed", "permuted", "sliced", "offset", "padded"))
     bounds = dict(error=2 * width + 4) if inexact(dtype or x.dtype) else {}
     if bounds:
         bounds.update(exactly(dtype or x.dtype, lambda v, *_: numpy.prod(v) if whole or v.ndim == 0 else numpy.prod(v, dim, keepdims=keep)))
@@ -253,7 +255,7 @@ def norm(d):
     order = d.choice((0, 1, 2, 2, 3, 4, 0.5, 1.5, 2.5, float("inf"), float("-inf"), -1, -2, 5))
     dims, keep = over(d, x)
     # (1 + log(sum) / order) roundings of the power, and of the sum's.
-    bounds = dict(error=24 + 4 * abs(order if math.isfinite(order) else 0))
+    bounds = dict(error=24 + 4 * abs(order if math.isfinite(order) else 0) + long_sum(x.dtype, x.numel()) / 8)
     dtype = None
     if d.chance(0.2) and name != "dist":
         dtype = d.choice(COMPLEX) if x.is_complex() else d.choice((torch.float32, torch.float64))
@@ -337,7 +339,8 @@ def matrix(d):
         if x.dim() < 2:
             return None
         dim, p, most = one_dim(d, x.dim()), d.choice((1, 2, 2, 3, 0.5, float("inf"))), d.choice((0, 1, 0.5, 5, 100))
-        return case.named(f"{label} p {p} dim {dim} maxnorm {most}", name, "", x, p, dim, most, error=40)
+        return case.named(f"{label} p {p} dim {dim} maxnorm {most}", name, "", x, p, dim, most,
+                          error=40 + long_sum(x.dtype, x.numel()))
     if name == "hash_tensor":
         x, kind, label = drawn(d, FLOATS + INTEGERS)
         dims, keep = over(d, x)
