@@ -21,6 +21,18 @@ namespace {
 
 bool is_small(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
+// Of target * exp(-target * self), one operation after the other: what is expanded counts for little in each.
+Shape gradient_strides(const Shape& shape, const Tensor& self, const Tensor& target) {
+  const auto made = [&](IntSpan sizes, std::initializer_list<const Tensor*> operands) {
+    return elementwise_strides(sizes, {operands.begin(), operands.size()});
+  };
+  if (self.is_contiguous() && target.is_contiguous()) return made(shape, {&target, &self});
+  const Tensor negated = Tensor::empty_strided(target.sizes(), made(target.sizes(), {&target}), target.dtype());
+  const Shape both = broadcast_shapes("soft_margin_loss_backward", self.sizes(), target.sizes());
+  const Tensor power = Tensor::empty_strided(both, made(both, {&negated, &self}), target.dtype());
+  return made(shape, {&target, &power});
+}
+
 // exp(-target * self), rounded to the dtype at each step, as ATen's operators in a row: in half precision it overflows.
 Tensor inverse_odds(const Tensor& self, const Tensor& target) { return exp(multiply(neg(target), self)); }
 
@@ -39,8 +51,7 @@ Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, 
     return multiply(divide(slope, add_number(z, Scalar(int64_t{1}), Scalar(int64_t{1}))), grad_output);
   }
   const DType dtype = self.dtype();
-  const Tensor* const operands[] = {&target, &self};
-  Tensor out = Tensor::empty_strided(shape, elementwise_strides(shape, operands), dtype);
+  Tensor out = Tensor::empty_strided(shape, gradient_strides(shape, self, target), dtype);
   const Tensor x = to_dtype(self, dtype), y = to_dtype(target, dtype), g = to_dtype(grad_output, dtype);
   const Shape xs = broadcast_strides(kName, x, shape), ys = broadcast_strides(kName, y, shape),
               gs = broadcast_strides(kName, g, shape);

@@ -27,6 +27,8 @@ def length(d, most):
 
 def draw(d):
     made = transform(d)
+    if made is not None and 0 in made.arguments[0].stride():
+        made.error *= 6  # of equal elements the sum is far beyond their root mean square
     return by_line(made) if made is not None and " special " in made.label else made
 
 

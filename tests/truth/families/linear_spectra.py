@@ -193,6 +193,7 @@ def exponential(d):
     dtype = d.choice(ALL + (torch.float16, torch.bfloat16))
     n = d.size(2, 3, 4, 8, 16, 32, high=40)
     scale = d.choice((0.001, 0.1, 1, 2, 3, 4, 6, 12, 20))
+    scale = min(scale, 3) if dtype == torch.float16 else scale  # of whose range ATen's own products are out soon
     lead = batch(d)
     a = wide(d.values(dtype, [*lead, n, n]))
     if lead and d.chance(0.3):  # matrices of one batch that are scaled differently
