@@ -2,11 +2,13 @@
 
     abi.open_libraries(FOLDER, "cpu" or "cuda")
     abi.call("mm_out", out, a, b)               # aoti_torch_DEVICE_mm_out, arguments as the installed torch declares them
-    abi.call_named("topk", "", x, 3, -1, True)  # an operator by its name, as packages call those without a function
+    abi.call_named("topk", "", x, 3, -1, True)  # an operator by its name, as libraries of operators call it
+    abi.call_proxied("clamp", "", x, 1, None)   # by its name as packages call it: whole numbers, bool and complex ones stay
 
 Tensors go in as views of torch's memory, so that operators write where they are told to; results are copied out.
 """
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -18,6 +20,7 @@ import torch
 DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
           torch.complex32, torch.complex64, torch.complex128, torch.bool]
 NUMBER = {t: i for i, t in enumerate(DTYPES)} | {torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24,
+                                                 torch.float8_e5m2fnuz: 25, torch.float8_e4m3fnuz: 26, torch.float8_e8m0fnu: 44,
                                                  torch.uint16: 27, torch.uint32: 28, torch.uint64: 29}
 TYPE = {n: t for t, n in NUMBER.items()}
 FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
@@ -402,3 +405,130 @@ def items(word):
         taken_out.append(ctypes.c_void_p(item.value))
     check(host.torch_delete_list(made), "list")
     return taken_out
+
+
+# The proxy executor's constructor is no export: it is found in the symbol table of a library that was not stripped.
+INTERNAL = {"parse": "_ZN6sconce10custom_ops11ExternNodes5parseESt17basic_string_viewIcSt11char_traitsIcEE",
+            "forget": "_ZN6sconce10custom_ops11ExternNodesD1Ev",
+            "executor": "_ZN6sconce10custom_ops13ProxyExecutorC1ESt10shared_ptrIKNS0_11ExternNodesEE",
+            "forget_calls": "_ZNSt6vectorIN6sconce10custom_ops13ProxyExecutor4CallESaIS3_EED1Ev"}
+# torch/_export/serde/schema.py's numbers.
+SERIALISED = {t: i + 1 for i, t in enumerate(DTYPES)} | {torch.bfloat16: 13, torch.uint16: 28, torch.float8_e4m3fn: 29,
+                                                         torch.float8_e5m2: 30, torch.float8_e4m3fnuz: 31,
+                                                         torch.float8_e5m2fnuz: 32, torch.float8_e8m0fnu: 33,
+                                                         torch.uint32: 34, torch.uint64: 35}
+SERIALISED_FORMATS = [torch.contiguous_format, torch.channels_last, torch.channels_last_3d, torch.preserve_format]
+
+
+def internal(name):
+    if "parse" not in library:
+        host = library["host"]
+        table = {}
+        for line in subprocess.run(["nm", host._name], capture_output=True, text=True, check=True).stdout.splitlines():
+            address, _, symbol = line.rpartition(" ")
+            if symbol in INTERNAL.values() or symbol == "aoti_torch_get_dim":
+                table[symbol] = int(address.split()[0], 16)
+        start = ctypes.cast(host.aoti_torch_get_dim, ctypes.c_void_p).value - table["aoti_torch_get_dim"]
+        for short, symbol in INTERNAL.items():
+            library[short] = ctypes.CFUNCTYPE(ctypes.c_void_p, *[ctypes.c_void_p] * (3 if short == "parse" else 2))(
+                start + table[symbol])
+    return library[name]
+
+
+def serialised(value, numbers, tensors):
+    """A value as the list of a package's calls has it; what changes from call to call goes into numbers and tensors."""
+    if value is None:
+        return {"as_none": []}
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return {"as_tensor": {"name": "t"}}
+    if isinstance(value, bool):
+        return {"as_bool": value}
+    if isinstance(value, int):
+        numbers.append(value)
+        return {"as_int": value}
+    if isinstance(value, float):
+        odd = "NaN" if value != value else "Infinity" if value == float("inf") else "-Infinity"
+        return {"as_float": value if abs(value) < float("inf") else odd}
+    if isinstance(value, complex):
+        return {"as_complex": {"real": value.real, "imag": value.imag}}
+    if isinstance(value, str):
+        return {"as_string": value}
+    if isinstance(value, torch.dtype):
+        return {"as_scalar_type": SERIALISED[value]}
+    if isinstance(value, torch.memory_format):
+        return {"as_memory_format": SERIALISED_FORMATS.index(value) + 1}
+    if isinstance(value, torch.layout):
+        return {"as_layout": 7}
+    if isinstance(value, torch.device):
+        return {"as_device": {"type": value.type, "index": None}}
+    if any(item is None for item in value):
+        tensors += [t for t in value if t is not None]
+        return {"as_optional_tensors": [{"as_none": []} if t is None else {"as_tensor": {"name": "t"}} for t in value]}
+    kinds = {torch.Tensor: "as_tensors", bool: "as_bools", int: "as_ints", float: "as_floats"}
+    kind = kinds[type(value[0])] if value else "as_ints"
+    if kind == "as_tensors":
+        tensors += value
+        return {kind: [{"name": "t"} for _ in value]}
+    if kind == "as_ints":
+        numbers += value
+    return {kind: list(value)}
+
+
+def call_proxied(name, overload, *arguments, fetch=True, lists=0, **options):
+    """An operator called as packages call it. lists: of how many tensors a list is that it returns."""
+    namespace, _, short = name.rpartition("::")
+    namespace = namespace or "aten"
+    schema = getattr(getattr(getattr(torch.ops, namespace), short), overload or "default")._schema
+    inputs, numbers, tensors = [], [], []
+    for i, argument in enumerate(schema.arguments):
+        if i < len(arguments):
+            value = arguments[i]
+        elif argument.name in options:
+            value = options.pop(argument.name)
+        else:
+            continue
+        if isinstance(value, int) and not isinstance(value, bool) and str(argument.type) in ("float", "Optional[float]"):
+            value = float(value)
+        inputs.append({"name": argument.name, "arg": serialised(value, numbers, tensors)})
+    if options:
+        raise Failed(f"{name}: no arguments {list(options)}")
+    host = library["host"]
+    plural = [str(r.type).startswith("List") for r in schema.returns]
+    outputs = [{"as_tensors": [{"name": "r"}] * lists} if many else {"as_tensor": {"name": "r"}} for many in plural]
+    target = f"{namespace}::{short}" + (f".{overload}" if overload else "")
+    text = json.dumps({"nodes": [{"name": "n", "node": {"target": target, "inputs": inputs, "outputs": outputs}}]}).encode()
+    nodes, executor = ctypes.create_string_buffer(72), ctypes.create_string_buffer(40)
+    shared = (ctypes.c_void_p * 2)(ctypes.addressof(nodes), None)
+    internal("parse")(nodes, len(text), ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p))
+    words = (ctypes.c_void_p * 9).from_buffer(nodes)
+    handles, results = [], []
+    try:
+        if words[3] != words[4]:
+            raise Failed(f"{name}: there is no such operator")
+        if words[6] != words[7]:  # a std::string
+            place = (ctypes.c_void_p * 2).from_address(words[6])
+            raise Failed(f"{name}: {ctypes.string_at(place[0], place[1]).decode()}")
+        internal("executor")(executor, ctypes.addressof(shared))
+        share_storages(tensors)
+        handles = [handle(t) for t in tensors]
+        for many in plural:
+            for _ in range(lists if many else 1):
+                made = ctypes.c_void_p()
+                check(host.aoti_torch_new_uninitialized_tensor(ctypes.byref(made)), "result")
+                results.append(made)
+        every = (ctypes.c_void_p * max(len(handles) + len(results), 1))(*[h.value for h in handles + results])
+        try:
+            check(host.aoti_torch_proxy_executor_call_function(executor, 0, len(numbers), ints(numbers),
+                                                               len(handles) + len(results), every), name)
+            return finish(results, fetch)
+        except Failed:
+            finish(results, False)
+            raise
+        finally:
+            internal("forget_calls")(ctypes.addressof(executor) + 16, None)
+            for h in handles:
+                host.aoti_torch_delete_tensor_object(h)
+    finally:
+        release_storages()
+        internal("forget")(nodes, None)

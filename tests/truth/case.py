@@ -20,6 +20,7 @@ from draw import copy_of
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
         torch.complex64: torch.complex128, torch.complex32: torch.complex128,
         torch.float8_e4m3fn: torch.float64, torch.float8_e5m2: torch.float64}
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 ARITHMETIC = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 
 
@@ -35,16 +36,20 @@ class Case:
     exact: typing.Callable | None = None  # arguments in float64 -> results, where it is not `torch` again
     strides: bool = True          # of results, too
     skip: typing.Sequence[int] = ()  # results that are not compared
-    same_nan: bool = True         # infinities and NaN where ATen, in the same dtype, has them
+    same_nan: bool | None = True  # infinities and NaN where ATen, in the same dtype, has them; None: where ATen has NaN,
+                                  # in float64 too, there may be a number
     slack: float = 3.0            # times ATen's own error that is allowed, too
     results: bool = False         # where arguments are written: the results, too
     fails: str | None = None      # both must refuse; ours with this in its words
     both: bool = False            # ours must refuse what PyTorch refuses, but for dtypes that ATen has no kernel of
     zeros: bool = False           # the signs of zeros, too, where results are compared to the bit
+    bits: bool = False            # with error None: every bit of every byte
+    each: bool = False            # functions of elements: ATen's own error is that of the element, not of the worst one
     known: str | None = None      # why a difference is deliberate (docs/correctness.md)
 
 
-def named(label, name, overload, *arguments, **options):
+def named(label, name, overload, *arguments, proxied=False, lists=0, **options):
+    """proxied: as packages call it, and numbers stay whole, bool or complex. lists: see abi.call_proxied."""
     fields = {f.name for f in dataclasses.fields(Case)}
     case = {k: options.pop(k) for k in list(options) if k in fields}
     namespace, _, short = name.rpartition("::")
@@ -54,12 +59,11 @@ def named(label, name, overload, *arguments, **options):
         raise abi.Missing(name) from None
     schema = operator._schema.arguments
     # Numbers of no known kind travel as floats (torch's stable ABI).
-    number = [("number" in str(a.type)) for a in schema]
-    given = [float(v) if n and isinstance(v, (int, float)) and not isinstance(v, bool) else v
-             for v, n in zip(arguments, number)]
+    number = [("number" in str(a.type)) and not proxied for a in schema]
+    given = [float(v) if n and isinstance(v, (int, float)) else v for v, n in zip(arguments, number)]
     count = sum(1 for a in schema if not a.kwarg_only)
 
-    keywords = {k: (float(v) if v is not None and any(a.name == k and "number" in str(a.type) for a in schema) else v)
+    keywords = {k: (float(v) if not proxied and v is not None and any(a.name == k and "number" in str(a.type) for a in schema) else v)
                 for k, v in options.items()}
     options = keywords
 
@@ -70,8 +74,13 @@ def named(label, name, overload, *arguments, **options):
 
     if any(isinstance(v, torch.dtype) for v in options.values()):
         case.setdefault("exact", lambda *values: with_torch(*values, widely=True))
-    return Case(f"{name}.{overload} {label}" if overload else f"{name} {label}",
-                lambda *values: abi.call_named(name, overload, *values, **keywords), with_torch, given, **case)
+
+    def with_ours(*values):
+        if proxied:
+            return abi.call_proxied(name, overload, *values, lists=lists, **keywords)
+        return abi.call_named(name, overload, *values, **keywords)
+
+    return Case(f"{name}.{overload} {label}" if overload else f"{name} {label}", with_ours, with_torch, given, **case)
 
 
 def shim(label, name, *arguments, torch, **options):
@@ -154,13 +163,25 @@ def first_wrong(wrong, got, wanted, also=None):
     return text + (f" (allowed {also[place].item():.3g})" if also is not None else "")
 
 
-def to_the_bit(got, expected, zeros=False):
+def to_the_bit(got, expected, zeros=False, bits=False):
     a, b = got.to(expected.device), expected
+    if bits and a.numel():
+        x, y = [torch.empty(t.shape, dtype=t.dtype).copy_(t).reshape(-1).view(torch.uint8) for t in (a, b)]
+        if torch.equal(x, y):
+            return None
+        size = a.itemsize
+        at = int((x != y).nonzero()[0]) // size
+        u, v = [t.reshape(-1)[at].item() for t in (a, b)]
+        place = slice(at * size, (at + 1) * size)
+        return f"element {at}: {u!r} {bytes(x[place].tolist()).hex()} for {v!r} {bytes(y[place].tolist()).hex()}"
     if a.is_floating_point() or a.is_complex():
         a, b = real(a), real(b)
         wrong = ~((a == b) | (a.isnan() & b.isnan()))
         if zeros:
             wrong |= (a == b) & (a.signbit() != b.signbit())
+    elif a.dtype in SIGNED:  # few operators take these
+        a, b = a.contiguous().view(SIGNED[a.dtype]), b.contiguous().view(SIGNED[a.dtype])
+        wrong = a != b
     else:
         wrong = a != b
     return first_wrong(wrong, a, b) if bool(wrong.any()) else None
@@ -175,22 +196,29 @@ def near(case, got, same, exact, magnitude):
     m = e.abs() if magnitude is None else magnitude.to(same.device).double()
     if m.dim() < a.dim() and got.is_complex():
         m = m.unsqueeze(-1)
-    m = m.expand(a.shape).nan_to_num(0, 0, 0)
-    allowed = 2 * torch.finfo(dtype).eps * e.abs() + case.error * torch.finfo(arithmetic).eps * m + torch.finfo(dtype).tiny * 8
+    m = m.expand(a.shape)
+    least = torch.finfo(dtype).tiny * 8
+    if case.each:
+        m = torch.where(m.isfinite(), m, 4 * e.abs())
+        least = torch.finfo(dtype).tiny * (torch.finfo(dtype).eps if dtype.itemsize == 2 else 8 if dtype.is_complex else 1)
+    m = m.nan_to_num(0, 0, 0)
+    allowed = (1 if case.each else 2) * torch.finfo(dtype).eps * e.abs() + case.error * torch.finfo(arithmetic).eps * m + least
     theirs = (s - e).abs().nan_to_num(0, 0, 0)
     if theirs.numel():
-        allowed = allowed + case.slack * theirs.max()
+        allowed = allowed + case.slack * (theirs if case.each else theirs.max())
     if dtype == torch.float16:
         allowed = allowed + 6e-8
     fine = (a == e) | (a == s) | ((a - e).abs() <= allowed)
     beyond = e.abs() + allowed >= torch.finfo(dtype).max  # of the dtype, though not of float64
     fine = fine | (a.isinf() & beyond & (a.sign() == e.sign()))
     odd = ~s.isfinite() | ~e.isfinite() | ~a.isfinite()
-    if case.same_nan:
+    if case.same_nan is not False:
         fine = torch.where(odd, (a.isinf() & beyond & (a.sign() == e.sign())) | (a == s) | (a.isnan() & s.isnan()) | ((a - e).abs() <= allowed) |
                            (~s.isfinite() & ((a == e) | (a.isnan() & e.isnan()))), fine)
     else:
         fine = fine | odd
+    if case.same_nan is None:
+        fine = fine | (s.isnan() & e.isnan())
     return first_wrong(~fine, a, e, allowed.expand(a.shape)) if not bool(fine.all()) else None
 
 
@@ -249,7 +277,7 @@ def judge(case):
         if s.numel() == 0:
             continue
         if case.error is None:
-            text = to_the_bit(g, s, case.zeros)
+            text = to_the_bit(g, s, case.zeros, case.bits)
         else:
             m = magnitude[i] if isinstance(magnitude, (list, tuple)) else magnitude
             text = near(case, g, s, exact[i], m)
