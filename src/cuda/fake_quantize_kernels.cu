@@ -72,7 +72,7 @@ __global__ void observe_kernel(const FakeQuantisation q, const float* ranges, in
   if (*q.quantise) {
     // ATen's kernel has no least scale.
     const QuantisationGrid grid = choose_grid(q.low[channel], q.high[channel], q.least, q.most, q.symmetric, 0);
-    q.scale[channel] = static_cast<float>(grid.scale);
+    q.scale[channel] = grid.scale;
     q.zero_point[channel] = grid.zero_point;
   }
 }

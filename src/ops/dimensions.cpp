@@ -281,9 +281,6 @@ Tensor full(IntSpan size, Scalar value, std::optional<DType> dtype, std::optiona
                                     : value.is_complex() ? DType::kComplex64
                                                          : value.dtype());
   Tensor out = empty(size, type, layout, device, pin_memory, std::nullopt);
-  const bool small = type == DType::kFloat16 || type == DType::kBFloat16 || is_float8(type);
-  if (size.empty() && small && !value.is_complex())
-    return to_dtype(number_tensor(value.to_double()), type);  // unchecked
   fill(out, value);
   return out;
 }

@@ -85,9 +85,9 @@ std::array<Tensor, 2> to_grids(const Tensor& self, const Tensor& scale, const Te
   const bool between = is_floating(zero_point.dtype());
   dispatch_input(self, [&]<class T>() -> void {
     const auto place = [between](T x, float step, double zero) -> double {
-      const T at = x * static_cast<T>(1.0f / step);
-      if (between) return std::nearbyint(static_cast<float>(static_cast<T>(zero) + at));
-      return static_cast<T>(zero) + std::nearbyint(at);
+      const T inverse = static_cast<T>(1.0f / step);
+      if (between) return std::nearbyint(static_cast<float>(std::fma(x, inverse, static_cast<T>(zero))));
+      return static_cast<T>(zero) + std::nearbyint(x * inverse);
     };
     map_elements<bool, T, float, double>(kFakeQuantize, mask,
                                          [=](T x, float step, double zero) {
@@ -171,7 +171,7 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
   for (int64_t c = 0; c < channels; ++c) {
     const QuantisationGrid grid = choose_grid(running_min.data_as<float>()[c], running_max.data_as<float>()[c],
                                               quant_min, quant_max, symmetric_quant, kSmallestScale);
-    scale.data_as<float>()[c] = static_cast<float>(grid.scale);
+    scale.data_as<float>()[c] = grid.scale;
     zero_point.data_as<int32_t>()[c] = grid.zero_point;
   }
   const Tensor in = contiguous(self);

@@ -63,31 +63,58 @@ bool fits(int64_t value) {
     return fits<T>(static_cast<double>(value));
 }
 
-// What the parts of a complex number must fit: complex halves come of complex floats, as ATen fills them, by rounding.
 template <class T>
-using PartOf = std::conditional_t<std::is_same_v<T, ComplexDouble>, double, float>;
+concept SmallFloat = !std::is_integral_v<T> && !kIsComplex<T> && sizeof(T) < sizeof(float);
 
-template <class Value>
+enum class Filled { kMany, kOne };
+
+// What the parts of a complex number must fit. ATen fills many complex halves by rounding complex floats, and one
+// by itself.
+template <class T, Filled kFilled>
+using PartOf =
+    std::conditional_t<std::is_same_v<T, ComplexDouble>, double,
+                       std::conditional_t<std::is_same_v<T, ComplexFloat> || kFilled == Filled::kMany, float, Half>>;
+
+// Of one element ATen makes a small float unchecked, as numbers without dimensions are made.
+template <class T, Filled kFilled>
+bool real_fits(auto value) {
+  if constexpr (kFilled == Filled::kOne && SmallFloat<T>)
+    return true;
+  else
+    return fits<T>(value);
+}
+
+template <Filled kFilled = Filled::kMany, class Value>
 void scalar_bytes_of(Value value, DType dtype, void* out) {
   dispatch_all(dtype, "fill_", [&]<class T>() {
     bool ok;
-    T element;
     if constexpr (std::is_same_v<Value, ComplexDouble>) {
       if constexpr (kIsComplex<T>) {
-        ok = fits<PartOf<T>>(value.real()) && fits<PartOf<T>>(value.imag());
+        using Part = PartOf<T, kFilled>;
+        ok = fits<Part>(value.real()) && fits<Part>(value.imag());
       } else {
-        ok = (std::is_same_v<T, bool> || value.imag() == 0) && fits<T>(value.real());
+        ok = (std::is_same_v<T, bool> || value.imag() == 0) && real_fits<T, kFilled>(value.real());
       }
     } else if constexpr (kIsComplex<T>) {
-      ok = fits<PartOf<T>>(value);
+      ok = fits<PartOf<T, kFilled>>(value);
     } else {
-      ok = fits<T>(value);
+      ok = real_fits<T, kFilled>(value);
     }
     SCONCE_CHECK(ok, kInvalidArgument, "value cannot be converted to type ", dtype_name(dtype),
                  " without overflow: ", value);
-    element = convert_value<T>(value);
+    const T element = convert_value<T>(value);
     std::memcpy(out, &element, sizeof(T));
   });
+}
+
+template <class Value>
+void fill_with(Tensor& self, Value value) {
+  unsigned char element[16];
+  if (self.is_cpu() && self.numel() == 1)
+    scalar_bytes_of<Filled::kOne>(value, self.dtype(), element);
+  else
+    scalar_bytes_of(value, self.dtype(), element);
+  fill_bytes(self, element);
 }
 
 }  // namespace
@@ -128,21 +155,9 @@ void fill_bytes(Tensor& self, const void* element) {
   });
 }
 
-void fill(Tensor& self, double value) {
-  unsigned char element[16];
-  scalar_bytes(value, self.dtype(), element);
-  fill_bytes(self, element);
-}
-void fill(Tensor& self, int64_t value) {
-  unsigned char element[16];
-  scalar_bytes(value, self.dtype(), element);
-  fill_bytes(self, element);
-}
-void fill(Tensor& self, std::complex<double> value) {
-  unsigned char element[16];
-  scalar_bytes(value, self.dtype(), element);
-  fill_bytes(self, element);
-}
+void fill(Tensor& self, double value) { fill_with(self, value); }
+void fill(Tensor& self, int64_t value) { fill_with(self, value); }
+void fill(Tensor& self, std::complex<double> value) { fill_with(self, value); }
 
 void zero(Tensor& self) {
   static constexpr unsigned char kZero[16] = {};

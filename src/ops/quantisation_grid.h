@@ -9,7 +9,7 @@
 namespace sconce {
 
 struct QuantisationGrid {
-  double scale;
+  float scale;
   int32_t zero_point;
 };
 
@@ -23,15 +23,18 @@ SCONCE_HOST_DEVICE inline QuantisationGrid choose_grid(float low, float high, in
   if (both_sides) {
     const auto lowest = static_cast<double>(-((most - least) / 2 + 1)),
                highest = static_cast<double>((most - least) / 2);
-    const double below = std::fabs(low / lowest), above = std::fabs(high / highest);
-    const double scale = below < above ? above : below;
-    low = static_cast<float>(scale * lowest);
-    high = static_cast<float>(scale * highest);
+    // Divided in float, as ATen's are.
+    const double below = std::fabs(low / static_cast<float>(lowest)),
+                 above = std::fabs(high / static_cast<float>(highest));
+    const double step = below < above ? above : below;
+    low = static_cast<float>(step * lowest);
+    high = static_cast<float>(step * highest);
   }
-  double scale = (static_cast<double>(high) - low) / steps;
-  if (static_cast<float>(scale) == 0.0f || 1.0f / static_cast<float>(scale) > 3.402823466e38f) scale = 0.1;
+  // The zero point goes by the scale as it is kept.
+  auto scale = static_cast<float>((static_cast<double>(high) - low) / steps);
+  if (scale == 0.0f || 1.0f / scale > 3.402823466e38f) scale = 0.1f;
   if (scale < smallest) {
-    const auto before = static_cast<float>(scale);
+    const float before = scale;
     scale = smallest;
     if (low == 0.0f) {
       high = smallest * static_cast<float>(steps);
@@ -43,12 +46,12 @@ SCONCE_HOST_DEVICE inline QuantisationGrid choose_grid(float low, float high, in
       high *= widen;
     }
   }
-  // From the end of the range whose rounding errs less.
-  const double from_low = static_cast<double>(least) - low / scale,
-               from_high = static_cast<double>(most) - high / scale;
-  const double low_error = std::fabs(static_cast<double>(least)) - std::fabs(low / scale);
-  const double high_error = std::fabs(static_cast<double>(most)) - std::fabs(high / scale);
-  double zero = low_error < high_error ? from_low : from_high;
+  // From the end of the range whose terms are the smaller ones: they round less.
+  const double below_zero = low / static_cast<double>(scale), above_zero = high / static_cast<double>(scale);
+  const double low_error = std::fabs(static_cast<double>(least)) + std::fabs(below_zero);
+  const double high_error = std::fabs(static_cast<double>(most)) + std::fabs(above_zero);
+  double zero =
+      low_error < high_error ? static_cast<double>(least) - below_zero : static_cast<double>(most) - above_zero;
   if (both_sides) zero = static_cast<double>(least + most) / 2.0;
   if (zero < static_cast<double>(least)) return {scale, static_cast<int32_t>(least)};
   if (zero > static_cast<double>(most)) return {scale, static_cast<int32_t>(most)};

@@ -138,6 +138,13 @@ def fills(out):
             out.add("scalar_tensor", number, dtype, *F[1:])
             out.add("full", [], number, dtype, *F[1:])
     out.add("full", [2], 70000, 5, *F[1:], message="value cannot be converted to type")
+    out.add("full", [1, 1], 70000, 5, *F[1:])
+    for dtype in (HALF, BFLOAT, torch.float8_e4m3fn, torch.float8_e5m2):
+        for number in (1e39, -70000, 2**62, complex(1e39, 0)):
+            out.add("fill.Scalar", torch.zeros(1, 1, dtype=dtype), number)
+        out.add("fill.Scalar", torch.zeros(1, dtype=dtype), complex(1, 2), message="value cannot be converted to type")
+    for number in (70000, complex(1, -1e6)):
+        out.add("fill.Scalar", torch.zeros(1, dtype=torch.complex32), number, message="value cannot be converted to type")
 
 
 def slopes(out, s):
@@ -189,6 +196,19 @@ def quantised(out, s):
         scale = torch.tensor([0.05, 0.031, 0.7, 0.0123])
         for zero in (torch.tensor([0, 3, -5, 100], dtype=torch.int32), torch.tensor([0.0, 3.3, -5.75, 100.5])):
             out.add("fake_quantize_per_channel_affine_cachemask", rows, scale, zero, 0, -128, 127)
+    # Halfway between two points of a wide grid, where a product that is rounded before it is added to goes to the other one.
+    zero = torch.tensor([[-4411.3], [0.3], [1234.7], [30000.3]])
+    ties = torch.randint(-32768, 32768, [4, 64], generator=s.g) + 0.5
+    scale = torch.tensor([0.05, 0.031, 0.07, 0.0123])
+    out.add("fake_quantize_per_channel_affine_cachemask", (ties - zero) * scale.view(4, 1), scale, zero.view(4), 0, -32768, 32767)
+    # Ranges whose zero points lie halfway.
+    for low, high, ends in ((-127, 127, [(-0.17685538530349731, 0.5305661559104919), (-1.6815769672393799, 0.56052565574646)]),
+                            (-128, 127, [(-1.4406204223632812, 0.6174087524414062), (-1.21700119972229, 0.03687882423400879)]),
+                            (-8, 7, [(-1.8738770484924316, 0.20820856094360352)])):
+        n = len(ends)
+        out.define("_fused_moving_avg_obs_fq_helper_functional", torch.ops.aten._fused_moving_avg_obs_fq_helper_functional.default,
+                   torch.tensor(ends), torch.tensor([1]), torch.tensor([1]), torch.full([n], INF), torch.full([n], -INF),
+                   torch.ones(n), torch.zeros(n, dtype=torch.int32), 0.5, low, high, 0, True, False)
 
 
 def drawn(out):
