@@ -14,12 +14,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
-                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {
-  constexpr int32_t kBoth[] = {1, 1};
-  return cpu::grid_sampler_2d_backward(grad_output, input, grid, interpolation_mode, padding_mode, align_corners,
-                                       kBoth);
-}
 std::array<Tensor, 3> slow_conv2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& weight, IntSpan,
                                            IntSpan stride, IntSpan padding, std::span<const int32_t> output_mask) {
   constexpr int64_t kOne[] = {1, 1}, kZero[] = {0, 0};
@@ -31,7 +25,7 @@ std::array<Tensor, 3> slow_conv2d_backward(const Tensor& grad_output, const Tens
 // clang-format off
 constexpr AtenRow kRows[] = {
     {"aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", boxed<cpu::_embedding_bag_backward>},
-    {"aten::_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> (Tensor, Tensor)", boxed<grid_sampler_2d_backward>},
+    {"aten::_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> (Tensor, Tensor)", boxed<cpu::grid_sampler_2d_cpu_fallback_backward>},
     {"aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor", boxed<cpu::_log_softmax_backward_data>},
     {"aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor", boxed<cpu::_masked_softmax_backward>},
     {"aten::_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)", boxed<slow_conv2d_backward>},

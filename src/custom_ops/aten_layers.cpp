@@ -113,7 +113,7 @@ constexpr AtenRow kRows[] = {
     {"aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)", boxed<batch_norm_no_update>},
     {"aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)", boxed<batch_norm_with_update>},
     {"aten::_convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles) -> Tensor", boxed<cpu::_convert_weight_to_int4pack_for_cpu>},
-    {"aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", boxed<cpu::grid_sampler_2d>},
+    {"aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", boxed<cpu::grid_sampler_2d_cpu_fallback>},
     {"aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", boxed<cpu::_log_softmax>},
     {"aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor", boxed<cpu::_masked_softmax>},
     {"aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", boxed<batch_norm_no_stats>},

@@ -11,6 +11,7 @@
 #include "src/ops/cat.h"
 #include "src/ops/comparisons.h"
 #include "src/ops/computed.h"
+#include "src/ops/copy.h"
 #include "src/ops/functions.h"
 #include "src/ops/view.h"
 
@@ -302,7 +303,7 @@ Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self, const
   if (std::equal(buffer.sizes().begin(), buffer.sizes().end(), self.sizes().begin(), self.sizes().end()) &&
       buffer.dtype() == self.dtype() && grad_output.dtype() == self.dtype()) {
     check_floats("log_sigmoid_backward", self);
-    Tensor out = make_result("log_sigmoid_backward", {&grad_output, &self, &buffer}, self.dtype(), self.dtype());
+    Tensor out = empty_like(grad_output);
     dispatch_computed_float(self.dtype(), "log_sigmoid_backward", [&]<class T>() -> void {
       map_elements<T, T, T, T>("log_sigmoid_backward", out, InLanes<decltype(f)>{f}, {&grad_output, &self, &buffer});
     });
@@ -322,7 +323,12 @@ Tensor mish_backward(const Tensor& grad_output, const Tensor& self) {
   return to_dtype(out, self.dtype());
 }
 Tensor _prelu_kernel(const Tensor& self, const Tensor& weight) {
-  return slope("prelu", self, weight, []<class T>(T x, T w) -> T { return x > T(0) ? x : w * x; });
+  check_floats("prelu", self);
+  Tensor out = empty_like(self);
+  dispatch_computed_float(self.dtype(), "prelu", [&]<class T>() -> void {
+    map_elements<T, T, T>("prelu", out, [](T x, T w) { return x > T(0) ? x : w * x; }, {&self, &weight});
+  });
+  return out;
 }
 std::array<Tensor, 2> _prelu_kernel_backward(const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
   const DType dtype = self.dtype();

@@ -249,8 +249,9 @@ Tensor ldexp(const Tensor& self, const Tensor& other) {
   if (is_floating(self.dtype()) && is_integral(other.dtype(), true)) {
     // Of whole exponents to the bit, and as the first operand's dtype.
     const Shape shape = broadcast_shapes("ldexp", self.sizes(), other.sizes());
-    Tensor out =
-        std::ranges::equal(IntSpan(shape), self.sizes()) ? empty_like(self) : Tensor::empty(shape, self.dtype());
+    Tensor out = std::ranges::equal(IntSpan(shape), self.sizes())
+                     ? empty_like(self)
+                     : make_result("ldexp", {&self, &other}, self.dtype(), self.dtype());
     dispatch_computed_float(self.dtype(), "ldexp", [&]<class T>() -> void {
       const auto f = [](T x, int64_t n) -> T {
         constexpr int64_t kMost = 5000;  // beyond, every number of the type is infinite, or 0

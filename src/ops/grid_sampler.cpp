@@ -12,17 +12,20 @@
 namespace sconce::cpu {
 namespace {
 
-// Whether a tap outside of the input counts as zero times its weight, which a weight of NaN shows, as with PyTorch: of
-// linear sampling in three dimensions it does not count at all.
-bool counts_outside(const GridGeometry& g) noexcept {
-  return g.dims == 2 || g.interpolation == GridInterpolation::kCubic;
+// Which of ATen's two loops is matched. They differ where a coordinate is no number.
+enum class GridLoop { kVectors, kScalars };
+
+void follow(GridLoop loop, GridNan scalars, GridGeometry& g) noexcept {
+  if (loop == GridLoop::kVectors) return;
+  g.nan = scalars;
+  g.outside_counts = g.interpolation == GridInterpolation::kCubic;
 }
 
 std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output, const Tensor& input,
                                const Tensor& grid, int64_t interpolation, int64_t padding, bool align_corners,
-                               std::span<const int32_t> output_mask, int dims) {
+                               std::span<const int32_t> output_mask, int dims, GridLoop loop) {
   GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
-  if (dims == 3) g.nan = g.interpolation == GridInterpolation::kCubic ? GridNan::kLast : GridNan::kOutside;
+  follow(loop, g.interpolation == GridInterpolation::kCubic ? GridNan::kLast : GridNan::kOutside, g);
   const Shape sizes = grid_sampled_sizes(input, grid);
   check_grid_gradient(name, grad_output, input, sizes, output_mask);
   const DType dtype = summed_dtype(input.dtype());
@@ -38,7 +41,7 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
     // after the other, so that memory is walked through in order.
     constexpr int64_t kTaps = 1024, kMostPlaces = 64;
     const int64_t most = std::min(kMostPlaces, kTaps / grid_tap_count(g));
-    const bool outside_counts = counts_outside(g) && g.channels > 0;
+    const bool outside_counts = g.outside_counts && g.channels > 0;
     for_planes(g.batch, g.channels * g.out_plane * 8, [&](int64_t n) noexcept {
       GridTap<T> taps[kTaps];
       T products[kTaps];
@@ -92,7 +95,7 @@ struct TapBlock {
   int taps = 0;
 
   void of_any(const GridGeometry& g, const T* places, int64_t count) noexcept {
-    const bool outside_counts = counts_outside(g);
+    const bool outside_counts = g.outside_counts;
     for (int64_t i = 0; i < count; ++i) {
       GridTap<T> all[kMost];
       taps = grid_taps(g, places + i * g.dims, all);
@@ -113,7 +116,8 @@ struct TapBlock {
       const bool border = g.padding == GridPadding::kBorder;
       for (int64_t i = 0; i < count; ++i) {
         const T grid = places[2 * i + d];
-        const T raw = g.align_corners ? (grid + 1) / 2 * last : ((grid + 1) * size - 1) / 2;
+        // By half the size, as ATen, so that what can be represented does not overflow.
+        const T raw = g.align_corners ? (grid + 1) * (last / 2) : (grid + 1) * (size / 2) - T(0.5);
         const T above = raw > 0 ? raw : T(0), clipped = above >= last ? last : above;
         const T at = border ? clipped : raw;
         const T floor = std::floor(at);
@@ -134,7 +138,7 @@ struct TapBlock {
         offset[k][i] = static_cast<Offset>(at) & is_inside;
         const T part = (k & 1 ? upper[0][i] : 1 - upper[0][i]) * (k >> 1 ? upper[1][i] : 1 - upper[1][i]);
         weight[k][i] = part;
-        inside[k][i] = is_inside | -static_cast<Offset>(part != part);
+        inside[k][i] = is_inside | -static_cast<Offset>(g.outside_counts && part != part);
       }
   }
 };
@@ -185,9 +189,9 @@ void sample(const GridGeometry& g, const T* in, const T* places, T* out) {
 }
 
 Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation, int64_t padding,
-               bool align_corners, int dims) {
+               bool align_corners, int dims, GridLoop loop) {
   GridGeometry g = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
-  if (dims == 3) g.nan = GridNan::kLast;
+  follow(loop, GridNan::kLast, g);
   const DType dtype = summed_dtype(input.dtype());
   const Tensor in = contiguous(to_dtype(input, dtype)), places = contiguous(to_dtype(grid, dtype));
   Tensor out = Tensor::empty(grid_sampled_sizes(input, grid), dtype);
@@ -262,23 +266,37 @@ void check_grid_gradient(std::string_view name, const Tensor& grad_output, const
 
 Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners) {
-  return sampled("grid_sampler_2d", input, grid, interpolation_mode, padding_mode, align_corners, 2);
+  return sampled("grid_sampler_2d", input, grid, interpolation_mode, padding_mode, align_corners, 2,
+                 GridLoop::kVectors);
+}
+Tensor grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
+                                    int64_t padding_mode, bool align_corners) {
+  return sampled("_grid_sampler_2d_cpu_fallback", input, grid, interpolation_mode, padding_mode, align_corners, 2,
+                 GridLoop::kScalars);
 }
 Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners) {
-  return sampled("grid_sampler_3d", input, grid, interpolation_mode, padding_mode, align_corners, 3);
+  return sampled("grid_sampler_3d", input, grid, interpolation_mode, padding_mode, align_corners, 3,
+                 GridLoop::kScalars);
 }
 std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                std::span<const int32_t> output_mask) {
   return backward("grid_sampler_2d_backward", grad_output, input, grid, interpolation_mode, padding_mode, align_corners,
-                  output_mask, 2);
+                  output_mask, 2, GridLoop::kVectors);
+}
+std::array<Tensor, 2> grid_sampler_2d_cpu_fallback_backward(const Tensor& grad_output, const Tensor& input,
+                                                            const Tensor& grid, int64_t interpolation_mode,
+                                                            int64_t padding_mode, bool align_corners) {
+  static constexpr int32_t kBoth[2] = {1, 1};
+  return backward("_grid_sampler_2d_cpu_fallback_backward", grad_output, input, grid, interpolation_mode, padding_mode,
+                  align_corners, kBoth, 2, GridLoop::kScalars);
 }
 std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                std::span<const int32_t> output_mask) {
   return backward("grid_sampler_3d_backward", grad_output, input, grid, interpolation_mode, padding_mode, align_corners,
-                  output_mask, 3);
+                  output_mask, 3, GridLoop::kScalars);
 }
 
 }  // namespace sconce::cpu

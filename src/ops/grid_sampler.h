@@ -1,5 +1,5 @@
-// Sampling at given places, and its gradients. Match aten::grid_sampler_2d, grid_sampler_3d, grid_sampler_2d_backward
-// and grid_sampler_3d_backward (torch 2.15, CPU).
+// Sampling at given places, and its gradients. Match aten::grid_sampler_2d, grid_sampler_3d,
+// _grid_sampler_2d_cpu_fallback and their gradients (torch 2.15, CPU).
 //
 // input [N, C, (D,) H, W], grid [N, ..., 2 or 3] of the same floating dtype, coordinates from -1 to 1, x first.
 // interpolation_mode: 0 linear, 1 nearest, 2 cubic; padding_mode: 0 zeros, 1 border, 2 reflection. Any strides;
@@ -17,12 +17,18 @@ namespace sconce::cpu {
 
 Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners);
+// The same of float32 but where a coordinate is no number: taps outside of the input do not count.
+Tensor grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
+                                    int64_t padding_mode, bool align_corners);
 Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners);
 // Gradients by input (undefined where output_mask[0] is 0) and by grid.
 std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                std::span<const int32_t> output_mask);
+std::array<Tensor, 2> grid_sampler_2d_cpu_fallback_backward(const Tensor& grad_output, const Tensor& input,
+                                                            const Tensor& grid, int64_t interpolation_mode,
+                                                            int64_t padding_mode, bool align_corners);
 std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                std::span<const int32_t> output_mask);

@@ -63,6 +63,8 @@ struct GridGeometry {
   GridPadding padding;
   bool align_corners;
   GridNan nan = GridNan::kFirst;
+  // Whether a tap outside of the input counts as zero times its weight, which a weight of NaN shows.
+  bool outside_counts = true;
 };
 
 // A coordinate in elements along axis `d`, folded into the input where the padding asks for it.

@@ -151,9 +151,10 @@ Shape IndexPlan::result_strides() const {
   });
   for (const Tensor& index : indices_) {
     for (int d = 0; d < rank; ++d) sizes[d] = d >= before_ && d < before_ + index_rank ? index.size(d - before_) : 1;
-    // ATen reshapes: the strides of dimensions of size 1 count where the result has size 1 there, too.
+    // ATen reshapes: the strides of dimensions of size 1 count where the result has size 1 there, too. What is
+    // contiguous but for those is not copied.
     const auto viewed = view_strides(index.sizes(), index.strides(), sizes);
-    if (viewed && !copied)
+    if (viewed && (!copied || index.is_contiguous()))
       strides = *viewed;
     else
       contiguous_strides(sizes, strides.data());

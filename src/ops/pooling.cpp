@@ -1,6 +1,9 @@
 #include "src/ops/pooling.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include "sconce/check.h"
@@ -102,6 +105,13 @@ std::array<Tensor, 2> run_max(std::string_view name, const Tensor& self, const s
     detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32>(
         plan.input.dtype(), name,
         [&]<class T>() -> void { max_pool<T>(plan, out.data_as<T>(), indices.data_as<int64_t>()); });
+  // A window that holds nothing has the least number of its own dtype, not of the one it was computed in.
+  const DType dtype = self.dtype();
+  if (dtype == DType::kInt8 || dtype == DType::kInt16) {
+    const int32_t least = dtype == DType::kInt8 ? INT8_MIN : INT16_MIN;
+    for (int32_t& value : std::span(out.data_as<int32_t>(), static_cast<size_t>(out.numel())))
+      value = std::max(value, least);
+  }
   return {finished(out, self.dtype()), std::move(indices)};
 }
 

@@ -41,6 +41,10 @@ def indexing():
     for label, at in (("of one order", [turned, turned]), ("of two orders", [turned, rows]), ("one of a row", [turned, rows[:1]]),
                       ("apart", [turned, None, rows[:, :1] % 7]), ("one", [turned]), ("three", [turned, turned, rows])):
         same("index_Tensor", f"indices {label}", x, at, like="index.Tensor")
+    # A column is contiguous however long the steps of its one-element dimension are.
+    column = torch.arange(4, device="cuda").as_strided([4, 1], [1, 4])
+    same("index_Tensor", "indices of a column", torch.randn(1, 569, 1, 31, device="cuda"),
+         [torch.zeros(1, 1, dtype=torch.int64, device="cuda"), None, None, column], like="index.Tensor")
     for reduce in ("prod", "amax", "mean"):
         at = torch.tensor([1, 3, 3], device="cuda")
         x, source = torch.randn(6, 5, device="cuda").t(), torch.randn(5, 3, device="cuda")

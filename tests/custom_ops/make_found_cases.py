@@ -184,6 +184,34 @@ def resized(out, s):
         out.add(name, grad, [6, 8], [1, 4, 3, 5], False, None, None, tolerance=1e-5)
 
 
+def sampled(out, s):
+    # Float32 by ATen's scalar loop, which leaves out what lies outside, be its weight a number or not.
+    grid = torch.rand([2, 3, 4, 2], generator=s.g) * 3 - 1.5
+    grid.view(-1)[::5] = NAN
+    grid.view(-1)[3::7] = INF
+    for interpolation in (0, 1, 2):
+        for padding in (0, 1, 2):
+            if padding and interpolation:
+                continue  # what becomes of infinities there depends on the processor
+            out.add("_grid_sampler_2d_cpu_fallback", torch.randn([2, 3, 5, 4], generator=s.g), grid, interpolation, padding, bool(padding))
+
+
+def pooled(out, s):
+    # Windows that hold nothing.
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, HALF):
+        x = torch.randint(0, 100, [2, 3, 5, 1], generator=s.g).to(dtype)
+        out.add("max_pool2d_with_indices", x, [1, 2], [1, 4], [0, 1], [1, 2], False)
+
+
+def laid_out(out, s):
+    # ATen makes room as for the first operand alone, and of broadcast ones as for both.
+    column, turned = torch.randn([8, 1], generator=s.g).expand(8, 37), torch.randn([37, 8], generator=s.g).t()
+    out.add("_prelu_kernel", column, turned)
+    out.add("log_sigmoid_backward", column, turned, torch.ops.aten.log_sigmoid_forward(turned)[1])
+    last = torch.randint(0, 9, [2, 4, 5, 3], generator=s.g, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    out.add("ldexp.Tensor", torch.full([1, 1, 1, 1], 1.5, dtype=BFLOAT), last)
+
+
 def quantised(out, s):
     for dtype in (FLOAT, DOUBLE, HALF, BFLOAT):
         x = torch.cat([torch.randn(20, generator=s.g, dtype=DOUBLE) * 8, torch.arange(12) * 0.05 + 0.025,
@@ -239,5 +267,8 @@ fills(out)
 slopes(out, samples)
 resized(out, samples)
 quantised(out, samples)
+sampled(out, samples)
+pooled(out, samples)
+laid_out(out, samples)
 drawn(out)
 out.out.close()

@@ -162,8 +162,15 @@ def draw(d):
     if name == "lerp.Tensor":
         weight = operands[2] if d.chance(0.9) else tensor(d, d.choice((torch.float64, types[0])), [], kind)
         arguments = [a, b.to(a.dtype) if d.chance(0.9) else b, weight.to(a.dtype) if weight.dim() else weight]
+    if short == "ldexp" and b.dtype == torch.int64:
+        b.fmod_(2 ** 31)  # beyond, ATen takes the lowest 32 bits of the exponent
     if short.startswith("isin"):
         options = {"invert": d.chance(0.5), "assume_unique": False}
+        tensors = [t for t in arguments if isinstance(t, torch.Tensor)]
+        if len(tensors) == 2 and any(t.dtype.is_floating_point for t in tensors):
+            # Whole numbers that become one float count as found with ATen, which sorts them then, whether they are or not.
+            arguments = [torch.fmod(t, 256) if isinstance(t, torch.Tensor) and not t.dtype.is_floating_point and t.dtype.itemsize > 1
+                         else t for t in arguments]
     proxied = proxied or any(isinstance(v, complex) for v in arguments + list(options.values()))
     label = f"{[t if not isinstance(t, torch.Tensor) else f'{t.dtype} {list(t.shape)} {tuple(t.stride())}' for t in arguments]} {options}"
     label = label.replace("torch.", "")
@@ -189,7 +196,10 @@ def draw(d):
 def size_of(value):
     if not isinstance(value, torch.Tensor):
         return torch.tensor(abs(value), dtype=torch.float64)
-    return (value.to(torch.complex128) if value.is_complex() else value.double()).abs()
+    if not value.is_complex():
+        return value.double().abs()
+    # A part may be finite where the other is not.
+    return torch.view_as_real(value.to(torch.complex128).resolve_conj()).nan_to_num(0, 0, 0).norm(dim=-1)
 
 
 def bounds(name, operator, options):

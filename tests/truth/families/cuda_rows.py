@@ -35,7 +35,8 @@ def rows(d, dtype, kind):
 
 
 def finite(x):
-    return x.abs().nan_to_num(0, 0, 0)
+    # A part may be finite where the other is not.
+    return torch.view_as_real(x).nan_to_num(0, 0, 0).norm(dim=-1) if x.is_complex() else x.abs().nan_to_num(0, 0, 0)
 
 
 def scan(d):
@@ -63,7 +64,7 @@ def scan(d):
     if op == "cumsum":
         # Equal terms are rounded the same way every time.
         options = dict(error=8 + 2.0 * length ** 0.5 + (length / 32 if kind == "special" else 0) + (length / 2 if length and x.stride(dim) == 0 else 0),
-                       magnitude=lambda x: wide(x).abs().nan_to_num(0, 0, 0).cumsum(dim))
+                       magnitude=lambda x: finite(wide(x)).cumsum(dim))
     else:
         options = dict(error=(8 + 2.0 * length ** 0.5) * (1 + length ** 0.5), magnitude=lambda x: wide(x).abs().cumprod(dim))
     if to is None and dtype.itemsize == 2 and dtype.is_floating_point:  # ATen sums these in half types

@@ -167,7 +167,8 @@ def low_memory(d, x, dims, given):
     except RuntimeError:
         return None
     return case.named(text(offsets, kernel, stride, padding, dilation), "prims::_low_memory_max_pool_offsets_to_indices", "",
-                      d.laid_out(offsets, LAYOUTS), kernel, list(x.shape[2:]), stride, padding, dilation, proxied=True)
+                      d.laid_out(offsets, LAYOUTS), kernel, list(x.shape[2:]), stride, padding, dilation, proxied=True,
+                      strides=False)  # those of its tables' sums in Python, which no package calls
 
 
 def averages(d, way, dims):
