@@ -1,10 +1,11 @@
-// RequestBudget: the bytes that all requests together may hold: bodies as they came, decompressed, and the tensors that
-// are made of them. Outlives the storages that count in it. Thread-safe.
+// RequestBudget: the bytes that all requests together may hold: bodies as they came, decompressed, the tensors that are
+// made of them, and answers until their clients have taken them. Outlives the storages that count in it. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 namespace sconce {
 
@@ -13,13 +14,13 @@ class RequestBudget {
   explicit RequestBudget(uint64_t limit) noexcept : limit_(limit) {}
   RequestBudget(const RequestBudget&) = delete;
 
-  // kTooLarge for what could never be had, kUnavailable for what others have now.
-  void take(uint64_t bytes);
+  // kTooLarge for what could never be had, kUnavailable for what others have now. what: for the error.
+  void take(uint64_t bytes, std::string_view what = "a request");
   // Whatever there is: for a moment, by who gives as much back.
   void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
   void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   // The same errors if so much cannot be had now; takes nothing.
-  void check(uint64_t bytes) const;
+  void check(uint64_t bytes, std::string_view what = "a request") const;
 
   uint64_t limit() const noexcept { return limit_; }
   uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
@@ -31,6 +32,22 @@ class RequestBudget {
 
   const uint64_t limit_;
   std::atomic<uint64_t> used_{0};
+};
+
+// Bytes of a budget that go back to it.
+class BudgetShare {
+ public:
+  BudgetShare() = default;
+  BudgetShare(const BudgetShare&) = delete;
+  ~BudgetShare() { give_back(); }
+
+  // Instead of what it has. The errors of RequestBudget::take().
+  void take(RequestBudget& budget, uint64_t bytes, std::string_view what);
+  void give_back() noexcept;
+
+ private:
+  RequestBudget* budget_ = nullptr;
+  uint64_t bytes_ = 0;
 };
 
 // What this process's memory may be: the least of the machine's and of the limits of its control groups, version 1 and

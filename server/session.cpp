@@ -354,6 +354,7 @@ void Session::close() noexcept {
   count_body(0);
   state_ = State::kClosed;
   transport_.close();
+  answer_room_.give_back();
   if (!running_ && !away_) inference_.clear();
   if (pending_ == 0) worker_.retire(self_);
 }

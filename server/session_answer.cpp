@@ -92,6 +92,7 @@ void Session::finish_request() {
   if (worker_.service().config.access_log) log_access();
   if (traced_ && !running_) record_trace();
   count_body(0);
+  answer_room_.give_back();
   traced_ = {};
   trace_tensors_.clear();
   compressed_ = routed_ = false;

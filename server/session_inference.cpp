@@ -78,6 +78,10 @@ void Session::run_decoded() {
 void Session::encode_answer() {
   inference_.encode(response_);
   compress_answer();
+  // A client may be long in taking it. What is smaller is little beside the connection itself.
+  constexpr size_t kLargeAnswer = 64 * 1024;
+  if (const size_t bytes = response_.body_bytes(); bytes > kLargeAnswer)
+    answer_room_.take(worker_.service().request_memory, bytes, "an answer");
 }
 
 void Session::finish_answer() {

@@ -42,6 +42,26 @@ class Root {
 
 }  // namespace
 
+TEST_CASE("request budget: a share goes back") {
+  RequestBudget budget(10 * kMiB);
+  {
+    BudgetShare share;
+    share.take(budget, 6 * kMiB, "an answer");
+    CHECK(budget.used() == 6 * kMiB);
+    share.take(budget, 7 * kMiB, "an answer");  // instead of the first
+    CHECK(budget.used() == 7 * kMiB);
+    BudgetShare other;
+    CHECK(code_of([&] { other.take(budget, 4 * kMiB, "an answer"); }) == ErrorCode::kUnavailable);
+    CHECK(code_of([&] { other.take(budget, 11 * kMiB, "an answer"); }) == ErrorCode::kTooLarge);
+    CHECK(budget.used() == 7 * kMiB);
+    share.give_back();
+    share.give_back();
+    CHECK(budget.used() == 0);
+    other.take(budget, 4 * kMiB, "an answer");
+  }
+  CHECK(budget.used() == 0);
+}
+
 TEST_CASE("request budget: what others have is not there, what is more than all never will be") {
   RequestBudget budget(100);
   budget.take(60);

@@ -2,6 +2,7 @@
 import contextlib
 import gzip
 import json
+import socket
 import struct
 
 import pytest
@@ -204,3 +205,28 @@ def test_uploads_take_no_more_than_the_budget():
         assert peak - before < (64 + 32) * 1024
         assert len(refused) >= 7
         assert server.get("/v2/health/ready").status == 200
+
+
+def test_answers_that_nobody_takes_count():
+    body, headers = binary(11_000_000 // 16)
+    large = head(INFER, length(len(body)), b"Inference-Header-Content-Length: " + headers["Inference-Header-Content-Length"].encode())
+    with Server(FAKE, flags=["--request-memory", "64M"]) as server:
+        before = server.memory_kb()
+        with contextlib.ExitStack() as held:
+            statuses = []
+            for _ in range(8):
+                connection = held.enter_context(socket.socket())
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.settimeout(LONG)
+                connection.connect(("127.0.0.1", server.port))
+                with contextlib.suppress(OSError):
+                    connection.sendall(large + body)
+                statuses.append(status(connection.recv(15)))
+            # Each request that is answered holds its body and its answer: three fit.
+            assert statuses[:2] == [200, 200] and set(statuses) == {200, 503} and statuses.count(200) <= 3
+            assert server.metrics()[USED] >= 4 * 11_000_000 - 100_000
+            assert server.memory_kb() - before < 2 * 64 * 1024
+            assert server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)}).status == 200
+        until(lambda: server.metrics()[USED] < 1_000_000)
+        answer = server.post(INFER.decode(), body, headers)
+        assert answer.status == 200 and len(answer.body) > 11_000_000
