@@ -104,7 +104,7 @@ class Geometry:
             if self.batch > 1:
                 self.batch //= 2
             elif self.groups * self.inputs * self.outputs == 1:
-                self.kernel = [1] * self.rank
+                self.kernel, self.padding = [1] * self.rank, [0] * self.rank
                 break
             elif self.groups > 16 and self.inputs == 1:
                 self.groups = (self.groups + 1) // 2
