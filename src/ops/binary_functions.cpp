@@ -25,7 +25,7 @@ Tensor divide(const Tensor& self, const Tensor& other, DType dtype) {
   Tensor out = make_result("div", {&self, &other}, dtype, dtype);
   const Tensor a = met(self, dtype), b = met_divisor(other, dtype);
   dispatch_inexact(dtype, "div", [&]<class T>() -> void {
-    map_elements<T, T, T>("div", out, [](T x, T y) { return x / y; }, {&a, &b});
+    map_elements<T, T, T>("div", out, [](T x, T y) { return quotient(x, y); }, {&a, &b});
   });
   return out;
 }
@@ -239,7 +239,7 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
   const Tensor x = met(self, dtype), first = met(tensor1, dtype), second = met(tensor2, dtype);
   dispatch_inexact(dtype, "addcdiv", [&]<class T>() -> void {
     const T by = number_as<T>(value);
-    const auto f = [by](T to, T a, T b) { return to + multiply(by, a) / b; };
+    const auto f = [by](T to, T a, T b) { return to + quotient(multiply(by, a), b); };
     map_elements<T, T, T, T>("addcdiv", out, in_lanes<T>(f), {&x, &first, &second});
   });
   return out;

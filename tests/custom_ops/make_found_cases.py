@@ -212,6 +212,16 @@ def laid_out(out, s):
     out.add("ldexp.Tensor", torch.full([1, 1, 1, 1], 1.5, dtype=BFLOAT), last)
 
 
+def divided(out, s):
+    # By complex zeros of any sign.
+    for dtype in (torch.complex64, torch.complex128):
+        zeros = torch.tensor([complex(-0.0, 0.0), complex(-0.0, -0.0), complex(0.0, -0.0), 0j], dtype=dtype)
+        x = torch.tensor([1 - 2j, -0.5 - 0.25j, 0j, complex(0, 3)], dtype=dtype).view(4, 1)
+        out.add("div.Tensor", x, zeros)
+        out.add("addcdiv", torch.ones(4, 4, dtype=dtype), x.expand(4, 4).contiguous(), zeros.expand(4, 4).contiguous(), 1.0)
+        out.add("reciprocal", zeros)
+
+
 def quantised(out, s):
     for dtype in (FLOAT, DOUBLE, HALF, BFLOAT):
         x = torch.cat([torch.randn(20, generator=s.g, dtype=DOUBLE) * 8, torch.arange(12) * 0.05 + 0.025,
@@ -270,5 +280,6 @@ quantised(out, samples)
 sampled(out, samples)
 pooled(out, samples)
 laid_out(out, samples)
+divided(out, samples)
 drawn(out)
 out.out.close()

@@ -66,7 +66,8 @@ def draw_small(d):
 
 
 def near(k, function):
-    return dict(error=4 + 0.5 * k ** 0.5 + k / 16, magnitude=lambda *v: function(*[positive(x) for x in v]))
+    # A product that is repeated is rounded the same way every time.
+    return dict(error=4 + 0.5 * k ** 0.5 + k / 4, magnitude=lambda *v: function(*[positive(x) for x in v]))
 
 
 def draw_any(d):
