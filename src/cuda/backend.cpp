@@ -49,17 +49,6 @@ class Backend final : public DeviceBackend {
     SCONCE_CUDA(cudaMemGetInfo(&free, &total));
     return {total, free, CachingAllocator::in_use(device.index), CachingAllocator::cached(device.index)};
   }
-  const char* fault(Device device) noexcept override {
-    int before = 0;
-    cudaGetDevice(&before);
-    cudaSetDevice(device.index);
-    cudaGetLastError();
-    // Errors that stick are what every later call gives.
-    const cudaError_t error = cudaDeviceSynchronize();
-    const bool sticks = error != cudaSuccess && cudaDeviceSynchronize() == error;
-    cudaSetDevice(before);
-    return sticks ? cudaGetErrorString(error) : nullptr;
-  }
   void trim(Device device) override { CachingAllocator::trim_all(device.index); }
 
   std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options) override {
@@ -95,7 +84,7 @@ class Backend final : public DeviceBackend {
     uploaders_[static_cast<size_t>(device.index)]->send(uploads, current_stream(), tick);
   }
 
-  std::span<const Replacement> replacements() noexcept override {
+  std::span<const Replacement> replacements() override {
     static const std::vector<Replacement> all = [] {
       std::vector<Replacement> rows{
           {"cudaMalloc", reinterpret_cast<void*>(&model_malloc)},

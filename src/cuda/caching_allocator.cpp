@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <new>
+#include <utility>
+#include <vector>
 
 #include "src/cuda/error.h"
+#include "src/cuda/stream.h"
 
 namespace sconce::cuda {
 namespace {
@@ -83,19 +87,15 @@ StoragePtr CachingAllocator::allocate(size_t bytes) {
   Block* block = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (auto& list = free_[size_class]; !list.empty()) {
-      block = list.back();
-      list.pop_back();
-    }
+    if ((block = free_[size_class])) free_[size_class] = block->next;
   }
   if (block) {
     counters(device_).cached.fetch_sub(size, std::memory_order_relaxed);
   } else {
-    auto fresh = std::make_unique<Block>(Block{this, nullptr, size_class});
+    auto fresh = std::make_unique<Block>(Block{this, nullptr, size_class, nullptr});
     cudaError_t error = take(&fresh->data, size);
     if (error == cudaErrorMemoryAllocation && !of_graph_) {
       cudaGetLastError();
-      cudaDeviceSynchronize();
       trim_all(device_);
       error = take(&fresh->data, size);
     }
@@ -104,8 +104,13 @@ StoragePtr CachingAllocator::allocate(size_t bytes) {
   }
   counters(device_).in_use.fetch_add(size, std::memory_order_relaxed);
   references_.fetch_add(1, std::memory_order_relaxed);
-  return StoragePtr::adopt(new Storage(block->data, bytes, {DeviceType::kCuda, static_cast<int8_t>(device_)},
-                                       &CachingAllocator::give_back, block));
+  auto* const storage = new (std::nothrow) Storage(
+      block->data, bytes, {DeviceType::kCuda, static_cast<int8_t>(device_)}, &CachingAllocator::give_back, block);
+  if (!storage) {
+    give_back(block->data, bytes, block);
+    SCONCE_FAIL(kOutOfMemory, "device memory: out of memory on the host");
+  }
+  return StoragePtr::adopt(storage);
 }
 
 StoragePtr CachingAllocator::allocate_alone(size_t bytes, int device) {
@@ -113,7 +118,6 @@ StoragePtr CachingAllocator::allocate_alone(size_t bytes, int device) {
   cudaError_t error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    cudaDeviceSynchronize();
     trim_all(device);
     error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
   }
@@ -121,10 +125,15 @@ StoragePtr CachingAllocator::allocate_alone(size_t bytes, int device) {
   counters(device).in_use.fetch_add(bytes, std::memory_order_relaxed);
   const auto release = [](void* address, size_t size, void* context) noexcept {
     static_cast<Counters*>(context)->in_use.fetch_sub(size, std::memory_order_relaxed);
-    cudaFree(address);
+    SCONCE_CUDA_RELEASE(cudaFree(address));
   };
-  return StoragePtr::adopt(
-      new Storage(data, bytes, {DeviceType::kCuda, static_cast<int8_t>(device)}, release, &counters(device)));
+  auto* const storage = new (std::nothrow)
+      Storage(data, bytes, {DeviceType::kCuda, static_cast<int8_t>(device)}, release, &counters(device));
+  if (!storage) {
+    release(data, bytes, &counters(device));
+    SCONCE_FAIL(kOutOfMemory, "device memory: out of memory on the host");
+  }
+  return StoragePtr::adopt(storage);
 }
 
 void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
@@ -136,41 +145,40 @@ void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
   {
     const std::lock_guard lock(owner->mutex_);
     if (owner->open_) {
-      owner->free_[block->size_class].push_back(block);
+      block->next = std::exchange(owner->free_[block->size_class], block);
       kept = true;
     }
   }
   if (kept) {
     counters(owner->device_).cached.fetch_add(size, std::memory_order_relaxed);
   } else {
-    int before = 0;
-    cudaGetDevice(&before);
-    cudaSetDevice(owner->device_);
-    cudaFree(block->data);
-    cudaSetDevice(before);
+    const ReleaseScope scope(owner->device_);
+    SCONCE_CUDA_RELEASE(cudaFree(block->data));
     delete block;
   }
   owner->unref();
 }
 
+void CachingAllocator::set_recorded(bool recorded) noexcept {
+  const std::lock_guard lock(mutex_);
+  recorded_ = recorded;
+}
+
 void CachingAllocator::trim() noexcept {
   const std::lock_guard lock(mutex_);
-  int before = 0;
-  cudaGetDevice(&before);
-  cudaSetDevice(device_);
-  for (auto& list : free_) {
-    for (Block* block : list) {
+  if (recorded_) return;
+  const ReleaseScope scope(device_);
+  for (Block*& list : free_)
+    while (Block* const block = list) {
+      list = block->next;
       if (of_graph_)
-        cudaFree(block->data);
+        SCONCE_CUDA_RELEASE(cudaFree(block->data));
       else
-        cudaFreeAsync(block->data, stream_);
+        SCONCE_CUDA_RELEASE(cudaFreeAsync(block->data, stream_));
       counters(device_).cached.fetch_sub(class_bytes(block->size_class), std::memory_order_relaxed);
       delete block;
     }
-    list.clear();
-  }
-  if (!of_graph_ && open_) cudaStreamSynchronize(stream_);
-  cudaSetDevice(before);
+  if (!of_graph_ && open_) SCONCE_CUDA_RELEASE(cudaStreamSynchronize(stream_));
 }
 
 void CachingAllocator::trim_all(int device) noexcept {

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include "sconce/storage.h"
 
@@ -30,6 +29,8 @@ class alignas(64) CachingAllocator {
   // kOutOfMemory, after everything cached on the device was given back.
   StoragePtr allocate(size_t bytes);
   void trim() noexcept;
+  // While the stream's work is recorded, nothing is given back: that would be recorded, or end the recording.
+  void set_recorded(bool recorded) noexcept;
   // Of exactly this size, ready for any stream of the device, which is the current one; kept by no allocator.
   static StoragePtr allocate_alone(size_t bytes, int device);
 
@@ -44,6 +45,7 @@ class alignas(64) CachingAllocator {
     CachingAllocator* owner;
     void* data;
     int size_class;
+    Block* next;  // while it is free: what comes back takes no memory
   };
   CachingAllocator(int device, cudaStream_t stream, bool of_graph);
   cudaError_t take(void** data, size_t size) noexcept;
@@ -54,10 +56,11 @@ class alignas(64) CachingAllocator {
   const int device_;
   const bool of_graph_;
   cudaStream_t stream_;
+  bool recorded_ = false;
   bool open_ = true;  // its owner is there: what comes back is kept
   std::atomic<int64_t> references_{1};
   std::mutex mutex_;  // of the lists; held for moments
-  std::vector<Block*> free_[kClasses];
+  Block* free_[kClasses] = {};
 };
 
 }  // namespace sconce::cuda

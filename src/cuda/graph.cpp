@@ -42,8 +42,8 @@ Graph::Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream
 }
 
 Graph::~Graph() {
-  cudaGraphExecDestroy(graph_);
-  cudaGraphDestroy(recorded_);
+  SCONCE_CUDA_RELEASE(cudaGraphExecDestroy(graph_));
+  SCONCE_CUDA_RELEASE(cudaGraphDestroy(recorded_));
   memory_->orphan();
 }
 

@@ -5,8 +5,10 @@
 #include <map>
 #include <mutex>
 
+#include "src/cuda/error.h"
 #include "src/cuda/stream.h"
 #include "src/device/device_backend.h"
+#include "src/shim/guard.h"
 
 namespace sconce::cuda {
 namespace {
@@ -32,14 +34,25 @@ bool noted(void* to, const void* from, size_t bytes, cudaError_t& error) noexcep
   return true;
 }
 
+// The error stays with the thread: the model's own tells less.
+bool refused(const char* what) noexcept {
+  return current().capturing && shim::guard("cudaMemcpy", [&] { refuse_capture(what); }) != 0;
+}
+
 }  // namespace
 
 cudaError_t model_malloc(void** address, size_t bytes) noexcept {
   if (!DeviceLoading::current() || bytes == 0) return cudaMalloc(address, bytes);
   void* range = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return cudaErrorMemoryAllocation;
-  const std::lock_guard lock(mutex);
-  reserved().emplace(static_cast<const char*>(range), bytes);
+  const auto keep = [&] {
+    const std::lock_guard lock(mutex);
+    reserved().emplace(static_cast<const char*>(range), bytes);
+  };
+  if (shim::guard("cudaMalloc", keep) != 0) {
+    ::munmap(range, bytes);
+    return cudaErrorMemoryAllocation;
+  }
   *address = range;
   return cudaSuccess;
 }
@@ -53,20 +66,24 @@ cudaError_t model_free(void* address) noexcept {
       return cudaSuccess;
     }
   }
-  return cudaFree(address);
+  // The model frees in destructors, and ends the process where that fails.
+  SCONCE_CUDA_RELEASE(cudaFree(address));
+  return cudaSuccess;
 }
 
 cudaError_t model_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) noexcept {
   cudaError_t error;
   if (noted(to, from, bytes, error)) return error;
-  return current().capturing ? cudaErrorStreamCaptureUnsupported : cudaMemcpy(to, from, bytes, kind);
+  if (refused("a copy that the host waits for")) return cudaErrorStreamCaptureUnsupported;
+  return cudaMemcpy(to, from, bytes, kind);
 }
 
 cudaError_t model_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                cudaStream_t stream) noexcept {
   cudaError_t error;
   if (noted(to, from, bytes, error)) return error;
-  if (current().capturing && kind != cudaMemcpyDeviceToDevice) return cudaErrorStreamCaptureUnsupported;
+  if (kind != cudaMemcpyDeviceToDevice && refused("a copy from or to the host"))
+    return cudaErrorStreamCaptureUnsupported;
   return cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 

@@ -4,7 +4,10 @@
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "src/shim/guard.h"
 
 namespace sconce::cuda {
 namespace {
@@ -27,15 +30,22 @@ CUresult load(CUmodule* module, const void* image) noexcept {
   if (const CUresult error = cuCtxGetCurrent(&context); error != CUDA_SUCCESS) return error;
   const DeviceFiles* user = DeviceFiles::current();
   const std::lock_guard lock(mutex);
-  for (Loaded& each : all())
-    if (each.context == context && each.image == image) {
-      each.users.insert(user);
-      *module = each.module;
-      return CUDA_SUCCESS;
-    }
-  if (const CUresult error = cuModuleLoadData(module, image); error != CUDA_SUCCESS) return error;
-  all().push_back({context, image, *module, {user}});
-  return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  const bool in_memory = shim::guard("cuModuleLoad", [&] {
+                           for (Loaded& each : all())
+                             if (each.context == context && each.image == image) {
+                               each.users.insert(user);
+                               *module = each.module;
+                               return;
+                             }
+                           all().reserve(all().size() + 1);
+                           Loaded made{context, image, nullptr, {user}};
+                           result = cuModuleLoadData(&made.module, image);
+                           if (result != CUDA_SUCCESS) return;
+                           *module = made.module;
+                           all().push_back(std::move(made));
+                         }) == 0;
+  return in_memory ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 }  // namespace

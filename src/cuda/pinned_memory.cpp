@@ -4,6 +4,8 @@
 #include <atomic>
 #include <bit>
 #include <memory>
+#include <new>
+#include <utility>
 
 #include "src/cuda/error.h"
 
@@ -18,18 +20,26 @@ size_t number_of_thread() noexcept {
 
 }  // namespace
 
-PinnedMemory::Block* PinnedMemory::Shelf::take(int power) {
+PinnedMemory::Block* PinnedMemory::Shelf::take(int power) noexcept {
   const std::lock_guard lock(mutex);
-  auto& list = free[static_cast<size_t>(power)];
-  if (list.empty()) return nullptr;
-  Block* const block = list.back();
-  list.pop_back();
+  Block*& list = free[static_cast<size_t>(power)];
+  Block* const block = list;
+  if (block) list = block->next;
   return block;
 }
 
 void PinnedMemory::Shelf::put(Block* block) noexcept {
   const std::lock_guard lock(mutex);
-  free[static_cast<size_t>(block->power)].push_back(block);
+  block->next = std::exchange(free[static_cast<size_t>(block->power)], block);
+}
+
+void PinnedMemory::trim() noexcept {
+  for (Shelf& shelf : shelves_)
+    for (int power = 0; power < static_cast<int>(shelf.free.size()); ++power)
+      while (Block* const block = shelf.take(power)) {
+        SCONCE_CUDA_RELEASE(cudaFreeHost(block->data));
+        delete block;
+      }
 }
 
 StoragePtr PinnedMemory::allocate(size_t bytes) {
@@ -38,18 +48,21 @@ StoragePtr PinnedMemory::allocate(size_t bytes) {
   Block* block = nullptr;
   for (size_t i = 0; i < shelves_.size() && !block; ++i) block = shelves_[(first + i) % shelves_.size()].take(power);
   if (!block) {
-    auto fresh = std::make_unique<Block>(Block{nullptr, nullptr, power});
+    auto fresh = std::make_unique<Block>(Block{nullptr, nullptr, power, nullptr});
     SCONCE_CUDA(cudaHostAlloc(&fresh->data, size_t{1} << power, cudaHostAllocPortable));
     block = fresh.release();
   }
   block->home = &shelves_[first % shelves_.size()];
-  return StoragePtr::adopt(new Storage(
-      block->data, bytes, Device{},
-      [](void*, size_t, void* context) noexcept {
-        auto* const back = static_cast<Block*>(context);
-        back->home->put(back);
-      },
-      block));
+  const auto release = [](void*, size_t, void* context) noexcept {
+    auto* const back = static_cast<Block*>(context);
+    back->home->put(back);
+  };
+  auto* const storage = new (std::nothrow) Storage(block->data, bytes, Device{}, release, block);
+  if (!storage) {
+    release(block->data, bytes, block);
+    SCONCE_FAIL(kOutOfMemory, "pinned memory: out of memory");
+  }
+  return StoragePtr::adopt(storage);
 }
 
 }  // namespace sconce::cuda

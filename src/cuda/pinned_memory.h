@@ -4,7 +4,6 @@
 
 #include <array>
 #include <mutex>
-#include <vector>
 
 #include "sconce/storage.h"
 
@@ -16,6 +15,7 @@ namespace sconce::cuda {
 class PinnedMemory {
  public:
   StoragePtr allocate(size_t bytes);  // kOutOfMemory
+  void trim() noexcept;               // gives back to the system what nobody uses
 
  private:
   struct Shelf;
@@ -23,11 +23,12 @@ class PinnedMemory {
     Shelf* home;
     void* data;
     int power;
+    Block* next;  // while it is free: what comes back takes no memory
   };
   struct alignas(64) Shelf {
     std::mutex mutex;
-    std::array<std::vector<Block*>, 65> free;
-    Block* take(int power);
+    std::array<Block*, 65> free{};
+    Block* take(int power) noexcept;
     void put(Block* block) noexcept;
   };
   std::array<Shelf, 16> shelves_;

@@ -34,6 +34,15 @@ DeviceScope::~DeviceScope() {
   current() = before_;
 }
 
+ReleaseScope::ReleaseScope(int device) noexcept {
+  cudaGetDevice(&before_);
+  cudaSetDevice(device);
+}
+ReleaseScope::~ReleaseScope() {
+  cudaGetLastError();  // of the device that is lost, say: what uses it next is told again
+  cudaSetDevice(before_);
+}
+
 namespace {
 
 void throw_noted(int& word) {
@@ -73,18 +82,26 @@ void check_noted() {
 Lane::Lane(Device device, LaneOptions options) : device_(device), options_(options), memory_(nullptr) {
   const DeviceScope scope(device);
   SCONCE_CUDA(cudaSetDevice(device.index));  // the first use of a device on this thread makes its context current
+  struct Undo {
+    Lane& lane;
+    ~Undo() {
+      if (lane.memory_) return;
+      if (lane.noted_) SCONCE_CUDA_RELEASE(cudaFreeHost(lane.noted_));
+      if (lane.stream_) SCONCE_CUDA_RELEASE(cudaStreamDestroy(lane.stream_));
+    }
+  } const undo{*this};
   SCONCE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   noted_ = pinned_word();
   memory_ = CachingAllocator::create(device.index, stream_);
 }
 
 Lane::~Lane() {
-  const DeviceScope scope(device_);
+  const ReleaseScope scope(device_.index);
   cudaStreamSynchronize(stream_);
   dnn_.reset();
   memory_->orphan();
-  cudaStreamDestroy(stream_);
-  cudaFreeHost(noted_);
+  SCONCE_CUDA_RELEASE(cudaStreamDestroy(stream_));
+  SCONCE_CUDA_RELEASE(cudaFreeHost(noted_));
 }
 
 void Lane::enter() {
@@ -109,8 +126,23 @@ void Lane::synchronize() {
     throw_noted(*noted_);
 }
 
+const char* Lane::fault() noexcept {
+  const ReleaseScope scope(device_.index);
+  cudaGetLastError();
+  // Who records on it is not to be disturbed, and meets what is wrong by himself.
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) return nullptr;
+  cudaError_t error = cudaStreamSynchronize(stream_);
+  if (ends_device(error)) {
+    cudaGetLastError();
+    error = cudaStreamSynchronize(stream_);  // what stays is what every later call gives
+  }
+  return ends_device(error) ? cudaGetErrorString(error) : nullptr;
+}
+
 void Lane::begin_capture(size_t reserved_before) {
   launch_copies(CopyPieces{}, 1, stream_);  // loads the kernel, which cannot be done while work is recorded
+  memory_->set_recorded(true);
   recorded_ = CachingAllocator::create_for_graph(device_.index);
   SCONCE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   kept_.clear();
@@ -124,6 +156,7 @@ std::unique_ptr<DeviceGraph> Lane::end_capture(size_t reserved_after) {
   std::vector<cudaGraphNode_t> copies_after = record_copies(reserved_after, stream_);
   cudaGraph_t graph = nullptr;
   SCONCE_CUDA(cudaStreamEndCapture(stream_, &graph));
+  memory_->set_recorded(false);
   current().memory = memory_;
   current().capturing = false;
   current().kept = nullptr;
@@ -143,6 +176,7 @@ void Lane::drop_capture() noexcept {
     if (graph) cudaGraphDestroy(graph);
   }
   cudaGetLastError();
+  memory_->set_recorded(false);
   if (recorded_) std::exchange(recorded_, nullptr)->orphan();
 }
 

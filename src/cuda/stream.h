@@ -53,6 +53,18 @@ void check_noted();
 // kUnsupported for the host.
 Device device_or_current(std::optional<Device> device);
 
+// Makes a device that of the thread for what gives back: throws nothing, and leaves current() alone.
+class ReleaseScope {
+ public:
+  explicit ReleaseScope(int device) noexcept;
+  ~ReleaseScope();
+  ReleaseScope(const ReleaseScope&) = delete;
+  ReleaseScope& operator=(const ReleaseScope&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
 // Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
 class DeviceScope {
  public:
@@ -74,6 +86,7 @@ class Lane final : public DeviceLane {
   void leave() noexcept override;
   void* stream() const noexcept override { return stream_; }
   void synchronize() override;
+  const char* fault() noexcept override;
   void begin_capture(size_t reserved_before) override;
   std::unique_ptr<DeviceGraph> end_capture(size_t reserved_after) override;
   void drop_capture() noexcept override;

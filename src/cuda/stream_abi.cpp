@@ -83,8 +83,10 @@ AOTITorchError torch_set_current_cuda_stream(void* stream, int32_t device_index)
                [&] { enter(device_of(device_index).index, static_cast<cudaStream_t>(stream), true); });
 }
 AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t) {
-  return guard("torch_cuda_stream_synchronize",
-               [&] { SCONCE_CUDA(cudaStreamSynchronize(static_cast<cudaStream_t>(stream))); });
+  return guard("torch_cuda_stream_synchronize", [&] {
+    sconce::cuda::refuse_capture("a wait for its stream");
+    SCONCE_CUDA(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
+  });
 }
 
 // Memory in the order of the current stream.
@@ -95,8 +97,9 @@ AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void*
   });
 }
 AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void* data) {
-  return guard("aoti_torch_cuda_caching_allocator_raw_delete",
-               [&] { SCONCE_CUDA(cudaFreeAsync(data, current().stream)); });
+  // The model calls it in destructors, and ends the process where it fails.
+  SCONCE_CUDA_RELEASE(cudaFreeAsync(data, current().stream));
+  return 0;
 }
 
 AOTITorchError torch_c10_cuda_check_msg(int32_t error, const char* file, const char* function, uint32_t line, bool,

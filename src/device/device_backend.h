@@ -63,6 +63,9 @@ class DeviceLane {
   virtual void* stream() const noexcept = 0;
   // Waits for all work of the stream. kDevice: what went wrong on the device.
   virtual void synchronize() = 0;
+  // Why the device can do nothing more for this process, null while it can: an error that does not go away. The
+  // text lives for ever. Waits for the stream alone, so that what other lanes of the device do, and record, goes on.
+  virtual const char* fault() noexcept = 0;
 
   // Between these, on the thread that entered, work of the stream is recorded instead of done, with memory of its own.
   // What cannot be recorded throws, kUnsupported where a value would be read or drawn only once; drop_capture() then.
@@ -104,8 +107,6 @@ class DeviceBackend {
   virtual std::string name(Device device) = 0;
   virtual DeviceMemory memory(Device device) = 0;
   virtual void trim(Device device) = 0;  // gives cached memory back to the device
-  // Why the device can do nothing more for this process, null while it can: an error that does not go away.
-  virtual const char* fault(Device device) noexcept = 0;
 
   virtual std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options = {}) = 0;
   // 256-byte aligned, uninitialised, ready in the order of the calling thread's stream. kOutOfMemory.
@@ -135,7 +136,7 @@ class DeviceBackend {
     const char* imported;
     void* function;
   };
-  virtual std::span<const Replacement> replacements() noexcept = 0;
+  virtual std::span<const Replacement> replacements() = 0;
   // The device's kernel of an operator called by name ("aten::linalg_qr"); null where it has none.
   using NamedKernel = void (*)(std::span<custom_ops::Value> arguments, std::span<custom_ops::Value> results);
   virtual NamedKernel kernel_named(std::string_view name) noexcept = 0;

@@ -27,10 +27,18 @@ bool matches(const std::vector<int64_t>& key, std::span<const Tensor> inputs) {
 
 }  // namespace
 
-bool GraphReport::refused(std::string why) {
+bool GraphReport::refused(std::string why, bool for_good) {
   const std::lock_guard lock(mutex_);
+  if (!recordable()) return false;
   why_.swap(why);
-  return why.empty();
+  for_good_.store(for_good, std::memory_order_relaxed);
+  return for_good;
+}
+void GraphReport::recorded(int change) noexcept {
+  recorded_.fetch_add(change, std::memory_order_relaxed);
+  if (change < 0) return;
+  const std::lock_guard lock(mutex_);
+  if (recordable()) why_.clear();
 }
 std::string GraphReport::why_none() const {
   const std::lock_guard lock(mutex_);
@@ -93,7 +101,15 @@ void GraphRuns::make_room(const Shape& shape) {
 
 void GraphRuns::keep(Shape& shape, std::unique_ptr<DeviceGraph> graph) {
   shape.graph = std::move(graph);
+  shape.failed = 0;
   report_->recorded(1);
+}
+
+void GraphRuns::postpone(Shape& shape, std::string why) {
+  drop(shape);
+  shape.runs = 0;
+  ++shape.failed;
+  report_->refused(std::move(why), false);
 }
 
 void GraphRuns::refuse(std::string why) {
@@ -101,7 +117,7 @@ void GraphRuns::refuse(std::string why) {
   shapes_.clear();
   refused_ = true;
   const std::string text = why;
-  if (report_->refused(std::move(why)))
+  if (report_->refused(std::move(why), true))
     std::fprintf(stderr, "[INFO] a model runs without CUDA graphs: %s\n", text.c_str());
 }
 

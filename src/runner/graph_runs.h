@@ -18,9 +18,11 @@ namespace sconce {
 // What others may know of a replica's graphs. Thread-safe.
 class GraphReport {
  public:
-  void recorded(int change) noexcept { recorded_.fetch_add(change, std::memory_order_relaxed); }
+  void recorded(int change) noexcept;
   void ran() noexcept { runs_.fetch_add(1, std::memory_order_relaxed); }
-  bool refused(std::string why);  // true the first time
+  // Nothing is recorded for now, or for good. True the first time for good.
+  bool refused(std::string why, bool for_good);
+  bool recordable() const noexcept { return !for_good_.load(std::memory_order_relaxed); }
   int count() const noexcept { return recorded_.load(std::memory_order_relaxed); }
   uint64_t runs() const noexcept { return runs_.load(std::memory_order_relaxed); }
   std::string why_none() const;  // empty: nothing speaks against them
@@ -28,6 +30,7 @@ class GraphReport {
  private:
   std::atomic<int> recorded_{0};
   std::atomic<uint64_t> runs_{0};
+  std::atomic<bool> for_good_{false};
   mutable std::mutex mutex_;
   std::string why_;
 };
@@ -35,11 +38,13 @@ class GraphReport {
 class alignas(64) GraphRuns {  // written with every run, beside those of other replicas
  public:
   static constexpr int kRunsBefore = 2;  // of a shape, until it is recorded
+  static constexpr int kTries = 6;       // of a shape whose recording fails for what may pass, ever later
 
   struct Shape {
     std::vector<int64_t> key;
     uint64_t used = 0;
     int runs = 0;
+    int failed = 0;                       // recordings in a row
     std::vector<Tensor> inputs, outputs;  // the graph's own; empty without one
     std::vector<StoragePtr> staged;       // by input: pinned memory of the host, for small ones from there
     std::vector<DeviceCopy> before, after;
@@ -54,13 +59,17 @@ class alignas(64) GraphRuns {  // written with every run, beside those of other 
 
   // The shape of these inputs, by dtypes, sizes and strides, with this run counted. Null where nothing can be recorded.
   Shape* find(std::span<const Tensor> inputs);
-  bool wants_graph(const Shape& shape) const noexcept { return !shape.graph && shape.runs > kRunsBefore; }
+  bool wants_graph(const Shape& shape) const noexcept {
+    return !shape.graph && shape.failed < kTries && shape.runs > kRunsBefore << (2 * shape.failed);
+  }
   // Makes room for the graph that is given to the shape next.
   void make_room(const Shape& shape);
   void keep(Shape& shape, std::unique_ptr<DeviceGraph> graph);
   void ran() noexcept { report_->ran(); }
   // The model cannot be recorded; why is for people. Nothing is tried again.
   void refuse(std::string why);
+  // The recording failed for what may pass: no memory, or a neighbour on the device.
+  void postpone(Shape& shape, std::string why);
 
  private:
   void drop(Shape& shape) noexcept;

@@ -71,8 +71,8 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
       if (constant.spec.mutated && constant.spec.device.value_or(device_).type == DeviceType::kCpu)
         why = "it writes buffers on the host";
     if (why)
-      graphs_->refused(why);
-    else if (graphs_->why_none().empty())  // what an earlier generation could not, this one cannot
+      graphs_->refused(why, true);
+    else if (graphs_->recordable())  // what an earlier generation could not, this one cannot
       bound->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
   }
   return bound;
@@ -91,16 +91,15 @@ void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::sp
 
 bool Replica::lost() noexcept {
   if (!lane_) return false;
-  const char* const fault = device_backend(device_).fault(device_);
+  const char* const fault = lane_->fault();
   if (!fault) return false;
-  const std::lock_guard lock(failure_mutex_);
-  failure_ = fault;
+  failure_.store(fault, std::memory_order_relaxed);
   return true;
 }
 
-std::string Replica::failure() const {
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
+const char* Replica::failure() const noexcept {
+  const char* const failure = failure_.load(std::memory_order_relaxed);
+  return failure ? failure : "";
 }
 
 Tensor Replica::fetched(const Tensor& output) const {
@@ -134,21 +133,25 @@ void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> input
 }
 
 bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
-  bound.graphs->make_room(shape);
-  shape.inputs.clear();
-  for (const Tensor& input : inputs)
-    shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
-  shape.staged.assign(inputs.size(), StoragePtr());
-  shape.outputs.assign(bound.container->num_outputs(), Tensor());
-  const bool recorded = shim::guard("recording a CUDA graph", [&] {
-                          lane_->begin_capture(shape.inputs.size());
-                          bound.container->run(shape.inputs, shape.outputs, lane_->stream());
-                          bound.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
-                        }) == 0;
+  const bool recorded =
+      shim::guard("recording a CUDA graph", [&] {
+        bound.graphs->make_room(shape);
+        shape.inputs.clear();
+        for (const Tensor& input : inputs)
+          shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
+        shape.staged.assign(inputs.size(), StoragePtr());
+        shape.outputs.assign(bound.container->num_outputs(), Tensor());
+        lane_->begin_capture(shape.inputs.size());
+        bound.container->run(shape.inputs, shape.outputs, lane_->stream());
+        bound.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
+      }) == 0;
   if (recorded) return true;
   lane_->drop_capture();
   const auto error = shim::take_error();
-  bound.graphs->refuse(error ? error->text : "out of memory");
+  if (error && error->code == ErrorCode::kUnsupported)
+    bound.graphs->refuse(error->text);
+  else
+    bound.graphs->postpone(shape, error ? error->text : "out of memory");
   return false;
 }
 

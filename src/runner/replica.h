@@ -4,8 +4,8 @@
 // thread's business and goes on while the replica runs.
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,7 +54,7 @@ class alignas(64) Replica {
 
   // After a run that threw: whether the device can do nothing more for this process. failure() says by what.
   bool lost() noexcept;
-  std::string failure() const;
+  const char* failure() const noexcept;  // "" where it works
 
  private:
   void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch);
@@ -79,8 +79,7 @@ class alignas(64) Replica {
   std::unique_ptr<DeviceLane> lane_;  // null on the CPU
   std::shared_ptr<GraphReport> graphs_ = std::make_shared<GraphReport>();
   CpuArena::Ptr arena_ = CpuArena::create();
-  mutable std::mutex failure_mutex_;
-  std::string failure_;
+  std::atomic<const char*> failure_{nullptr};
 };
 
 }  // namespace sconce

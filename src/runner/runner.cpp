@@ -159,6 +159,14 @@ void Runner::load_constants(const LoadOptions& options) {
   publish(std::move(generation));
 }
 
+Runner::Watch::Watch(Runner& runner, Seat& seat) noexcept
+    : runner_(runner), seat_(seat), before_(std::uncaught_exceptions()) {}
+Runner::Watch::~Watch() {
+  if (std::uncaught_exceptions() == before_ || !seat_.replica->lost()) return;
+  seat_.failed.store(true);
+  if (runner_.seats_.all_failed()) runner_.failed_.store(true);
+}
+
 void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
                     RunInfo& info) {
   struct Pin {
@@ -180,17 +188,7 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
   const Generation& generation = *pin.generation;
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                generation.missing, "' has not been given");
-  // A device that is lost is lost for good: requests turn to other replicas.
-  struct Watch {
-    Runner& runner;
-    Seat& seat;
-    int before = std::uncaught_exceptions();
-    ~Watch() {
-      if (std::uncaught_exceptions() == before || !seat.replica->lost()) return;
-      seat.failed.store(true);
-      if (runner.seats_.all_failed()) runner.failed_.store(true);
-    }
-  } watch{*this, seat};
+  const Watch watch(*this, seat);
   BoundContainer* const bound = generation.bound[seat.index].get();
   SCONCE_CHECK(bound, kUnavailable, "replica ", seat.index, " does not serve any more: ", seat.replica->failure());
   const auto start = std::chrono::steady_clock::now();

@@ -78,6 +78,18 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
+  // While something is done on the seat's device: a device that was lost by it is lost for good, and requests and
+  // updates turn to other replicas.
+  class Watch {
+   public:
+    Watch(Runner& runner, Seat& seat) noexcept;
+    ~Watch();
+
+   private:
+    Runner& runner_;
+    Seat& seat_;
+    int before_;
+  };
   void run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
               RunInfo& info);
 

@@ -48,6 +48,7 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     if (!seats_[i].open.load() || seats_[i].failed.load()) continue;
     if (generation.bound[i] && has_current_buffers(generation, i)) continue;
     if (progress) progress(static_cast<int>(i), false);
+    const Watch watch(*this, seats_[i]);
     generation.bound[i] = bind(seats_[i], generation);
     if (progress) progress(static_cast<int>(i), true);
   }

@@ -80,6 +80,43 @@ TEST_CASE("graph runs: the graph used longest ago makes room, and shapes that ca
   CHECK(has_graph(3));
 }
 
+TEST_CASE("graph runs: a recording that failed for what may pass is tried again, ever later, and not for ever") {
+  const auto report = std::make_shared<GraphReport>();
+  const Tensor input = rows(1), other = rows(2);
+  const auto runs_until_wanted = [](GraphRuns& runs, const Tensor& of) {
+    for (int count = 1; count < 10'000; ++count) {
+      GraphRuns::Shape* const shape = runs.find({&of, 1});
+      REQUIRE(shape);
+      if (runs.wants_graph(*shape)) return count;
+    }
+    return 0;
+  };
+  int alive = 0;
+  {
+    GraphRuns runs(2, report);
+    const int first = runs_until_wanted(runs, input);
+    CHECK(first == GraphRuns::kRunsBefore + 1);
+    runs.postpone(*runs.find({&input, 1}), "out of memory");
+    CHECK(report->why_none() == "out of memory");
+    CHECK(report->recordable());
+    const int second = runs_until_wanted(runs, input);
+    CHECK(second > first);
+    runs.keep(*runs.find({&input, 1}), std::make_unique<CountedGraph>(alive));
+    CHECK(report->why_none().empty());
+    CHECK(runs.find({&input, 1})->graph);
+    // Another shape fails every time.
+    for (int i = 0; i < GraphRuns::kTries; ++i) {
+      REQUIRE(runs_until_wanted(runs, other) > 0);
+      runs.postpone(*runs.find({&other, 1}), "out of memory");
+    }
+    CHECK(runs_until_wanted(runs, other) == 0);
+    CHECK(runs.find({&input, 1})->graph);
+    CHECK(report->why_none() == "out of memory");
+  }
+  // New weights begin anew.
+  CHECK(report->recordable());
+}
+
 TEST_CASE("graph runs: what cannot be recorded is not tried again, and says why") {
   const auto report = std::make_shared<GraphReport>();
   GraphRuns runs(2, report);
@@ -89,4 +126,5 @@ TEST_CASE("graph runs: what cannot be recorded is not tried again, and says why"
   runs.refuse("it draws random numbers");
   CHECK(runs.find({&input, 1}) == nullptr);
   CHECK(report->why_none() == "it draws random numbers");
+  CHECK_FALSE(report->recordable());
 }

@@ -1,5 +1,7 @@
 // The device library with two CUDA devices whose memory is the host's, for test_device_memory.py. A handle of shared
 // memory is the name of a POSIX object, padded with zeros. Copies are told to the file FAKE_CUDA_LOG: "cpu cuda:0 16".
+#include "fake_cuda.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -35,22 +37,63 @@ void log_copy(const Tensor& source, const Tensor& destination) {
                                      << destination.bytes() << '\n';
 }
 
+FakeDevices& devices() {
+  static FakeDevices all;
+  return all;
+}
+
+void check_works(Device device) {
+  SCONCE_CHECK(device.index != devices().lost.load(), kDevice, "an illegal memory access was encountered");
+}
+
 StoragePtr from_heap(size_t bytes, Device device) {
   void* const data = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
   SCONCE_CHECK(data, kOutOfMemory, "no memory");
-  return StoragePtr::adopt(new Storage(
-      data, bytes, device, [](void* address, size_t, void*) noexcept { std::free(address); }, nullptr));
+  std::atomic<int64_t>& live = device.type == DeviceType::kCpu ? devices().pinned : devices().live;
+  live += static_cast<int64_t>(bytes);
+  const auto release = [](void* address, size_t size, void* counter) noexcept {
+    *static_cast<std::atomic<int64_t>*>(counter) -= static_cast<int64_t>(size);
+    std::free(address);
+  };
+  return StoragePtr::adopt(new Storage(data, bytes, device, release, &live));
 }
+
+class FakeGraph final : public DeviceGraph {
+ public:
+  FakeGraph() { ++devices().recorded_memory; }
+  ~FakeGraph() override { --devices().recorded_memory; }
+  void launch(std::span<const DeviceCopy> before, std::span<const DeviceCopy> after) override {
+    for (const auto& copies : {before, after})
+      for (const DeviceCopy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+};
 
 class FakeLane final : public DeviceLane {
  public:
-  void enter() override {}
+  explicit FakeLane(Device device) : device_(device) {}
+  void enter() override { check_works(device_); }
   void leave() noexcept override {}
   void* stream() const noexcept override { return nullptr; }
-  void synchronize() override {}
-  void begin_capture(size_t) override { SCONCE_FAIL(kUnsupported, "the fake device records nothing"); }
-  std::unique_ptr<DeviceGraph> end_capture(size_t) override { return nullptr; }
+  void synchronize() override { check_works(device_); }
+  const char* fault() noexcept override {
+    return device_.index == devices().lost.load() ? "an illegal memory access was encountered" : nullptr;
+  }
+  void begin_capture(size_t) override {
+    SCONCE_CHECK(devices().records, kUnsupported, "the fake device records nothing");
+    ++devices().recordings;
+  }
+  std::unique_ptr<DeviceGraph> end_capture(size_t) override {
+    int left = devices().recordings_to_fail;
+    if (left > 0) {
+      --devices().recordings_to_fail;
+      SCONCE_FAIL(kDevice, "operation failed due to a previous error during capture");
+    }
+    return std::make_unique<FakeGraph>();
+  }
   void drop_capture() noexcept override {}
+
+ private:
+  Device device_;
 };
 
 class FakeBackend final : public DeviceBackend {
@@ -63,11 +106,16 @@ class FakeBackend final : public DeviceBackend {
   int capability(Device) override { return 90; }
   std::string name(Device) override { return "fake"; }
   DeviceMemory memory(Device) override { return {1 << 30, 1 << 30, 0, 0}; }
-  void trim(Device) override {}
-  const char* fault(Device) noexcept override { return nullptr; }
-  std::unique_ptr<DeviceLane> make_lane(Device, LaneOptions) override { return std::make_unique<FakeLane>(); }
-  StoragePtr allocate(size_t bytes, Device device) override { return from_heap(bytes, device); }
-  StoragePtr allocate_lasting(size_t bytes, Device device) override { return from_heap(bytes, device); }
+  void trim(Device) override { ++devices().trims; }
+  std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions) override {
+    check_works(device);
+    return std::make_unique<FakeLane>(device);
+  }
+  StoragePtr allocate(size_t bytes, Device device) override {
+    check_works(device);
+    return from_heap(bytes, device);
+  }
+  StoragePtr allocate_lasting(size_t bytes, Device device) override { return allocate(bytes, device); }
   StoragePtr allocate_host(size_t bytes) override { return from_heap(bytes, Device{}); }
   void copy(const Tensor& source, Tensor& destination) override {
     log_copy(source, destination);
@@ -109,7 +157,7 @@ class FakeBackend final : public DeviceBackend {
       if (tick) tick(done);
     }
   }
-  std::span<const Replacement> replacements() noexcept override { return {}; }
+  std::span<const Replacement> replacements() override { return {}; }
   NamedKernel kernel_named(std::string_view) noexcept override { return nullptr; }
   void forget(const DeviceFiles&) noexcept override {}
 };
@@ -120,3 +168,4 @@ extern "C" [[gnu::visibility("default")]] DeviceBackend* sconce_cuda_backend(con
   static FakeBackend backend;
   return &backend;
 }
+extern "C" [[gnu::visibility("default")]] FakeDevices* fake_cuda_devices() { return &devices(); }
