@@ -45,9 +45,14 @@ class Storage {
   const std::vector<std::byte>* opaque_metadata() const noexcept { return opaque_.get(); }
   void set_opaque_metadata(std::vector<std::byte> bytes);
 
-  // A value computed from the bytes once and kept as long as they live (a repacked weight, say).
-  // Requires immutable(). Found without a lock; made under one.
-  void* derived(const DerivedKey& key, const std::function<std::shared_ptr<void>()>& make);
+  // How a value comes from the bytes of a storage. It may outlive the one that it was made for, and refers to none.
+  using Derive = std::function<std::shared_ptr<void>(Storage& from)>;
+  // A value computed from the bytes once and kept as long as they live (a repacked weight, say). Requires immutable().
+  // Found without a lock; made under the storage's own, so that only who needs a value of the same bytes waits for it.
+  void* derived(const DerivedKey& key, const std::function<Derive()>& how);
+  // Computes what the other has, whose bytes have the same layout: so that nobody waits for it later.
+  void derive_as(const Storage& other);
+  static uint64_t derivations() noexcept;  // made so far in this process
 
   // Replaces the bytes of a storage that nobody else reads meanwhile (resize_, set_).
   void reset(void* data, size_t bytes, Release release, void* context) noexcept;
@@ -56,12 +61,15 @@ class Storage {
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
-  uint32_t references() const noexcept { return references_.load(std::memory_order_relaxed); }
+  // Who finds 1 sees all that the others did with the bytes: nobody else has them any more.
+  uint32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
 
  private:
   struct Derived;
   ~Storage();
   void destroy() noexcept;
+  const Derived* find_derived(const DerivedKey& key) const noexcept;
+  void* derive(const DerivedKey& key, Derive how);
 
   void* data_;
   size_t bytes_;
@@ -72,6 +80,7 @@ class Storage {
   bool immutable_ = false;
   std::unique_ptr<std::vector<std::byte>> opaque_;
   std::atomic<Derived*> derived_{nullptr};
+  std::atomic<const void*> maker_{nullptr};  // names the thread that derives
 };
 
 // Owns one reference.
@@ -82,6 +91,10 @@ class StoragePtr {
     StoragePtr p;
     p.storage_ = storage;
     return p;
+  }
+  static StoragePtr share(Storage& storage) noexcept {
+    storage.retain();
+    return adopt(&storage);
   }
   StoragePtr(const StoragePtr& other) noexcept : storage_(other.storage_) {
     if (storage_) storage_->retain();

@@ -1,6 +1,5 @@
 #include "sconce/storage.h"
 
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -19,6 +18,35 @@ struct Moved {
   void* arena;
 };
 
+std::atomic<uint64_t> derivations_so_far{0};
+
+// Held by the thread that derives from a storage, which may derive something else from it on the way.
+class Making {
+ public:
+  explicit Making(std::atomic<const void*>& maker) noexcept
+      : maker_(maker), within_(maker.load(std::memory_order_relaxed) == me()) {
+    if (within_) return;
+    for (const void* other = nullptr; !maker_.compare_exchange_weak(other, me(), std::memory_order_acquire);
+         other = nullptr)
+      if (other) maker_.wait(other, std::memory_order_relaxed);
+  }
+  ~Making() {
+    if (within_) return;
+    maker_.store(nullptr, std::memory_order_release);
+    maker_.notify_all();
+  }
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+
+ private:
+  static const void* me() noexcept {
+    static thread_local const char name = 0;
+    return &name;
+  }
+  std::atomic<const void*>& maker_;
+  const bool within_;
+};
+
 void release_moved(void* data, size_t bytes, void* context) noexcept {
   const Moved moved = *static_cast<Moved*>(context);
   if (moved.release) moved.release(data, bytes, moved.context);
@@ -30,6 +58,7 @@ void release_moved(void* data, size_t bytes, void* context) noexcept {
 struct Storage::Derived {
   DerivedKey key;
   std::shared_ptr<void> value;
+  Derive how;
   Derived* next;
 };
 
@@ -74,19 +103,35 @@ void Storage::reset(void* data, size_t bytes, Release release, void* context) no
   context_ = context;
 }
 
-void* Storage::derived(const DerivedKey& key, const std::function<std::shared_ptr<void>()>& make) {
+void* Storage::derived(const DerivedKey& key, const std::function<Derive()>& how) {
   SCONCE_CHECK(immutable_, kInternal, "derived value asked of a storage whose bytes may change");
-  for (Derived* node = derived_.load(std::memory_order_acquire); node; node = node->next)
-    if (node->key == key) return node->value.get();
-  // One mutex for all storages: values are made at warm-up only, and making one may derive from another storage.
-  static std::recursive_mutex making;
-  const std::lock_guard lock(making);
-  for (Derived* node = derived_.load(std::memory_order_acquire); node; node = node->next)
-    if (node->key == key) return node->value.get();
-  std::shared_ptr<void> value = make();
-  auto* node = new Derived{key, std::move(value), derived_.load(std::memory_order_relaxed)};
+  if (const Derived* known = find_derived(key)) return known->value.get();
+  const Making making(maker_);
+  if (const Derived* known = find_derived(key)) return known->value.get();
+  return derive(key, how());
+}
+
+const Storage::Derived* Storage::find_derived(const DerivedKey& key) const noexcept {
+  const Derived* node = derived_.load(std::memory_order_acquire);
+  while (node && !(node->key == key)) node = node->next;
+  return node;
+}
+
+void* Storage::derive(const DerivedKey& key, Derive how) {
+  std::shared_ptr<void> value = how(*this);
+  derivations_so_far.fetch_add(1, std::memory_order_relaxed);
+  // Deriving may have derived others of these bytes.
+  auto* node = new Derived{key, std::move(value), std::move(how), derived_.load(std::memory_order_relaxed)};
   derived_.store(node, std::memory_order_release);
   return node->value.get();
 }
+
+void Storage::derive_as(const Storage& other) {
+  if (!immutable_ || &other == this) return;
+  for (const Derived* node = other.derived_.load(std::memory_order_acquire); node; node = node->next)
+    derived(node->key, [node] { return node->how; });
+}
+
+uint64_t Storage::derivations() noexcept { return derivations_so_far.load(std::memory_order_relaxed); }
 
 }  // namespace sconce

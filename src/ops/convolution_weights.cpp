@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "sconce/check.h"
@@ -129,30 +130,28 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
   }
   if (!order.depthwise) dtype_ = weight.dtype;
   const auto offset = static_cast<const std::byte*>(weight.data) - static_cast<const std::byte*>(constant->data());
-  const struct {
-    const ConvolutionShape& shape;
-    const WeightView& weight;
-    const WeightOrder& order;
-    DType dtype;
-  } given{shape, weight, order, dtype_};
   const DerivedKey key{&kKind, {static_cast<int64_t>(order.hash), offset}};
-  // One reference captured: the function object needs no memory of its own.
-  const auto* kept = static_cast<const Kept*>(constant->derived(key, [&given] {
-    auto made = std::make_shared<Kept>();
-    made->recipe = given.order.recipe;
-    const int64_t elems = given.order.group_elems() * given.order.groups;
-    const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(given.dtype) + 63) / 64 * 64;
-    made->data.reset(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
-    SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
-    if (given.dtype == DType::kFloat32) {
-      order_weight(given.shape, given.weight, given.order, static_cast<float*>(made->data.get()));
-    } else {
-      const Tensor floats = Tensor::empty({&elems, 1}, DType::kFloat32);
-      order_weight(given.shape, given.weight, given.order, floats.data_as<float>());
-      scatter_floats(floats.data_as<float>(), given.dtype, made->data.get(), 1, elems);
-    }
-    return made;
-  }));
+  const auto how = [&]() -> Storage::Derive {
+    return [shape, view = weight, order, dtype = dtype_, offset](Storage& from) mutable {
+      view.data = static_cast<const std::byte*>(from.data()) + offset;
+      auto made = std::make_shared<Kept>();
+      made->recipe = order.recipe;
+      const int64_t elems = order.group_elems() * order.groups;
+      const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(dtype) + 63) / 64 * 64;
+      made->data.reset(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
+      SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
+      if (dtype == DType::kFloat32) {
+        order_weight(shape, view, order, static_cast<float*>(made->data.get()));
+      } else {
+        const Tensor floats = Tensor::empty({&elems, 1}, DType::kFloat32);
+        order_weight(shape, view, order, floats.data_as<float>());
+        scatter_floats(floats.data_as<float>(), dtype, made->data.get(), 1, elems);
+      }
+      return made;
+    };
+  };
+  // A packed weight's description belongs to its storage: no other has the same, and none can replace it.
+  const auto* kept = static_cast<const Kept*>(constant->derived(key, std::ref(how)));
   SCONCE_CHECK(kept->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
   data_ = kept->data.get();
 }

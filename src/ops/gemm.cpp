@@ -5,6 +5,7 @@
 #include <atomic>
 #include <complex>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "sconce/check.h"
@@ -126,8 +127,13 @@ bool use_panels(Job<S, Factor>& job, int64_t batch, Storage* constant) {
   if (batches * elements * static_cast<int64_t>(sizeof(S)) > kPanelsBytes) return false;
   const int64_t offset = reinterpret_cast<const char*>(job.b) - static_cast<const char*>(constant->data());
   const DerivedKey key{&kind, {offset, job.n, job.k, job.b_rs, job.b_cs, batches, job.b_bs}};
-  const auto make = [&] { return make_panels(job, batches, elements); };
-  job.panels = static_cast<const S*>(constant->derived(key, std::ref(make)));
+  const auto how = [&]() -> Storage::Derive {
+    return [of = job, batches, elements, offset](Storage& from) mutable {
+      of.b = reinterpret_cast<const S*>(static_cast<const char*>(from.data()) + offset);
+      return make_panels(of, batches, elements);
+    };
+  };
+  job.panels = static_cast<const S*>(constant->derived(key, std::ref(how)));
   job.panels_bs = batches == 1 ? 0 : elements;
   return job.panels != nullptr;
 }

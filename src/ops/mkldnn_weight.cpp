@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "sconce/check.h"
@@ -172,7 +173,7 @@ static void each_row(const BlockedWeight& w, F f) {
   }
 }
 
-void BlockedWeight::to_floats(const void* data, float* out) const noexcept {
+void BlockedWeight::to_floats(const void* data, float* out) const {
   const auto itemsize = static_cast<int64_t>(dtype_bytes(dtype));
   each_row(*this, [&](int64_t base, const std::vector<int64_t>& inner) {
     const auto* row = static_cast<const std::byte*>(data) + base * itemsize;
@@ -184,7 +185,7 @@ void BlockedWeight::to_floats(const void* data, float* out) const noexcept {
   });
 }
 
-void BlockedWeight::to_bytes(const void* data, int8_t* out) const noexcept {
+void BlockedWeight::to_bytes(const void* data, int8_t* out) const {
   each_row(*this, [&](int64_t base, const std::vector<int64_t>& inner) {
     for (const int64_t offset : inner) *out++ = static_cast<const int8_t*>(data)[base + offset];
   });
@@ -192,14 +193,16 @@ void BlockedWeight::to_bytes(const void* data, int8_t* out) const noexcept {
 
 const BlockedWeight& blocked_weight(const Tensor& tensor, BlockedWeight& own) {
   Storage& storage = *tensor.storage();
-  const auto parse = [&] {
-    const auto* metadata = storage.opaque_metadata();
+  const auto parse = [](const Storage& packed) {
+    const auto* metadata = packed.opaque_metadata();
     SCONCE_CHECK(metadata, kInvalidArgument, "packed weight: the tensor has no description of its layout");
-    return parse_blocked_weight(*metadata, storage.bytes());
+    return parse_blocked_weight(*metadata, packed.bytes());
   };
-  if (!storage.immutable()) return own = parse();
-  return *static_cast<const BlockedWeight*>(
-      storage.derived({&kKind, {}}, [&] { return std::make_shared<BlockedWeight>(parse()); }));
+  if (!storage.immutable()) return own = parse(storage);
+  const auto how = [&parse]() -> Storage::Derive {
+    return [parse](Storage& from) { return std::make_shared<BlockedWeight>(parse(from)); };
+  };
+  return *static_cast<const BlockedWeight*>(storage.derived({&kKind, {}}, std::ref(how)));
 }
 
 }  // namespace sconce

@@ -29,9 +29,9 @@ struct BlockedWeight {
   int64_t numel() const noexcept;
   size_t bytes() const noexcept { return static_cast<size_t>(extent) * dtype_bytes(dtype); }
   // Row-major float32. `data` is aligned for the dtype.
-  void to_floats(const void* data, float* out) const noexcept;
+  void to_floats(const void* data, float* out) const;
   // Row-major; int8 only.
-  void to_bytes(const void* data, int8_t* out) const noexcept;
+  void to_bytes(const void* data, int8_t* out) const;
 };
 
 // Descriptor and group count as PyTorch 2.6 to 2.15 writes them (668 or 772 bytes). kCorruptPackage where they make no

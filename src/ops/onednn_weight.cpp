@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "sconce/check.h"
@@ -117,10 +118,14 @@ std::optional<dnnl::memory::desc> weight_desc(const ConvolutionShape& shape, con
 
 dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout) {
   const int64_t offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(constant.data());
+  const auto how = [&]() -> Storage::Derive {
+    return [offset, layout](Storage& from) {
+      return make(static_cast<const std::byte*>(from.data()) + offset, from.bytes() - static_cast<size_t>(offset),
+                  layout);
+    };
+  };
   const auto* kept =
-      static_cast<const Kept*>(constant.derived({&kKind, {offset, static_cast<int64_t>(layout.hash)}}, [&] {
-        return make(data, constant.bytes() - static_cast<size_t>(offset), layout);
-      }));
+      static_cast<const Kept*>(constant.derived({&kKind, {offset, static_cast<int64_t>(layout.hash)}}, std::ref(how)));
   return kept->memory.get();
 }
 

@@ -1,10 +1,12 @@
 #include "src/ops/qconv.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/device/tensor_form.h"
 #include "src/ops/convolution.h"
 #include "src/ops/copy.h"
 #include "src/ops/mkldnn_weight.h"
@@ -79,8 +81,15 @@ Tensor integer_sums(const Quantised& q, const ConvolutionShape& shape, const Blo
   for (int64_t i = 0; i < x.numel(); ++i) x.data_as<int32_t>()[i] = bytes.data_as<uint8_t>()[i] - x_zero;
   Tensor wide;
   if (constant) {
-    const auto make = [&] { return std::make_shared<Tensor>(widen(q.weight, blocked, sizes)); };
-    wide = *static_cast<const Tensor*>(q.weight.storage()->derived({&kWideWeight, {q.weight.storage_offset()}}, make));
+    const auto how = [&]() -> Storage::Derive {
+      return [form = TensorForm(q.weight), packed = blocked != nullptr, sizes](Storage& from) {
+        const Tensor weight = form.over(from);
+        BlockedWeight own;
+        return std::make_shared<Tensor>(widen(weight, packed ? &blocked_weight(weight, own) : nullptr, sizes));
+      };
+    };
+    wide = *static_cast<const Tensor*>(q.weight.storage()->derived(
+        {&kWideWeight, {q.weight.storage_offset(), static_cast<int64_t>(sizes.size()), q.groups}}, std::ref(how)));
   } else {
     wide = widen(q.weight, blocked, sizes);
   }

@@ -1,10 +1,12 @@
 #include "src/ops/qlinear.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/device/tensor_form.h"
 #include "src/ops/copy.h"
 #include "src/ops/gemm_integer.h"
 #include "src/ops/mkldnn_weight.h"
@@ -55,8 +57,12 @@ PlainWeight unpack(const Tensor& weight) {
 
 const PlainWeight& plain_weight(const Tensor& weight, PlainWeight& own) {
   if (!weight.storage()->immutable()) return own = unpack(weight);
-  return *static_cast<const PlainWeight*>(weight.storage()->derived(
-      {&kPlainWeight, {weight.storage_offset()}}, [&] { return std::make_shared<PlainWeight>(unpack(weight)); }));
+  const auto how = [&]() -> Storage::Derive {
+    return
+        [form = TensorForm(weight)](Storage& from) { return std::make_shared<PlainWeight>(unpack(form.over(from))); };
+  };
+  return *static_cast<const PlainWeight*>(
+      weight.storage()->derived({&kPlainWeight, {weight.storage_offset()}}, std::ref(how)));
 }
 
 // sums = (x - x_zero) @ (w - w_zero), int32 [m, n]; zeros: [n] or undefined.

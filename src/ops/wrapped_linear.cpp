@@ -9,6 +9,7 @@
 
 #include "sconce/check.h"
 #include "sconce/float_types.h"
+#include "src/device/tensor_form.h"
 #include "src/ops/convert.h"
 #include "src/ops/copy.h"
 #include "src/ops/gemm.h"
@@ -80,21 +81,24 @@ void quantise(const float* from, T* to, int64_t n, double scale, int64_t zero_po
     to[i] = static_cast<T>(std::clamp(std::nearbyint(from[i] * inverse) + zero, kLow, kHigh));
 }
 
-// float32 elements of a packed weight: made once where it is a constant, else in `own`.
+// float32 elements of a packed weight: made once where it is a constant, else in `own`. fill(weight, to) refers to
+// nothing else.
 template <class Fill>
 const float* floats_of(const Tensor& weight, const void* kind, int64_t count, Tensor& own, const Fill& fill) {
   Storage& storage = *weight.storage();
   if (!storage.immutable()) {
     own = Tensor::empty({&count, 1}, DType::kFloat32);
-    fill(own.data_as<float>());
+    fill(weight, own.data_as<float>());
     return own.data_as<float>();
   }
-  const auto make = [&]() -> std::shared_ptr<void> {
-    auto made = std::make_shared_for_overwrite<float[]>(static_cast<size_t>(count));
-    fill(made.get());
-    return made;
+  const auto how = [&]() -> Storage::Derive {
+    return [form = TensorForm(weight), count, fill](Storage& from) {
+      auto made = std::make_shared_for_overwrite<float[]>(static_cast<size_t>(count));
+      fill(form.over(from), made.get());
+      return made;
+    };
   };
-  return static_cast<const float*>(storage.derived({kind, {weight.storage_offset(), count}}, std::ref(make)));
+  return static_cast<const float*>(storage.derived({kind, {weight.storage_offset(), count}}, std::ref(how)));
 }
 
 // input [..., K] times weight [K, N], plus bias [N].
@@ -202,8 +206,9 @@ Tensor wrapped_fbgemm_linear_fp16_weight(const Tensor& input, const Tensor& weig
   static const char kind = 0;
   const Header h = header_of(kName, weight, Kind::kHalf, 2, out_channel);
   Tensor own;
-  const float* const wide = floats_of(weight, &kind, h.n * h.k, own, [&](float* to) {
-    half_to_float(reinterpret_cast<const Half*>(weight.data_as<std::byte>() + kElements), to, h.n * h.k);
+  const int64_t count = h.n * h.k;
+  const float* const wide = floats_of(weight, &kind, count, own, [count](const Tensor& packed, float* to) {
+    half_to_float(reinterpret_cast<const Half*>(packed.data_as<std::byte>() + kElements), to, count);
   });
   return product(kName, input, {wide, 0, 1, h.k}, h.n, h.k, bias);
 }
@@ -219,8 +224,10 @@ Tensor linear_dynamic_fp16(const Tensor& x, const Tensor& w, const Tensor* bias,
                ": expected a packed matrix of float16, got ", dtype_name(blocked.dtype), ' ', to_string(blocked.dims));
   const int64_t k = blocked.dims[0], n = blocked.dims[1];
   Tensor own;
-  const float* const wide =
-      floats_of(w, &kind, n * k, own, [&](float* to) { blocked.to_floats(w.storage()->data(), to); });
+  const float* const wide = floats_of(w, &kind, n * k, own, [](const Tensor& packed, float* to) {
+    BlockedWeight parsed;
+    blocked_weight(packed, parsed).to_floats(packed.storage()->data(), to);
+  });
   Tensor output = product(kName, x, {wide, 0, n, 1}, n, k, bias);
   if (relu) {
     float* const values = output.data_as<float>();
