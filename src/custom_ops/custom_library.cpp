@@ -14,7 +14,7 @@ thread_local Collection* collecting = nullptr;
 
 // Keeps what went wrong as text; the thread's own error stays what it was.
 template <class F>
-std::string text_of_failure(F&& body) noexcept {
+std::string text_of_failure(F&& body) {
   if (shim::guard("", std::forward<F>(body)) == 0) return {};
   const auto error = shim::take_error();
   return error ? error->text.substr(std::min<size_t>(error->text.size(), 2)) : "out of memory";
@@ -96,14 +96,14 @@ Collection* Collection::current() noexcept { return collecting; }
 
 void Collection::add_error(std::string text) { errors_.push_back(std::move(text)); }
 
-LibraryBlock* Collection::open_block(const char* ns, const char* key) noexcept {
+LibraryBlock* Collection::open_block(const char* ns, const char* key) {
   auto block = std::make_unique<LibraryBlock>();
   block->ns = ns ? ns : "";
   if (key) block->key = key_of(key, block->ignored);
   return block.release();
 }
 
-void Collection::define(const std::string& ns, const char* schema) noexcept {
+void Collection::define(const std::string& ns, const char* schema) {
   const std::string wrong = text_of_failure([&] {
     SCONCE_CHECK(schema, kInvalidArgument, "a schema is null");
     operators_.push_back(std::make_shared<CustomOperator>(parse_schema(schema, ns)));
@@ -111,7 +111,7 @@ void Collection::define(const std::string& ns, const char* schema) noexcept {
   if (!wrong.empty()) add_error(wrong);
 }
 
-void Collection::implement(const LibraryBlock& block, const char* name, StableKernel kernel) noexcept {
+void Collection::implement(const LibraryBlock& block, const char* name, StableKernel kernel) {
   if (block.ignored) return;
   const std::string wrong = text_of_failure([&] {
     SCONCE_CHECK(name && kernel, kInvalidArgument, "a kernel without a name or function");
@@ -121,7 +121,7 @@ void Collection::implement(const LibraryBlock& block, const char* name, StableKe
   if (!wrong.empty()) add_error(wrong);
 }
 
-void Collection::define_plain(const char* schema, SconceKernel kernel, void* context) noexcept {
+void Collection::define_plain(const char* schema, SconceKernel kernel, void* context) {
   const std::string wrong = text_of_failure([&] {
     SCONCE_CHECK(schema && kernel, kInvalidArgument, "an operator without a schema or function");
     auto made = std::make_shared<CustomOperator>(parse_schema(schema));

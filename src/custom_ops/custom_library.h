@@ -57,11 +57,11 @@ class Collection {
   ~Collection();
   static Collection* current() noexcept;
 
-  // The functions of the ABI. They never throw: what is wrong is collected.
-  LibraryBlock* open_block(const char* ns, const char* key) noexcept;
-  void define(const std::string& ns, const char* schema) noexcept;
-  void implement(const LibraryBlock& block, const char* name, StableKernel kernel) noexcept;
-  void define_plain(const char* schema, SconceKernel kernel, void* context) noexcept;
+  // The functions of the ABI. What is wrong is collected; only std::bad_alloc is thrown.
+  LibraryBlock* open_block(const char* ns, const char* key);
+  void define(const std::string& ns, const char* schema);
+  void implement(const LibraryBlock& block, const char* name, StableKernel kernel);
+  void define_plain(const char* schema, SconceKernel kernel, void* context);
   void add_error(std::string text);
 
   // Everything that was registered becomes known to find_operator as long as the result lives. kIncompatible with all

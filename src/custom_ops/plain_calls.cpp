@@ -18,7 +18,9 @@ int guarded(SconceCall* call, F&& body) noexcept {
   if (shim::guard("", std::forward<F>(body)) == 0) return 0;
   const auto error = shim::take_error();
   if (call && call->reason.empty())
-    call->reason = error ? error->text.substr(std::min<size_t>(error->text.size(), 2)) : "out of memory";
+    shim::guard("", [&] {
+      call->reason = error ? error->text.substr(std::min<size_t>(error->text.size(), 2)) : "out of memory";
+    });
   return 1;
 }
 
@@ -45,8 +47,7 @@ void describe_tensor(Tensor& tensor, SconceTensor* out) {
 }
 
 int define(SconceRegistry* registry, const char* schema, SconceKernel kernel, void* context) {
-  reinterpret_cast<Collection*>(registry)->define_plain(schema, kernel, context);
-  return 0;
+  return shim::guard("", [&] { reinterpret_cast<Collection*>(registry)->define_plain(schema, kernel, context); });
 }
 int is_none(SconceCall* call, int index, int* none) {
   return guarded(call, [&] { *none = argument(call, index).is_none(); });
