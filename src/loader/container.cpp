@@ -50,6 +50,10 @@ void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) 
     if (!words.empty()) text += " [" + words + "]";
     throw Error(operator_error->code, text);
   }
+  // What the compiled checks find is the caller's mistake.
+  const bool of_inputs =
+      words.find("input_handles[") != std::string::npos && words.find("expected") != std::string::npos;
+  if (of_inputs) throw Error(ErrorCode::kInvalidArgument, words);
   // A model tells of an allocation that failed by the exception's name only.
   if (words == "std::bad_alloc") SCONCE_FAIL(kOutOfMemory, what, ": out of memory");
   throw Error(ErrorCode::kModelFailed, words.empty() ? std::string(what) + " failed without a message" : words);

@@ -12,6 +12,7 @@
 #include "sconce/check.h"
 #include "src/loader/constant_loading.h"
 #include "src/loader/container.h"
+#include "src/loader/input_words.h"
 #include "src/loader/preflight.h"
 
 namespace sconce::loader {
@@ -107,6 +108,16 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
     module->device_files_ = std::make_unique<ArchiveFiles>(archive, spec);
     for (const DeviceBackend::Replacement& r : device_backend(DeviceType::kCuda).replacements())
       module->library_.rebind(r.imported, r.function);
+  }
+  if (!spec.has_source) {
+    const size_t constants =
+        module->constants_archived_ ? static_cast<size_t>(module->constants_archived_ - image.data()) : image.size();
+    module->least_ranks_ = loader::least_ranks(image.first(constants));
+    // Behind constants there may be more of them.
+    const auto rest = image.subspan(std::min(constants + module->constants_size_, image.size()));
+    const auto after = loader::least_ranks(rest.first(std::min(rest.size(), size_t{64} << 20)));
+    module->least_ranks_.resize(std::max(module->least_ranks_.size(), after.size()));
+    for (size_t i = 0; i < after.size(); ++i) module->least_ranks_[i] = std::max(module->least_ranks_[i], after[i]);
   }
   module->api_ = ContainerApi::resolve(module->library_);
   if (module->constants_size_)

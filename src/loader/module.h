@@ -34,6 +34,8 @@ class Module {
   const std::shared_ptr<const custom_ops::ExternNodes>& extern_nodes() const noexcept { return extern_nodes_; }
   // The .so inside the archive mapping.
   std::span<const std::byte> image() const noexcept { return image_; }
+  // By input, where the package has no source: how many dimensions it has at least.
+  const std::vector<int>& least_ranks() const noexcept { return least_ranks_; }
   // External weights (binary blob), empty otherwise.
   std::span<const std::byte> blob() const noexcept { return blob_; }
   // Constants that the package keeps outside its code, in the container's order of stored constants; undefined where it
@@ -55,6 +57,7 @@ class Module {
   std::shared_ptr<const custom_ops::ExternNodes> extern_nodes_;
   SharedLibrary library_;
   ContainerApi api_;
+  std::vector<int> least_ranks_;
   const std::byte* constants_begin_ = nullptr;  // in the loaded library
   size_t constants_size_ = 0;
   const std::byte* constants_archived_ = nullptr;

@@ -25,11 +25,14 @@ bool looks_row_major(const TensorSpec& spec) {
 
 }  // namespace
 
-InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full) : device_(device), full_(full) {
+InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full,
+                       const std::vector<int>& least_ranks)
+    : device_(device), full_(full) {
   std::map<std::string, Symbol> first;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec& spec = inputs[i];
-    Input input{spec.name, spec.dtype, spec.has_shape, looks_row_major(spec), {}};
+    Input input{
+        spec.name, spec.dtype, spec.has_shape, i < least_ranks.size() ? least_ranks[i] : 0, looks_row_major(spec), {}};
     for (size_t d = 0; d < spec.dims.size(); ++d) {
       const Dim& dim = spec.dims[d];
       CheckedDim checked{dim.min == 2 && !dim.is_static() ? 1 : dim.min, dim.max, -1, {-1, -1}};
@@ -58,7 +61,11 @@ void InputCheck::operator()(std::span<const Tensor> inputs) const {
     SCONCE_CHECK(t.device().type == device_.type || t.is_cpu(), kInvalidArgument, label(i), ": expected a tensor on ",
                  to_string(device_), ", got one on ", to_string(t.device()));
     SCONCE_CHECK(t.layout() == Layout::kStrided, kInvalidArgument, label(i), ": expected a strided tensor");
-    if (!spec.has_shape) continue;
+    if (!spec.has_shape) {
+      SCONCE_CHECK(t.dim() >= spec.least_rank, kInvalidArgument, label(i), ": expected at least ", spec.least_rank,
+                   " dimensions, got ", t.dim(), " in ", to_string(t.sizes()));
+      continue;
+    }
     SCONCE_CHECK(t.dim() == static_cast<int64_t>(spec.dims.size()), kInvalidArgument, label(i), ": expected ",
                  spec.dims.size(), " dimensions, got ", t.dim(), " in ", to_string(t.sizes()));
     if (full_) check_shape(inputs, i);

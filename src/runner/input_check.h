@@ -17,7 +17,8 @@ namespace sconce {
 
 class InputCheck {
  public:
-  InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full);
+  // least_ranks: by input, of those whose shape is not known.
+  InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full, const std::vector<int>& least_ranks = {});
   // kInvalidArgument names the input, what was expected and what came. Allocates nothing unless it throws.
   void operator()(std::span<const Tensor> inputs) const;
   bool full() const noexcept { return full_; }
@@ -35,6 +36,7 @@ class InputCheck {
     std::string name;
     std::optional<DType> dtype;
     bool has_shape;
+    int least_rank;
     bool row_major;  // unknown strides are those of a contiguous tensor
     std::vector<CheckedDim> dims;
   };

@@ -47,6 +47,16 @@ TEST_CASE("input check: count, dtype and rank always") {
   CHECK(refusal(check, {tensor({5, 9})}) == "");
 }
 
+TEST_CASE("input check: without a shape, no fewer dimensions than the code speaks of") {
+  TensorSpec unknown;
+  unknown.name = "x";
+  const InputCheck check({unknown}, Device{}, true, {2});
+  const Tensor row = Tensor::empty(std::vector<int64_t>{4}, DType::kFloat32),
+               rows = Tensor::empty(std::vector<int64_t>{2, 4}, DType::kFloat32);
+  CHECK_THROWS_WITH_AS(check(std::vector{row}), "input 0 (x): expected at least 2 dimensions, got 1 in [4]", Error);
+  check(std::vector{rows});
+}
+
 TEST_CASE("input check: fixed sizes and ranges") {
   const InputCheck check({spec({range(4, 64, "s0"), fixed(3)})}, Device{}, true);
   CHECK(refusal(check, {tensor({4, 3})}) == "");

@@ -13,9 +13,10 @@ import socket
 import struct
 import threading
 import time
+import zipfile
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, PACKAGES, PROGRAM, SLEEP_INPUT, Server, read_all, read_answer, until
 
 DTYPES = [("BOOL", 1), ("UINT8", 1), ("INT8", 1), ("INT16", 2), ("INT32", 4), ("INT64", 8), ("FP16", 2), ("BF16", 2),
           ("FP32", 4), ("FP64", 8), ("FP32", 4), ("UINT8", 1)]  # the inputs of several.dtypes; [10] is complex64
@@ -389,3 +390,20 @@ def test_random_bytes(target):
             connection.shutdown(socket.SHUT_WR)
             codes = statuses(read_all(connection))
         assert all(code < 500 for code in codes), (bytes(data), codes)
+
+
+def test_a_package_without_source_takes_no_fewer_dimensions_than_its_code_reads(tmp_path):
+    stripped = tmp_path / "mlp.pt2"
+    with zipfile.ZipFile(PROGRAM.parent.parent / "tests/server/batching/mlp.pt2") as whole, \
+            zipfile.ZipFile(stripped, "w") as left:
+        for member in whole.infolist():
+            if not member.filename.endswith(".cpp"):
+                left.writestr(member, whole.read(member))
+    with Server(stripped) as server:
+        name = server.get("/v2/models/mlp").json["inputs"][0]["name"]
+        for shape in ([3, 64], [1, 64]):
+            assert server.infer("mlp", {name: ("FP32", shape, [0.5] * shape[0] * 64)}).status == 200
+        for shape in ([64], [128]):
+            answer = server.infer("mlp", {name: ("FP32", shape, [0.5] * shape[0])})
+            assert answer.status == 400 and "expected at least 2 dimensions, got 1" in answer.json["error"], answer.body
+        assert server.infer("mlp", {name: ("FP32", [2, 64], [0.5] * 128)}).status == 200
