@@ -14,6 +14,7 @@ namespace sconce {
 namespace {
 
 constexpr size_t kMaxTasks = 1000;
+constexpr std::chrono::seconds kRest{10};  // between looks at what models keep and do not need
 
 std::string text_of(const std::exception_ptr& problem) {
   try {
@@ -91,17 +92,13 @@ void Control::submit(std::function<void()> work, Done done) {
 
 void Control::run() {
   load_first();
-  Clock::time_point next_look = Clock::now() + config_.watch;
+  Clock::time_point next_look = Clock::now() + config_.watch, next_rest = Clock::now() + kRest;
   for (;;) {
     Task task;
     {
       std::unique_lock lock(mutex_);
       const auto due = [&] { return stopping_ || !tasks_.empty(); };
-      if (config_.watch.count() > 0) {
-        wake_.wait_until(lock, next_look, due);
-      } else {
-        wake_.wait(lock, due);
-      }
+      wake_.wait_until(lock, config_.watch.count() > 0 ? std::min(next_look, next_rest) : next_rest, due);
       if (stopping_) break;
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());
@@ -112,6 +109,12 @@ void Control::run() {
     if (config_.watch.count() > 0 && Clock::now() >= next_look) {
       look();
       next_look = Clock::now() + config_.watch;
+    }
+    if (Clock::now() >= next_rest) {
+      for (const Catalog::Entry& entry : repository_.snapshot()->entries())
+        for (const Catalog::Version& version : entry.versions)
+          if (version.model) version.model->model().give_back_idle_memory();
+      next_rest = Clock::now() + kRest;
     }
   }
   // Nobody adds to them any more.

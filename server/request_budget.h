@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <string_view>
 
 namespace sconce {
@@ -49,9 +48,5 @@ class BudgetShare {
   RequestBudget* budget_ = nullptr;
   uint64_t bytes_ = 0;
 };
-
-// What this process's memory may be: the least of the machine's and of the limits of its control groups, version 1 and
-// 2. root: where /proc and /sys are.
-uint64_t memory_limit(const std::filesystem::path& root = "/");
 
 }  // namespace sconce

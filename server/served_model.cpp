@@ -41,8 +41,8 @@ ModelStatistics ServedModel::statistics_now() const {
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {
-  // Who waits has been here longer.
-  return batcher_.waiting() == 0 && place_.here(bytes) && batcher_.take_place();
+  // A model that runs on threads of its own would have this one wait. Who waits has been here longer.
+  return model_->runs_on_caller() && batcher_.waiting() == 0 && place_.here(bytes) && batcher_.take_place();
 }
 
 void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexcept {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "sconce/check.h"
+#include "sconce/host_memory.h"
 #include "sconce/model.h"
 #include "server/alarm_clock.h"
 #include "server/control.h"
@@ -47,7 +48,7 @@ size_t io_threads(const ServerConfig& config) {
 
 uint64_t request_memory(const ServerConfig& config) {
   constexpr uint64_t kShare = 4;
-  return config.request_memory > 0 ? static_cast<uint64_t>(config.request_memory) : memory_limit() / kShare;
+  return config.request_memory > 0 ? static_cast<uint64_t>(config.request_memory) : host_memory().limit / kShare;
 }
 
 // The main thread's loop: signals, and the phases of the shutdown.

@@ -58,6 +58,7 @@ const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }
 RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity) {
   return impl_->runner.run(inputs, outputs, affinity);
 }
+bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
 void Model::check_inputs(std::span<const Tensor> inputs) const { impl_->runner.check_inputs(inputs); }
 uint64_t Model::generation() const noexcept { return impl_->runner.generation(); }
@@ -102,6 +103,7 @@ int Model::add_replica(Device device, std::vector<int> cpus) {
 }
 void Model::remove_replica(int index) { impl_->runner.remove_replica(index); }
 std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas(); }
+void Model::give_back_idle_memory() noexcept { impl_->runner.give_back_idle_memory(); }
 bool Model::failed() const noexcept { return impl_->runner.failed(); }
 
 }  // namespace sconce

@@ -35,7 +35,9 @@ struct LoadOptions {
   // Static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are checked always.
   bool check_inputs = true;
   bool verify = false;  // CRC of weights too
-  bool warm_up = true;  // fold constants before load returns
+  // Before new weights are published they are packed as runs have those before them packed; without it, by the first
+  // runs. Constants are folded before load returns and before new weights are published, either way.
+  bool warm_up = true;
   // Models of a device: outputs arrive in (pinned) memory of the host. Without it they are tensors of the device.
   bool host_outputs = true;
   // CUDA graphs that each replica keeps, one per shape of inputs that it has run a few times; 0: none. A model that
@@ -126,6 +128,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // delivered like all others.
   void submit(RunRequest& request);
 
+  // Whether run() calls the model on the calling thread, but for moments when all replicas are busy. Costs one load.
+  bool runs_on_caller() const noexcept;
+
   // Throws what run() would throw for these inputs, without running.
   void check_inputs(std::span<const Tensor> inputs) const;
 
@@ -165,6 +170,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Takes no new requests, answers those it has, then goes. kNotFound; kFailedPrecondition for the last one.
   void remove_replica(int index);
   std::vector<ReplicaInfo> replicas() const;
+  // Gives back memory that replicas keep for runs and have not needed since the last call: for who calls it every few
+  // seconds. Waits for no run, and does nothing where an update or a replica is being made.
+  void give_back_idle_memory() noexcept;
   // Whether no replica can run any more, since their devices are lost to this process (an illegal address, say): every
   // run would fail, and only a new process helps. Costs one load.
   bool failed() const noexcept;

@@ -49,7 +49,12 @@ class Backend final : public DeviceBackend {
     SCONCE_CUDA(cudaMemGetInfo(&free, &total));
     return {total, free, CachingAllocator::in_use(device.index), CachingAllocator::cached(device.index)};
   }
-  void trim(Device device) override { CachingAllocator::trim_all(device.index); }
+  void trim(Device device) noexcept override {
+    const ReleaseScope scope(device.index);
+    uploaders_[static_cast<size_t>(device.index)]->trim();
+    pinned_.trim();
+    CachingAllocator::trim_pool(device.index);
+  }
 
   std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options) override {
     check(device);

@@ -187,6 +187,10 @@ void CachingAllocator::trim_all(int device) noexcept {
     for (CachingAllocator* each : registry())
       if (each->device_ == device) each->trim();
   }
+  trim_pool(device);
+}
+
+void CachingAllocator::trim_pool(int device) noexcept {
   cudaMemPool_t pool = nullptr;
   if (cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
 }

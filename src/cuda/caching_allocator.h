@@ -38,6 +38,8 @@ class alignas(64) CachingAllocator {
   static uint64_t cached(int device) noexcept;
   // Gives back what all allocators of the device have cached.
   static void trim_all(int device) noexcept;
+  // What no allocator has, and the driver keeps.
+  static void trim_pool(int device) noexcept;
 
  private:
   static constexpr int kClasses = 4 * 48;

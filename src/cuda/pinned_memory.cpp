@@ -25,21 +25,30 @@ PinnedMemory::Block* PinnedMemory::Shelf::take(int power) noexcept {
   Block*& list = free[static_cast<size_t>(power)];
   Block* const block = list;
   if (block) list = block->next;
+  used |= block != nullptr;
   return block;
 }
 
 void PinnedMemory::Shelf::put(Block* block) noexcept {
   const std::lock_guard lock(mutex);
   block->next = std::exchange(free[static_cast<size_t>(block->power)], block);
+  used = true;
 }
 
 void PinnedMemory::trim() noexcept {
-  for (Shelf& shelf : shelves_)
-    for (int power = 0; power < static_cast<int>(shelf.free.size()); ++power)
-      while (Block* const block = shelf.take(power)) {
+  for (Shelf& shelf : shelves_) {
+    std::array<Block*, 65> idle{};
+    {
+      const std::lock_guard lock(shelf.mutex);
+      if (!std::exchange(shelf.used, false)) idle.swap(shelf.free);
+    }
+    for (Block* list : idle)
+      while (Block* const block = list) {
+        list = block->next;
         SCONCE_CUDA_RELEASE(cudaFreeHost(block->data));
         delete block;
       }
+  }
 }
 
 StoragePtr PinnedMemory::allocate(size_t bytes) {

@@ -15,7 +15,9 @@ namespace sconce::cuda {
 class PinnedMemory {
  public:
   StoragePtr allocate(size_t bytes);  // kOutOfMemory
-  void trim() noexcept;               // gives back to the system what nobody uses
+  // Gives back to the system what lies on shelves that nobody used since the last call: it may wait for the
+  // device, and so may taking it again.
+  void trim() noexcept;
 
  private:
   struct Shelf;
@@ -28,6 +30,7 @@ class PinnedMemory {
   struct alignas(64) Shelf {
     std::mutex mutex;
     std::array<Block*, 65> free{};
+    bool used = false;  // since the last trim()
     Block* take(int power) noexcept;
     void put(Block* block) noexcept;
   };

@@ -140,6 +140,8 @@ const char* Lane::fault() noexcept {
   return ends_device(error) ? cudaGetErrorString(error) : nullptr;
 }
 
+void Lane::trim() noexcept { memory_->trim(); }
+
 void Lane::begin_capture(size_t reserved_before) {
   launch_copies(CopyPieces{}, 1, stream_);  // loads the kernel, which cannot be done while work is recorded
   memory_->set_recorded(true);

@@ -87,6 +87,7 @@ class Lane final : public DeviceLane {
   void* stream() const noexcept override { return stream_; }
   void synchronize() override;
   const char* fault() noexcept override;
+  void trim() noexcept override;
   void begin_capture(size_t reserved_before) override;
   std::unique_ptr<DeviceGraph> end_capture(size_t reserved_after) override;
   void drop_capture() noexcept override;

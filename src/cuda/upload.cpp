@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "src/cuda/error.h"
 
@@ -50,13 +51,23 @@ struct Uploader::Work {
 };
 
 Uploader::~Uploader() {
+  close_buffers();
+  if (begin_) SCONCE_CUDA_RELEASE(cudaEventDestroy(begin_));
+  if (stream_) SCONCE_CUDA_RELEASE(cudaStreamDestroy(stream_));
+}
+
+void Uploader::close_buffers() noexcept {
   for (const auto& sender : senders_)
     for (const Buffer& buffer : *sender) {
-      if (buffer.sent) cudaEventDestroy(buffer.sent);
-      if (buffer.pinned) cudaFreeHost(buffer.pinned);
+      if (buffer.sent) SCONCE_CUDA_RELEASE(cudaEventDestroy(buffer.sent));
+      if (buffer.pinned) SCONCE_CUDA_RELEASE(cudaFreeHost(buffer.pinned));
     }
-  if (begin_) cudaEventDestroy(begin_);
-  if (stream_) cudaStreamDestroy(stream_);
+  senders_.clear();
+}
+
+void Uploader::trim() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock && !std::exchange(used_, false)) close_buffers();
 }
 
 // What is there already stays where a later step fails.
@@ -105,6 +116,7 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
   const size_t threads = std::clamp<size_t>(total / kBytesOfThread, 1, std::min(kMaxThreads, (3 * cores + 3) / 4));
 
   const std::lock_guard lock(mutex_);
+  used_ = true;
   if (!stream_) SCONCE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   if (!begin_) SCONCE_CUDA(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming));
   SCONCE_CUDA(cudaEventRecord(begin_, stream));

@@ -28,6 +28,8 @@ class Uploader {
   Uploader& operator=(const Uploader&) = delete;
 
   // After all that is on `stream`; done when it returns. `tick` as in DeviceBackend::upload().
+  // Gives the buffers back, unless one was under way since the last call.
+  void trim() noexcept;
   void send(std::span<const Upload> uploads, cudaStream_t stream, const std::function<void(uint64_t)>& tick = {});
 
  private:
@@ -40,10 +42,12 @@ class Uploader {
   struct Work;
   struct Result;
   static cudaError_t open(Buffer& buffer);
+  void close_buffers() noexcept;
   static Result send_pieces(Sender& sender, Work& work, const std::function<void(uint64_t)>& tick);
 
   const int device_;
   std::mutex mutex_;
+  bool used_ = false;  // since the last trim()
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr;
   std::vector<std::unique_ptr<Sender>> senders_;

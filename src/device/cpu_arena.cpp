@@ -51,7 +51,9 @@ StoragePtr CpuArena::allocate(size_t bytes) {
   references_.fetch_add(1, std::memory_order_relaxed);
   const int64_t size = static_cast<int64_t>(class_bytes(c));
   const int64_t live = live_bytes_.fetch_add(size, std::memory_order_relaxed) + size;
+  if (live > recent_peak_) recent_peak_ = live;
   if (live > peak_live_) peak_live_ = live;
+  taken_ = true;
   return storage;
 }
 
@@ -98,6 +100,22 @@ void CpuArena::trim() noexcept {
       cached_bytes_ -= class_bytes(block->size_class);
       std::free(block);
     }
+}
+
+void CpuArena::decay() noexcept {
+  collect_foreign();
+  const int64_t live = live_bytes();
+  const int64_t wanted = taken_ ? recent_peak_ - live : 0;
+  // Of the largest first: what is left serves many sizes.
+  for (int c = kClasses; c-- > 0;)
+    while (free_[c] && static_cast<int64_t>(cached_bytes_) > wanted) {
+      Block* block = std::exchange(free_[c], free_[c]->next);
+      cached_bytes_ -= class_bytes(static_cast<uint32_t>(c));
+      std::free(block);
+    }
+  peak_live_ = taken_ ? recent_peak_ : live;
+  recent_peak_ = live;
+  taken_ = false;
 }
 
 void CpuArena::orphan() noexcept { unref(); }

@@ -27,6 +27,9 @@ class CpuArena {
   StoragePtr allocate(size_t bytes);
   // Gives cached blocks back to the system. Holder only.
   void trim() noexcept;
+  // Gives back what was not in use since the last call: all where nothing was taken, else down to the most that was in
+  // use at a time. Holder only.
+  void decay() noexcept;
   int64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   size_t cached_bytes() const noexcept { return cached_bytes_; }
   // Blocks taken from the system so far: stands still on the hot path.
@@ -70,7 +73,9 @@ class CpuArena {
 
   Block* free_[kClasses] = {};
   size_t cached_bytes_ = 0;
-  int64_t peak_live_ = 0;
+  int64_t peak_live_ = 0;    // what may be kept
+  int64_t recent_peak_ = 0;  // since the last decay(); at least what was in use then
+  bool taken_ = false;       // since then
   int64_t system_allocations_ = 0;
   std::atomic<int64_t> live_bytes_{0};
   std::atomic<int64_t> references_{1};  // the owner, and one per block that is out

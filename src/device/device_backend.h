@@ -66,6 +66,8 @@ class DeviceLane {
   // Why the device can do nothing more for this process, null while it can: an error that does not go away. The
   // text lives for ever. Waits for the stream alone, so that what other lanes of the device do, and record, goes on.
   virtual const char* fault() noexcept = 0;
+  // Gives back to the device what is kept for the lane and not in use. By the thread that uses the lane.
+  virtual void trim() noexcept = 0;
 
   // Between these, on the thread that entered, work of the stream is recorded instead of done, with memory of its own.
   // What cannot be recorded throws, kUnsupported where a value would be read or drawn only once; drop_capture() then.
@@ -106,7 +108,8 @@ class DeviceBackend {
   virtual int capability(Device device) = 0;
   virtual std::string name(Device device) = 0;
   virtual DeviceMemory memory(Device device) = 0;
-  virtual void trim(Device device) = 0;  // gives cached memory back to the device
+  // Gives back to the device and the host what is kept for later and belongs to no lane. Waits for nothing of others.
+  virtual void trim(Device device) noexcept = 0;
 
   virtual std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options = {}) = 0;
   // 256-byte aligned, uninitialised, ready in the order of the calling thread's stream. kOutOfMemory.

@@ -70,6 +70,26 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
   return devices_.back()->tensors;
 }
 
+std::shared_ptr<const ConstantSet> ConstantSet::without_host(Device device,
+                                                             const std::function<bool(const Tensor&)>& gone) const {
+  const std::lock_guard lock(devices_mutex_);
+  const auto there = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d->device == device; });
+  if (user_managed_ || there == devices_.end()) return nullptr;
+  std::vector<Tensor> tensors = tensors_;
+  bool any = false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& copy = (*there)->tensors[i];
+    if (!tensors[i].defined() || !tensors[i].is_cpu() || !copy.defined() || copy.is_cpu() || !gone(tensors[i]))
+      continue;
+    tensors[i] = copy;
+    any = true;
+  }
+  if (!any) return nullptr;
+  auto set = std::make_shared<ConstantSet>(std::move(tensors), false);
+  set->devices_ = devices_;
+  return set;
+}
+
 Tensor on_host(const Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   Tensor host = Tensor::empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype());

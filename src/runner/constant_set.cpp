@@ -66,6 +66,19 @@ const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
   SCONCE_FAIL(kNotFound, "the model has no constant '", excerpt(name), "'");
 }
 
+void ConstantSet::derive_as(const ConstantSet& other) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor &to = tensors_[i], &from = other.tensors_[i];
+    if (!to.defined() || !from.defined() || !to.is_cpu() || !from.is_cpu() || to.storage() == from.storage()) continue;
+    const auto same = [](IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
+    // What was derived may be of all bytes of a storage; those of an archive are padded.
+    if (to.dtype() == from.dtype() && to.layout() == from.layout() && same(to.sizes(), from.sizes()) &&
+        same(to.strides(), from.strides()) && to.storage_offset() == from.storage_offset() &&
+        from.storage()->bytes() <= (to.storage()->bytes() + 63) / 64 * 64)
+      to.storage()->derive_as(*from.storage());
+  }
+}
+
 std::string_view ConstantSet::missing(const ConstantTable& table) const noexcept {
   for (size_t i = 0; i < tensors_.size(); ++i)
     if (!tensors_[i].defined()) return table.stored()[i].public_name();

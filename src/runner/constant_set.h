@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,6 +63,11 @@ class ConstantSet {
   // The set on a device, made by the first call where it is not tensors() itself, in one piece of memory. What it
   // shares with `before` (null: none) is taken from there. kOutOfMemory, kDevice.
   const std::vector<Tensor>& on(Device device, const ConstantTable& table, const ConstantSet* before) const;
+  // The same set, whose values on the device take the place of those of the host for which gone() says so. The set is
+  // on the device already. Null where there is nothing to replace.
+  std::shared_ptr<const ConstantSet> without_host(Device device, const std::function<bool(const Tensor&)>& gone) const;
+  // Packs weights as runs over the other have them packed, so that none over this one begins with that. kOutOfMemory.
+  void derive_as(const ConstantSet& other) const;
   // Some of its bytes are the caller's, who may change them.
   bool user_managed() const noexcept { return user_managed_; }
   // The first constant without a value; empty if none.
@@ -79,7 +85,7 @@ class ConstantSet {
     std::vector<Tensor> tensors;
   };
   mutable std::mutex devices_mutex_;
-  mutable std::vector<std::unique_ptr<const OnDevice>> devices_;
+  mutable std::vector<std::shared_ptr<const OnDevice>> devices_;
   mutable std::mutex digest_mutex_;
   mutable std::string digest_;  // empty: not computed yet
 };

@@ -86,6 +86,11 @@ void GraphRuns::drop(Shape& shape) noexcept {
   shape.staged.clear();
 }
 
+void GraphRuns::clear() noexcept {
+  for (const auto& shape : shapes_) drop(*shape);
+  shapes_.clear();
+}
+
 void GraphRuns::make_room(const Shape& shape) {
   Shape* oldest = nullptr;
   size_t count = 0;

@@ -65,6 +65,8 @@ class alignas(64) GraphRuns {  // written with every run, beside those of other 
   // Makes room for the graph that is given to the shape next.
   void make_room(const Shape& shape);
   void keep(Shape& shape, std::unique_ptr<DeviceGraph> graph);
+  // Nobody runs the container for now: all graphs go, with their memory. Recorded again when it runs.
+  void clear() noexcept;
   void ran() noexcept { report_->ran(); }
   // The model cannot be recorded; why is for people. Nothing is tried again.
   void refuse(std::string why);

@@ -42,6 +42,11 @@ void check_cores(const std::vector<int>& cpus) {
                  cpu);
 }
 
+void stay_on(const std::vector<int>& cpus) {
+  const cpu_set_t cores = mask_of(cpus);
+  sched_setaffinity(0, sizeof cores, &cores);
+}
+
 Lane::Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::string name)
     : run_(std::move(run)), cpus_(std::move(cpus)), name_(std::move(name)) {
   check_cores(cpus_);
@@ -94,7 +99,7 @@ bool Lane::start(RunRequest& request) noexcept {
   try {
     thread_ = std::thread([this] { loop(); });
   } catch (...) {
-    request.error = std::make_exception_ptr(Error(ErrorCode::kUnavailable, "no thread can be started for a replica"));
+    request.error = no_thread_;
     return false;
   }
   started_.store(true, std::memory_order_release);
@@ -120,10 +125,7 @@ void Lane::reopen(std::vector<int> cpus) noexcept {
 
 void Lane::loop() {
   pthread_setname_np(pthread_self(), name_.c_str());
-  if (!cpus_.empty()) {
-    const cpu_set_t cores = mask_of(cpus_);
-    sched_setaffinity(0, sizeof cores, &cores);
-  }
+  if (!cpus_.empty()) stay_on(cpus_);
   for (;;) {
     const uint32_t seen = arrivals_.load(std::memory_order_acquire);
     RunRequest* newest = stack_.exchange(nullptr, std::memory_order_acquire);

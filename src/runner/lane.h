@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -15,6 +17,20 @@
 #include "sconce/model.h"
 
 namespace sconce {
+
+// Whatever the calling thread does from now on, it does on these cores.
+void stay_on(const std::vector<int>& cpus);
+// Calls body as a lane on these cores would: on a thread of its own there, whose helpers stay there too. Empty: here.
+template <class F>
+auto on_cores(const std::vector<int>& cpus, F&& body) {
+  if (cpus.empty()) return body();
+  return std::async(std::launch::async,
+                    [&] {
+                      stay_on(cpus);
+                      return body();
+                    })
+      .get();
+}
 
 // kInvalidArgument for a core that the process may not use.
 void check_cores(const std::vector<int>& cpus);
@@ -46,6 +62,9 @@ class Lane {
   void leave() noexcept;
 
   std::function<void(RunRequest&)> run_;
+  // Made while there is memory: submit() does not throw.
+  const std::exception_ptr no_thread_ =
+      std::make_exception_ptr(Error(ErrorCode::kUnavailable, "no thread can be started for a replica"));
   std::vector<int> cpus_;
   std::string name_;
   std::atomic<RunRequest*> stack_{nullptr};  // newest first

@@ -38,6 +38,16 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
                                               const ConstantSet* active) const {
   auto bound = std::make_unique<BoundContainer>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
+  // Folding is a run of the model's code like others.
+  struct Threads {
+    int kernels = kernel_threads(), compiled = compiled_threads();
+    ~Threads() {
+      set_kernel_threads(kernels);
+      set_compiled_threads(compiled);
+    }
+  } const threads_before;
+  set_kernel_threads(settings_.threads);
+  set_compiled_threads(settings_.compiled_threads);
   // A stream of its own: the replica's is in use by requests.
   const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
   const DeviceLane::Scope on_device(lane.get());
@@ -81,12 +91,20 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
 void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                   bool device_outputs) {
   const CpuArena::Scope scope(arena_.get());
+  ran_ = true;
   set_kernel_threads(settings_.threads);
   set_compiled_threads(settings_.compiled_threads);
   if (!lane_) return bound.container->run(inputs, outputs);
   const DeviceLane::Scope on_device(lane_.get());
   const bool fetch = settings_.host_outputs && !device_outputs;
   if (!bound.graphs || !run_as_graph(bound, inputs, outputs, fetch)) run_on_device(bound, inputs, outputs, fetch);
+}
+
+void Replica::give_back_idle_memory() noexcept {
+  const CpuArena::Scope scope(arena_.get());
+  arena_->decay();
+  // Of a device, memory is what makes the next run quick: it goes when there was none.
+  if (lane_ && !std::exchange(ran_, false)) lane_->trim();
 }
 
 bool Replica::lost() noexcept {
@@ -113,6 +131,18 @@ Tensor Replica::fetched(const Tensor& output) const {
   return here;
 }
 
+void Replica::bring_back(size_t i, const Tensor& sent, const Tensor& input) const {
+  if (!may_write(i) || input.numel() == 0) return;
+  DeviceBackend& backend = device_backend(device_);
+  Tensor theirs = input;
+  if (!input.is_cpu()) return backend.copy(sent, theirs);
+  // It is known that the model may, not that it did: what it leaves alone may be memory that cannot be written.
+  Tensor now = Tensor::empty(input.sizes(), input.dtype());
+  backend.copy(sent, now);
+  const Tensor before = contiguous(input);
+  if (std::memcmp(now.data(), before.data(), now.bytes()) != 0) sconce::copy(now, theirs);
+}
+
 void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                             bool fetch) {
   DeviceBackend& backend = device_backend(device_);
@@ -125,6 +155,8 @@ void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> input
     sent[i] = std::move(there);
   }
   bound.container->run(sent, outputs, lane_->stream());
+  for (size_t i = 0; i < sent.size(); ++i)
+    if (sent[i].storage() != inputs[i].storage()) bring_back(i, sent[i], inputs[i]);
   std::vector<Tensor> made;  // kept until the stream has passed
   if (fetch)
     for (Tensor& output : outputs)
@@ -175,7 +207,11 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
   bound.graphs->ran();
   DeviceBackend& backend = device_backend(device_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].is_cpu() || !may_write(i)) continue;
+    if (!may_write(i)) continue;
+    if (inputs[i].is_cpu()) {
+      bring_back(i, shape->inputs[i], inputs[i]);
+      continue;
+    }
     Tensor theirs = inputs[i];
     backend.copy_async(shape->inputs[i], theirs);
   }

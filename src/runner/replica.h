@@ -50,6 +50,9 @@ class alignas(64) Replica {
   // the outputs are complete when it returns, in pinned memory of the host with host_outputs, unless device_outputs.
   void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs);
 
+  // What was not in use since the last call. By who holds the seat.
+  void give_back_idle_memory() noexcept;
+
   const GraphReport& graphs() const noexcept { return *graphs_; }
 
   // After a run that threw: whether the device can do nothing more for this process. failure() says by what.
@@ -71,6 +74,8 @@ class alignas(64) Replica {
   bool may_write(size_t input) const noexcept {
     return input >= settings_.written_inputs.size() || settings_.written_inputs[input];
   }
+  // What the model wrote to an input that was sent to it from elsewhere.
+  void bring_back(size_t i, const Tensor& sent, const Tensor& input) const;
   // In pinned memory of the host once the stream has passed.
   Tensor fetched(const Tensor& output) const;
 
@@ -79,6 +84,7 @@ class alignas(64) Replica {
   std::unique_ptr<DeviceLane> lane_;  // null on the CPU
   std::shared_ptr<GraphReport> graphs_ = std::make_shared<GraphReport>();
   CpuArena::Ptr arena_ = CpuArena::create();
+  bool ran_ = false;  // since memory was last given back
   std::atomic<const char*> failure_{nullptr};
 };
 

@@ -87,7 +87,9 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
                        options.host_outputs,      devices_of(spec.inputs, devices.front()),
                        written(spec.inputs),      LaneOptions{options.allow_tf32},
                        options.cuda_graphs};
+  warm_up_ = options.warm_up;
   inline_runs_ = replica_settings_.threads == 1 && spec.threads <= 1;
+  on_caller_ = inline_runs_ && options.cpu_set.empty();
   const size_t count = devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
@@ -99,7 +101,13 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
 }
 
 Runner::~Runner() {
+  const std::vector<Device> devices = std::move(info_.devices);
   for (size_t i = 0; i < seats_.limit(); ++i) seats_.close(seats_[i]);  // runs what is queued
+  published_.store(nullptr);
+  other_.reset();
+  active_.reset();
+  for (const Device device : devices)
+    if (device.type != DeviceType::kCpu) device_backend(device).trim(device);
 }
 
 void Runner::load_constants(const LoadOptions& options) {
@@ -146,7 +154,7 @@ void Runner::load_constants(const LoadOptions& options) {
     if (t.defined()) info_.constant_bytes += t.storage()->bytes();
 
   container.complete(info_.spec);
-  check_ = InputCheck(info_.spec.inputs, device, check_.full());
+  check_ = InputCheck(info_.spec.inputs, device, check_.full(), module_->least_ranks());
   // It serves as well, unless it has constants that this replica alone may write or some that are not its own to bring.
   const bool usable =
       on_cpu && !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();
@@ -228,7 +236,7 @@ void Runner::submit(RunRequest& request) noexcept {
   // A seat may close between the choice and the request's arrival; there is another one, but at the very end.
   while (Seat* seat = seats_.choose(request.affinity))
     if (seat->lane.submit(request)) return;
-  request.error = std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
+  request.error = unloading_;
   request.finished();
 }
 
@@ -238,20 +246,20 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   const std::lock_guard work(work_mutex_);
   Seat& seat = seats_.vacant();
   auto replica = std::make_unique<Replica>(device, replica_settings_);
-  const auto bound_to = [&](const Generation& generation) {
-    return replica->bind(module_, *table_, *generation.set, {}, nullptr, nullptr);
-  };
-  auto active = bound_to(*active_);
+  auto active = on_cores(cpus, [&] { return replica->bind(module_, *table_, *active_->set, {}, nullptr, nullptr); });
   // What is staged stays one exchange away from being served.
   std::unique_ptr<BoundContainer> staged;
   if (other_ && other_->staged) {
-    staged = replica->bind(module_, *table_, *other_->set, other_->reset, active.get(), active_->set.get());
+    staged = on_cores(cpus, [&] {
+      return replica->bind(module_, *table_, *other_->set, other_->reset, active.get(), active_->set.get());
+    });
   }
   {
     const std::lock_guard state(state_mutex_);
     active_->bound[seat.index] = std::move(active);
     if (staged) other_->bound[seat.index] = std::move(staged);
   }
+  if (!cpus.empty()) on_caller_.store(false);
   seats_.open(seat, std::move(replica), std::move(cpus));
   failed_.store(false);
   return static_cast<int>(seat.index);
@@ -267,6 +275,7 @@ void Runner::remove_replica(int index) {
   const std::lock_guard state(state_mutex_);
   gone[0] = std::move(active_->bound[i]);
   if (other_) gone[1] = std::move(other_->bound[i]);
+  on_caller_.store(inline_runs_ && !seats_.any_pinned());
 }
 
 }  // namespace sconce

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,6 +61,8 @@ class Runner {
   int add_replica(Device device, std::vector<int> cpus);
   void remove_replica(int index);
   std::vector<ReplicaInfo> replicas() const { return seats_.describe(); }
+  void give_back_idle_memory() noexcept;
+  bool runs_on_caller() const noexcept { return on_caller_.load(std::memory_order_relaxed); }
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
  private:
@@ -106,6 +109,8 @@ class Runner {
   void wait_until_unused(const Generation& generation) const noexcept;
   void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept;
   void drop_previous() noexcept;
+  // What the devices of the replicas keep for later, beside what replicas do.
+  void trim_devices() const noexcept;
   // Where all replicas can have values from without the host having them: the first one's device. None where one of
   // them is on the CPU.
   std::optional<Device> device_of_all() const;
@@ -120,7 +125,13 @@ class Runner {
   InputCheck check_;
   ModelInfo info_;
   Replica::Settings replica_settings_;
+  bool warm_up_ = true;
+  std::atomic<bool> on_caller_{false};
   bool inline_runs_ = false;  // kernels use one thread and no cores are given: a run may happen on the caller's
+
+  // Made while there is memory: submit() does not throw.
+  const std::exception_ptr unloading_ =
+      std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
 
   mutable std::mutex work_mutex_;
   mutable std::mutex state_mutex_;

@@ -7,6 +7,7 @@
 
 #include "package_format/archive_reader.h"
 #include "sconce/check.h"
+#include "src/device/device_backend.h"
 #include "src/runner/runner.h"
 
 namespace sconce {
@@ -27,8 +28,10 @@ Runner::Turn::~Turn() {
 
 std::unique_ptr<BoundContainer> Runner::bind(const Seat& seat, const Generation& generation) const {
   const BoundContainer* before = active_ ? active_->bound[seat.index].get() : nullptr;
-  return seat.replica->bind(module_, *table_, *generation.set, generation.reset, before,
-                            active_ ? active_->set.get() : nullptr);
+  return on_cores(seat.lane.cpus(), [&] {
+    return seat.replica->bind(module_, *table_, *generation.set, generation.reset, before,
+                              active_ ? active_->set.get() : nullptr);
+  });
 }
 
 bool Runner::has_current_buffers(const Generation& generation, size_t seat) const noexcept {
@@ -52,7 +55,18 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     generation.bound[i] = bind(seats_[i], generation);
     if (progress) progress(static_cast<int>(i), true);
   }
-  if (!device_of_all()) return;
+  if (warm_up_ && active_) generation.set->derive_as(*active_->set);
+  const std::optional<Device> device = device_of_all();
+  if (!device) return;
+  // The host keeps no second copy. What lies in the archive can be read again.
+  const auto gone = [&](const Tensor& tensor) {
+    const Storage& storage = *tensor.storage();
+    return !package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()});
+  };
+  if (std::shared_ptr<const ConstantSet> there = generation.set->without_host(*device, gone)) {
+    const std::lock_guard state(state_mutex_);
+    generation.set.swap(there);
+  }
   const std::vector<Tensor>& tensors = generation.set->tensors();
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined() && table_->stored()[i].spec.device.value_or(Device{}).type != DeviceType::kCpu)
@@ -82,6 +96,7 @@ void Runner::publish(std::unique_ptr<Generation> next) noexcept {
   if (!next) return;
   wait_until_unused(*next);
   give_back(std::move(next));
+  trim_devices();
 }
 
 void Runner::exchange() noexcept {
@@ -92,6 +107,32 @@ void Runner::exchange() noexcept {
     other_state_ = WeightState::kPrevious;
   }
   wait_until_unused(*other_);
+  for (const auto& bound : other_->bound)
+    if (bound && bound->graphs) bound->graphs->clear();
+  trim_devices();
+}
+
+void Runner::trim_devices() const noexcept {
+  for (size_t i = 0; i < seats_.limit(); ++i) {
+    const Seat& seat = seats_[i];
+    if (!seat.open.load() || !seat.replica || seat.failed.load()) continue;
+    const Device device = seat.replica->device();
+    bool before = device.type == DeviceType::kCpu;
+    for (size_t j = 0; j < i && !before; ++j) before = seats_[j].replica && seats_[j].replica->device() == device;
+    if (!before) device_backend(device).trim(device);
+  }
+}
+
+void Runner::give_back_idle_memory() noexcept {
+  const std::unique_lock work(work_mutex_, std::try_to_lock);
+  if (!work) return;  // another time
+  for (size_t i = 0; i < seats_.limit(); ++i) {
+    Seat& seat = seats_[i];
+    if (!seat.open.load() || seat.failed.load() || !seat.try_acquire()) continue;
+    const Held held(seat, Held::Adopt{});
+    seat.replica->give_back_idle_memory();
+  }
+  trim_devices();
 }
 
 void Runner::set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept {
@@ -100,7 +141,9 @@ void Runner::set_other(std::unique_ptr<Generation> generation, WeightState state
     std::swap(other_, generation);
     other_state_ = state;
   }
-  if (generation) give_back(std::move(generation));
+  if (!generation) return;
+  give_back(std::move(generation));
+  trim_devices();
 }
 
 void Runner::drop_previous() noexcept {

@@ -27,6 +27,12 @@ size_t Seats::open_count() const noexcept {
   return count;
 }
 
+bool Seats::any_pinned() const noexcept {
+  for (size_t i = 0; i < limit(); ++i)
+    if (seats_[i]->open.load(std::memory_order_relaxed) && !seats_[i]->lane.cpus().empty()) return true;
+  return false;
+}
+
 bool Seats::all_failed() const noexcept {
   for (size_t i = 0; i < limit(); ++i)
     if (seats_[i]->open.load(std::memory_order_relaxed) && !seats_[i]->failed.load()) return false;

@@ -61,6 +61,7 @@ class Seats {
   size_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }  // seats there are, open or not
   Seat& operator[](size_t index) const noexcept { return *seats_[index]; }
   size_t open_count() const noexcept;
+  bool any_pinned() const noexcept;
   bool all_failed() const noexcept;  // those that are open
   // What is at the open seats. Waits for no run, no update and no seat that closes.
   std::vector<ReplicaInfo> describe() const;

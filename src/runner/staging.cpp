@@ -33,6 +33,7 @@ bool is_empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(
 Tensor scratch_for(const WeightEntry& entry, size_t bytes) {
   size_t total = 0;
   const size_t offset = WeightMemory::place(bytes, total);
+  const MemoryPromise promise("a weight update", total);
   const std::unique_ptr<WeightMemory, WeightMemory::Unref> memory(new WeightMemory(total));
   return Tensor(memory->piece(offset, bytes), entry.dtype, entry.shape, row_major(entry.shape));
 }
@@ -102,6 +103,7 @@ void Staging::allocate() {
   for (Entry& entry : entries_)
     for (Target& target : entry.targets) target.offset = WeightMemory::place(target.bytes, total);
   if (entries_.empty()) return;
+  if (!rules_.device) promise_ = MemoryPromise("a weight update", total);
   const std::unique_ptr<WeightMemory, WeightMemory::Unref> memory(new WeightMemory(total));
   for (Entry& entry : entries_)
     for (Target& target : entry.targets) {
@@ -123,6 +125,9 @@ std::span<std::byte> Staging::memory(size_t index) {
   Entry& entry = at(index, "memory");
   if (!entry.asked) {
     const bool direct = rules_.keep && entry.targets.front().row_major;
+    // Those that go straight to a device take nothing of the host.
+    if (rules_.device && rules_.keep)
+      for (const Target& target : entry.targets) entry.promises.emplace_back("a weight update", target.bytes);
     if (!direct) entry.scratch = scratch_for(entry.declared, entry.bytes);
     entry.handed_out = bytes_of(direct ? entry.targets.front().tensor : entry.scratch);
     entry.asked = true;

@@ -58,6 +58,7 @@ class Staging {
     std::vector<Target> targets;
     Tensor scratch;  // row-major, where no target is or nothing is kept
     std::span<std::byte> handed_out;
+    std::vector<MemoryPromise> promises;
     bool asked = false, complete = false;
   };
   Entry& at(size_t entry, const char* what);
@@ -69,6 +70,7 @@ class Staging {
   Rules rules_;
   std::vector<Entry> entries_;
   std::vector<bool> named_;
+  MemoryPromise promise_;  // where all come to the host
   bool allocated_ = false, user_managed_ = false;
 };
 

@@ -6,10 +6,34 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <utility>
 
 #include "sconce/storage.h"
 
 namespace sconce {
+
+// Bytes that are about to be written, from before they are taken until they are there, when the system counts them:
+// beyond what the control group has left the kernel would end the process.
+class MemoryPromise {
+ public:
+  MemoryPromise() noexcept = default;
+  // kOutOfMemory "WHAT: ...".
+  MemoryPromise(const char* what, uint64_t bytes);
+  MemoryPromise(MemoryPromise&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
+  MemoryPromise& operator=(MemoryPromise&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MemoryPromise();
+
+  // Where /proc and /sys are, for tests. Empty: "/".
+  static void look_below(std::filesystem::path root);
+
+ private:
+  uint64_t bytes_ = 0;
+};
 
 class WeightMemory {
  public:

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 using namespace sconce;
 
@@ -34,6 +35,31 @@ TEST_CASE("arena: blocks freed elsewhere come back, and outlive the arena") {
   }
   arena.reset();
   *static_cast<char*>(late->data()) = 1;
+}
+
+TEST_CASE("arena: what was once in use is given back when it is not any more") {
+  const CpuArena::Ptr arena = CpuArena::create();
+  const CpuArena::Scope scope(arena.get());
+  std::vector<StoragePtr> large;
+  for (int i = 0; i < 8; ++i) large.push_back(arena->allocate(1 << 20));
+  large.clear();
+  arena->decay();  // they were needed until now
+  CHECK(arena->cached_bytes() >= 8 << 20);
+  StoragePtr small = arena->allocate(1 << 10);
+  small = StoragePtr();
+  arena->decay();  // no more than one small one was
+  CHECK(arena->cached_bytes() <= 2 << 10);
+  small = arena->allocate(1 << 10);
+  small = StoragePtr();
+  const int64_t taken = arena->system_allocations();
+  for (int i = 0; i < 10; ++i) {
+    small = arena->allocate(1 << 10);
+    small = StoragePtr();
+    arena->decay();
+  }
+  CHECK(arena->system_allocations() <= taken + 1);  // what is in use all the time stays
+  arena->decay();
+  CHECK(arena->cached_bytes() == 0);  // nothing was taken
 }
 
 TEST_CASE("arena: every size class holds what was asked") {

@@ -1,5 +1,7 @@
 #include "fake_container.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -8,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+extern "C" [[gnu::weak]] int omp_get_max_threads();
 
 namespace fake {
 namespace {
@@ -33,12 +37,12 @@ size_t blob_size() {
   return size;
 }
 
-Handle from_blob(void* data, const ConstantInfo& info) {
+Handle from_blob(void* data, const ConstantInfo& info, int32_t device_index) {
   const int64_t stride = 1;
   AtenTensorHandle handle;
   CHECK_CALL(aoti_torch_create_tensor_from_blob_v2(data, 1, &info.size, &stride, 0, aoti_torch_dtype_float32(),
-                                                   aoti_torch_device_type_cpu(), 0, &handle,
-                                                   aoti_torch_layout_strided(), nullptr, 0));
+                                                   kCuda ? kCudaDeviceType : aoti_torch_device_type_cpu(), device_index,
+                                                   &handle, aoti_torch_layout_strided(), nullptr, 0));
   return Handle(handle);
 }
 
@@ -148,7 +152,8 @@ void Container::load(Set& set) {
     if (kConstants[i].folded) continue;
     std::memcpy(set.blob.get() + offset, stored_.get() + offset, kConstants[i].data_size());
     // Constants that are there already stay, as with emplace().
-    if (!set.tensors.count(kConstants[i].name)) put(set, i, from_blob(set.blob.get() + offset, kConstants[i]));
+    if (!set.tensors.count(kConstants[i].name))
+      put(set, i, from_blob(set.blob.get() + offset, kConstants[i], device_index_));
     offset += kConstants[i].data_size();
   }
 }
@@ -207,12 +212,17 @@ void Container::update(const Constants& constants, bool use_inactive, bool full,
     if (static_cast<size_t>(bytes) > info.data_size()) throw std::runtime_error("constant is larger than its place");
     if (!target.blob) target.blob = allocate(blob_size());
     std::memcpy(target.blob.get() + at, from, static_cast<size_t>(bytes));
-    put(target, i, from_blob(target.blob.get() + at, info));
+    put(target, i, from_blob(target.blob.get() + at, info, device_index_));
   }
 }
 
 void Container::fold_set(Set& set) {
   ++knobs().folds;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  knobs().fold_cpus = CPU_COUNT(&cores);
+  knobs().fold_threads = omp_get_max_threads ? omp_get_max_threads() : 0;
   if (due(knobs().fail_in_folds)) fail(nullptr, "constant folding");
   if (kHasFolded) {
     if (!set.data[kW]) throw std::runtime_error("constant folding: scale_w was never given");
@@ -353,6 +363,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   for (int64_t r = 0; r < sizes[0]; ++r)
     for (int64_t i = 0; i < kFeatures; ++i)
       out[r * kFeatures + i] = in[r * strides[0] + i * strides[1]] * w[i] + b[i] + extra;
+  if (knobs().write_input && sizes[0] > 0) x.data()[0] += 1;
   outputs[0] = y.release();
 }
 

@@ -20,12 +20,15 @@ struct FakeKnobs {
   std::atomic<FakeFailure> fail_kind{FakeFailure::kException};
   std::atomic<int64_t> sleep_us{0};  // in every run
 
+  std::atomic<bool> write_input{false};  // every run adds 1 to the first element of its input
+
   // Observed.
   std::atomic<int64_t> creates{0}, runs{0}, folds{0}, updates{0};
   std::atomic<int64_t> live_containers{0};
   std::atomic<int64_t> live_tensors{0};  // handles that the model has now, of its own making or stolen
   std::atomic<int64_t> running{0}, most_running{0};
-  std::atomic<const void*> constants[4]{};  // data that the last run used: w, b, state, folded w
+  std::atomic<int64_t> fold_cpus{0}, fold_threads{0};  // in the last fold: cores it might use, size of OpenMP's teams
+  std::atomic<const void*> constants[4]{};             // data that the last run used: w, b, state, folded w
 };
 
 extern "C" {

@@ -1,6 +1,7 @@
 // Replicas on devices that tests/server/fake_cuda.cpp makes up.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <vector>
 
@@ -31,8 +32,9 @@ struct OnDevices {
   std::shared_ptr<Model> model;
   FakeKnobs* knobs;
 
-  explicit OnDevices(std::vector<Device> where, LoadOptions options = {}) {
-    fake::write_directory(folder.path / "package", {{"model", fake::model("fake_cuda")}});
+  explicit OnDevices(std::vector<Device> where, bool source = true) {
+    fake::write_directory(folder.path / "package", {{"model", fake::model("fake_cuda")}}, source);
+    LoadOptions options;
     options.devices = std::move(where);
     model = Model::load(Package::open(folder.path / "package"), options);
     knobs = fake::loaded().back();
@@ -87,6 +89,79 @@ TEST_CASE("devices: a run that fails loses no device; one whose device is lost t
   on.model->remove_replica(1);
   CHECK(on.model->replicas().size() == 1);
   run(*on.model, 1);
+}
+
+TEST_CASE("devices: what was pushed to the host and sent to the device is kept on the device alone") {
+  OnDevices on({kFirst, kSecond});
+  stage(*on.model, {{"scale.w", {9, 8, 7, 6}}}, {.full = false});
+  on.model->commit_weights();
+  const Tensor kept = on.model->extract_constants(Buffer::kActive).at("scale.w");
+  CHECK(kept.data_as<float>()[1] == 8);
+  CHECK(kept.storage()->references() == 1);  // fetched for us: the set has none on the host
+  const std::string digest = on.model->weights_digest(WeightState::kActive);
+  for (uint64_t key = 1; key <= 8; ++key) {
+    const std::vector<Tensor> inputs{filled({2, 4}, 1)};
+    std::vector<Tensor> outputs(1);
+    on.model->run(inputs, outputs, key);
+    CHECK(outputs[0].data_as<float>()[1] == 8 + 10);
+  }
+  // What the next update leaves out comes from there, and a later replica has it too.
+  stage(*on.model, {{"scale.b", {1, 1, 1, 1}}}, {.full = false});
+  on.model->commit_weights();
+  CHECK(run(*on.model, 1)[1] == 8 + 1);
+  on.model->rollback_weights();
+  CHECK(on.model->weights_digest(WeightState::kActive) == digest);
+  on.model->remove_replica(1);
+  on.model->add_replica(kSecond);
+  on.model->remove_replica(0);
+  CHECK(run(*on.model, 1)[1] == 8 + 10);
+}
+
+TEST_CASE("devices: the previous set keeps no graphs, and what nobody needs goes back to devices") {
+  OnDevices on({kFirst});
+  on.fake.records = true;
+  for (int i = 0; i < 8; ++i) run(*on.model, 1);
+  CHECK(on.fake.recorded_memory == 1);
+  const int trims = on.fake.trims;
+  stage(*on.model, {{"scale.w", {9, 8, 7, 6}}}, {.full = false});
+  on.model->commit_weights();
+  CHECK(on.fake.recorded_memory == 0);
+  CHECK(on.fake.trims > trims);
+  for (int i = 0; i < 8; ++i) run(*on.model, 1);
+  CHECK(on.fake.recorded_memory == 1);
+  on.model->rollback_weights();
+  CHECK(on.fake.recorded_memory == 0);
+  for (int i = 0; i < 8; ++i) run(*on.model, 1);
+  CHECK(on.fake.recorded_memory == 1);
+  const int idle = on.fake.trims;
+  on.model->give_back_idle_memory();
+  CHECK(on.fake.trims > idle);
+  on.model.reset();
+  CHECK(on.fake.recorded_memory == 0);
+  CHECK(on.fake.live == 0);
+}
+
+TEST_CASE("devices: what the model writes to inputs of the host arrives there, with graphs and without") {
+  OnDevices on({kFirst}, false);  // its source would say that it writes none
+  on.knobs->write_input = true;
+  const std::vector<Tensor> inputs{filled({2, 4}, 1)};
+  std::vector<Tensor> outputs(1);
+  on.model->run(inputs, outputs);
+  CHECK(outputs[0].data_as<float>()[0] == stored(1)[0]);
+  CHECK(inputs[0].data_as<float>()[0] == 2);
+  CHECK(inputs[0].data_as<float>()[1] == 1);
+  on.model->run(inputs, outputs);
+  CHECK(inputs[0].data_as<float>()[0] == 3);
+  // Memory that nobody may write, and a model that does not.
+  on.knobs->write_input = false;
+  void* const page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  const int64_t sizes[] = {2, 4}, strides[] = {4, 1};
+  const std::vector<Tensor> constant{Tensor::from_blob(page, sizes, strides, DType::kFloat32)};
+  on.fake.records = true;
+  for (int i = 0; i < 6; ++i) on.model->run(constant, outputs);
+  CHECK(on.model->replicas().at(0).graph_runs > 0);
+  munmap(page, 4096);
 }
 
 TEST_CASE("devices: an update that finds a device lost fails once, and the next one does without it") {

@@ -32,9 +32,8 @@ struct Loaded {
   std::shared_ptr<Model> model;
   FakeKnobs* knobs;
 
-  explicit Loaded(const std::string& name, int replicas = 1, bool source = true) {
+  explicit Loaded(const std::string& name, int replicas = 1, bool source = true, LoadOptions options = {}) {
     fake::write_directory(folder.path / "package", {{"model", fake::model(name)}}, source);
-    LoadOptions options;
     options.replicas = replicas;
     model = Model::load(Package::open(folder.path / "package"), options);
     knobs = fake::loaded().back();

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/device/threads.h"
 #include "src/runner/seats.h"
 #include "tests/runner/fake_runner.h"
 
@@ -130,6 +132,41 @@ TEST_CASE("replicas: pinned ones run on their own cores, whoever asks") {
   RunInfo info;
   CHECK(run(*model, 3, 4, &info) == stored(3));
   CHECK(info.queue.count() > 0);  // it went through the lane
+}
+
+TEST_CASE("replicas: folding uses the threads and the cores of the replica, and leaves the caller's") {
+  Folder folder;
+  fake::write_directory(folder.path / "package", {{"model", fake::model("fake_folded")}});
+  LoadOptions options;
+  options.threads = 3;
+  const int before = kernel_threads();
+  const auto model = Model::load(Package::open(folder.path / "package"), options);
+  FakeKnobs* const knobs = fake::loaded().back();
+  CHECK(knobs->fold_threads == 3);
+  CHECK(kernel_threads() == before);
+  cpu_set_t mine;
+  REQUIRE(sched_getaffinity(0, sizeof mine, &mine) == 0);
+  CHECK(knobs->fold_cpus == CPU_COUNT(&mine));
+  model->add_replica(Device{}, {0});
+  CHECK(knobs->fold_cpus == 1);
+  CHECK(knobs->fold_threads == 3);
+  cpu_set_t after;
+  REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
+  CHECK(CPU_EQUAL(&mine, &after));
+}
+
+TEST_CASE("replicas: a model says where it runs") {
+  Loaded m("fake_model");
+  CHECK(m.model->runs_on_caller());
+  const int pinned = m.model->add_replica(Device{}, {0});
+  CHECK_FALSE(m.model->runs_on_caller());
+  m.model->remove_replica(pinned);
+  CHECK(m.model->runs_on_caller());
+  LoadOptions on_cores, on_threads;
+  on_cores.cpu_set = {0};
+  on_threads.threads = 2;
+  CHECK_FALSE(Loaded("fake_model", 1, true, on_cores).model->runs_on_caller());
+  CHECK_FALSE(Loaded("fake_model", 1, true, on_threads).model->runs_on_caller());
 }
 
 TEST_CASE("replicas: come and go under load; every request is answered") {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/runner/weight_memory.h"
+#include "tests/device/system_root.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
@@ -236,6 +238,76 @@ TEST_CASE("weights: digests tell values apart and find equal ones") {
   model.commit_weights();
   CHECK(model.weights_digest(WeightState::kActive) != first);
   CHECK(model.weights_digest(WeightState::kPrevious) == first);
+}
+
+TEST_CASE("weights: what runs keep of constants is made for new ones before they are published") {
+  static const char kind = 0;
+  const auto sum = []() -> Storage::Derive {
+    return [](Storage& from) {
+      const auto* values = static_cast<const float*>(from.data());
+      return std::make_shared<float>(values[0] + values[1] + values[2] + values[3]);
+    };
+  };
+  const auto kept = [&](Model& model) {
+    const Tensor w = model.extract_constants(Buffer::kActive).at("scale.w");
+    return *static_cast<const float*>(w.storage()->derived({&kind, {}}, sum));
+  };
+  Loaded m("fake_model");
+  kept(*m.model);  // as a run would
+  stage(*m.model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
+  m.model->commit_weights();
+  const uint64_t published = Storage::derivations();
+  CHECK(kept(*m.model) == 10);
+  CHECK(Storage::derivations() == published);
+  // Back, too, and by an update of the container's kind.
+  m.model->rollback_weights();
+  kept(*m.model);
+  CHECK(Storage::derivations() == published);
+  m.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  const uint64_t updated = Storage::derivations();
+  CHECK(kept(*m.model) == 8);
+  CHECK(Storage::derivations() == updated);
+
+  LoadOptions no_warm_up;
+  no_warm_up.warm_up = false;
+  Loaded cold("fake_model", 1, true, no_warm_up);
+  kept(*cold.model);
+  stage(*cold.model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
+  const uint64_t before = Storage::derivations();
+  cold.model->commit_weights();
+  CHECK(Storage::derivations() == before);
+  CHECK(kept(*cold.model) == 10);
+  CHECK(Storage::derivations() == before + 1);
+}
+
+TEST_CASE("weights: an update for which the control group has no memory left is refused before it takes any") {
+  const SystemRoot root;
+  struct Below {
+    explicit Below(const SystemRoot& root) { MemoryPromise::look_below(root.path); }
+    ~Below() { MemoryPromise::look_below({}); }
+  } const below(root);
+  Loaded m("fake_large");
+  root.write("proc/self/cgroup", "0::/pod\n");
+  root.write("sys/fs/cgroup/pod/memory.max", "100000000\n");
+  root.write("sys/fs/cgroup/pod/memory.current", "95000000\n");
+  const std::vector<WeightEntry> entries{{"scale.w", DType::kFloat32, {2097152}}};  // 8 MiB
+  const auto declare = [&] {
+    const auto update = m.model->begin_update({.full = false});
+    update->declare(entries);
+    return update->memory(0).size();
+  };
+  CHECK(code_of(declare) == ErrorCode::kOutOfMemory);
+  CHECK(m.model->weight_sets().size() == 1);
+  // What two updates need together is asked of the system before either has it.
+  root.write("sys/fs/cgroup/pod/memory.current", "88000000\n");
+  Loaded other("fake_large");
+  {
+    const auto first = m.model->begin_update({.full = false});
+    first->declare(entries);
+    const auto second = other.model->begin_update({.full = false});
+    CHECK(code_of([&] { second->declare(entries); }) == ErrorCode::kOutOfMemory);
+  }
+  CHECK(declare() == 8 << 20);
 }
 
 TEST_CASE("weights: an update keeps its model alive") {

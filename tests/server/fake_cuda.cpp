@@ -78,6 +78,7 @@ class FakeLane final : public DeviceLane {
   const char* fault() noexcept override {
     return device_.index == devices().lost.load() ? "an illegal memory access was encountered" : nullptr;
   }
+  void trim() noexcept override {}
   void begin_capture(size_t) override {
     SCONCE_CHECK(devices().records, kUnsupported, "the fake device records nothing");
     ++devices().recordings;
@@ -106,7 +107,7 @@ class FakeBackend final : public DeviceBackend {
   int capability(Device) override { return 90; }
   std::string name(Device) override { return "fake"; }
   DeviceMemory memory(Device) override { return {1 << 30, 1 << 30, 0, 0}; }
-  void trim(Device) override { ++devices().trims; }
+  void trim(Device) noexcept override { ++devices().trims; }
   std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions) override {
     check_works(device);
     return std::make_unique<FakeLane>(device);

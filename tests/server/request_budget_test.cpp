@@ -1,11 +1,8 @@
 #include "server/request_budget.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 
@@ -26,19 +23,6 @@ ErrorCode code_of(const std::function<void()>& work) {
   FAIL("no error");
   return ErrorCode::kInternal;
 }
-
-// A file system of a few files.
-class Root {
- public:
-  Root() { std::filesystem::create_directories(path); }
-  ~Root() { std::filesystem::remove_all(path); }
-  void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-  }
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("sconce-memory-limit-" + std::to_string(getpid()));
-};
 
 }  // namespace
 
@@ -135,30 +119,6 @@ TEST_CASE("request budget: what came stays as it is when a body grows, wherever 
     for (size_t i = 0; i < all; ++i) same = same && body.begin()[i] == static_cast<std::byte>(i * 7 % 251);
     CHECK(same);
   }
-}
-
-TEST_CASE("request budget: the memory of a process is the least of its control groups and the machine") {
-  const Root root;
-  root.write("proc/meminfo", "MemFree: 1 kB\nMemTotal:       8000000 kB\nMemAvailable: 5 kB\n");
-  CHECK(memory_limit(root.path) == 8'000'000ULL * 1024);
-  root.write("proc/self/cgroup", "0::/pods/one\n");
-  CHECK(memory_limit(root.path) == 8'000'000ULL * 1024);
-  root.write("sys/fs/cgroup/pods/one/memory.max", "max\n");
-  CHECK(memory_limit(root.path) == 8'000'000ULL * 1024);
-  root.write("sys/fs/cgroup/pods/memory.max", "2147483648\n");
-  CHECK(memory_limit(root.path) == 2147483648ULL);
-  root.write("sys/fs/cgroup/pods/one/memory.max", "1073741824\n");
-  CHECK(memory_limit(root.path) == 1073741824ULL);
-  // In a container: the path is the host's, what is mounted is its own.
-  root.write("proc/self/cgroup", "0::/elsewhere/two\n");
-  root.write("sys/fs/cgroup/memory.max", "536870912\n");
-  CHECK(memory_limit(root.path) == 536870912ULL);
-  // Version 1, which writes a number near 2^63 for none.
-  root.write("proc/self/cgroup", "9:cpu,memory:/docker/x\n0::/\n");
-  root.write("sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "9223372036854771712\n");
-  CHECK(memory_limit(root.path) == 536870912ULL);
-  root.write("sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "268435456\n");
-  CHECK(memory_limit(root.path) == 268435456ULL);
 }
 
 }  // namespace sconce
