@@ -67,7 +67,7 @@ void Runner::fold(Buffer buffer) {
   // All of them before any serves: a fold that fails changes nothing.
   std::vector<std::unique_ptr<BoundContainer>> folded(seats_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
-    if (seats_[i].open.load()) folded[i] = bind(seats_[i], *active_);
+    if (seats_[i].open.load() && !seats_[i].failed.load()) folded[i] = bind(seats_[i], *active_);
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i]) continue;
     const Held held(seats_[i]);

@@ -15,7 +15,9 @@ namespace {
 thread_local Counts counted;
 thread_local int64_t until_failure = 0;  // 0: none
 
-bool due() noexcept { return until_failure > 0 && --until_failure == 0; }
+thread_local bool none = false;
+
+bool due() noexcept { return none || (until_failure > 0 && --until_failure == 0); }
 
 template <class Function>
 Function* next(Function*& found, const char* name) noexcept {
@@ -44,6 +46,8 @@ constexpr size_t kDefault = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 Counts counts() noexcept { return counted; }
 FailingMemory::FailingMemory(int64_t nth) noexcept { until_failure = nth; }
 FailingMemory::~FailingMemory() { until_failure = 0; }
+NoMemory::NoMemory() noexcept { none = true; }
+NoMemory::~NoMemory() { none = false; }
 bool FailingMemory::failed() const noexcept { return until_failure == 0; }
 
 }  // namespace sconce::test

@@ -25,4 +25,13 @@ class FailingMemory {
   bool failed() const noexcept;  // whether it came to that
 };
 
+// While it lives, all of this thread's fail.
+class NoMemory {
+ public:
+  NoMemory() noexcept;
+  ~NoMemory();
+  NoMemory(const NoMemory&) = delete;
+  NoMemory& operator=(const NoMemory&) = delete;
+};
+
 }  // namespace sconce::test

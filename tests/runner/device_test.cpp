@@ -172,5 +172,8 @@ TEST_CASE("devices: an update that finds a device lost fails once, and the next 
   stage(*on.model, {{"scale.w", {9, 9, 9, 9}}}, {.full = false});
   CHECK(on.model->commit_weights() == 2);
   CHECK(run(*on.model, 1)[0] == 9);
+  on.model->fold_constants(Buffer::kActive);
+  on.model->rollback_weights();
+  CHECK(run(*on.model, 1) == stored(1));
   on.model->remove_replica(1);
 }

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "sconce/error.h"
+#include "tests/runner/counted_memory.h"
+
 using namespace sconce;
 
 namespace {
@@ -58,6 +61,23 @@ TEST_CASE("lane: what a run throws ends in its request, and the lane goes on") {
   CHECK(!good.error);
   REQUIRE(bad.error);
   CHECK_THROWS_WITH_AS(std::rethrow_exception(bad.error), "no", Error);
+}
+
+TEST_CASE("lane: without memory for a thread a request is told so, and the next one starts it") {
+  std::atomic<int> done{0}, ran{0};
+  Lane lane([&](RunRequest&) { ++ran; }, {}, "test");
+  Request refused(done), taken(done);
+  {
+    const test::NoMemory none;
+    lane.submit(refused);
+  }
+  CHECK(done == 1);
+  REQUIRE(refused.error);
+  CHECK_THROWS_WITH_AS(std::rethrow_exception(refused.error), "no thread can be started for a replica", Error);
+  lane.submit(taken);
+  wait_for(done, 2);
+  CHECK(ran == 1);
+  CHECK_FALSE(taken.error);
 }
 
 TEST_CASE("lane: many submitters lose nothing, and leaving runs what is queued") {

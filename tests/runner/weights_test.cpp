@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -278,6 +280,43 @@ TEST_CASE("weights: what runs keep of constants is made for new ones before they
   CHECK(Storage::derivations() == before);
   CHECK(kept(*cold.model) == 10);
   CHECK(Storage::derivations() == before + 1);
+}
+
+TEST_CASE("weights: runs of compiled models pack nothing after a commit, and answer by the new weights") {
+  for (const char* name : {"mlp", "convnet", "lstm"}) {
+    CAPTURE(name);
+    const auto package = Package::open(std::filesystem::path(SCONCE_BATCHING_PACKAGES) / (std::string(name) + ".pt2"));
+    const auto model = Model::load(package, {}), other = Model::load(package, {});
+    Ints sizes;
+    for (const Dim& dim : model->info().spec.inputs.at(0).dims) sizes.push_back(std::max<int64_t>(dim.min, 2));
+    const auto answer = [&](Model& of) {
+      const std::vector<Tensor> inputs{filled(sizes, 0.25f)};
+      std::vector<Tensor> outputs(of.info().spec.outputs.size());
+      of.run(inputs, outputs);
+      const Tensor& y = outputs[0];
+      return std::vector<float>(y.data_as<float>(), y.data_as<float>() + y.numel());
+    };
+    const uint64_t cold = Storage::derivations();
+    const std::vector<float> before = answer(*model);
+    REQUIRE(Storage::derivations() > cold);  // or there is nothing to pack
+    ConstantMap halved;
+    for (const auto& [constant, value] : model->extract_constants(Buffer::kActive)) {
+      if (value.layout() != Layout::kStrided || value.dtype() != DType::kFloat32) continue;
+      Tensor half = Tensor::empty_strided(value.sizes(), value.strides(), DType::kFloat32);
+      for (size_t i = 0; i < half.storage()->bytes() / sizeof(float); ++i)
+        half.data_as<float>()[i] = value.data_as<float>()[i] / 2;
+      halved.emplace(constant, half);
+    }
+    REQUIRE_FALSE(halved.empty());
+    model->update_constants(Buffer::kInactive, halved, false);
+    model->swap_constants();
+    const uint64_t published = Storage::derivations();
+    const std::vector<float> after = answer(*model);
+    CHECK(Storage::derivations() == published);
+    CHECK(after != before);
+    other->update_constants(Buffer::kActive, halved, false);  // which has never run
+    CHECK(answer(*other) == after);
+  }
 }
 
 TEST_CASE("weights: an update for which the control group has no memory left is refused before it takes any") {
