@@ -10,9 +10,24 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import sys
 import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--sample", type=int, default=3, help="held-out image to print")
+    parser.add_argument("--out", default=str(here / "digits.pt2"))
+    return parser.parse_args()
+
+
+args = arguments() if __name__ == "__main__" else None
+if not importlib.util.find_spec("torch"):
+    sys.exit("train.py: this Python has no torch: pip install torch==2.15.0 scikit-learn")
 os.environ["CXX"] = str(here / "portable_cxx.sh")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
@@ -70,12 +85,6 @@ def train(seed, epochs):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--sample", type=int, default=3, help="held-out image to print")
-    parser.add_argument("--out", default=str(here / "digits.pt2"))
-    args = parser.parse_args()
     model, x_test, y_test = train(args.seed, args.epochs)
 
     import torch._inductor.config as config

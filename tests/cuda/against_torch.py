@@ -4,16 +4,23 @@
 Needs a GPU and torch with CUDA. --times: what they take instead (operator_times.py). Every case runs, whatever fails; one line each, a summary, and 1 where one failed.
 Functions are called as the header of the installed torch declares them.
 """
+import argparse
+import importlib.util
 import os
 import sys
 import time
 import traceback
 
-import torch
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("folder", metavar="LIBRARY_FOLDER")
+parser.add_argument("--times", action="store_true")
+parser.add_argument("chosen", metavar="NAME", nargs="*")
+options = parser.parse_intermixed_args()
+if not importlib.util.find_spec("torch"):
+    sys.exit("against_torch.py: this Python has no torch: pip install torch==2.15.0")
+import torch  # noqa: E402
 
-folder = os.path.abspath(sys.argv[1])
-times = "--times" in sys.argv
-chosen = [a for a in sys.argv[2:] if a != "--times"]
+folder, times, chosen = os.path.abspath(options.folder), options.times, options.chosen
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.join(FOLDER, "../truth")]
 import abi  # noqa: E402

@@ -5,6 +5,7 @@ Needs a GPU, no torch. PACKAGE launches kernels of its own. An illegal address, 
 the request gets the cause; the replica is marked failed, the model and the server are not ready, and the server stays or
 ends or starts again as configured. One line for each thing that was looked at; 1 where one was not so.
 """
+import argparse
 import ctypes
 import http.client
 import json
@@ -16,7 +17,11 @@ import sys
 import tempfile
 import time
 
-sconce, fault_library, package = sys.argv[1:4]
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+for name in ("sconce", "fault_library", "package"):
+    parser.add_argument(name, metavar=name.upper())
+options = parser.parse_args()
+sconce, fault_library, package = options.sconce, options.fault_library, options.package
 work = tempfile.mkdtemp()
 wrong = 0
 

@@ -2,6 +2,7 @@
 # Everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
 # bench_cuda_call, test_cuda), lib/ (libsconce.so.0, libsconcecu.so.0 and what they need), conf/*.tar.xz (suites), pk/*.pt2
 # (packages to time), the scripts beside this one and compare.py. Never stops at a failure; a summary comes last.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 folder=$(cd "$1" && pwd); results=${2:-$folder/results}; mkdir -p "$results"
 export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # The NVIDIA libraries that the Python packages bring, where the system has none.

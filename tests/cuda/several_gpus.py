@@ -5,12 +5,17 @@ BENCH is build/release/tests/bench_cuda_call. One replica and one thread for eac
 device by itself, then the first two, four... together. Linear is the sum of what the devices do by themselves, 1.00,
 the better of two turns each; the last line says what all devices reach. Ends with 1 below 0.95.
 """
+import argparse
 import json
 import subprocess
 import sys
 
-bench, package = sys.argv[1:3]
-seconds = sys.argv[3] if len(sys.argv) > 3 else "2"
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("bench", metavar="BENCH")
+parser.add_argument("package", metavar="PACKAGE")
+parser.add_argument("seconds", metavar="SECONDS", nargs="?", default="2")
+options = parser.parse_args()
+bench, package, seconds = options.bench, options.package, options.seconds
 count = len(subprocess.run(["nvidia-smi", "-L"], check=True, capture_output=True, text=True).stdout.splitlines())
 
 

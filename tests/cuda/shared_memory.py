@@ -5,6 +5,7 @@ For each package: the answer over memory of this process on the device is that o
 address that needs a copy, on a second device where there is one; bad handles are refused and the server lives on. Needs
 libcudart (torch's will do) and numpy; with tritonclient beside it, its client does the same.
 """
+import argparse
 import base64
 import ctypes
 import glob
@@ -16,7 +17,12 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
+PARSER = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+PARSER.add_argument("program", metavar="SCONCE")
+PARSER.add_argument("packages", metavar="PACKAGE", nargs="+")
+OPTIONS = PARSER.parse_args()
+
+import numpy as np  # noqa: E402
 
 TYPES = {"FP32": np.float32, "FP64": np.float64, "INT64": np.int64, "INT32": np.int32, "FP16": np.float16,
          "BOOL": np.bool_, "UINT8": np.uint8}
@@ -227,12 +233,11 @@ def triton_client(server, tensors, expected, results):
 
 
 def main():
-    program, *packages = sys.argv[1:]
     count = ctypes.c_int()
     check(cudart.cudaGetDeviceCount(ctypes.byref(count)), "cudaGetDeviceCount")
     results = Results()
-    for package in packages:
-        one_package(program, package, "cuda:0,cuda:1" if count.value > 1 else "cuda:0", results)
+    for package in OPTIONS.packages:
+        one_package(OPTIONS.program, package, "cuda:0,cuda:1" if count.value > 1 else "cuda:0", results)
     print(f"{results.passed} passed, {results.failed} failed")
     return results.failed != 0
 

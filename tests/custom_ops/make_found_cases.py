@@ -3,11 +3,17 @@ quantisation and random operators, kept as cases.
 
     .venv/bin/python tests/custom_ops/make_found_cases.py      # torch 2.15
 """
+import argparse
+import importlib.util
 import math
+import sys
 
-import torch
+argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+if not importlib.util.find_spec("torch"):
+    sys.exit("make_found_cases.py: this Python has no torch: pip install torch==2.15.0")
+import torch  # noqa: E402
 
-from aten_cases import F, Atens, Samples
+from aten_cases import F, Atens, Samples  # noqa: E402
 
 HALF, BFLOAT, FLOAT, DOUBLE = torch.float16, torch.bfloat16, torch.float32, torch.float64
 INF, NAN = math.inf, math.nan

@@ -2,9 +2,16 @@
 
     .venv/bin/python tests/custom_ops/make_opinfo_cases.py      # torch 2.15
 """
-import torch
+import argparse
+import importlib.util
+import sys
 
-from aten_cases import FLOATS, HALVES, Atens, Samples
+argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+if not importlib.util.find_spec("torch"):
+    sys.exit("make_opinfo_cases.py: this Python has no torch: pip install torch==2.15.0")
+import torch  # noqa: E402
+
+from aten_cases import FLOATS, HALVES, Atens, Samples  # noqa: E402
 
 INF = float("inf")
 WIDE = [torch.uint16, torch.uint32, torch.uint64]

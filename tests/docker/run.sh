@@ -5,6 +5,7 @@
 #
 # Without a registry the base image is made with debootstrap from this machine's own Debian mirror. BASE=IMAGE names
 # another one; IMAGE=IMAGE looks at one that is built. Exit status 77: nothing here can build or run an image; the last line says why.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

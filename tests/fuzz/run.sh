@@ -2,6 +2,7 @@
 # run.sh [SECONDS [ENTRY...]]: builds libFuzzer's programs with clang (packages: clang, libclang-rt-dev or what brings
 # libFuzzer) and runs each for SECONDS (60), starting from the seeds and from what earlier runs found. What ends a
 # program is left in build/fuzz/found/ENTRY-*; running the program on that file shows it again.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-60}

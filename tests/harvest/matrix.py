@@ -10,6 +10,7 @@ Cases that fail stay in --out (build/matrix). The exit status is 1 if one failed
 """
 import argparse
 import collections
+import importlib.util
 import os
 import pathlib
 import re
@@ -83,6 +84,8 @@ def main():
     options.tool, options.out = options.tool.resolve(), options.out.resolve()
     if options.versions:
         return of_versions(options)
+    if not importlib.util.find_spec("torch"):
+        sys.exit("matrix.py: this Python has no torch: pip install torch==2.15.0 numpy")
     import torch._inductor.config as inductor
 
     import matrix_models

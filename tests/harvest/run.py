@@ -13,6 +13,7 @@ report.jsonl there names every test. The exit status is 1 if a case failed.
 """
 import argparse
 import collections
+import importlib.util
 import json
 import os
 import pathlib
@@ -42,7 +43,10 @@ def arguments():
     parser.add_argument("--keep", action="store_true", help="keep the cases that pass as well")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/harvest")
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/release/tests/sconce_conformance")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("run.py: this Python has no torch: pip install torch==2.15.0 numpy expecttest")
+    return options
 
 
 class Worker:

@@ -9,14 +9,30 @@ case of tests/ops/case_writer.py: arguments, results with their strides.
 """
 import argparse
 import collections
+import importlib.util
 import pathlib
 import re
 import sys
 
-import torch
-
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ops", default="", help="only operators whose name a regular expression finds something in")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/opinfo/calls.cases")
+    options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("calls.py: this Python has no torch: pip install torch==2.15.0 numpy scipy expecttest")
+    return options
+
+
+OPTIONS = arguments()
+import torch  # noqa: E402
+
 sys.path += [str(HERE), str(ROOT / "tests/ops")]
 import samples as drawing  # noqa: E402
 from case_writer import DTYPES, CaseWriter  # noqa: E402
@@ -125,13 +141,7 @@ class Caller(torch.fx.Interpreter):
             return 0.0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--ops", default="", help="only operators whose name a regular expression finds something in")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/opinfo/calls.cases")
-    options = parser.parse_args()
+def main(options):
     torch.set_num_threads(1)
     operators = [name for name in drawing.OPERATORS if re.search(options.ops, name)]
     known, seen, counts, left_out = rows(), set(), collections.Counter(), collections.Counter()
@@ -159,4 +169,4 @@ def main():
         print(f"  {count:5} {reason}")
 
 
-main()
+main(OPTIONS)

@@ -36,7 +36,10 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--trace", action="store_true", help="compile nothing; say what would be missing")
     parser.add_argument("--package", type=int, default=250, help="samples of a package, at most")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("run.py: this Python has no torch: pip install torch==2.15.0 numpy scipy expecttest")
+    return options
 
 
 def conform(options, folder):

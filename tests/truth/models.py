@@ -8,6 +8,7 @@ shape several times, without graphs, and by several threads at once on several r
 a C++ compiler (CXX). Cases that fail stay in --out. Ends with a table, and 1 where an answer was wrong.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -153,6 +154,8 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parents[1] / "build/truth-models")
     parser.add_argument("--make", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("models.py: this Python has no torch: pip install torch==2.15.0 numpy")
     if options.make:
         record(options.make, options.device, options.out / options.make)
         return 0

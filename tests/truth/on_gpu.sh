@@ -8,6 +8,7 @@
 # PARTS names what runs (suites test_cuda cases draws models graphs), all at once but for models, which come after. SUITE_SECONDS,
 # CASE_SECONDS, DRAW_SECONDS, MODEL_SECONDS, GRAPH_SECONDS limit them; DRAWS, SEED, JOBS and FAMILIES ("--family NAME ...") are those of
 # run.py, MODELS the options of models.py. Never stops at a failure; 1 where something failed.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -u
 if [ "$1" = --pack ]; then
   build=$2 suites=$3 folder=$4 tree=$(cd "$(dirname "$0")/../.." && pwd)

@@ -8,6 +8,7 @@ at which its kernels choose another way. A draw is named FAMILY:SEED:NUMBER and 
 import argparse
 import collections
 import importlib
+import importlib.util
 import multiprocessing
 import os
 import pathlib
@@ -200,6 +201,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=0, help="start no further draws after so long")
     parser.add_argument("--draw", action="append", default=[], help="repeat this draw")
     options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("run.py: this Python has no torch: pip install torch==2.15.0 numpy")
     start(options)
     if options.draw:
         open_all(options)

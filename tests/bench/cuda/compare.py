@@ -4,6 +4,8 @@ BENCH is build/release/tests/bench_cuda_call. Needs torch with CUDA. Inputs and 
 graphs, without, PyTorch's loader, PyTorch's loader in a CUDA graph), milliseconds of load and first call (PyTorch's
 without its import), resident memory. Rows that fail say so; the others are still measured.
 """
+import argparse
+import importlib.util
 import json
 import subprocess
 import sys
@@ -89,4 +91,10 @@ def main(bench, packages):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench", metavar="BENCH")
+    parser.add_argument("packages", metavar="PACKAGE", nargs="+")
+    options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("compare.py: this Python has no torch: pip install torch==2.15.0")
+    main(options.bench, options.packages)

@@ -6,6 +6,8 @@ outputs on the device, done when the device has done it; milliseconds from nothi
 new process, PyTorch's without its import and what else a process needs once); our resident memory. Then GB/s of new
 weights.
 """
+import argparse
+import importlib.util
 import json
 import subprocess
 import sys
@@ -178,4 +180,11 @@ def main(call, update, names):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("call", metavar="CALL")
+    parser.add_argument("update", metavar="UPDATE")
+    parser.add_argument("names", metavar="NAME", nargs="*")
+    options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("models.py: this Python has no torch: pip install torch==2.15.0")
+    main(options.call, options.update, options.names)

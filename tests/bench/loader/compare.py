@@ -7,6 +7,7 @@ Needs torch in the Python that runs it (`./dev bench` makes a throw-away environ
 Every figure is a ratio PyTorch / Sconce but for the call, which is Sconce / PyTorch; runs alternate.
 """
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -98,6 +99,8 @@ def main():
     parser.add_argument("--python", action="store_true", help="measure the Python loader too")
     parser.add_argument("cases", nargs="*")
     args = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("compare.py: this Python has no torch: pip install torch==2.15.0 numpy")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         cases = args.cases

@@ -10,6 +10,7 @@ not let a program come within a tenth of its best time twice, up to 10 times as 
 Results are compared too: a case whose digests differ is marked. What Sconce or PyTorch lacks is listed, not counted.
 """
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -116,6 +117,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.05)
     parser.add_argument("--json", help="write all rows there")
     args = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("compare.py: this Python has no torch: pip install torch==2.15.0 numpy")
     everything = []
     with tempfile.TemporaryDirectory() as temporary:
         programs = args.build / "tests/bench/ops/bench_ops", build_torch_program(args.build, pathlib.Path(temporary))
