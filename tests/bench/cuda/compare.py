@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """CUDA packages through Sconce and through PyTorch's own loader, in one run: python compare.py BENCH PACKAGE...
 
 BENCH is build/release/tests/bench_cuda_call. Needs torch with CUDA. Inputs and outputs stay on the device; a call ends when the device has done it. Per package: microseconds of a call (with CUDA

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """CUDA models compiled here, through Sconce, PyTorch's loader and torch.compile, in one run: models.py CALL UPDATE [NAME...]
 
 CALL and UPDATE are bench_cuda_call and bench_cuda_update of build/release/tests. Needs torch with CUDA and a C++

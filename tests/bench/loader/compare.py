@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Compares Sconce with PyTorch's own loader on the same packages, in one run, one thread.
 
     python tests/bench/loader/compare.py --sconce build/release/tests/bench_sconce_loader [--filter NAME] [CASE...]

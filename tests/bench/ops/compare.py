@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Compares kernels with ATen's on the same operator, dtype and shape, with one thread and with two, in one run.
 
     ninja -C build/release bench_ops

@@ -1,0 +1,232 @@
+"""Every command of the documents has a row in COMMANDS and works, in a copy of what a fresh clone has.
+
+A row runs its command as it stands, with a reader's file names and addresses in the place of the document's; or runs as
+much of it as this machine and a few seconds allow, and says why no more (pytest -rA shows it, and the report in XML); or
+names the test that runs it. SCONCE_BENCH_PYTHON names a Python that has torch, for commands that need it.
+"""
+import functools
+import os
+import subprocess
+
+import documents
+import pytest
+from clone import Clone
+from document_rows import (asked, bench, both, built, compiled_here, ctest, dev_serves, generated, healthy, in_file,
+                           ninja, of_dev, on_two_servers, packed, pip, pytest_file, pytest_words, refused_device,
+                           rooms, run_by, said, script, serves, serves_tls, short_doctest, shown, subcommand)
+from documents import ROOT
+
+FOUND, TEXTS = documents.read_all()
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    return Clone(tmp_path_factory.mktemp("clone"))
+
+
+GPU, NETWORK = "needs a GPU", "needs PyPI"
+needs_torch = functools.partial(script, needs_torch=True)
+weights_example = run_by("tests/server/test_weights_example.py::test_example", "the blocks of docs/weights.md in their order")
+
+COMMANDS = {
+    # ./dev and what it runs
+    "./dev serve": run_by("tests/rules/test_readme.py::test_dev_serve_and_its_curl_line"),
+    "./dev serve model.pt2": dev_serves,
+    "./dev test": of_dev,
+    "./dev test --long": of_dev,
+    "./dev test --long [SECONDS]": of_dev,
+    "SCONCE_PRESET=asan ./dev test": of_dev,
+    "SCONCE_PRESET=tsan ./dev test": of_dev,
+    "./dev bench": bench,
+    "ctest --test-dir build/release": ctest,
+    "cmake --install": run_by("tests/CMakeLists.txt::install"),
+    "tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test runs it")),
+    "ARCHITECTURES=90 tests/docker/run.sh cuda": script(without="an hour and 10 GB"),
+    "tests/fuzz/run.sh SECONDS [ENTRY...]": both(script(), in_file("dev", "tests/fuzz/run.sh", "./dev test --long runs it")),
+    "pip install tritonclient[http]": pip(),
+    "systemctl reload sconce": in_file("conf/sconce.service", "\nExecReload=/bin/kill -HUP $MAINPID\n",
+                                       "no systemd here: its unit sends SIGHUP, which tests/server/test_tls.py tries"),
+    # The program
+    "sconce serve": subcommand,
+    "sconce run": subcommand,
+    "sconce check": subcommand,
+    "sconce weights": subcommand,
+    "sconce weights push": subcommand,
+    "sconce inspect model.pt2": shown("RESULT[class]", "features.0.weight"),
+    "sconce check model.pt2": shown("model.pt2: ok"),
+    "sconce run model.pt2 --input NAME=FILE": shown("[9]", NAME="ARGS[0]", FILE="image.json"),
+    "sconce bench model.pt2": shown("runs/s", pt2="pt2 --duration 0.05"),
+    "sconce ops": shown("aoti_torch_cpu_convolution\n"),
+    "sconce health": healthy,
+    "sconce pack DIRECTORY model.pt2": packed,
+    "sconce serve PACKAGE_OR_REPOSITORY...": serves(("PACKAGE_OR_REPOSITORY...", "model.pt2")),
+    "sconce serve PACKAGE_OR_REPOSITORY... [--config FILE] [--set MODEL.KEY=VALUE]": serves(
+        ("PACKAGE_OR_REPOSITORY...", "repository"), ("[--config FILE]", "--config CLONE/conf/sconce.conf"),
+        ("[--set MODEL.KEY=VALUE]", "--set digits.queue=4")),
+    "sconce serve /models": serves(("/models", "repository")),
+    "sconce serve m=m.pt2": serves(),
+    "sconce serve M=/mnt/models/model.pt2 --http 0.0.0.0:8080": serves(("/mnt/models/", "")),
+    "sconce serve model.pt2 --set model.devices=cuda": refused_device,
+    "sconce serve ... --http-tls on --admin-tls mutual --tls-certificate server.pem --tls-key server.key --tls-client-ca "
+    "clients.pem": serves_tls(),
+    "sconce serve ... --http-tls mutual --http-tls-client-ca clients.pem --admin-tls mutual --admin-tls-client-ca admins.pem":
+        serves_tls(" --tls-certificate server.pem --tls-key server.key"),
+    "curl -s http://127.0.0.1:8000/v1/models/digits:call -d @examples/digits/request.json": asked({"class": [9]}),
+    "curl -s localhost:8000/v2/models/digits/generate -d '{\"INPUT__0\": [0, 0, 5, ...]}'": generated,
+    "curl -s localhost:8000/v1/models/m:predict -d '{\"instances\": [[0.1, 0.2]]}'":
+        run_by("tests/server/test_migrating.py::test_the_curl_lines"),
+    "curl -s localhost:8000/v1/models/m:predict -d '{\"instances\": [[1, 2], [3, 4]]}'":
+        run_by("tests/server/test_migrating.py::test_the_curl_lines"),
+    "curl -s localhost:8080/predictions/m -T image.json":
+        run_by("tests/server/test_migrating.py::test_rows_of_torchserve", "TorchServe's own line: what is said to it here"),
+    "curl -s localhost:8501/v1/models/m:predict -d '{\"instances\": [[1, 2], [3, 4]]}'":
+        run_by("tests/server/test_migrating.py::test_the_curl_lines", "TensorFlow Serving's own line, with Sconce's port"),
+    "perf_analyzer -m resnet -u localhost:8000 --concurrency-range 1:64 --shape ARGS[0]:3,224,224": both(
+        run_by("tests/server/test_client_exam.py::test_perf_analyzer"),
+        in_file("tests/bench/http/perf_analyzer.py", '"--concurrency-range", "4", "--shape", "ARGS[0]:8,8"',
+                "the program itself, from PyPI, in ./dev test --long")),
+    "sh serve": weights_example,
+    "sh client": weights_example,
+    "sh push": weights_example,
+    "sh rollback": weights_example,
+    "sconce weights push FILE --model M --to URL,URL": on_two_servers,
+    "sconce weights push digits-v2.safetensors --model digits --label v2 --to http://a:8003,http://b:8003": on_two_servers,
+    "sconce weights status --model digits --to http://a:8003,http://b:8003": on_two_servers,
+    "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
+    "sconce weights status --digest": on_two_servers,
+    # Tests by their names
+    ".venv/bin/python -m pytest tests/server": pytest_file,
+    **{f"pytest tests/server/test_{name}.py": pytest_file
+       for name in ("bad_input", "client_exam", "device_memory", "migrating", "openapi")},
+    **{f"P -k {words}": pytest_words for words in (
+        '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
+        '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
+        "no_memory", "test_no_allocation", "two_updates", "wrong_weights")},
+    **{f'T="{names}"': short_doctest("tests/runner") for names in (
+        "*no memory*", "cycles*", "update faults: a fold*", "update faults: names*", "update load: 64*",
+        "update load: a request*", "weights: one update*")},
+    'S="weights faults*"': short_doctest("tests/server"),
+    "build/release/tests/server/test_server": built(),
+    "build/release/tests/test_ROOM": rooms,
+    "build/release/tests/test_runner -tc": built(),
+    'test_custom_ops -tc="draws*"': built(tests="tests/custom_ops"),
+    'SCONCE_CASES=build/opinfo/calls.cases build/release/tests/custom_ops/test_custom_ops -tc="aten: what random*"':
+        built(tests="tests/custom_ops"),
+    "TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp build/tsan/tests/test_runner": built(),
+    # Comparisons with PyTorch
+    "pip install torch==2.15.0 numpy expecttest": pip("tests/harvest"),
+    "pip install torch==2.15.0 numpy scipy expecttest": pip("tests/opinfo"),
+    "ninja -C build/release sconce_conformance": ninja,
+    "sconce_conformance --device cuda SUITE": built("tests/conformance/main.cpp"),
+    "tests/truth/run.py": script(),
+    "python tests/truth/run.py build/release/src --draws 100000 --seed 1":
+        needs_torch(reduced="BUILD/src --draws 36 --seed 1"),
+    "SCONCE_CPU_ISA=avx2 python tests/truth/run.py build/release/src --threads 2": needs_torch(),
+    "python tests/truth/run.py FOLDER --device cuda --draws 60000": needs_torch(without=GPU),
+    "python tests/truth/run.py build/release/src --draw matmul:1:275": needs_torch(reduced="BUILD/src --draw matmul:1:275"),
+    "tests/truth/models.py": needs_torch(),
+    "tests/truth/on_gpu.sh": script(without=GPU),
+    "tests/opinfo/run.py": needs_torch(),
+    "python tests/opinfo/run.py --samples 5000 --seed 1": needs_torch(),
+    "python tests/opinfo/calls.py --samples 5000 --seed 1": needs_torch(),
+    "python tests/harvest/run.py --tests PYTORCH/test/inductor test_aot_inductor:AOTInductorTestABICompatibleCpu":
+        needs_torch(without="PyTorch's tests are no part of its packages"),
+    "python tests/harvest/matrix.py": needs_torch(),
+    "python tests/harvest/matrix.py --options . --models everything": needs_torch(),
+    "python tests/harvest/matrix.py --versions 2.6 2.7 2.8": script(without=NETWORK),
+    "tests/custom_ops/make_found_cases.py": needs_torch(without="it writes tests/data/found_elements.cases"),
+    "tests/custom_ops/make_opinfo_cases.py": needs_torch(without="it writes tests/data/opinfo.cases"),
+    "examples/digits/retrain.py": needs_torch(),
+    # GPUs
+    "tests/cuda/run_on_gpu.sh": script(without=GPU),
+    "tests/cuda/several_gpus.py": script(without=GPU),
+    "tests/cuda/faults.py": script(without=GPU),
+    "tests/cuda/shared_memory.py": script(without=GPU),
+    "tests/cuda/shared_memory.py SCONCE PT2...": script(without=GPU),
+    "tests/cuda/against_torch.py": script(without=GPU),
+    "against_torch.py LIBRARIES --times": needs_torch("tests/cuda/against_torch.py", without=GPU),
+    "bench_cuda_call --cycles 1000": built("tests/bench/cuda/call.cpp"),
+    "bench_cuda_call --memory": built("tests/bench/cuda/call.cpp"),
+    "tests/bench/cuda/compare.py BENCH PACKAGE...": needs_torch(without=GPU),
+    "tests/bench/cuda/models.py": script(without=GPU),
+    "python tests/bench/cuda/models.py build/release/tests/bench_cuda_call build/release/tests/bench_cuda_update":
+        needs_torch(without=GPU),
+    # Speed
+    "tests/bench/loader/compare.py --whole --filter mlp": needs_torch(),
+    "ninja -C build/release bench_ops": ninja,
+    "python tests/bench/ops/compare.py": needs_torch(),
+    "ninja -C build/release update_bench": ninja,
+    "tests/bench/update/run.py": script(),
+    "ninja -C build/release upload_bench bench_staging": ninja,
+    "build/release/tests/bench_staging": built(),
+    "tests/bench/update/upload.py": script(),
+    "ninja -C build/release http_bench": ninja,
+    "build/release/tests/bench/http/http_json_bench": built(),
+    "tests/bench/http/run.py": script(),
+    "tests/bench/http/overload.py": script(),
+    "tests/bench/http/peers.py": script(without=NETWORK),
+    "tests/bench/http/perf_analyzer.py": script(without=NETWORK),
+}
+
+
+@pytest.mark.parametrize("command", sorted({*FOUND, *COMMANDS}))
+def test_command(command, clone, record_property):
+    assert command in COMMANDS, f"{', '.join(FOUND[command])}: a command without a row in COMMANDS"
+    assert command in FOUND, "no document has this command"
+    reason = COMMANDS[command](clone, command)
+    if reason:
+        record_property("reduced", reason)
+        print(f"{command}: {reason}")
+
+
+# Code that is no command, by its first line.
+
+OTHERS = {
+    "torch.export.export(model, inputs)": said,
+    "==@@++..": run_by("tests/rules/test_readme.py::test_the_picture_is_the_request"),
+    '{"class":[9],"probabilities":[[...]]}': run_by("tests/rules/test_readme.py::test_dev_serve_and_its_curl_line"),
+    "import numpy as np, tritonclient.http as triton": both(
+        run_by("tests/server/test_client_exam.py::test_the_lines_of_the_readme", "README.md"),
+        run_by("tests/server/test_migrating.py::test_the_lines_for_tritons_client", "docs/migrating.md")),
+    "import torch": compiled_here,
+    '{"model": "digits", "version": "1", "generation": 2,': said,
+    '{"operation": "7", "model": "digits",': said,
+    '{"model_name":"digits","model_version":"1",': said,
+    "# scopes          token": said,
+    "stage      names, dtypes": said,
+    "include/sconce < package_format": run_by("tests/rules/layering_test.cpp::layering"),
+}
+
+
+@pytest.mark.parametrize("first", sorted({*TEXTS, *OTHERS}))
+def test_code_that_is_no_command(first, clone, record_property):
+    """Each block is known: what COMMAND of documents.py fails to see as a command shows here."""
+    known = [begin for begin in OTHERS if first.startswith(begin)]
+    assert len(known) == 1, f"{', '.join(TEXTS[first])}: a block of code that OTHERS does not name"
+    if first in OTHERS and first not in TEXTS:
+        assert any(text.startswith(first) for text in TEXTS), "no document has this block"
+        return
+    reason = OTHERS[known[0]](clone, first)
+    if reason:
+        record_property("reduced", reason)
+        print(f"{first}: {reason}")
+
+
+def test_commands_are_found():
+    """What a document may write, and what is none."""
+    for text in ("./dev test", "sconce ops", "SCONCE_PRESET=asan ./dev test", "tests/docker/run.sh", "ninja -C build/release x",
+                 "ARCHITECTURES=90 tests/docker/run.sh cuda", "build/release/tests/bench_staging", "kubectl apply -f x.yaml",
+                 "run.py FOLDER --draws 3", ".venv/bin/python -m pytest tests", 'T="cycles*"'):
+        assert documents.is_command(text), text
+    for text in ("sconce", "tests/", "src/ops/gemm.h", "tests/data/*.cases", "docker/Dockerfile.cpu", "build/opinfo/report.json",
+                 "find_package(sconce)", "docker", "--set MODEL.devices=cuda", "SCONCE_CPU_ISA=avx2"):
+        assert not documents.is_command(text), text
+    assert documents.commands_of_line("$ ninja x && tests/a.py  -b '#1'   # why") == ["ninja x", "tests/a.py -b '#1'"]
+
+
+def test_what_begins_with_an_interpreter_can_be_run(clone):
+    files = subprocess.run(["git", "ls-files", "-z", "*.py", "*.sh", "dev", ".ci/*"], cwd=ROOT, capture_output=True, text=True,
+                           check=True).stdout
+    for name in filter(None, files.split("\0")):
+        if (ROOT / name).exists():
+            assert os.access(ROOT / name, os.X_OK) == (ROOT / name).read_bytes().startswith(b"#!"), name
