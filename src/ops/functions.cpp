@@ -8,6 +8,7 @@
 #include "src/ops/copy.h"
 #include "src/ops/elementwise.h"
 #include "src/ops/lanes.h"
+#include "src/ops/multiply.h"
 #include "src/ops/view.h"
 
 namespace sconce::cpu {
@@ -226,8 +227,9 @@ Tensor log2(const Tensor& self) {
       [](auto x) { return std::log(x) / static_cast<typename decltype(x)::value_type>(M_LN2); });
 }
 Tensor reciprocal(const Tensor& self) {
-  constexpr auto kInverse = [](auto x) { return decltype(x)(1) / x; };
-  return mapped("reciprocal", self, kInverse, kInverse);
+  return mapped(
+      "reciprocal", self, [](auto x) { return decltype(x)(1) / x; },
+      [](auto x) { return quotient(decltype(x)(1), x); });
 }
 Tensor rsqrt(const Tensor& self) {
   constexpr auto kInverseRoot = [](auto x) { return decltype(x)(1) / std::sqrt(x); };

@@ -118,7 +118,8 @@ struct TapBlock {
         const T grid = places[2 * i + d];
         // By half the size, as ATen, so that what can be represented does not overflow.
         const T raw = g.align_corners ? (grid + 1) * (last / 2) : (grid + 1) * (size / 2) - T(0.5);
-        const T above = raw > 0 ? raw : T(0), clipped = above >= last ? last : above;
+        const T above = raw > 0 ? raw : raw != raw && g.nan == GridNan::kLast ? last : T(0);
+        const T clipped = above >= last ? last : above;
         const T at = border ? clipped : raw;
         const T floor = std::floor(at);
         // Far away, infinite and NaN coordinates end outside.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/ops/copy.h"
 #include "src/ops/plane_scatter.h"
 #include "src/ops/pooling_plan.h"
 
@@ -45,6 +46,14 @@ Tensor by_indices(std::string_view name, const Tensor& grad_output, const Tensor
   return in_format(name, sums, self.dtype(), format);
 }
 
+// One image [C, D, H, W] of a channels-last batch.
+bool is_channels_last_image(const Tensor& t) {
+  if (t.is_contiguous()) return false;
+  const int64_t sizes[] = {1, t.size(0), t.size(1), t.size(2), t.size(3)};
+  const int64_t strides[] = {t.numel(), t.stride(0), t.stride(1), t.stride(2), t.stride(3)};
+  return is_channels_last_3d(t.as_strided(sizes, strides, t.storage_offset()));
+}
+
 Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims, IntSpan kernel_size,
                     IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& indices) {
   const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode);
@@ -52,7 +61,14 @@ Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tens
   check_gradient_dtype(name, grad_output, self);
   check_pooled(name, "grad_output", grad_output, self, axes, dims);
   check_indices(name, indices, grad_output);
-  return by_indices(name, grad_output, self, indices, dims, suggested_format(self));
+  if (dims == 2 || self.dim() == 5) return by_indices(name, grad_output, self, indices, dims, suggested_format(self));
+  // Of one image ATen looks at the gradient's layout.
+  Tensor result = by_indices(name, grad_output, self, indices, dims, MemoryFormat::kContiguous);
+  if (!is_channels_last_image(grad_output)) return result;
+  const int64_t c = self.size(0), h = self.size(2), w = self.size(3), strides[] = {1, h * w * c, w * c, c};
+  Tensor last = Tensor::empty_strided(self.sizes(), strides, self.dtype());
+  copy(result, last);
+  return last;
 }
 
 Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims,

@@ -167,6 +167,11 @@ void run_found(std::initializer_list<const char*> names) {
 
 }  // namespace
 
+TEST_CASE("found: scalar grids leave out what lies outside") { run_found({"_grid_sampler_2d_cpu_fallback"}); }
+TEST_CASE("found: slopes are laid out like their first operand") {
+  run_found({"_prelu_kernel", "log_sigmoid_backward"});
+}
+TEST_CASE("found: complex quotients by zeros of any sign") { run_found({"div.Tensor", "addcdiv", "reciprocal"}); }
 TEST_CASE("found: hyperbolic functions, log1p and softplus beyond where SLEEF's vectors end") {
   run_found({"cosh", "sinh", "asinh", "acosh", "log1p", "special_xlog1py", "softplus"});
 }

@@ -199,7 +199,7 @@ def sampled(out, s):
         for padding in (0, 1, 2):
             if padding and interpolation:
                 continue  # what becomes of infinities there depends on the processor
-            out.add("_grid_sampler_2d_cpu_fallback", torch.randn([2, 3, 5, 4], generator=s.g), grid, interpolation, padding, bool(padding))
+            out.add("_grid_sampler_2d_cpu_fallback", torch.randn([2, 3, 5, 4], generator=s.g), grid, interpolation, padding, bool(padding), tolerance=1e-6)
 
 
 def pooled(out, s):
@@ -207,6 +207,17 @@ def pooled(out, s):
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, HALF):
         x = torch.randint(0, 100, [2, 3, 5, 1], generator=s.g).to(dtype)
         out.add("max_pool2d_with_indices", x, [1, 2], [1, 4], [0, 1], [1, 2], False)
+
+
+def one_image(out, s):
+    # [C, D, H, W] by gradients that lie with their channels last.
+    x = torch.randn([3, 4, 5, 6], generator=s.g)
+    form = ([2, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1], False)
+    y, indices = torch.ops.aten.max_pool3d_with_indices(x, *form)
+    grad = torch.randn([*y.shape[1:], 3], generator=s.g).permute(3, 0, 1, 2)
+    for values in (x, x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)):
+        out.add("max_pool3d_with_indices_backward", grad, values, *form, indices)
+        out.add("max_pool3d_with_indices_backward", grad.contiguous(), values, *form, indices)
 
 
 def laid_out(out, s):
@@ -287,5 +298,6 @@ sampled(out, samples)
 pooled(out, samples)
 laid_out(out, samples)
 divided(out, samples)
+one_image(out, samples)
 drawn(out)
 out.out.close()

@@ -16,8 +16,8 @@ namespace {
 void run(std::string_view op, const std::function<Results(Case&)>& call) { run_cases("gradients.cases", op, call); }
 
 template <class F>
-void run_max(std::string_view op, F backward) {
-  run(op, [&](Case& c) {
+void run_max(std::string_view op, F backward, std::string_view file = "gradients.cases") {
+  run_cases(file, op, [&](Case& c) {
     return Results{backward(c.tensor(0), c.tensor(1), c.args[2].integers(), c.args[3].integers(), c.args[4].integers(),
                             c.args[5].integers(), c.boolean(6), c.tensor(7))};
   });
@@ -37,6 +37,9 @@ TEST_CASE("max_pool2d_with_indices_backward: layouts, halves, windows that share
 }
 TEST_CASE("max_pool3d_with_indices_backward: layouts, halves, windows that share elements") {
   run_max("max_pool3d_with_indices_backward", cpu::max_pool3d_with_indices_backward);
+}
+TEST_CASE("max_pool3d_with_indices_backward: of one image, laid out like its gradient") {
+  run_max("aten::max_pool3d_with_indices_backward", cpu::max_pool3d_with_indices_backward, "found_elements.cases");
 }
 TEST_CASE("avg_pool2d_backward: padding, ceil mode, divisors") {
   run_average("avg_pool2d_backward", cpu::avg_pool2d_backward);

@@ -20,8 +20,8 @@ namespace {
 void run(std::string_view op, const std::function<Results(Case&)>& call) { run_cases("pooling.cases", op, call); }
 
 template <class F>
-void run_max(std::string_view op, F pool) {
-  run(op, [&](Case& c) {
+void run_max(std::string_view op, F pool, std::string_view file = "pooling.cases") {
+  run_cases(file, op, [&](Case& c) {
     auto [out, indices] = pool(c.tensor(0), c.args[1].integers(), c.args[2].integers(), c.args[3].integers(),
                                c.args[4].integers(), c.boolean(5));
     return Results{out, indices};
@@ -39,6 +39,9 @@ void run_average(std::string_view op, F pool) {
 
 TEST_CASE("max_pool2d_with_indices: layouts, dtypes, windows, ties and NaN") {
   run_max("max_pool2d_with_indices", cpu::max_pool2d_with_indices);
+}
+TEST_CASE("max_pool2d_with_indices: windows that hold nothing have the least number of their dtype") {
+  run_max("aten::max_pool2d_with_indices", cpu::max_pool2d_with_indices, "found_elements.cases");
 }
 TEST_CASE("max_pool3d_with_indices: layouts, dtypes, windows, ties and NaN") {
   run_max("max_pool3d_with_indices", cpu::max_pool3d_with_indices);
