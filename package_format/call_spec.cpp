@@ -1,18 +1,18 @@
 #include "package_format/call_spec.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
 #include "package_format/json_text.h"
+#include "package_format/json_value.h"
 #include "package_format/source_text.h"
 #include "sconce/check.h"
 
 namespace sconce {
 namespace {
 
-using nlohmann::json;
+using json = SortedJson;
 
 // Every level of the tree is a list of children and an object.
 constexpr int kMaxDepth = 100, kMaxLevels = 2 * kMaxDepth + 2;

@@ -1,7 +1,6 @@
 #include "package_format/json_text.h"
 
-#include <nlohmann/json.hpp>
-
+#include "package_format/json_value.h"
 #include "sconce/check.h"
 
 namespace sconce {
@@ -27,9 +26,9 @@ void check_depth(std::string_view text, std::string_view what, int levels) {
 
 }  // namespace
 
-nlohmann::json parse_json(std::string_view text, std::string_view what, int levels) {
+SortedJson parse_json(std::string_view text, std::string_view what, int levels) {
   check_depth(text, what, levels);
-  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return SortedJson::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 }  // namespace sconce

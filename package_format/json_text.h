@@ -2,14 +2,15 @@
 // each level, so depth is bounded before anything is built.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string_view>
+
+#include "package_format/json_value.h"
 
 namespace sconce {
 
 constexpr int kMaxJsonDepth = 256;  // PyTorch's own members have about 20 levels
 
 // A discarded value where the text is no JSON. kCorruptPackage, naming `what`, where it is nested deeper than `levels`.
-nlohmann::json parse_json(std::string_view text, std::string_view what, int levels = kMaxJsonDepth);
+SortedJson parse_json(std::string_view text, std::string_view what, int levels = kMaxJsonDepth);
 
 }  // namespace sconce

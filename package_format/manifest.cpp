@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "package_format/json_text.h"
+#include "package_format/json_value.h"
 #include "sconce/check.h"
 
 namespace sconce {

@@ -1,12 +1,12 @@
 #include "sconce/package.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "package_format/archive_reader.h"
 #include "package_format/call_spec.h"
 #include "package_format/elf_image.h"
 #include "package_format/json_text.h"
+#include "package_format/json_value.h"
 #include "package_format/manifest.h"
 #include "package_format/producer.h"
 #include "package_format/weights_index.h"
@@ -19,7 +19,7 @@
 namespace sconce {
 namespace {
 
-using nlohmann::json;
+using json = SortedJson;
 
 json read_json(const ArchiveReader& archive, const ArchiveMember& member) {
   json value = parse_json(archive.read_text(member), "member " + member.path);

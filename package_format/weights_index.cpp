@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "package_format/json_text.h"
+#include "package_format/json_value.h"
 #include "package_format/torch_file.h"
 #include "sconce/check.h"
 
 namespace sconce {
 namespace {
 
-using nlohmann::json;
+using json = SortedJson;
 
 constexpr std::string_view kWeightsFolder = "data/weights/";
 constexpr std::string_view kConstantsFolder = "data/constants/";

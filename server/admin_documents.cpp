@@ -4,15 +4,15 @@
 #include <fmt/core.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "package_format/json_value.h"
 #include "server/constant_type.h"
 #include "server/json_cursor.h"
 
 namespace sconce {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

@@ -1,7 +1,6 @@
 #include "server/documents.h"
 
-#include <nlohmann/json.hpp>
-
+#include "package_format/json_value.h"
 #include "sconce/excerpt.h"
 #include "sconce/model.h"
 #include "server/json_cursor.h"
@@ -9,7 +8,7 @@
 namespace sconce {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 // Text that came from a client or a package may be no UTF-8.
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }

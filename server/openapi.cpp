@@ -1,15 +1,15 @@
 #include "server/openapi.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "package_format/json_value.h"
 #include "sconce/check.h"
 #include "sconce/model.h"
 
 namespace sconce {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 // What is said about an action. Schemas are names of kSchemas; empty: no body. kOptional: the request may have none.
 struct Text {

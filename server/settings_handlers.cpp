@@ -1,7 +1,6 @@
 #include "server/settings_handlers.h"
 
-#include <nlohmann/json.hpp>
-
+#include "package_format/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/json_cursor.h"
@@ -10,7 +9,7 @@
 namespace sconce {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
+#include "package_format/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/failure.h"
@@ -20,7 +20,7 @@
 namespace sconce {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 using std::chrono::nanoseconds;
 
 // Records that may wait for the writer.

@@ -1,18 +1,18 @@
 #include "src/custom_ops/extern_nodes.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "package_format/json_text.h"
+#include "package_format/json_value.h"
 #include "sconce/check.h"
 #include "src/custom_ops/registry.h"
 
 namespace sconce::custom_ops {
 namespace {
 
-using nlohmann::json;
+using json = SortedJson;
 
 const json kNull;
 

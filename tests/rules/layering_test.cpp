@@ -19,8 +19,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"src/device/", {"sconce/", "src/types/", "src/device/"}},
     {"src/ops/", {"sconce/", "src/types/", "src/device/", "src/ops/"}},
     {"src/shim/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/"}},
-    {"src/cuda/",
-     {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/", "src/cuda/"}},
+    {"src/cuda/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/", "src/cuda/"}},
     {"src/custom_ops/",
      {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/"}},
     {"src/loader/",
@@ -31,8 +30,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
       "src/loader/", "src/runner/"}},
     {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
     {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
-    {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
-    {"server/", {"sconce/", "server/"}},
+    {"src/", {"sconce/", "package_format/", "src/"}},                    // model.cpp and its like: above all rooms
+    {"server/", {"sconce/", "server/", "package_format/json_value.h"}},  // a header alone
     {"examples/", {"sconce/"}},
 };
 

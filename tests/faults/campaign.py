@@ -1,0 +1,126 @@
+"""What all kinds of faults share: places drawn without order and without end but time's, invariants after each, and
+the table."""
+import pathlib
+import random
+import sys
+import time
+
+from subject import Lost
+
+
+class Row:
+    def __init__(self, kind):
+        self.kind, self.places, self.injected, self.survived, self.lost, self.skipped = kind, 0, 0, 0, [], ""
+
+
+class Campaign:
+    """The clock, the table, and what is printed of both."""
+
+    def __init__(self, seed=1, only=None, stop_at=20, out=sys.stdout):
+        self.rows, self.random, self.only, self.stop_at, self.out = [], random.Random(seed), only, stop_at, out
+
+    def say(self, text):
+        print(text, file=self.out, flush=True)
+
+    def row(self, kind):
+        self.rows.append(Row(kind))
+        return self.rows[-1]
+
+    def skip(self, kind, reason):
+        self.row(kind).skipped = reason
+        self.say(f"faults: {kind}: skipped: {reason}")
+
+    def wanted(self, *names):
+        return not self.only or "/".join(names).startswith(self.only) or self.only.startswith("/".join(names))
+
+    def shuffled(self, places):
+        places = list(places)
+        self.random.shuffle(places)
+        return places
+
+    def lose(self, row, place, problem, trace=(), log=()):
+        row.lost.append(f"{place}: {problem}")
+        self.say(f"LOST {row.kind}: {place}: {problem}")
+        for line in trace:
+            self.say(f"     at {line}")
+        for line in log:
+            self.say(f"     log {line.rstrip()[:300]}")
+        if sum(len(r.lost) for r in self.rows) >= self.stop_at:
+            raise TooMany
+
+    @property
+    def lost(self):
+        return sum(len(row.lost) for row in self.rows)
+
+    @property
+    def injected(self):
+        return sum(row.injected for row in self.rows)
+
+    def table(self):
+        lines = ["| kind | places | injected | survived | lost |", "|---|---:|---:|---:|---:|"]
+        for row in self.rows:
+            if row.skipped:
+                lines.append(f"| {row.kind} | skipped: {row.skipped} | | | |")
+            else:
+                lines.append(f"| {row.kind} | {row.places} | {row.injected} | {row.survived} | {len(row.lost)} |")
+        return "\n".join(lines)
+
+
+class TooMany(Exception):
+    pass
+
+
+class Clock:
+    """A share of the campaign's time."""
+
+    def __init__(self, seconds):
+        self.end = time.monotonic() + seconds
+
+    def over(self):
+        return time.monotonic() >= self.end
+
+
+def inject(campaign, row, subject, operation, place, **fault):
+    """One fault in one operation, and all that must hold afterwards. False: the operation has no such place."""
+    control = subject.control
+    trace = []
+    try:
+        if operation.prepare:
+            operation.prepare(subject)
+        control.page.wants_trace = 1
+        with control.armed(**fault) as page:
+            outcome = operation.act(subject)
+        fired = page.fired
+        trace = control.trace()
+        if not fired:
+            return False
+        row.injected += 1
+        if not subject.lives():
+            raise Lost(subject.death())
+        operation.check(subject, outcome)
+        subject.check_whole()
+        if row.injected % 64 == 0:
+            subject.check_resources()
+        row.survived += 1
+        return True
+    except Lost as problem:
+        maps = pathlib.Path(f"/proc/{subject.server.process.pid}/maps")
+        text = maps.read_text() if subject.lives() else subject.maps
+        from subject import symbols
+        campaign.lose(row, f"{operation.name}, {place}", problem, symbols(trace or control.trace(), text),
+                      subject.server.log[-4:])
+        subject.restart()
+        subject.settle()
+        return True
+
+
+def finish(campaign, row, subject, kilobytes):
+    """At the end of a kind: memory too is what it was."""
+    try:
+        subject.check_resources()
+        grown = subject.memory_kb() - kilobytes
+        campaign.say(f"faults: {row.kind}: {grown} kB more than at the start, {row.injected} injected")
+        if grown > 32 * 1024:
+            raise Lost(f"{grown} kB more than at the start")
+    except Lost as problem:
+        campaign.lose(row, "at the end", problem)

@@ -1,0 +1,62 @@
+"""The page shared with the interposer (interposer/control.h): what is to fail, and what did."""
+import contextlib
+import ctypes
+import enum
+import mmap
+import os
+import pathlib
+import tempfile
+
+U64, I64 = ctypes.c_uint64, ctypes.c_int64
+
+
+class Kind(enum.IntEnum):
+    NOTHING, ALLOCATION, CALL = range(3)
+
+
+class Mode(enum.IntEnum):
+    ERROR, SHORT, END = range(3)
+
+
+class Page(ctypes.Structure):
+    _fields_ = [("loaded", U64), ("armed", U64), ("kind", U64), ("call", I64), ("nth", U64), ("times", U64),
+                ("mode", U64), ("error", I64), ("seen", U64), ("fired", U64), ("realtime", I64), ("monotonic", I64),
+                ("wants_trace", U64), ("frames", U64), ("trace", U64 * 48), ("allocations", U64), ("calls", U64 * 512)]
+
+
+FOR_EVER = 1 << 62
+ONCE = 1
+
+
+class Control:
+    def __init__(self):
+        handle, name = tempfile.mkstemp(prefix="sconce-faults-")
+        self.path = pathlib.Path(name)
+        os.ftruncate(handle, ctypes.sizeof(Page))
+        self.memory = mmap.mmap(handle, ctypes.sizeof(Page))
+        os.close(handle)
+        self.page = Page.from_buffer(self.memory)
+
+    @contextlib.contextmanager
+    def armed(self, kind=Kind.NOTHING, nth=1, times=ONCE, call=-1, error=0, mode=Mode.ERROR):
+        """From here to the end of the block the nth of its kind fails, and times - 1 of those behind it."""
+        page = self.page
+        page.armed = 0
+        page.kind, page.nth, page.times, page.call, page.error, page.mode = kind, nth, times, call, error, mode
+        page.seen = page.fired = page.allocations = page.frames = 0
+        ctypes.memset(ctypes.addressof(page.calls), 0, ctypes.sizeof(page.calls))
+        page.armed = 1
+        try:
+            yield page
+        finally:
+            page.armed = 0
+
+    def counts(self):
+        """System calls made while armed, by number."""
+        return {number: count for number, count in enumerate(self.page.calls) if count}
+
+    def trace(self):
+        return list(self.page.trace[:self.page.frames])
+
+    def close(self):
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,52 @@
+// The C library's allocator, and the forms of operator new that libraries bring: each can be told to find no memory.
+// operator new of the program is malloc.
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include "tests/faults/interposer/control.h"
+
+namespace {
+
+using sconce::faults::Control;
+using sconce::faults::Kind;
+
+bool refused() noexcept {
+  Control* const shared = sconce::faults::control();
+  if (shared == nullptr || !fails(*shared, Kind::kAllocation, -1)) return false;
+  errno = ENOMEM;
+  return true;
+}
+
+template <class Function>
+Function next(const char* name) noexcept {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+#define ALLOCATOR(name, parameters, arguments)                \
+  extern "C" void* name parameters noexcept {                 \
+    static auto const real = next<void*(*)parameters>(#name); \
+    return refused() ? nullptr : real arguments;              \
+  }
+
+ALLOCATOR(malloc, (size_t size), (size))
+ALLOCATOR(calloc, (size_t number, size_t size), (number, size))
+ALLOCATOR(realloc, (void* memory, size_t size), (memory, size))
+ALLOCATOR(reallocarray, (void* memory, size_t number, size_t size), (memory, number, size))
+ALLOCATOR(aligned_alloc, (size_t alignment, size_t size), (alignment, size))
+ALLOCATOR(memalign, (size_t alignment, size_t size), (alignment, size))
+ALLOCATOR(valloc, (size_t size), (size))
+ALLOCATOR(mi_malloc, (size_t size), (size))
+ALLOCATOR(mi_malloc_aligned, (size_t size, size_t alignment), (size, alignment))
+
+extern "C" int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
+  static const auto real = next<int (*)(void**, size_t, size_t)>("posix_memalign");
+  return refused() ? ENOMEM : real(memory, alignment, size);
+}
+
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return std::malloc(size == 0 ? 1 : size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return std::malloc(size == 0 ? 1 : size); }

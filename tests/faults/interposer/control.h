@@ -1,0 +1,40 @@
+// The page that the campaign and the interposer share: the campaign arms it, the server's process counts and fails.
+// control.py has the same layout.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sconce::faults {
+
+enum class Kind : uint64_t { kNothing, kAllocation, kCall };
+enum class Mode : uint64_t {
+  kError,  // the call does nothing and reports the error
+  kShort,  // a read or write moves one byte
+  kEnd,    // a read finds the end of its file
+};
+
+struct Control {
+  std::atomic<uint64_t> loaded;  // the interposer is in the process
+  std::atomic<uint64_t> armed;   // counts, and fails what is named below
+  std::atomic<Kind> kind;
+  std::atomic<int64_t> call;         // the system call's number, -1: any that is watched
+  std::atomic<uint64_t> nth, times;  // the nth from now on, and those behind it; 1: the next one
+  std::atomic<Mode> mode;
+  std::atomic<int64_t> error;
+  std::atomic<uint64_t> seen, fired;         // what could have failed, what did
+  std::atomic<int64_t> realtime, monotonic;  // what the clocks are ahead, in nanoseconds
+  std::atomic<uint64_t> wants_trace, frames;
+  std::atomic<uint64_t> trace[48];  // return addresses of what failed last
+  std::atomic<uint64_t> allocations;
+  std::atomic<uint64_t> calls[512];
+};
+
+// Null where the process is not under test.
+Control* control() noexcept;
+
+// Whether this one fails. Counts it.
+bool fails(Control& control, Kind kind, int64_t call) noexcept;
+
+}  // namespace sconce::faults

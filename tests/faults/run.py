@@ -1,0 +1,31 @@
+"""./dev faults [MINUTES] [--only KIND[/OPERATION]] [--seed N]: the campaign. ./dev faults soak MINUTES: mixed load."""
+import argparse
+import sys
+
+import allocations
+from campaign import Campaign, TooMany
+
+# Kind, its share of the time.
+KINDS = [(allocations, 4)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("minutes", nargs="?", type=float, default=10)
+    parser.add_argument("--only", help="KIND or KIND/OPERATION")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    campaign = Campaign(arguments.seed, arguments.only)
+    kinds = [(kind, share) for kind, share in KINDS if campaign.wanted(kind.__name__)]
+    try:
+        for kind, share in kinds:
+            kind.run(campaign, 60 * arguments.minutes * share / sum(s for _, s in kinds))
+    except TooMany:
+        campaign.say("faults: too many are lost; ended early")
+    campaign.say(campaign.table())
+    campaign.say(f"{campaign.injected} faults injected, {campaign.lost} lost")
+    return 1 if campaign.lost or not campaign.injected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+"""The server under test: a model that its neighbours use all the time, one that is loaded, updated and unloaded, and
+what must hold whatever fails."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
+from client import Connection, Outcome, ask, request_bytes  # noqa: E402
+from control import Control  # noqa: E402
+from serving import FAKE_MODELS, PROGRAM, ROOT, Server  # noqa: E402
+
+INTERPOSER = PROGRAM.parent.parent / "tests/faults/fault_interposer.so"
+DIGITS = ROOT / "examples/digits"
+CALL = (DIGITS / "request.json").read_bytes()
+SECOND = (DIGITS / "digits-v2.safetensors").read_bytes()
+STREAM = ("Content-Type: application/octet-stream",)
+JSON = ("Content-Type: application/json",)
+# After the fault is gone, service must be whole within so long.
+WHOLE_AGAIN = 1.0
+
+
+class Lost(Exception):
+    """What must hold does not: the message says what."""
+
+
+class Subject:
+    """One server under the interposer. `digits` serves all the time; `other` is the same package under another name."""
+
+    def __init__(self, flags=(), models=(), calls=False, context=None, environment=None, serve=True):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-"))
+        self.weights = self.folder / "weights"
+        self.weights.mkdir()
+        (self.weights / "second.safetensors").write_bytes(SECOND)
+        self.package = self.folder / "other.pt2"
+        shutil.copy(DIGITS / "digits.pt2", self.package)
+        self.control = Control()
+        self.context = context
+        self.flags = ["--io-threads", "1", "--http-admin", "true", "--weights-dir", str(self.weights),
+                      "--trace-file", str(self.folder / "traces"), *map(str, flags)]
+        self.models = [f"digits={DIGITS / 'digits.pt2'}", f"fake={FAKE_MODELS / 'fake_model.so'}",
+                       f"other={self.package}", *map(str, models)]
+        self.environment = {"LD_PRELOAD": str(INTERPOSER), "SCONCE_FAULTS": str(self.control.path),
+                            **({"SCONCE_FAULTS_CALLS": "1"} if calls else {}), **(environment or {})}
+        self.server = None
+        self.starts = 0
+        if serve:
+            self.start()
+
+    def start(self):
+        self.server = Server(*self.models, flags=self.flags, environment=self.environment, wait=False)
+        self.starts += 1
+        if not self.control.page.loaded:
+            raise Lost("the interposer is not in the process")
+        self.until(lambda: self.get("/v2/health/ready").status == 200, 30, "not ready after the start")
+        first = self.call("digits")
+        if first.status != 200:
+            raise Lost(f"the first answer: {first}")
+        self.first = first.body
+        self.update("other")
+        second = self.call("other")
+        if second.status != 200 or second.body == first.body:
+            raise Lost(f"the second weights' answer: {second}")
+        self.second = second.body
+        self.reload()
+        self.neighbour = None
+        self.baseline = None
+
+    def restart(self):
+        self.end()
+        self.start()
+
+    def end(self):
+        if self.neighbour:
+            self.neighbour.close()
+            self.neighbour = None
+        self.server.process.kill()
+        self.server.process.wait()
+        self.server.reader.join()
+        self.server.process.stderr.close()
+
+    def close(self):
+        if self.server:
+            self.end()
+        self.control.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # What clients do.
+    @property
+    def public(self):
+        return self.server.ports["inference"]
+
+    @property
+    def admin(self):
+        return self.server.ports["administration"]
+
+    @property
+    def metrics(self):
+        return self.server.ports["metrics"]
+
+    def ask(self, data, port=None):
+        return ask(port or self.public, data, self.context if port in (None, self.public) else None)
+
+    def get(self, path, port=None):
+        return self.ask(request_bytes("GET", path), port)
+
+    def post(self, path, body=b"{}", headers=JSON, port=None):
+        return self.ask(request_bytes("POST", path, body, headers), port)
+
+    def call(self, model):
+        return self.post(f"/v1/models/{model}:call", CALL)
+
+    def load(self, model="other"):
+        return self.post(f"/v2/repository/models/{model}/load", port=self.admin)
+
+    def unload(self, model="other"):
+        return self.post(f"/v2/repository/models/{model}/unload", port=self.admin)
+
+    def update(self, model="other", query="commit=true"):
+        return self.post(f"/v2/admin/models/{model}/weights?{query}", SECOND, STREAM, self.admin)
+
+    def change(self, what, model="other"):
+        return self.post(f"/v2/admin/models/{model}/weights/{what}", port=self.admin)
+
+    # What must hold.
+    def until(self, condition, seconds, problem):
+        end = time.monotonic() + seconds
+        while not (said := condition()):
+            if not self.lives():
+                raise Lost(self.death())
+            if time.monotonic() > end:
+                raise Lost(problem() if callable(problem) else problem)
+            time.sleep(0.005)
+        return said
+
+    def lives(self):
+        return self.server.process.poll() is None
+
+    def death(self):
+        status = self.server.process.wait()
+        self.server.reader.join(2)
+        return f"the process ended with {status}: {''.join(self.server.log[-6:])[-1500:]}"
+
+    def reload(self):
+        """`other` as it was at the start."""
+        self.until(lambda: self.unload().status == 200, WHOLE_AGAIN, "other cannot be unloaded")
+        self.until(lambda: self.load().status == 200, WHOLE_AGAIN, "other cannot be loaded again")
+
+    def expected(self, outcome):
+        """Whether a call's answer is that of the weights it names."""
+        return outcome.status == 200 and outcome.body in (self.first, self.second)
+
+    def check_refusal(self, outcome, what):
+        """A request that a fault hit: an error that says why, or the end of its connection."""
+        if outcome.stalled:
+            raise Lost(f"{what}: neither answered nor closed")
+        if outcome.status == 0:
+            return
+        if outcome.status < 500 and outcome.status != 429:
+            raise Lost(f"{what}: blamed on the client: {outcome}")
+        try:
+            if not outcome.json["error"]:
+                raise Lost(f"{what}: an error without a reason")
+        except (ValueError, KeyError, TypeError):
+            raise Lost(f"{what}: no error document: {outcome}") from None
+
+    def check_whole(self):
+        """Neighbours are served, and right, within a second; a client that was connected all the time included."""
+        end = time.monotonic() + WHOLE_AGAIN
+        while True:
+            if not self.lives():
+                raise Lost(self.death())
+            outcome = self.call("digits")
+            if outcome.status == 200:
+                if outcome.body != self.first:
+                    raise Lost(f"a neighbour's answer changed: {outcome}")
+                break
+            if time.monotonic() > end:
+                raise Lost(f"not whole again within a second: {outcome}")
+            time.sleep(0.005)
+
+    def resources(self):
+        proc = pathlib.Path(f"/proc/{self.server.process.pid}")
+        maps = (proc / "maps").read_text()
+        return {"fds": len(list((proc / "fd").iterdir())), "threads": len(list((proc / "task").iterdir())),
+                "libraries": len(re.findall(r"memfd:|\.pt2|/shm/", maps))}
+
+    def memory_kb(self):
+        return self.server.memory_kb()
+
+    def settle(self):
+        """Remembers what a quiet server holds."""
+        self.reload()
+        self.check_whole()
+        time.sleep(0.3)
+        self.baseline = self.resources()
+        self.maps = pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text()
+
+    def check_resources(self):
+        """Nothing is left: no descriptor, thread or mapping more than at the start."""
+        self.reload()
+        now = {}
+
+        def back():
+            now.update(self.resources())
+            return all(now[k] <= self.baseline[k] for k in now)
+
+        self.until(back, WHOLE_AGAIN + 0.5, lambda: f"left behind: {now}, was {self.baseline}")
+
+    # What tells where a fault hit.
+    def symbols(self, addresses):
+        try:
+            maps = pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text()
+        except OSError:
+            return []
+        return symbols(addresses, maps)
+
+
+def symbols(addresses, maps):
+    """Function and line of return addresses, by addr2line."""
+    places = []
+    bases = {}
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith("/"):
+            begin, end = (int(x, 16) for x in fields[0].split("-"))
+            bases.setdefault(fields[5], begin - int(fields[2], 16))
+            places.append((begin, end, fields[5]))
+    lines = []
+    for address in addresses:
+        for begin, end, file in places:
+            if begin <= address < end:
+                done = subprocess.run(["addr2line", "-Cfpe", file, hex(address - 1 - bases[file])],
+                                      capture_output=True, text=True)
+                text = re.sub(r"/\S*/(\S+:\d+)", r"\1", done.stdout.strip())
+                lines.append(f"{pathlib.Path(file).name}: {text[:200]}")
+                break
+    return lines
