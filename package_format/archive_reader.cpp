@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "package_format/crc32.h"
+#include "package_format/directory.h"
 #include "package_format/zip_directory.h"
 #include "package_format/zip_inflater.h"
 #include "package_format/zip_layout.h"
@@ -88,18 +89,32 @@ void ArchiveReader::open_archive() {
         member.deflated);
 }
 
+namespace {
+
+// The files of a directory and those below it, as paths from `root`.
+void add_files(const fs::path& root, const std::string& below, int depth, std::vector<std::string>& paths) {
+  std::error_code error;
+  const std::vector<std::string> names = names_in(root / below, error);
+  SCONCE_CHECK(!error, kIo, "cannot read directory: ", (root / below).native(), ": ", error.message());
+  for (const std::string& name : names) {
+    const std::string path = below.empty() ? name : below + "/" + name;
+    const fs::file_status status = fs::status(root / path, error);
+    SCONCE_CHECK(!error || status.type() == fs::file_type::not_found, kIo, "cannot read: ", (root / path).native(),
+                 ": ", error.message());
+    SCONCE_CHECK(depth < 16, kUnsupported, "directory is too deep: ", (root / path).native());
+    if (status.type() == fs::file_type::directory) add_files(root, path, depth + 1, paths);
+    if (status.type() != fs::file_type::regular) continue;
+    paths.push_back(path);
+    SCONCE_CHECK(paths.size() <= zip::kMaxMembers, kUnsupported, "directory has more than ", zip::kMaxMembers,
+                 " files: ", root.native());
+  }
+}
+
+}  // namespace
+
 void ArchiveReader::open_directory() {
   std::vector<std::string> paths;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(path_, fs::directory_options::follow_directory_symlink, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    SCONCE_CHECK(entry.depth() < 16, kUnsupported, "directory is too deep: ", entry->path().native());
-    if (!entry->is_regular_file(error) || error) continue;
-    paths.push_back(entry->path().lexically_relative(path_).generic_string());
-    SCONCE_CHECK(paths.size() <= zip::kMaxMembers, kUnsupported, "directory has more than ", zip::kMaxMembers,
-                 " files: ", path_.native());
-  }
-  SCONCE_CHECK(!error, kIo, "cannot read directory: ", path_.native(), ": ", error.message());
+  add_files(path_, "", 0, paths);
   std::sort(paths.begin(), paths.end());
   files_.reserve(paths.size());
   members_.reserve(paths.size());

@@ -28,6 +28,14 @@ uint64_t number(const std::string& digits) {
   return value;
 }
 
+// The answer to what is done, and stays so: where there is no memory to describe it, that it is done.
+template <class Describe>
+std::string told(const Describe& describe) {
+  std::string text;
+  succeeds([&] { text = describe(); });
+  return text;
+}
+
 std::shared_ptr<ServedModel> model_of(Service& service, const AdminRequest& request) {
   return service.repository.snapshot()->ready(request.model, request.version);
 }
@@ -72,7 +80,7 @@ std::string change_weights(Service& service, const AdminRequest& request) {
   }
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
-  return weights_text(*served, false);
+  return told([&] { return weights_text(*served, false); });
 }
 
 std::string add_replicas(Service& service, const AdminRequest& request) {
@@ -106,17 +114,19 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMostReplicas, kInvalidArgument,
                "a model may have 1 to ", kMostReplicas, " replicas");
   const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
+  const size_t before = model.replicas().size();
+  served->reserve_replicas(static_cast<int64_t>(before + count));
   // Whatever happens, requests are let in for as many replicas as there are.
   struct Recount {
     ServedModel& served;
     int64_t count;
     ~Recount() { served.set_replicas(count); }
-  } recount{*served, static_cast<int64_t>(model.replicas().size())};
+  } recount{*served, static_cast<int64_t>(before)};
   for (uint64_t i = 0; i < count; ++i) {
     model.add_replica(device, cpus);
     ++recount.count;
   }
-  return replicas_document(served->interface(), model.replicas());
+  return told([&] { return replicas_document(served->interface(), model.replicas()); });
 }
 
 std::string remove_replica(Service& service, const AdminRequest& request) {
@@ -124,16 +134,15 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   Model& model = served->model();
   const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
-  std::vector<ReplicaInfo> replicas = model.replicas();
+  const std::vector<ReplicaInfo> replicas = model.replicas();
   int index = 0;
   for (const ReplicaInfo& replica : replicas) index = std::max(index, replica.index);
   if (!request.number.empty()) {
     index = static_cast<int>(std::min<uint64_t>(number(request.number), INT32_MAX));
   }
   model.remove_replica(index);
-  replicas = model.replicas();
-  served->set_replicas(static_cast<int64_t>(replicas.size()));
-  return replicas_document(served->interface(), replicas);
+  served->set_replicas(static_cast<int64_t>(replicas.size()) - 1);
+  return told([&] { return replicas_document(served->interface(), model.replicas()); });
 }
 
 std::string cancel(Service& service, const AdminRequest& request) {

@@ -94,6 +94,7 @@ Batcher::Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock
       free_(0),
       queue_(policy_),
       replicas_(0) {
+  reserve(replicas);
   set_replicas(replicas);
 }
 
@@ -116,7 +117,7 @@ void Batcher::give_place() noexcept {
   if (waiting_.load() != 0) attend();
 }
 
-void Batcher::set_replicas(int64_t replicas) {
+void Batcher::reserve(int64_t replicas) {
   std::vector<std::unique_ptr<Execution>> made;
   // Room for all there will ever be: ending a run must not fail.
   section_.enter();
@@ -134,6 +135,11 @@ void Batcher::set_replicas(int64_t replicas) {
   for (auto& execution : made) all.push_back(std::move(execution));
   idle_.swap(idle);
   executions_.swap(all);
+  section_.leave();
+}
+
+void Batcher::set_replicas(int64_t replicas) noexcept {
+  section_.enter();
   free_.fetch_add(replicas - std::exchange(replicas_, replicas));
   section_.leave();
   attend();

@@ -45,7 +45,9 @@ class Batcher final : private AlarmClock::Alarm {
   // True: it was still waiting, and finished() will not be called.
   bool cancel(QueuedRequest& request) noexcept;
   int64_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
-  void set_replicas(int64_t replicas);
+  // Makes room for so many replicas. Takes memory; set_replicas(), of no more than that, does not.
+  void reserve(int64_t replicas);
+  void set_replicas(int64_t replicas) noexcept;
 
  private:
   class Execution;

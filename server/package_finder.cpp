@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "package_format/directory.h"
 #include "sconce/check.h"
 
 namespace sconce {
@@ -39,16 +40,20 @@ void add_stamp(const fs::path& path, FileStamp& stamp) {
       std::max<int64_t>(stamp.modified_ns, int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
 }
 
+void add_below(const fs::path& folder, FileStamp& stamp) {
+  std::error_code ec;
+  for (const std::string& name : names_in(folder, ec)) {
+    const fs::path child = folder / name;
+    add_stamp(child, stamp);
+    if (fs::symlink_status(child, ec).type() == fs::file_type::directory) add_below(child, stamp);
+  }
+}
+
 FileStamp stamp_of(const fs::path& path) {
   FileStamp stamp;
   add_stamp(path, stamp);
   if (!is_folder(path)) return stamp;
-  std::vector<fs::path> below;
-  std::error_code ec;
-  for (fs::recursive_directory_iterator it(path, ec), end; !ec && it != end; it.increment(ec))
-    below.push_back(it->path());
-  std::sort(below.begin(), below.end());
-  for (const fs::path& child : below) add_stamp(child, stamp);
+  add_below(path, stamp);
   return stamp;
 }
 
@@ -60,9 +65,11 @@ std::optional<int64_t> version_of(const std::string& text) {
 }
 
 std::vector<fs::path> children(const fs::path& directory) {
+  std::error_code ec;
+  const std::vector<std::string> names = names_in(directory, ec);
+  SCONCE_CHECK(!ec, kIo, "cannot read directory: ", directory.native(), ": ", ec.message());
   std::vector<fs::path> paths;
-  for (const fs::directory_entry& child : fs::directory_iterator(directory)) paths.push_back(child.path());
-  std::sort(paths.begin(), paths.end());
+  for (const std::string& name : names) paths.push_back(directory / name);
   return paths;
 }
 

@@ -30,8 +30,10 @@ class ServedModel final : public Reaped {
   const std::string& config_json() const noexcept { return config_json_; }
   Statistics& statistics() const noexcept { return *statistics_; }
   ModelStatistics statistics_now() const;
+  // Before replicas are added: how many there may be then.
+  void reserve_replicas(int64_t count) { batcher_.reserve(count); }
   // Replicas were added or removed: how many there are now.
-  void set_replicas(int64_t count) { batcher_.set_replicas(count); }
+  void set_replicas(int64_t count) noexcept { batcher_.set_replicas(count); }
   // Of a request: none that the model takes has more.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.

@@ -10,7 +10,6 @@ def run(campaign, seconds, quick=False):
     with Subject(flags=["--inline-below", "1s"]) as here, Subject(flags=["--inline-below", "0"]) as lane:
         places = []
         for subject, where in ((here, "here"), (lane, "on a lane")):
-            subject.settle()
             for operation in ALL:
                 if not campaign.wanted("allocations", operation.name):
                     continue
@@ -22,6 +21,7 @@ def run(campaign, seconds, quick=False):
                 operation.check(subject, outcome)
                 places += [(subject, where, operation, n, times) for n in range(1, count + 1)
                            for times in (ONCE, FOR_EVER)]
+            subject.settle()
         row.places = len(places)
         memory = [s.memory_kb() for s in (here, lane)]
         clock = Clock(seconds)

@@ -1,6 +1,5 @@
 """What all kinds of faults share: places drawn without order and without end but time's, invariants after each, and
 the table."""
-import pathlib
 import random
 import sys
 import time
@@ -104,11 +103,10 @@ def inject(campaign, row, subject, operation, place, **fault):
         row.survived += 1
         return True
     except Lost as problem:
-        maps = pathlib.Path(f"/proc/{subject.server.process.pid}/maps")
-        text = maps.read_text() if subject.lives() else subject.maps
-        from subject import symbols
-        campaign.lose(row, f"{operation.name}, {place}", problem, symbols(trace or control.trace(), text),
-                      subject.server.log[-4:])
+        where = subject.places(trace or control.trace())
+        if control.end():
+            where += ["and ended", *subject.places(control.end())]
+        campaign.lose(row, f"{operation.name}, {place}", problem, where, subject.server.log[-4:])
         subject.restart()
         subject.settle()
         return True

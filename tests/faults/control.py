@@ -21,7 +21,8 @@ class Mode(enum.IntEnum):
 class Page(ctypes.Structure):
     _fields_ = [("loaded", U64), ("armed", U64), ("kind", U64), ("call", I64), ("nth", U64), ("times", U64),
                 ("mode", U64), ("error", I64), ("seen", U64), ("fired", U64), ("realtime", I64), ("monotonic", I64),
-                ("wants_trace", U64), ("frames", U64), ("trace", U64 * 48), ("allocations", U64), ("calls", U64 * 512)]
+                ("wants_trace", U64), ("frames", U64), ("trace", U64 * 48), ("end_frames", U64),
+                ("end_trace", U64 * 48), ("allocations", U64), ("calls", U64 * 512)]
 
 
 FOR_EVER = 1 << 62
@@ -57,6 +58,9 @@ class Control:
 
     def trace(self):
         return list(self.page.trace[:self.page.frames])
+
+    def end(self):
+        return list(self.page.end_trace[:self.page.end_frames])
 
     def close(self):
         self.path.unlink(missing_ok=True)

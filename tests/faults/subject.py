@@ -31,7 +31,7 @@ class Lost(Exception):
 class Subject:
     """One server under the interposer. `digits` serves all the time; `other` is the same package under another name."""
 
-    def __init__(self, flags=(), models=(), calls=False, context=None, environment=None, serve=True):
+    def __init__(self, flags=(), models=(), context=None, environment=None, serve=True):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-"))
         self.weights = self.folder / "weights"
         self.weights.mkdir()
@@ -45,13 +45,14 @@ class Subject:
         self.models = [f"digits={DIGITS / 'digits.pt2'}", f"fake={FAKE_MODELS / 'fake_model.so'}",
                        f"other={self.package}", *map(str, models)]
         self.environment = {"LD_PRELOAD": str(INTERPOSER), "SCONCE_FAULTS": str(self.control.path),
-                            **({"SCONCE_FAULTS_CALLS": "1"} if calls else {}), **(environment or {})}
+                            **(environment or {})}
         self.server = None
         self.starts = 0
         if serve:
             self.start()
 
     def start(self):
+        self.control.page.end_frames = 0
         self.server = Server(*self.models, flags=self.flags, environment=self.environment, wait=False)
         self.starts += 1
         if not self.control.page.loaded:
@@ -217,13 +218,11 @@ class Subject:
 
         self.until(back, WHOLE_AGAIN + 0.5, lambda: f"left behind: {now}, was {self.baseline}")
 
-    # What tells where a fault hit.
-    def symbols(self, addresses):
-        try:
-            maps = pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text()
-        except OSError:
-            return []
-        return symbols(addresses, maps)
+    def places(self, addresses):
+        """Where a fault hit, or the process ended."""
+        if self.lives():
+            self.maps = pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text()
+        return [s for s in symbols(addresses, self.maps) if "boost::asio" not in s and "fault_interposer" not in s]
 
 
 def symbols(addresses, maps):

@@ -30,8 +30,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
       "src/loader/", "src/runner/"}},
     {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
     {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
-    {"src/", {"sconce/", "package_format/", "src/"}},                    // model.cpp and its like: above all rooms
-    {"server/", {"sconce/", "server/", "package_format/json_value.h"}},  // a header alone
+    {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
+    {"server/", {"sconce/", "server/", "package_format/json_value.h", "package_format/directory.h"}},
     {"examples/", {"sconce/"}},
 };
 

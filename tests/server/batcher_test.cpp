@@ -397,6 +397,7 @@ TEST_CASE("batcher: replicas come and go") {
   std::deque<TestRequest> requests;
   for (int i = 0; i < 6; ++i) puppet.batcher.submit(requests.emplace_back(0));
   CHECK(puppet.launched.size() == 1);
+  puppet.batcher.reserve(3);
   puppet.batcher.set_replicas(3);
   CHECK(puppet.launched.size() == 3);
   puppet.batcher.set_replicas(1);
@@ -503,7 +504,10 @@ TEST_CASE("batcher: many threads, replicas and cancellations: each request is an
             const float number = static_cast<float>(t * kRequests + i) + static_cast<float>(k);
             if (!window[k].error && window[k].answer() != 2 * number) ++wrong;
           }
-          if (t == 0 && i % 512 == 0) batcher.set_replicas(1 + (i / 512) % 3);
+          if (t == 0 && i % 512 == 0) {
+            batcher.reserve(3);
+            batcher.set_replicas(1 + (i / 512) % 3);
+          }
           if (t == 1 && batcher.take_place()) batcher.give_place();
         }
       });

@@ -62,7 +62,7 @@ constexpr int kWatched[] = {
     SYS_read, SYS_readlink, SYS_readlinkat, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_rename, SYS_renameat,
     SYS_renameat2, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sendfile, SYS_sendmsg, SYS_sendto, SYS_setsockopt,
     SYS_shutdown, SYS_socket, SYS_stat, SYS_statfs, SYS_statx, SYS_sysinfo, SYS_timerfd_create, SYS_timerfd_settime,
-    SYS_unlink, SYS_unlinkat, SYS_write, SYS_writev,
+    SYS_unlink, SYS_unlinkat, SYS_write, SYS_writev, SYS_exit_group,
     // So that the signal is never blocked: a call would end the process.
     SYS_rt_sigaction, SYS_rt_sigprocmask};
 
@@ -185,6 +185,9 @@ void on_call(int, siginfo_t* info, void* memory) noexcept {
     result = set_action(r);
   } else if (call == SYS_rt_sigprocmask) {
     result = set_mask(context, r);
+  } else if (call == SYS_exit_group) {
+    keep_end(*sconce::faults::control());
+    pass(call, r);
   } else {
     Control& control = *sconce::faults::control();
     const int saved = errno;
@@ -244,4 +247,10 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   Control* const control = sconce::faults::control();
   if (control != nullptr && fails(*control, Kind::kCall, SYS_clone3)) return static_cast<int>(control->error.load());
   return real(thread, attributes, function, argument);
+}
+
+extern "C" void abort() noexcept {
+  if (Control* const control = sconce::faults::control()) keep_end(*control);
+  reinterpret_cast<void (*)()>(dlsym(RTLD_NEXT, "abort"))();
+  std::_Exit(98);
 }

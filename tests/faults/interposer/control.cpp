@@ -10,11 +10,11 @@
 namespace sconce::faults {
 namespace {
 
-void keep_trace(Control& control) noexcept {
+void keep(std::atomic<uint64_t>& count, std::atomic<uint64_t>* trace) noexcept {
   void* frames[48];
-  const int count = ::backtrace(frames, 48);
-  for (int i = 0; i < count; ++i) control.trace[i] = reinterpret_cast<uint64_t>(frames[i]);
-  control.frames = static_cast<uint64_t>(count);
+  const int found = ::backtrace(frames, 48);
+  for (int i = 0; i < found; ++i) trace[i] = reinterpret_cast<uint64_t>(frames[i]);
+  count = static_cast<uint64_t>(found);
 }
 
 }  // namespace
@@ -44,8 +44,12 @@ bool fails(Control& control, Kind kind, int64_t call) noexcept {
   const uint64_t number = control.seen.fetch_add(1, std::memory_order_relaxed) + 1, first = control.nth;
   if (number < first || number - first >= control.times) return false;
   control.fired.fetch_add(1, std::memory_order_relaxed);
-  if (control.wants_trace != 0 && control.frames == 0) keep_trace(control);
+  if (control.wants_trace != 0 && control.frames == 0) keep(control.frames, control.trace);
   return true;
+}
+
+void keep_end(Control& control) noexcept {
+  if (control.end_frames == 0) keep(control.end_frames, control.end_trace);
 }
 
 }  // namespace sconce::faults

@@ -26,7 +26,8 @@ struct Control {
   std::atomic<uint64_t> seen, fired;         // what could have failed, what did
   std::atomic<int64_t> realtime, monotonic;  // what the clocks are ahead, in nanoseconds
   std::atomic<uint64_t> wants_trace, frames;
-  std::atomic<uint64_t> trace[48];  // return addresses of what failed last
+  std::atomic<uint64_t> trace[48];                  // return addresses of what failed last
+  std::atomic<uint64_t> end_frames, end_trace[48];  // where the process ended
   std::atomic<uint64_t> allocations;
   std::atomic<uint64_t> calls[512];
 };
@@ -36,5 +37,7 @@ Control* control() noexcept;
 
 // Whether this one fails. Counts it.
 bool fails(Control& control, Kind kind, int64_t call) noexcept;
+
+void keep_end(Control& control) noexcept;
 
 }  // namespace sconce::faults
