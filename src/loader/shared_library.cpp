@@ -85,6 +85,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   library.place(image, fixups, copied);
   library.remember(image);
   library.rebind("__cxa_thread_atexit", reinterpret_cast<void*>(&add_thread_local));
+  library.take_thread_image(image);
   if (fixups.names_uncalled)
     for (const Uncalled& uncalled : uncalled_names()) library.rebind(uncalled.symbol, uncalled.replacement);
   return library;
@@ -148,6 +149,24 @@ void SharedLibrary::remember(const ElfImage& image) {
   }
   for (const Elf64_Phdr& segment : image.segments())
     if (segment.p_type == PT_GNU_RELRO) layout_.relro = {segment.p_vaddr, segment.p_memsz};
+}
+
+void SharedLibrary::take_thread_image(const ElfImage& image) {
+  for (const Elf64_Phdr& segment : image.segments()) {
+    if (segment.p_type != PT_TLS) continue;
+    constexpr uint64_t kMost = 1 << 24, kMostAlignment = 1 << 16;
+    SCONCE_CHECK(segment.p_memsz <= kMost && segment.p_align <= kMostAlignment &&
+                     (segment.p_align & (segment.p_align - 1)) == 0 &&
+                     (segment.p_filesz == 0 || !image.bytes_at(segment.p_vaddr, segment.p_filesz).empty()),
+                 kCorruptPackage, "model code: ", name_,
+                 " has thread-local memory that makes no sense: ", segment.p_memsz, " bytes, alignment ",
+                 segment.p_align);
+    size_t module = 0;
+    SCONCE_CHECK(dlinfo(handle_, RTLD_DI_TLS_MODID, &module) == 0, kInternal, "model code: ", name_,
+                 " has no thread-local memory known to the dynamic linker: ", dl_error());
+    add_thread_image({module, base_ + segment.p_vaddr, segment.p_filesz, segment.p_memsz, segment.p_align});
+    rebind("__tls_get_addr", reinterpret_cast<void*>(&find_thread_local));
+  }
 }
 
 SharedLibrary::SharedLibrary(SharedLibrary&& other) noexcept

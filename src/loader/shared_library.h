@@ -67,6 +67,7 @@ class SharedLibrary {
   };
   void place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied);
   void remember(const ElfImage& image);
+  void take_thread_image(const ElfImage& image);
   void unload() noexcept;
 
   std::string name_, backing_;
