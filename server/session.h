@@ -114,6 +114,7 @@ class Session {
   void start_task();
   void control_model();
   void answer_waited();
+  void take_admin_answer();
   // session_answer.cpp
   void answer_exception(const std::exception_ptr& problem);
   void refuse(int status, std::string_view message);  // and close

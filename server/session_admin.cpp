@@ -3,6 +3,7 @@
 #include "sconce/excerpt.h"
 #include "server/admin_api.h"
 #include "server/control.h"
+#include "server/failure.h"
 #include "server/handlers.h"
 #include "server/log.h"
 #include "server/repository_request.h"
@@ -102,10 +103,16 @@ void Session::start_task() {
 }
 
 void Session::answer_waited() {
-  if (!admin_) {
-    if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
-    return begin_answer();
-  }
+  if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
+  // What is done stays done: that it failed would be wrong, and where there is no memory to say it, nothing is said.
+  const bool told = succeeds([this] {
+    if (admin_) take_admin_answer();
+    begin_answer();
+  });
+  if (!told) close();
+}
+
+void Session::take_admin_answer() {
   ConnectionCounters::add(worker_.counters().received, admin_answer_.received);
   body_left_ = admin_answer_.body_left;
   response_.reset();
@@ -114,7 +121,6 @@ void Session::answer_waited() {
                      : admin_answer_.status == 200 ? kDone
                                                    : kNoMemory);
   admin_answer_ = {};
-  begin_answer();
 }
 
 void Session::control_model() {

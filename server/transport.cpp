@@ -13,6 +13,15 @@ namespace asio = boost::asio;
 
 constexpr size_t kRecord = 16384;  // the largest of TLS
 
+// A signal is no reason to do anything but to try again.
+template <class Operation>
+size_t unless_interrupted(const boost::system::error_code& ec, const Operation& operation) {
+  for (;;) {
+    const size_t bytes = operation();
+    if (ec != asio::error::interrupted) return bytes;
+  }
+}
+
 }  // namespace
 
 Transport::Transport(Socket socket, const TlsContext* tls, const std::string& host) : socket_(std::move(socket)) {
@@ -38,13 +47,13 @@ bool Transport::handshake(error_code& ec) noexcept { return outcome(tls_->handsh
 size_t Transport::read_some(char* at, size_t room, error_code& ec) noexcept {
   if (tls_) return outcome(tls_->read(at, room), ec);
   writable_ = false;
-  return socket_.read_some(asio::buffer(at, room), ec);
+  return unless_interrupted(ec, [&] { return socket_.read_some(asio::buffer(at, room), ec); });
 }
 
 size_t Transport::write_some(const Buffers& buffers, error_code& ec) {
   if (!tls_) {
     writable_ = true;
-    return socket_.write_some(buffers, ec);
+    return unless_interrupted(ec, [&] { return socket_.write_some(buffers, ec); });
   }
   const asio::const_buffer* first = buffers.first;
   while (first != buffers.last && first->size() == 0) ++first;

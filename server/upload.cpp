@@ -59,6 +59,7 @@ size_t Upload::read(std::span<std::byte> to, const std::function<void()>& check)
     const size_t bytes = take(to);
     if (bytes > 0 || complete_) return bytes;
     SCONCE_CHECK(malformed_.empty(), kInvalidArgument, malformed_);
+    SCONCE_CHECK(!starved(), kOutOfMemory, "no memory to receive the body after ", progress());
     SCONCE_CHECK(!closed_, kCancelled, "the client closed the connection after ", progress());
     SCONCE_CHECK(taken_ <= limit_, kTooLarge, "weights are larger than weights_limit: may be ", limit_, " bytes");
     check_time(idle_end);
@@ -119,6 +120,7 @@ bool Upload::receive(char* at, size_t room, size_t& bytes) noexcept {
   bytes = source_.transport->read_some(at, room, ec);
   received_ += bytes;
   closed_ = ec && ec != boost::asio::error::would_block && ec != boost::asio::error::try_again;
+  if (closed_) problem_ = ec.value();
   return !ec;
 }
 

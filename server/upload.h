@@ -2,6 +2,7 @@
 // meanwhile. Confined to that thread.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,12 +53,13 @@ class Upload {
   // Reads on and throws away, for a client that writes all before it reads the answer; gives up after a while.
   void discard() noexcept;
 
-  bool closed() const noexcept { return closed_; }
+  bool closed() const noexcept { return closed_ && !starved(); }  // by the client
   bool timed_out() const noexcept { return timed_out_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool starved() const noexcept { return problem_ == ENOMEM || problem_ == ENOBUFS; }
   size_t buffered() const noexcept { return *source_.end - *source_.begin; }
   // What can be had without waiting: bytes of the body, or 0, and then complete_, closed_ or malformed_ may say why.
   size_t take(std::span<std::byte> to) noexcept;
@@ -77,6 +79,7 @@ class Upload {
   std::string_view malformed_;  // why
   bool waited_for_ = false;     // the client does not send before it is invited
   bool closed_ = false, timed_out_ = false;
+  int problem_ = 0;  // why it is closed, of the errors of sockets
 };
 
 }  // namespace sconce

@@ -79,12 +79,13 @@ WeightsFile::WeightsFile(const std::string& directory, const std::string& name) 
                  "the file cannot be opened: '", shown, "': ", std::strerror(problem));
     SCONCE_FAIL(kIo, "the file cannot be opened: '", shown, "': ", std::strerror(problem));
   }
+  Descriptor file{fd_};  // until nothing can fail any more
   struct stat status {};
-  if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(fd_);
-    SCONCE_FAIL(kInvalidArgument, "not a regular file: '", excerpt(name), "'");
-  }
+  SCONCE_CHECK(::fstat(fd_, &status) == 0, kIo, "the file cannot be read: '", excerpt(name),
+               "': ", std::strerror(errno));
+  SCONCE_CHECK(S_ISREG(status.st_mode), kInvalidArgument, "not a regular file: '", excerpt(name), "'");
   path_ = "/proc/self/fd/" + std::to_string(fd_);
+  file.fd = -1;
 }
 
 WeightsFile::~WeightsFile() { ::close(fd_); }

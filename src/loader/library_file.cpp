@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -126,6 +130,23 @@ void LibraryFile::check_loadable() {
   ::close(again);
   if (mapped == MAP_FAILED) return fail("mapping it for execution", error);
   munmap(mapped, 1);
+}
+
+void LibraryFile::unmap_leftovers() const noexcept {
+  struct stat status {};
+  std::FILE* const maps = fd_ >= 0 && fstat(fd_, &status) == 0 ? std::fopen("/proc/self/maps", "re") : nullptr;
+  if (maps == nullptr) return;
+  std::array<char, 1024> line;
+  for (bool at_start = true; std::fgets(line.data(), line.size(), maps) != nullptr;) {
+    uint64_t begin = 0, end = 0, inode = 0;
+    unsigned major = 0, minor = 0;
+    const bool read = at_start && std::sscanf(line.data(), "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &begin,
+                                              &end, &major, &minor, &inode) == 5;
+    if (read && inode == status.st_ino && makedev(major, minor) == status.st_dev)
+      munmap(reinterpret_cast<void*>(begin), end - begin);  // NOLINT: an address, as the kernel has it
+    at_start = std::strchr(line.data(), '\n') != nullptr;
+  }
+  std::fclose(maps);
 }
 
 void LibraryFile::abandon() noexcept { fd_ = -1; }

@@ -26,6 +26,20 @@ std::string dl_error() {
   return text ? text : "no reason given";
 }
 
+// Why the dynamic linker refused a file, by its words: for want of something, or for what is in the file.
+ErrorCode code_of_refusal(std::string_view reason) noexcept {
+  const auto says = [&](std::string_view words) { return reason.find(words) != std::string_view::npos; };
+  // Of a file that is there, without more words: no memory for its name.
+  if (says("cannot allocate") || reason.ends_with("Cannot allocate memory") ||
+      reason.ends_with("cannot open shared object file"))
+    return ErrorCode::kOutOfMemory;
+  if (says("cannot dynamically load")) return ErrorCode::kIncompatible;
+  for (const std::string_view words : {": cannot open", ": cannot stat", ": cannot map", ": cannot read",
+                                       ": cannot close", ": cannot create", ": cannot change", ": failed to map"})
+    if (says(words)) return ErrorCode::kUnavailable;
+  return ErrorCode::kIncompatible;
+}
+
 bool needs(const ElfImage& image, std::string_view library) {
   return std::any_of(image.needed().begin(), image.needed().end(),
                      [&](const ElfImage::Needed& needed) { return needed.name == library; });
@@ -108,9 +122,11 @@ void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span
         return;
       }
       reason = dl_error();
+      file.unmap_leftovers();
       file.check_loadable();
     }
-    SCONCE_CHECK(!file.error().empty(), kIncompatible, "model code: ", name_, " cannot be loaded: ", reason);
+    if (file.error().empty())
+      throw Error(code_of_refusal(reason), "model code: " + name_ + " cannot be loaded: " + reason);
     refused += (refused.empty() ? "" : "; ") + file.error();
   }
   SCONCE_FAIL(kIo, "model code: ", name_, " needs a place that code can be mapped from, and none is left: ", refused);

@@ -1,16 +1,16 @@
 """Each allocation of a request, a scrape, an update and a load finds no memory, in turn: once, and from there on."""
 from campaign import Clock, finish, inject
 from control import FOR_EVER, ONCE, Kind
-from operations import ALL
-from subject import Subject
+from operations import everything, variants
 
 
-def run(campaign, seconds, quick=False):
+def run(campaign, seconds):
     row = campaign.row("allocations")
-    with Subject(flags=["--inline-below", "1s"]) as here, Subject(flags=["--inline-below", "0"]) as lane:
+    with variants() as subjects:
         places = []
-        for subject, where in ((here, "here"), (lane, "on a lane")):
-            for operation in ALL:
+        for subject, where, operations in subjects:
+            everything(subject, operations)
+            for operation in operations:
                 if not campaign.wanted("allocations", operation.name):
                     continue
                 if operation.prepare:
@@ -23,12 +23,12 @@ def run(campaign, seconds, quick=False):
                            for times in (ONCE, FOR_EVER)]
             subject.settle()
         row.places = len(places)
-        memory = [s.memory_kb() for s in (here, lane)]
+        memory = [subject.memory_kb() for subject, _, _ in subjects]
         clock = Clock(seconds)
         for subject, where, operation, n, times in campaign.shuffled(places):
             if clock.over():
                 break
             inject(campaign, row, subject, operation, f"{where}, allocation {n}{'' if times == ONCE else ' and all behind it'}",
                    kind=Kind.ALLOCATION, nth=n, times=times)
-        for subject, kilobytes in zip((here, lane), memory):
+        for (subject, _, _), kilobytes in zip(subjects, memory):
             finish(campaign, row, subject, kilobytes)

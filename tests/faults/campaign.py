@@ -1,10 +1,16 @@
 """What all kinds of faults share: places drawn without order and without end but time's, invariants after each, and
 the table."""
+import errno
 import random
 import sys
 import time
 
+from control import Mode
 from subject import Lost
+
+
+# As a client would: a file that is not there, a connection that ends.
+LIKE_MISTAKES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ECONNRESET, errno.ETIMEDOUT)
 
 
 class Row:
@@ -15,7 +21,8 @@ class Row:
 class Campaign:
     """The clock, the table, and what is printed of both."""
 
-    def __init__(self, seed=1, only=None, stop_at=20, out=sys.stdout):
+    def __init__(self, seed=1, only=None, stop_at=20, every=64, out=sys.stdout):
+        self.every = every
         self.rows, self.random, self.only, self.stop_at, self.out = [], random.Random(seed), only, stop_at, out
 
     def say(self, text):
@@ -87,6 +94,7 @@ def inject(campaign, row, subject, operation, place, **fault):
         if operation.prepare:
             operation.prepare(subject)
         control.page.wants_trace = 1
+        subject.may_blame = fault.get("mode") == Mode.END or fault.get("error") in LIKE_MISTAKES
         with control.armed(**fault) as page:
             outcome = operation.act(subject)
         fired = page.fired
@@ -98,7 +106,7 @@ def inject(campaign, row, subject, operation, place, **fault):
             raise Lost(subject.death())
         operation.check(subject, outcome)
         subject.check_whole()
-        if row.injected % 64 == 0:
+        if row.injected % campaign.every == 0:
             subject.check_resources()
         row.survived += 1
         return True

@@ -5,7 +5,7 @@ import socket
 import time
 
 # A request that is neither answered nor closed for so long is a stalled client.
-PATIENCE = 4.0
+PATIENCE = 2.0
 
 
 class Outcome:

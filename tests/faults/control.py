@@ -6,6 +6,7 @@ import mmap
 import os
 import pathlib
 import tempfile
+import threading
 
 U64, I64 = ctypes.c_uint64, ctypes.c_int64
 
@@ -27,6 +28,7 @@ class Page(ctypes.Structure):
 
 FOR_EVER = 1 << 62
 ONCE = 1
+RELIEF = 0.1  # seconds that a resource stays away
 
 
 class Control:
@@ -47,10 +49,20 @@ class Control:
         page.seen = page.fired = page.allocations = page.frames = 0
         ctypes.memset(ctypes.addressof(page.calls), 0, ctypes.sizeof(page.calls))
         page.armed = 1
+        # What has run out comes back while the client still waits.
+        relief = threading.Timer(RELIEF, self.disarm) if times == FOR_EVER and kind == Kind.CALL else None
+        if relief:
+            relief.start()
         try:
             yield page
         finally:
+            if relief:
+                relief.cancel()
+                relief.join()
             page.armed = 0
+
+    def disarm(self):
+        self.page.armed = 0
 
     def counts(self):
         """System calls made while armed, by number."""

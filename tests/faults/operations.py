@@ -3,9 +3,10 @@ knows what the outcome may be."""
 import json
 import struct
 import zlib
+from contextlib import ExitStack, contextmanager
 
 from client import Connection, ask, request_bytes
-from subject import CALL, JSON, STREAM, Lost
+from subject import CALL, JSON, Lost, Subject, certificates
 
 
 class Operation:
@@ -220,6 +221,14 @@ def after_trace(subject, outcome):
     right_answer(subject, outcome)
 
 
+def everything(subject, operations=None):
+    """Each operation once: what is made when first needed is there."""
+    for operation in operations or ALL:
+        if operation.prepare:
+            operation.prepare(subject)
+        operation.check(subject, operation.act(subject))
+
+
 def serve_call(subject):
     return subject.call("digits")
 
@@ -266,3 +275,22 @@ LOADS = [
     Operation("unload", lambda s: s.unload(), prepare=first_served, verify=after_unload),
 ]
 ALL = REQUESTS + READS + UPDATES + LOADS
+
+
+@contextmanager
+def variants():
+    """Servers whose requests take different ways, and what is asked of each: where they were read, through a lane,
+    encrypted."""
+    with ExitStack() as stack:
+        def start(operations, **more):
+            return stack.enter_context(Subject(warm_up=lambda s: everything(s, operations), **more)), operations
+
+        here, _ = start(ALL, flags=["--inline-below", "1s"])
+        lane, _ = start(ALL, flags=["--inline-below", "0"])
+        ways = [(here, "here", ALL), (lane, "on a lane", ALL)]
+        if authority := certificates():
+            pem, key = authority.issue("localhost")
+            flags = ["--http-tls", "on", "--tls-certificate", pem, "--tls-key", key]
+            tls, _ = start(REQUESTS, flags=flags, context=authority.context())
+            ways.append((tls, "encrypted", REQUESTS))
+        yield ways

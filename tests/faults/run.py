@@ -3,10 +3,11 @@ import argparse
 import sys
 
 import allocations
+import calls
 from campaign import Campaign, TooMany
 
 # Kind, its share of the time.
-KINDS = [(allocations, 4)]
+KINDS = [(allocations, 4), (calls, 4)]
 
 
 def main():
@@ -14,8 +15,9 @@ def main():
     parser.add_argument("minutes", nargs="?", type=float, default=10)
     parser.add_argument("--only", help="KIND or KIND/OPERATION")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=64, help="look for what is left behind each so many faults")
     arguments = parser.parse_args()
-    campaign = Campaign(arguments.seed, arguments.only)
+    campaign = Campaign(arguments.seed, arguments.only, every=arguments.every)
     kinds = [(kind, share) for kind, share in KINDS if campaign.wanted(kind.__name__)]
     try:
         for kind, share in kinds:

@@ -170,8 +170,8 @@ long fail(Control& control, long call, greg_t* r) noexcept {
     case Mode::kError:
       break;
   }
-  // Whatever close() reports, the descriptor is gone.
-  if (call == SYS_close) pass(call, r);
+  // Whatever close() reports, the descriptor is gone. And nobody can do more about memory than give it back.
+  if (call == SYS_close || call == SYS_munmap) pass(call, r);
   return -static_cast<long>(control.error.load());
 }
 
@@ -227,13 +227,11 @@ __attribute__((constructor)) void begin() {
   if (control == nullptr) return;
   void* frames[2];
   ::backtrace(frames, 2);  // opens what it needs while that works
-  if (std::getenv("SCONCE_FAULTS_CALLS") != nullptr) {
-    struct sigaction action {};
-    action.sa_sigaction = on_call;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
-    sigaction(SIGSYS, &action, nullptr);
-    install_filter();
-  }
+  struct sigaction action {};
+  action.sa_sigaction = on_call;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+  sigaction(SIGSYS, &action, nullptr);
+  install_filter();
   control->loaded = 1;
 }
 
