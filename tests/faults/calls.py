@@ -55,8 +55,12 @@ def faults_of(number):
         yield f"{name}: the end of the file", {"mode": Mode.END, "times": ONCE}
 
 
+# The allocator's: where these fail, it keeps memory that it cannot use.
+OF_THE_ALLOCATOR = (10, 11, 28)
+
+
 def run(campaign, seconds):
-    row = campaign.row("system calls")
+    row, allocator = campaign.row("system calls"), campaign.row("system calls of the allocator")
     with variants() as subjects:
         places = []
         for subject, where, operations in subjects:
@@ -70,18 +74,22 @@ def run(campaign, seconds):
                     outcome = operation.act(subject)
                 counts = subject.control.counts()
                 operation.check(subject, outcome)
-                for number, count in counts.items():
-                    if number not in CALLS:
-                        continue
-                    places += [(subject, where, operation, f"call {n} of {text}", {"call": number, "nth": n, **fault})
-                               for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)]
+                places += [(allocator if number in OF_THE_ALLOCATOR else row, subject, where, operation,
+                            f"call {n} of {text}", {"call": number, "nth": n, **fault})
+                           for number, count in counts.items() if number in CALLS
+                           for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)]
             subject.settle()
-        row.places = len(places)
         memory = [subject.memory_kb() for subject, _, _ in subjects]
         clock = Clock(seconds)
-        for subject, where, operation, text, fault in campaign.shuffled(places):
-            if clock.over():
-                break
-            inject(campaign, row, subject, operation, f"{where}, {text}", kind=Kind.CALL, **fault)
-        for (subject, _, _), kilobytes in zip(subjects, memory):
-            finish(campaign, row, subject, kilobytes)
+        # The allocator's last: then memory says something.
+        for part in (row, allocator):
+            mine = [place for place in places if place[0] is part]
+            part.places = len(mine)
+            for _, subject, where, operation, text, fault in campaign.shuffled(mine):
+                if clock.over():
+                    break
+                inject(campaign, part, subject, operation, f"{where}, {text}", kind=Kind.CALL, **fault)
+            clock = Clock(seconds * 0.05)
+            if part is row:
+                for (subject, _, _), kilobytes in zip(subjects, memory):
+                    finish(campaign, row, subject, kilobytes)

@@ -120,6 +120,24 @@ def inject(campaign, row, subject, operation, place, **fault):
         return True
 
 
+def survive(campaign, row, subject, place, act):
+    """One fault that `act` brings about and looks at; then all that must hold afterwards."""
+    row.injected += 1
+    try:
+        act()
+        if not subject.lives():
+            raise Lost(subject.death())
+        subject.check_whole()
+        if row.injected % campaign.every == 0:
+            subject.check_resources()
+        row.survived += 1
+    except Lost as problem:
+        where = ["ended", *subject.places(subject.control.end())] if subject.control.end() else []
+        campaign.lose(row, place, problem, where, subject.server.log[-4:])
+        subject.restart()
+        subject.settle()
+
+
 def finish(campaign, row, subject, kilobytes):
     """At the end of a kind: memory too is what it was."""
     try:

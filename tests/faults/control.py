@@ -16,7 +16,7 @@ class Kind(enum.IntEnum):
 
 
 class Mode(enum.IntEnum):
-    ERROR, SHORT, END = range(3)
+    ERROR, SHORT, END, KILL = range(4)
 
 
 class Page(ctypes.Structure):

@@ -4,10 +4,12 @@ import sys
 
 import allocations
 import calls
+import crashes
+import peers
 from campaign import Campaign, TooMany
 
 # Kind, its share of the time.
-KINDS = [(allocations, 4), (calls, 4)]
+KINDS = [(allocations, 4), (calls, 4), (peers, 3), (crashes, 2)]
 
 
 def main():

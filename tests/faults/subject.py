@@ -1,6 +1,7 @@
 """The server under test: a model that its neighbours use all the time, one that is loaded, updated and unloaded, and
 what must hold whatever fails."""
 import atexit
+import ctypes
 import pathlib
 import re
 import shutil
@@ -39,6 +40,10 @@ def certificates():
     return _authority[0] if _authority else None
 
 
+# Addresses are those of the last run: what tells where it ended.
+ctypes.CDLL(None).personality(0x0040000)
+
+
 class Lost(Exception):
     """What must hold does not: the message says what."""
 
@@ -48,6 +53,7 @@ class Subject:
 
     def __init__(self, flags=(), models=(), context=None, environment=None, serve=True, warm_up=lambda _: None):
         self.warm_up = warm_up
+        self.maps = ""
         self.may_blame = False  # the fault looks like a client's mistake: a file that is not there
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-"))
         self.weights = self.folder / "weights"
@@ -64,14 +70,15 @@ class Subject:
         self.environment = {"LD_PRELOAD": str(INTERPOSER), "SCONCE_FAULTS": str(self.control.path),
                             **(environment or {})}
         self.server = None
-        self.starts = 0
         if serve:
             self.start()
 
-    def start(self):
-        self.control.page.end_frames = 0
+    def begin(self):
+        self.control.page.end_frames = self.control.page.loaded = 0
         self.server = Server(*self.models, flags=self.flags, environment=self.environment, wait=False)
-        self.starts += 1
+
+    def start(self):
+        self.begin()
         if not self.control.page.loaded:
             raise Lost("the interposer is not in the process")
         self.until(lambda: self.get("/v2/health/ready").status == 200, 30, "not ready after the start")

@@ -161,11 +161,18 @@ long pass_one_byte(long call, greg_t* r) noexcept {
   }
 }
 
+void end_at_once() noexcept {
+  sconce_faults_call(SYS_kill, sconce_faults_call(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
+}
+
 long fail(Control& control, long call, greg_t* r) noexcept {
   switch (control.mode) {
     case Mode::kShort:
       return pass_one_byte(call, r);
     case Mode::kEnd:
+      return 0;
+    case Mode::kKill:
+      end_at_once();
       return 0;
     case Mode::kError:
       break;
@@ -243,7 +250,10 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   using Function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_create"));
   Control* const control = sconce::faults::control();
-  if (control != nullptr && fails(*control, Kind::kCall, SYS_clone3)) return static_cast<int>(control->error.load());
+  if (control != nullptr && fails(*control, Kind::kCall, SYS_clone3)) {
+    if (control->mode == Mode::kKill) end_at_once();
+    return control->error != 0 ? static_cast<int>(control->error.load()) : EAGAIN;
+  }
   return real(thread, attributes, function, argument);
 }
 

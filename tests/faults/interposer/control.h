@@ -13,6 +13,7 @@ enum class Mode : uint64_t {
   kError,  // the call does nothing and reports the error
   kShort,  // a read or write moves one byte
   kEnd,    // a read finds the end of its file
+  kKill,   // the process is killed
 };
 
 struct Control {
