@@ -45,6 +45,8 @@ int status_of(const sconce::Error& error) {
 }
 
 int dispatch(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", "sconce " + sconce::version());
+  app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, sconce::commands::Action>> commands;
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.description);
@@ -60,13 +62,13 @@ int dispatch(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
-  app.set_version_flag("--version", "sconce " + sconce::version());
-  app.require_subcommand(0, 1);
   try {
-    return dispatch(app, argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUnusable;
+    CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
+    try {
+      return dispatch(app, argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? 0 : kUnusable;
+    }
   } catch (const sconce::Error& error) {
     std::cerr << "sconce: " << error.what() << "\n";
     return status_of(error);

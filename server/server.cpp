@@ -62,9 +62,7 @@ class Server {
         request_memory_(request_memory(config)),
         repository_(config_, clock_, reaper_, packages_, threads_ + 1),
         control_(config_, finder_, repository_, std::move(packages_),
-                 [this](std::exception_ptr failure) {
-                   asio::post(context_, [this, failure = std::move(failure)]() mutable { fail(std::move(failure)); });
-                 }),
+                 [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }),
         service_{config_,
                  repository_,
                  control_,
@@ -258,7 +256,8 @@ class Server {
     drain_end_ = Worker::Clock::now() + kLastWords;
   }
 
-  void fail(std::exception_ptr failure) {
+  // On the control thread, which is joined before the failure is looked at. Takes no memory: it may be for want of that.
+  void fail(std::exception_ptr failure) noexcept {
     service_.draining = true;
     failure_ = std::move(failure);
     context_.stop();

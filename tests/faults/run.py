@@ -4,12 +4,15 @@ import sys
 
 import allocations
 import calls
+import clocks
 import crashes
+import disks
+import limits
 import peers
 from campaign import Campaign, TooMany
 
 # Kind, its share of the time.
-KINDS = [(allocations, 4), (calls, 4), (peers, 3), (crashes, 2)]
+KINDS = [(allocations, 4), (calls, 4), (peers, 3), (crashes, 2), (limits, 2), (disks, 1), (clocks, 1)]
 
 
 def main():

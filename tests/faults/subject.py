@@ -169,7 +169,7 @@ class Subject:
         return said
 
     def lives(self):
-        return self.server.process.poll() is None
+        return self.server is not None and self.server.process.poll() is None
 
     def death(self):
         status = self.server.process.wait()

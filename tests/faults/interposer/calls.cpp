@@ -205,6 +205,11 @@ void on_call(int, siginfo_t* info, void* memory) noexcept {
   context.uc_mcontext.gregs[REG_RAX] = result;
 }
 
+// Says where, and lets it happen again without a handler.
+void on_segmentation_fault(int) noexcept {
+  if (Control* const control = sconce::faults::control()) sconce::faults::keep_end(*control);
+}
+
 void install_filter() {
   sock_filter code[std::size(kWatched) + 16];
   size_t n = 0;
@@ -238,6 +243,10 @@ __attribute__((constructor)) void begin() {
   action.sa_sigaction = on_call;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
   sigaction(SIGSYS, &action, nullptr);
+  struct sigaction fault {};
+  fault.sa_handler = on_segmentation_fault;
+  fault.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGSEGV, &fault, nullptr);
   install_filter();
   control->loaded = 1;
 }
