@@ -70,6 +70,11 @@ def run(campaign, seconds):
     starts(campaign, seconds / 2)
 
 
+# write: the log is what tells that the server has started (kind disks). mmap: where a thread's allocator begins without
+# memory, mimalloc 2.0 ends the process when that thread does; once threads have come and gone it needs no more.
+LEFT_OUT = (1, 9)
+
+
 def starts(campaign, seconds):
     """A start that fails says so and ends; one that does not serves right."""
     row = campaign.row("a start without what it needs")
@@ -82,7 +87,7 @@ def starts(campaign, seconds):
             calls, allocations = control.counts(), page.allocations
         subject.resources()
         subject.end()
-        places = [("call", number, n, text, fault) for number, count in calls.items() if number in CALLS
+        places = [("call", number, n, text, fault) for number, count in calls.items() if number in CALLS and number not in LEFT_OUT
                   for n in range(1, count + 1) for text, fault in faults_of(number)]
         places += [("allocation", -1, n, "allocation", {"times": times}) for n in range(1, allocations + 1, 3)
                    for times in (ONCE, FOR_EVER)]

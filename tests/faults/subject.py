@@ -3,6 +3,7 @@ what must hold whatever fails."""
 import atexit
 import ctypes
 import pathlib
+import queue
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ JSON = ("Content-Type: application/json",)
 SLACK = {"threads": 2}
 # After the fault is gone, service must be whole within so long.
 WHOLE_AGAIN = 1.0
+START = 5.0
 
 
 _authority = []
@@ -46,6 +48,18 @@ ctypes.CDLL(None).personality(0x0040000)
 
 class Lost(Exception):
     """What must hold does not: the message says what."""
+
+
+class Started(Server):
+    """One that does not say where it listens in time is none."""
+
+    def read_line(self):
+        try:
+            return self.lines.get(timeout=START)
+        except queue.Empty:
+            self.process.kill()
+            self.process.wait()
+            raise Lost(f"hangs at its start: {''.join(self.log)}") from None
 
 
 class Subject:
@@ -75,7 +89,7 @@ class Subject:
 
     def begin(self):
         self.control.page.end_frames = self.control.page.loaded = 0
-        self.server = Server(*self.models, flags=self.flags, environment=self.environment, wait=False)
+        self.server = Started(*self.models, flags=self.flags, environment=self.environment, wait=False)
 
     def start(self):
         self.begin()

@@ -1,0 +1,102 @@
+"""Packages and weights files that are replaced, cut short and damaged while they are served and while they are read."""
+import os
+import random
+import threading
+import time
+
+from campaign import Clock, finish, survive
+from operations import everything, serves
+from subject import DIGITS, SECOND, Lost, Subject
+
+GOOD = (DIGITS / "digits.pt2").read_bytes()
+
+
+def replace(path, data):
+    """As a careful operator does: a new file takes the name."""
+    other = path.with_name(path.name + ".new")
+    other.write_bytes(data)
+    os.rename(other, path)
+
+
+def damaged(data, draw):
+    data = bytearray(data)
+    for _ in range(draw.choice((1, 1, 4, 64))):
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    return bytes(data)
+
+
+def load_of(subject, data, may_serve):
+    """Loads what the file has become. While it is no good, what was served before goes on, or the model is not there."""
+    replace(subject.package, data)
+    outcome = subject.load()
+    if outcome.stalled:
+        raise Lost("a load that does not end")
+    if outcome.status not in (0, 200) and not outcome.json["error"]:
+        raise Lost("an error without a reason")
+    answer = subject.call("other")
+    if answer.status == 200 and answer.body != subject.first and not may_serve:
+        raise Lost(f"a damaged package answers: {answer}")
+    replace(subject.package, GOOD)
+    subject.until(lambda: subject.load().status == 200, 1, lambda: f"a good package is refused: {subject.load()}")
+    serves(subject, subject.first)
+
+
+def weights_of(subject, data):
+    replace(subject.weights / "second.safetensors", data)
+    outcome = subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
+                           port=subject.admin)
+    if outcome.stalled:
+        raise Lost("an update that does not end")
+    if outcome.status not in (0, 200):
+        if not outcome.json["error"]:
+            raise Lost("an error without a reason")
+        serves(subject, subject.first)
+    replace(subject.weights / "second.safetensors", SECOND)
+    subject.reload()
+
+
+def replaced_midway(subject, delay):
+    """Other files take the names while they are read."""
+    subject.reload()
+
+    def swap():
+        time.sleep(delay)
+        replace(subject.package, GOOD)
+        replace(subject.weights / "second.safetensors", SECOND)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    loaded = subject.load()
+    pushed = subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
+                          port=subject.admin)
+    thread.join()
+    for outcome in (loaded, pushed):
+        if outcome.stalled:
+            raise Lost("not answered")
+    serves(subject, subject.first, subject.second)
+    subject.reload()
+
+
+def run(campaign, seconds):
+    row = campaign.row("files replaced, cut short, damaged")
+    draw = random.Random(campaign.random.random())
+    with Subject(warm_up=everything) as subject:
+        subject.settle()
+        # A changed bit of the weights makes other numbers: nothing says that they are wrong unless they are verified.
+        places = [(f"a package cut off at byte {at}", lambda at=at: load_of(subject, GOOD[:at], False))
+                  for at in sorted({0, 1, 21, 22, len(GOOD) - 1, *range(0, len(GOOD), max(1, len(GOOD) // 300))})]
+        places += [(f"a damaged package, {n}", lambda d=damaged(GOOD, draw): load_of(subject, d, True))
+                   for n in range(400)]
+        places += [(f"weights cut off at byte {at}", lambda at=at: weights_of(subject, SECOND[:at]))
+                   for at in sorted({*range(0, 800, 7), *range(0, len(SECOND), 257)})]
+        places += [(f"damaged weights, {n}", lambda d=damaged(SECOND[:600], draw) + SECOND[600:]: weights_of(subject, d))
+                   for n in range(300)]
+        places += [(f"replaced after {1e6 * delay:g} us", lambda d=delay: replaced_midway(subject, d))
+                   for delay in [n * 1e-5 for n in range(0, 400, 2)]]
+        row.places = len(places)
+        kilobytes, clock = subject.memory_kb(), Clock(seconds)
+        for place, act in campaign.shuffled(places):
+            if clock.over():
+                break
+            survive(campaign, row, subject, place, act)
+        finish(campaign, row, subject, kilobytes)
