@@ -18,8 +18,7 @@ from subject import Lost
 KINDS = [(allocations, 5), (calls, 4), (peers, 2), (crashes, 2), (limits, 2), (disks, 1), (clocks, 1), (files, 1)]
 
 
-def run_kinds(campaign, seconds):
-    kinds = [(kind, share) for kind, share in KINDS if campaign.wanted(kind.__name__)]
+def run_some(campaign, kinds, seconds):
     try:
         for kind, share in kinds:
             kind.run(campaign, seconds * share / sum(s for _, s in kinds))
@@ -43,7 +42,8 @@ def main():
         minutes = float(arguments.what[1]) if len(arguments.what) > 1 else 10
         return 0 if soak.run(60 * minutes, lambda text: print(text, flush=True)) else 1
     campaign = Campaign(arguments.seed, arguments.only, every=arguments.every)
-    return 0 if run_kinds(campaign, 60 * float(arguments.what[0])) else 1
+    kinds = [(kind, share) for kind, share in KINDS if campaign.wanted(kind.__name__)]
+    return 0 if run_some(campaign, kinds, 60 * float(arguments.what[0])) else 1
 
 
 if __name__ == "__main__":

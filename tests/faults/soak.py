@@ -28,7 +28,7 @@ class Load:
                 self.refused += 1
             else:
                 self.problems.append(f"{model}: {outcome}")
-            if outcome.status == 0:
+            if outcome.status == 0 or outcome.field("Connection") == "close":
                 connection.close()
                 connection = None
         if connection:
@@ -98,5 +98,7 @@ def run(seconds, say):
                 problems.append(str(problem))
         for problem in problems:
             say(f"LOST soak: {problem}")
+        for line in subject.server.log[-12:] if problems else ():
+            say(f"     log {line.rstrip()[:300]}")
         say(f"soak: {load.answers} answers, {load.refused} while the model was away, {len(problems)} problems")
         return not problems and load.answers > 0

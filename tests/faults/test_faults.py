@@ -1,0 +1,123 @@
+"""The campaign, short: a few hundred places of each kind, in a minute. ./dev faults is the long one."""
+import io
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
+from serving import FAKE_MODELS, PROGRAM, SANITIZED  # noqa: E402
+
+INTERPOSER = PROGRAM.parent.parent / "tests/faults/fault_interposer.so"
+pytestmark = pytest.mark.skipif(
+    SANITIZED or not (INTERPOSER.exists() and (FAKE_MODELS / "fake_model.so").exists()),
+    reason="needs a build without sanitizers, which bring their own allocator: ./dev build")
+
+SECONDS = {"allocations": 8, "calls": 6, "peers": 5, "crashes": 4, "limits": 4, "disks": 3, "clocks": 2, "files": 2}
+
+
+@pytest.mark.parametrize("kind", SECONDS)
+def test_nothing_is_lost(kind):
+    import run
+    from campaign import Campaign
+    module = dict((m.__name__, m) for m, _ in run.KINDS)[kind]
+    said = io.StringIO()
+    campaign = Campaign(seed=7, stop_at=5, out=said)
+    run.run_some(campaign, [(module, 1)], SECONDS[kind])
+    print(said.getvalue())
+    assert campaign.lost == 0, said.getvalue()
+    assert campaign.injected > 20 or all(row.skipped for row in campaign.rows), said.getvalue()
+
+
+def test_the_soak_is_flat():
+    import soak
+    said = []
+    assert soak.run(4, said.append), "\n".join(said)
+
+
+@pytest.fixture(scope="module")
+def subject():
+    from operations import everything
+    from subject import Subject
+    with Subject(warm_up=everything) as running:
+        running.settle()
+        yield running
+
+
+class TestPlanted:
+    """What the campaign would not see it could not promise: each invariant fails where it is broken."""
+
+    def lost(self, subject, act):
+        """What the campaign says of one fault, of which nothing else is wrong."""
+        from campaign import Campaign, survive
+        said = io.StringIO()
+        campaign = Campaign(every=1, out=said)
+        survive(campaign, campaign.row("planted"), subject, "here", act)
+        return campaign.lost, said.getvalue()
+
+    def test_nothing_planted_nothing_lost(self, subject):
+        assert self.lost(subject, lambda: None)[0] == 0
+
+    def test_a_process_that_dies(self, subject):
+        count, text = self.lost(subject, lambda: (subject.server.process.kill(), subject.server.process.wait()))
+        assert count == 1 and "the process ended with -9" in text
+
+    def test_a_neighbour_with_another_answer(self, subject):
+        count, text = self.lost(subject, lambda: subject.update("digits"))
+        assert count == 1 and "a neighbour's answer changed" in text
+
+    def test_a_service_that_stalls(self, subject):
+        import signal
+        try:
+            count, text = self.lost(subject, lambda: subject.server.process.send_signal(signal.SIGSTOP))
+        finally:
+            subject.server.process.send_signal(signal.SIGCONT)
+        assert count == 1 and "not whole again within a second" in text
+
+    def test_descriptors_left_behind(self, subject):
+        from client import Connection
+        held = []
+        count, text = self.lost(subject, lambda: held.extend(Connection(subject.public) for _ in range(4)))
+        for connection in held:
+            connection.close()
+        assert count == 1 and "left behind" in text
+
+    @pytest.mark.parametrize("what", ["fds", "threads", "libraries", "packages"])
+    def test_one_more_than_before(self, subject, what):
+        from subject import SLACK
+
+        def forget():
+            subject.baseline[what] -= 1 + SLACK.get(what, 0)
+
+        subject.settle()
+        count, text = self.lost(subject, forget)
+        assert count == 1 and "left behind" in text
+
+    def test_answers_that_are_wrong_or_missing(self, subject):
+        from client import Outcome
+        from operations import LOADS, REQUESTS, UPDATES
+        from subject import Lost
+        call, update, load = REQUESTS[0], UPDATES[0], LOADS[0]
+        head = b"HTTP/1.1 200 OK"
+        subject.reload()
+        for operation, outcome, words in (
+                (call, Outcome(stalled=True), "neither answered nor closed"),
+                (call, Outcome(200, head, subject.second), "a wrong answer"),
+                (call, Outcome(400, head, b'{"error": "bad"}'), "blamed on the client"),
+                (call, Outcome(503, head, b'{"error": ""}'), "without a reason"),
+                (call, Outcome(503, head, b"busy"), "no error document"),
+                (update, Outcome(200, head, b"{}"), "other weights than it may"),  # it serves the old ones
+                (load, Outcome(507, head, b'{"error": "no memory"}'), "not loaded, but it answers")):
+            with pytest.raises(Lost, match=words):
+                operation.check(subject, outcome)
+
+    def test_faults_reach_the_process(self, subject):
+        from control import FOR_EVER, Kind
+        with subject.control.armed(Kind.ALLOCATION, nth=5, times=FOR_EVER) as page:
+            assert subject.call("digits").status in (0, 507)
+        assert page.fired
+        with subject.control.armed(Kind.CALL, call=46, error=32) as page:  # sendmsg: EPIPE
+            assert subject.call("digits").status == 0
+        assert page.fired == 1
+        assert subject.call("digits").status == 200
