@@ -62,7 +62,9 @@ std::string to_string(const LibraryFile::Place& place) {
   return "?";
 }
 
-LibraryFile::LibraryFile(const Place& place, std::string_view name, uint64_t size) : place_(place) {
+// What throws behind the first constructor leaves no descriptor.
+LibraryFile::LibraryFile(const Place& place, std::string_view name, uint64_t size) : LibraryFile() {
+  place_ = place;
   std::string printable(name.substr(0, kMaxName));
   std::replace_if(
       printable.begin(), printable.end(), [](unsigned char c) { return c < ' ' || c == '/'; }, '_');

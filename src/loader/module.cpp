@@ -155,10 +155,12 @@ std::vector<Tensor> Module::outside_constants(std::span<const ContainerConstant>
 
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size,
                             Device device) {
+  auto owner = std::make_unique<std::shared_ptr<const Package>>(std::move(package));
   auto storage = StoragePtr::adopt(new Storage(
       const_cast<std::byte*>(bytes), size, device,
       [](void*, size_t, void* context) noexcept { delete static_cast<std::shared_ptr<const Package>*>(context); },
-      new std::shared_ptr<const Package>(std::move(package))));
+      owner.get()));
+  owner.release();
   storage->set_immutable(true);
   return storage;
 }

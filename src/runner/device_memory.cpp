@@ -1,5 +1,6 @@
 #include "src/runner/device_memory.h"
 
+#include <memory>
 #include <utility>
 
 namespace sconce {
@@ -12,9 +13,11 @@ size_t place_on_device(size_t bytes, size_t& total) {
 }
 
 Tensor part_of(const StoragePtr& memory, size_t offset, const Tensor& like) {
+  auto owner = std::make_unique<StoragePtr>(memory);
   auto storage = StoragePtr::adopt(new Storage(
       static_cast<std::byte*>(memory->data()) + offset, like.storage()->bytes(), memory->device(),
-      [](void*, size_t, void* context) noexcept { delete static_cast<StoragePtr*>(context); }, new StoragePtr(memory)));
+      [](void*, size_t, void* context) noexcept { delete static_cast<StoragePtr*>(context); }, owner.get()));
+  owner.release();
   storage->set_immutable(true);
   return Tensor(std::move(storage), like.dtype(), like.sizes(), like.strides(), like.storage_offset(), like.layout());
 }

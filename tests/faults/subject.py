@@ -1,7 +1,9 @@
 """The server under test: a model that its neighbours use all the time, one that is loaded, updated and unloaded, and
 what must hold whatever fails."""
 import atexit
+import collections
 import ctypes
+import os
 import pathlib
 import queue
 import re
@@ -48,6 +50,18 @@ ctypes.CDLL(None).personality(0x0040000)
 
 class Lost(Exception):
     """What must hold does not: the message says what."""
+
+
+def mapped_packages(maps):
+    """Places at which a package is mapped: the kernel may show one in several parts."""
+    places, end = [], None
+    for line in maps.splitlines():
+        first, last = line.split(maxsplit=1)[0].split("-")
+        if line.endswith(".pt2"):
+            if first != end:
+                places.append(line)
+            end = last
+    return places
 
 
 class Started(Server):
@@ -233,7 +247,18 @@ class Subject:
         maps = (proc / "maps").read_text()
         self.maps = maps
         return {"fds": len(list((proc / "fd").iterdir())), "threads": len(list((proc / "task").iterdir())),
-                "libraries": len(re.findall(r" r-xp .*memfd:", maps)), "packages": len(re.findall(r"\.pt2", maps))}
+                "libraries": len(re.findall(r" r-xp .*memfd:", maps)), "packages": len(mapped_packages(maps))}
+
+    def held(self):
+        """Names of what is open and mapped."""
+        names = [line.split(maxsplit=5)[5] for line in self.maps.splitlines()
+                 if len(line.split()) > 5 and (" r-xp " in line or ".pt2" in line)]
+        for link in pathlib.Path(f"/proc/{self.server.process.pid}/fd").iterdir():
+            try:
+                names.append(re.sub(r":\[\d+\]", "", f"descriptor of {os.readlink(link)}"))
+            except OSError:
+                pass  # closed just now
+        return names
 
     def memory_kb(self):
         return self.server.memory_kb()
@@ -245,7 +270,7 @@ class Subject:
         self.check_whole()
         time.sleep(0.3)
         self.baseline = self.resources()
-        self.quiet = self.maps
+        self.quiet = self.held()
 
     def check_resources(self):
         """Nothing is left: no descriptor, thread or mapping more than at the start."""
@@ -257,8 +282,8 @@ class Subject:
             return all(now[k] <= self.baseline[k] + SLACK.get(k, 0) for k in now)
 
         def problem():
-            new = sorted(set(named(self.maps)) - set(named(self.quiet)))
-            return f"left behind: {now}, was {self.baseline}: {new}"
+            new = collections.Counter(self.held()) - collections.Counter(self.quiet)
+            return f"left behind: {now}, was {self.baseline}: {sorted(new.elements())}"
 
         self.until(back, WHOLE_AGAIN + 0.5, problem)
 
@@ -267,10 +292,6 @@ class Subject:
         if self.lives():
             self.maps = pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text()
         return [s for s in symbols(addresses, self.maps) if "boost::asio" not in s and "fault_interposer" not in s]
-
-
-def named(maps):
-    return [line.split(maxsplit=5)[5] for line in maps.splitlines() if len(line.split()) > 5]
 
 
 def symbols(addresses, maps):
