@@ -5,7 +5,7 @@ import random
 import sys
 import time
 
-from control import Mode
+from control import Kind, Mode
 from subject import Lost
 
 
@@ -104,6 +104,8 @@ def inject(campaign, row, subject, operation, place, **fault):
         row.injected += 1
         if not subject.lives():
             raise Lost(subject.death())
+        if fault.get("kind") == Kind.ALLOCATION and outcome.status != 200 and operation.makes_models:
+            subject.kept += 1
         operation.check(subject, outcome)
         subject.check_whole()
         if row.injected % campaign.every == 0:

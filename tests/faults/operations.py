@@ -14,6 +14,7 @@ class Operation:
 
     def __init__(self, name, act, prepare=None, verify=None):
         self.name, self.act, self.prepare, self.verify = name, act, prepare, verify
+        self.makes_models = False
 
     def check(self, subject, outcome):
         if outcome.status != 200:
@@ -275,6 +276,8 @@ LOADS = [
     Operation("unload", lambda s: s.unload(), prepare=first_served, verify=after_unload),
 ]
 ALL = REQUESTS + READS + UPDATES + LOADS
+for operation in UPDATES + LOADS:
+    operation.makes_models = True
 
 
 @contextmanager
