@@ -51,7 +51,7 @@ std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
     reader->kind_ = Kind::kDirectory;
     reader->open_directory();
   } else {
-    const std::span<const std::byte> file = reader->files_.emplace_back(path).bytes();
+    const std::span<const std::byte> file = reader->files_.emplace_back(path, reader->concern_).bytes();
     const std::string_view start(reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 4));
     if (start == kElfMagic) {
       reader->kind_ = Kind::kSharedObject;
@@ -63,6 +63,7 @@ std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
     }
   }
   reader->index_members();
+  reader->check_not_torn();
   return reader;
 }
 
@@ -119,7 +120,7 @@ void ArchiveReader::open_directory() {
   files_.reserve(paths.size());
   members_.reserve(paths.size());
   for (std::string& path : paths) {
-    const std::span<const std::byte> file = files_.emplace_back(path_ / path).bytes();
+    const std::span<const std::byte> file = files_.emplace_back(path_ / path, concern_).bytes();
     add(std::move(path), file, file.size(), 0, 0, false);
   }
 }
@@ -184,18 +185,49 @@ std::span<const std::byte> ArchiveReader::read(const ArchiveMember& member) cons
   return member.stored;
 }
 
+bool ArchiveReader::is_sound(const ArchiveMember& member) const {
+  const std::span<const std::byte> bytes = view(member);
+  const bool right = kind_ != Kind::kArchive || member.deflated || crc32(bytes) == member.crc;
+  return right && (!concerned() || why_lost().empty());
+}
+
 std::string_view ArchiveReader::read_text(const ArchiveMember& member) const {
   const std::span<const std::byte> bytes = read(member);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept {
+const MappedFile* ArchiveReader::file_of(std::span<const std::byte> bytes) const noexcept {
   for (const MappedFile& file : files_) {
     const std::span<const std::byte> all = file.bytes();
     if (bytes.data() >= all.data() && bytes.data() <= all.data() + all.size())
-      return bytes.size() <= static_cast<size_t>(all.data() + all.size() - bytes.data());
+      return bytes.size() <= static_cast<size_t>(all.data() + all.size() - bytes.data()) ? &file : nullptr;
   }
-  return false;
+  return nullptr;
+}
+
+bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept { return file_of(bytes) != nullptr; }
+
+void ArchiveReader::give_up_pages(std::span<const std::byte> bytes) const noexcept {
+  if (const MappedFile* const file = file_of(bytes)) file->give_up_pages(bytes);
+}
+
+void ArchiveReader::check_files() const {
+  for (const MappedFile& file : files_) file.check();
+}
+
+std::string ArchiveReader::why_lost() const {
+  for (const MappedFile& file : files_)
+    if (std::string why = file.why_lost(); !why.empty()) return why;
+  return {};
+}
+
+// A file that somebody had open for writing may have been half of one and half of another: only checksums tell.
+void ArchiveReader::check_not_torn() const {
+  for (const MappedFile& file : files_)
+    if (file.means() == KeptFile::Means::kCopyOfWritten) {
+      SCONCE_CHECK(kind_ == Kind::kArchive, kUnavailable, "file is open for writing: ", path_.native());
+      for (const ArchiveMember& member : members_) read(member);
+    }
 }
 
 void ArchiveReader::verify() const {

@@ -1,7 +1,7 @@
 // The members of a package: a .pt2 archive, a directory with the archive's layout, or a bare model .so (one member).
 //
 // Stored members are handed out where they lie in the mapping; deflated ones are inflated once and kept. All bytes
-// stay valid and unchanged as long as the reader lives. Thread-safe.
+// stay valid as long as the reader lives, and unchanged unless check_files() says otherwise. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -62,8 +62,20 @@ class ArchiveReader {
   // Content without that: weights are checked on request only. Deflated members are always checked.
   std::span<const std::byte> view(const ArchiveMember& member) const;
 
-  // Whether these bytes lie in the mapping of a file, so that their pages can be given up and come back unchanged.
+  // Whether the member is what its CRC says now, however often it was looked at before. Reads all of it.
+  bool is_sound(const ArchiveMember& member) const;
+  // Whether these bytes lie in the mapping of a file.
   bool maps(std::span<const std::byte> bytes) const noexcept;
+  // These, where they do, need not be resident: they are read again when they are touched.
+  void give_up_pages(std::span<const std::byte> bytes) const noexcept;
+
+  // Whether bytes that were read may not be those that were opened, since somebody writes a file in place, and
+  // check_files() has to tell. One load.
+  bool concerned() const noexcept { return concern_.load(std::memory_order_acquire) != 0; }
+  // kUnavailable, if what was read until now may not have been what was opened.
+  void check_files() const;
+  // Why that is, as far as it is known without looking; empty: nothing speaks against it.
+  std::string why_lost() const;
 
   // Reads every member with its CRC and lets libzip check the archive as well. kCorruptPackage.
   void verify() const;
@@ -75,11 +87,14 @@ class ArchiveReader {
   void add(std::string path, std::span<const std::byte> stored, uint64_t size, uint64_t offset, uint32_t crc,
            bool deflated);
   void index_members();
+  void check_not_torn() const;
   std::span<const std::byte> inflate(const ArchiveMember& member) const;
 
   std::filesystem::path path_;
   Kind kind_ = Kind::kArchive;
   std::string root_;
+  const MappedFile* file_of(std::span<const std::byte> bytes) const noexcept;
+  mutable std::atomic<uint32_t> concern_{0};
   std::vector<MappedFile> files_;  // one, or one per member of a directory
   std::vector<ArchiveMember> members_;
   std::vector<uint32_t> by_name_;                         // sorted

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -119,8 +120,10 @@ void ArchiveWriter::add(std::string_view name, std::span<const std::byte> bytes)
 }
 
 void ArchiveWriter::add_file(std::string_view name, const std::filesystem::path& file) {
-  const MappedFile mapped(file);
+  std::atomic<uint32_t> concern{0};
+  const MappedFile mapped(file, concern);
   add(name, mapped.bytes());
+  mapped.check();
 }
 
 void ArchiveWriter::write_directory() {

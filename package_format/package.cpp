@@ -140,6 +140,7 @@ std::shared_ptr<const Package> Package::open(const std::filesystem::path& path) 
     package->models_.push_back(std::move(model.spec));
     package->producer_ = std::move(model.producer);
   }
+  package->archive_->check_files();
   return package;
 }
 
@@ -158,6 +159,7 @@ const ModelSpec& Package::model(std::string_view name) const {
 void Package::verify() const {
   const ErrorContext context(path_.native());
   archive_->verify();
+  archive_->check_files();
 }
 
 }  // namespace sconce

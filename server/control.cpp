@@ -154,13 +154,14 @@ void Control::load_first() {
 
 void Control::load(const PackageEntry& package) {
   try {
+    const bool rewritten = repository_.was_rewritten(package);
     repository_.publish_loading(package);
     if (!package.package) {
       // Says why. What can be opened by now is for the next load to take: it may hold several models.
       PackageFinder::open(package.file);
       SCONCE_FAIL(kUnavailable, "the package could not be opened");
     }
-    LoadedModel loaded = repository_.load(package);
+    LoadedModel loaded = repository_.load(package, rewritten);
     if (!loaded.interface.outputs_described()) {
       try {
         probe_outputs(*loaded.model, loaded.interface);

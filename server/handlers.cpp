@@ -22,7 +22,7 @@ void ready(const Service& service, const Catalog& catalog, Response& response) {
 void model_ready(const Service& service, const Catalog& catalog, const RouteMatch& route, Response& response) {
   const Catalog::Version& version = catalog.find(route.model, route.version);
   const bool is_ready = !service.draining.load(std::memory_order_relaxed) && version.state == Catalog::State::kReady &&
-                        !version.model->failed();
+                        !version.model->failed() && version.fault().empty();
   response.status = is_ready ? 200 : 503;
   response.set_text("{\"name\":\"");
   response.set_text(route.model);  // a name that was found: letters, digits, '_', '-', '.'
@@ -57,8 +57,12 @@ void statistics(const Catalog& catalog, const RouteMatch& route, Response& respo
   response.set_text(statistics_document(models));
 }
 
-const char* state_name(Catalog::State state) {
-  return state == Catalog::State::kReady ? "READY" : state == Catalog::State::kLoading ? "LOADING" : "UNAVAILABLE";
+IndexEntry describe(const std::string& model, const Catalog::Version& version) {
+  const std::string fault = version.fault();
+  const char* const state = version.state == Catalog::State::kReady && fault.empty() ? "READY"
+                            : version.state == Catalog::State::kLoading              ? "LOADING"
+                                                                                     : "UNAVAILABLE";
+  return {model, version.version(), state, fault.empty() ? version.reason : fault};
 }
 
 void model_list(const Catalog& catalog, Response& response) {
@@ -69,11 +73,12 @@ void model_list(const Catalog& catalog, Response& response) {
 
 void model_status(const Service& service, const Catalog& catalog, const RouteMatch& route, Response& response) {
   const Catalog::Version& found = catalog.find(route.model, route.version);
-  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && found.state == Catalog::State::kReady;
+  const bool is_ready = !service.draining.load(std::memory_order_relaxed) && found.state == Catalog::State::kReady &&
+                        found.fault().empty();
   std::vector<IndexEntry> versions;
   for (const Catalog::Version& v : catalog.entry(route.model).versions) {
     if (!route.version.empty() && &v != &found) continue;
-    versions.push_back({std::string(route.model), v.version(), state_name(v.state), v.reason});
+    versions.push_back(describe(std::string(route.model), v));
   }
   response.status = is_ready ? 200 : 503;
   response.set_text(status_document(std::string(route.model), is_ready, versions));
@@ -84,8 +89,8 @@ void index(const Catalog& catalog, std::string_view body, Response& response) {
   std::vector<IndexEntry> entries;
   for (const Catalog::Entry& entry : catalog.entries()) {
     for (const Catalog::Version& v : entry.versions) {
-      if (ready_only && v.state != Catalog::State::kReady) continue;
-      entries.push_back({entry.name, v.version(), state_name(v.state), v.reason});
+      if (ready_only && (v.state != Catalog::State::kReady || !v.fault().empty())) continue;
+      entries.push_back(describe(entry.name, v));
     }
   }
   response.set_text(index_document(entries));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "sconce/mapped_files.h"
 #include "sconce/model.h"
 #include "server/commands/command.h"
 
@@ -62,6 +63,7 @@ int dispatch(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  sconce::guard_mapped_files();
   try {
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
     try {

@@ -75,7 +75,7 @@ bool Catalog::is_ready() const noexcept {
   for (const Entry& entry : entries_) {
     for (const Version& v : entry.versions) {
       if (v.awaited || (v.model && v.model->failed())) return false;
-      any = any || v.model;
+      any = any || (v.model && v.fault().empty());
     }
   }
   return any;
@@ -134,7 +134,17 @@ void Repository::change(Edit&& edit) {
   generation_.fetch_add(1, std::memory_order_release);
 }
 
-LoadedModel Repository::load(const PackageEntry& package) const {
+bool Repository::was_rewritten(const PackageEntry& package) const {
+  const auto now = snapshot();
+  const Catalog::Entry* const entry = now->look_up(package.name);
+  return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
+           const FileStamp &before = v.file.stamp, &after = package.file.stamp;
+           return v.file.path == package.file.path && before.identity == after.identity &&
+                  (before != after || !v.reason.empty() || !v.fault().empty());
+         });
+}
+
+LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   const ModelConfig config = config_.model(package.name);
   LoadOptions options;
   options.model_name = package.model;
@@ -149,7 +159,7 @@ LoadedModel Repository::load(const PackageEntry& package) const {
   options.allow_tf32 = config.allow_tf32;
   options.cpu_set = find_cores(config.cpu_set);
   options.check_inputs = config.check_inputs;
-  options.verify = config.verify;
+  options.verify = config.verify || verify;
   for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);

@@ -36,6 +36,8 @@ class Catalog final : public Reaped {
     bool awaited = false;
     std::shared_ptr<ServedModel> model;  // of kReady
     int64_t version() const noexcept { return file.version; }
+    // Why a model that is served answers with errors: its package was written to in place. Empty: it does not.
+    std::string fault() const { return model ? model->model().package_fault() : std::string(); }
   };
   struct Entry {
     std::string name;
@@ -49,7 +51,8 @@ class Catalog final : public Reaped {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const Entry& entry(std::string_view name) const;  // kNotFound
   const Entry* look_up(std::string_view name) const noexcept;
-  // All that is awaited is there, nothing of it is lost for good, and, if there was ever a model, one is served.
+  // All that is awaited is there, nothing of it is lost for good, and, if there was ever a model, one is served whose
+  // package is what it was.
   bool is_ready() const noexcept;
 
  private:
@@ -86,8 +89,11 @@ class Repository {
 
   // Control thread from here on.
 
-  // Errors of Model::load and of the model's settings.
-  LoadedModel load(const PackageEntry& package) const;
+  // Whether the file's content took the place of what was loaded, or tried, before, in the same inode: then it may be
+  // half of each, and only its checksums tell.
+  bool was_rewritten(const PackageEntry& package) const;
+  // Errors of Model::load and of the model's settings. `verify`: checksums of weights too.
+  LoadedModel load(const PackageEntry& package, bool verify) const;
   // Unless it is served: its state is kLoading from now on.
   void publish_loading(const PackageEntry& package);
   // Served from now on, in the place of what was.

@@ -12,9 +12,11 @@
 
 #include "sconce/check.h"
 #include "sconce/host_memory.h"
+#include "sconce/mapped_files.h"
 #include "sconce/model.h"
 #include "server/alarm_clock.h"
 #include "server/control.h"
+#include "server/failure.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "server/repository.h"
@@ -284,13 +286,28 @@ class Server {
   std::exception_ptr failure_;
 };
 
+void log_file_event(const MappedFileEvent& event) noexcept {
+  succeeds([&] {
+    if (event.lost) {
+      log_error("{}: {}; its models answer with errors until they are loaded again", printable(event.path), event.lost);
+    } else {
+      log_warn("{} is written to in place: {} bytes of memory keep what is served; replace packages by renaming",
+               printable(event.path), event.copied);
+    }
+  });
+}
+
 }  // namespace
 
 bool run_server(const ServerConfig& config) {
   start_log(config.log_level, config.log_format);
   struct LastLines {
-    ~LastLines() { end_log(); }
+    ~LastLines() {
+      on_mapped_file_event(nullptr);
+      end_log();
+    }
   } last_lines;
+  on_mapped_file_event(&log_file_event);
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of who writes it

@@ -104,6 +104,7 @@ int Model::add_replica(Device device, std::vector<int> cpus) {
 void Model::remove_replica(int index) { impl_->runner.remove_replica(index); }
 std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas(); }
 void Model::give_back_idle_memory() noexcept { impl_->runner.give_back_idle_memory(); }
+std::string Model::package_fault() const { return impl_->runner.package_fault(); }
 bool Model::failed() const noexcept { return impl_->runner.failed(); }
 
 }  // namespace sconce

@@ -176,6 +176,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Whether no replica can run any more, since their devices are lost to this process (an illegal address, say): every
   // run would fail, and only a new process helps. Costs one load.
   bool failed() const noexcept;
+  // Why runs fail since the package's file was written to in place and what it was could not be kept
+  // (docs/security.md); empty: they do not. It is to be loaded again.
+  std::string package_fault() const;
 
  private:
   struct Impl;

@@ -1,8 +1,5 @@
 #include "src/loader/module.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <string>
 
@@ -34,16 +31,11 @@ uint64_t appended_weights(std::span<const std::byte> image, const std::byte* pla
 
 // The checksum and the copy have touched every page of the code in the archive; nothing reads them again. Constants
 // stay.
-void leave_to_page_cache(std::span<const std::byte> image, const std::byte* constants, size_t constants_size) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto drop = [&](const std::byte* from, const std::byte* to) {
-    const uintptr_t begin = (reinterpret_cast<uintptr_t>(from) + page - 1) / page * page;
-    const uintptr_t end = reinterpret_cast<uintptr_t>(to) / page * page;
-    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  };
+void leave_to_page_cache(const ArchiveReader& archive, std::span<const std::byte> image, const std::byte* constants,
+                         size_t constants_size) {
   const std::byte* const end = image.data() + image.size();
-  drop(image.data(), constants ? constants : end);
-  if (constants) drop(constants + constants_size, end);
+  archive.give_up_pages({image.data(), constants ? constants : end});
+  if (constants) archive.give_up_pages({constants + constants_size, end});
 }
 
 // Members of the model's folder in the archive.
@@ -53,7 +45,7 @@ class ArchiveFiles final : public DeviceFiles {
       : archive_(archive), folder_(spec.so_member.substr(0, spec.so_member.rfind('/') + 1)) {}
   std::span<const std::byte> find(std::string_view name) const override {
     const ArchiveMember* member = archive_.find(folder_ + std::string(name));
-    return member ? archive_.view(*member) : std::span<const std::byte>();
+    return member && archive_.is_sound(*member) ? archive_.view(*member) : std::span<const std::byte>();
   }
 
  private:
@@ -122,7 +114,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   module->api_ = ContainerApi::resolve(module->library_);
   if (module->constants_size_)
     module->constants_begin_ = static_cast<const std::byte*>(module->library_.find("_binary_constants_bin_start"));
-  if (!member->deflated) leave_to_page_cache(image, module->constants_archived_, module->constants_size_);
+  if (!member->deflated) leave_to_page_cache(archive, image, module->constants_archived_, module->constants_size_);
   if (spec.weights_form == WeightsForm::kBlob) module->blob_ = weights_blob(archive, spec);
   return module;
 }

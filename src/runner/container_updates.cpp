@@ -68,6 +68,7 @@ void Runner::fold(Buffer buffer) {
   std::vector<std::unique_ptr<BoundContainer>> folded(seats_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
     if (seats_[i].open.load() && !seats_[i].failed.load()) folded[i] = bind(seats_[i], *active_);
+  check_package(*active_->set);
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i]) continue;
     const Held held(seats_[i]);
@@ -103,6 +104,7 @@ ConstantMap Runner::extract(Buffer buffer) const {
         break;
       }
   }
+  check_package(*set);
   ConstantMap map;
   for (size_t i = 0; i < set->tensors().size(); ++i) {
     if (i < buffers.size() && buffers[i].defined())

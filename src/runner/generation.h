@@ -31,6 +31,8 @@ struct Generation {
   std::chrono::system_clock::time_point since = std::chrono::system_clock::now();
   // Until it is published: stored constants whose values the replicas' buffers take, too.
   std::vector<bool> reset;
+  // Its runs read constants where they lie in the package's files, or write buffers that came from there.
+  bool reads_package = false;
   bool staged = false;  // by begin_update(): to be committed or aborted, nothing else
   // By seat; null where there is no replica, or none was needed yet. A slot is its replica's alone, so others run while
   // one is filled or emptied.

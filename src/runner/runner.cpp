@@ -201,7 +201,20 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
   SCONCE_CHECK(bound, kUnavailable, "replica ", seat.index, " does not serve any more: ", seat.replica->failure());
   const auto start = std::chrono::steady_clock::now();
   seat.replica->run(*bound, inputs, outputs, device_outputs);
-  info.compute = std::chrono::steady_clock::now() - start;
+  const auto end = std::chrono::steady_clock::now();
+  if (generation.reads_package) {
+    // No number leaves of a run that read what it should not.
+    struct Results {
+      std::span<Tensor> outputs;
+      bool good = false;
+      ~Results() {
+        if (!good) std::fill(outputs.begin(), outputs.end(), Tensor());
+      }
+    } results{outputs};
+    check_package(end);
+    results.good = true;
+  }
+  info.compute = end - start;
   info.generation = generation.number;
   info.label = generation.label;
   info.replica = static_cast<int>(seat.index);
@@ -247,6 +260,7 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   Seat& seat = seats_.vacant();
   auto replica = std::make_unique<Replica>(device, replica_settings_);
   auto active = on_cores(cpus, [&] { return replica->bind(module_, *table_, *active_->set, {}, nullptr, nullptr); });
+  check_package(*active_->set);
   // What is staged stays one exchange away from being served.
   std::unique_ptr<BoundContainer> staged;
   if (other_ && other_->staged) {

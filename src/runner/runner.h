@@ -64,6 +64,7 @@ class Runner {
   void give_back_idle_memory() noexcept;
   bool runs_on_caller() const noexcept { return on_caller_.load(std::memory_order_relaxed); }
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  std::string package_fault() const;
 
  private:
   class Update;
@@ -118,6 +119,11 @@ class Runner {
   void give_back(std::unique_ptr<Generation> generation) const noexcept;
   // What of the tensor lies in the archive's mapping need not be resident: it is read again where it is touched.
   void give_up_pages(const Tensor& tensor) const noexcept;
+  bool lies_in_package(const Tensor& tensor) const noexcept;
+  // After values of the set were used otherwise than by a run: kUnavailable if they may have been others.
+  void check_package(const ConstantSet& set) const;
+  // After a run that ended at `now`. While nobody writes the package's files it costs a load, but for once a second.
+  void check_package(std::chrono::steady_clock::time_point now) const;
 
   std::shared_ptr<const Package> package_;
   std::shared_ptr<const loader::Module> module_;
@@ -143,8 +149,9 @@ class Runner {
   // What requests see of the above.
   std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
-  std::atomic<bool> failed_{false};  // no seat is left whose device works
-  Seats seats_;                      // last: its lanes run what is queued, and end, before anything else goes
+  mutable std::atomic<int64_t> looked_{0};  // when the package's files were looked at
+  std::atomic<bool> failed_{false};         // no seat is left whose device works
+  Seats seats_;                             // last: its lanes run what is queued, and end, before anything else goes
 };
 
 }  // namespace sconce

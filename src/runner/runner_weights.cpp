@@ -1,7 +1,4 @@
 // The sets of a runner: what is published, and what stands beside it.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -56,6 +53,13 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     if (progress) progress(static_cast<int>(i), true);
   }
   if (warm_up_ && active_) generation.set->derive_as(*active_->set);
+  check_package(*generation.set);
+  generation.reads_package = table_->any_mutated();
+  for (size_t i = 0; i < table_->stored().size() && !generation.reads_package; ++i) {
+    const Tensor& tensor = generation.set->tensors()[i];
+    generation.reads_package =
+        table_->stored()[i].spec.device.value_or(Device{}).type == DeviceType::kCpu && lies_in_package(tensor);
+  }
   const std::optional<Device> device = device_of_all();
   if (!device) return;
   // The host keeps no second copy. What lies in the archive can be read again.
@@ -161,11 +165,34 @@ std::optional<Device> Runner::device_of_all() const {
 
 void Runner::give_up_pages(const Tensor& tensor) const noexcept {
   const Storage& storage = *tensor.storage();
-  if (!package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()})) return;
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const uintptr_t data = reinterpret_cast<uintptr_t>(storage.data());
-  const uintptr_t begin = (data + page - 1) / page * page, end = (data + storage.bytes()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  package_->archive().give_up_pages({static_cast<const std::byte*>(storage.data()), storage.bytes()});
+}
+
+bool Runner::lies_in_package(const Tensor& tensor) const noexcept {
+  if (!tensor.defined() || !tensor.is_cpu() || tensor.storage()->bytes() == 0) return false;
+  const Storage& storage = *tensor.storage();
+  return package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()});
+}
+
+void Runner::check_package(const ConstantSet& set) const {
+  const std::vector<Tensor>& tensors = set.tensors();
+  if (std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return lies_in_package(tensor); }))
+    package_->archive().check_files();
+}
+
+void Runner::check_package(std::chrono::steady_clock::time_point now) const {
+  constexpr std::chrono::nanoseconds kEvery = std::chrono::seconds(1);
+  const int64_t time = std::chrono::nanoseconds(now.time_since_epoch()).count();
+  if (!package_->archive().concerned() && time - looked_.load(std::memory_order_relaxed) < kEvery.count()) [[likely]]
+    return;
+  package_->archive().check_files();
+  looked_.store(time, std::memory_order_relaxed);
+}
+
+std::string Runner::package_fault() const {
+  if (!package_->archive().concerned()) return {};
+  const std::lock_guard state(state_mutex_);
+  return active_->reads_package ? package_->archive().why_lost() : std::string();
 }
 
 void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
@@ -242,7 +269,9 @@ std::string Runner::digest(WeightState wanted) const {
                  wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
     set = wanted == WeightState::kActive ? active_->set : other_->set;
   }
-  return set->digest(*table_);
+  std::string digest = set->digest(*table_);
+  check_package(*set);
+  return digest;
 }
 
 }  // namespace sconce

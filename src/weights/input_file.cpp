@@ -27,17 +27,20 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   SCONCE_CHECK(::fstat(owner.fd_, &owner.status_) == 0, kIo, "cannot read file: ", path.string(), ": ",
                std::strerror(errno));
   SCONCE_CHECK(S_ISREG(owner.status_.st_mode), kIo, "cannot read file: ", path.string(), ": not a regular file");
+  owner.stamp_ = ContentStamp::settled(owner.fd_);
+  owner.status_.st_size = static_cast<off_t>(owner.stamp_.size());
   ::posix_fadvise(owner.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
   *this = std::move(owner);
 }
 
 InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), status_(other.status_) {}
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), status_(other.status_), stamp_(other.stamp_) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(status_, other.status_);
+  std::swap(stamp_, other.stamp_);
   return *this;
 }
 
@@ -58,11 +61,8 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
 }
 
 void InputFile::check_unchanged() const {
-  struct stat now {};
-  SCONCE_CHECK(::fstat(fd_, &now) == 0, kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
-  SCONCE_CHECK(now.st_size == status_.st_size && now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
-                   now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec,
-               kFailedPrecondition, "file changed while it was read: ", path_.string());
+  ContentStamp stamp = stamp_;
+  SCONCE_CHECK(stamp.still_of(fd_), kFailedPrecondition, "file changed while it was read: ", path_.string());
 }
 
 void InputFile::check_same_path() const {

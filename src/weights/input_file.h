@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "package_format/content_stamp.h"
 #include "sconce/weight_sources.h"
 
 namespace sconce::weights {
@@ -37,6 +38,7 @@ class InputFile {
   std::filesystem::path path_;
   int fd_ = -1;
   struct stat status_ {};
+  ContentStamp stamp_;
 };
 
 // kInvalidArgument if they differ.

@@ -33,8 +33,8 @@ class Answer:
 class Server:
     """One run of `sconce serve` on ports of its own."""
 
-    def __init__(self, *serve, flags=(), environment=None, wait=True):
-        command = [str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+    def __init__(self, *serve, flags=(), environment=None, wait=True, prefix=()):
+        command = [*prefix, str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin", "127.0.0.1:0",
                    "--drain-grace", "0", *flags, *[str(s) for s in serve]]
         self.log = []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,

@@ -1,0 +1,142 @@
+#include "package_format/memory_room.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+
+namespace sconce {
+namespace {
+
+// A path put together of pieces; cut where they are too long, which names no file.
+class Path {
+ public:
+  Path(std::initializer_list<std::string_view> pieces) noexcept {
+    for (const std::string_view piece : pieces) {
+      const size_t length = std::min(piece.size(), sizeof text_ - 1 - size_);
+      std::memcpy(text_ + size_, piece.data(), length);
+      size_ += length;
+    }
+    text_[size_] = '\0';
+  }
+  const char* c_str() const noexcept { return text_; }
+
+ private:
+  char text_[PATH_MAX];
+  size_t size_ = 0;
+};
+
+// The start of a file; empty if it is not there.
+class Content {
+ public:
+  explicit Content(const Path& path) noexcept {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    for (ssize_t n = 1; n > 0 && size_ < text_.size();) {
+      n = ::read(fd, text_.data() + size_, text_.size() - size_);
+      if (n > 0) size_ += static_cast<size_t>(n);
+    }
+    ::close(fd);
+  }
+  // False at the end.
+  bool next_line(std::string_view& line) noexcept {
+    const std::string_view rest = std::string_view(text_.data(), size_).substr(at_);
+    if (rest.empty()) return false;
+    line = rest.substr(0, rest.find('\n'));
+    at_ += std::min(line.size() + 1, rest.size());
+    return true;
+  }
+
+ private:
+  std::array<char, 16384> text_;
+  size_t size_ = 0, at_ = 0;
+};
+
+// None of "max".
+std::optional<uint64_t> number(std::string_view text) noexcept {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  uint64_t value = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> number_in(const Path& path) noexcept {
+  Content content(path);
+  std::string_view line;
+  return content.next_line(line) ? number(line) : std::nullopt;
+}
+
+// What the line of that key says: "key 12", "key:  12 kB".
+std::optional<uint64_t> number_of(const Path& path, std::string_view key) noexcept {
+  Content content(path);
+  for (std::string_view line; content.next_line(line);)
+    if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ' ')
+      return number(line.substr(key.size()));
+  return std::nullopt;
+}
+
+struct Names {
+  std::string_view limit, usage, active, inactive;
+};
+
+// Of a group and those it is in. In a container the group's path may be one of the host's that is not there: then what
+// is mounted is the container's own.
+uint64_t room_of(std::string_view root, std::string_view mounted, std::string_view group, const Names& names) noexcept {
+  uint64_t room = UINT64_MAX;
+  for (;;) {
+    const auto limit = number_in({root, mounted, group, names.limit});
+    const auto usage = number_in({root, mounted, group, names.usage});
+    if (limit && usage) {
+      const Path statistics{root, mounted, group, "/memory.stat"};
+      const uint64_t files =
+          number_of(statistics, names.active).value_or(0) + number_of(statistics, names.inactive).value_or(0);
+      const uint64_t used = *usage - std::min(*usage, files);
+      room = std::min(room, *limit - std::min(*limit, used));
+    }
+    if (group.empty()) return room;
+    const size_t slash = group.rfind('/');
+    group = group.substr(0, slash == std::string_view::npos ? 0 : slash);
+  }
+}
+
+// Whether a list such as "cpu,memory" has it.
+bool has_memory(std::string_view controllers) noexcept {
+  for (;;) {
+    const size_t comma = controllers.find(',');
+    if (controllers.substr(0, comma) == "memory") return true;
+    if (comma == std::string_view::npos) return false;
+    controllers.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+uint64_t memory_room(std::string_view root) noexcept {
+  uint64_t room = UINT64_MAX;
+  if (const auto kilobytes = number_of({root, "/proc/meminfo"}, "MemAvailable:")) room = *kilobytes * 1024;
+  // "0::/kubepods/pod1" of version 2, "9:cpu,memory:/docker/1" of version 1.
+  Content groups({root, "/proc/self/cgroup"});
+  for (std::string_view line; groups.next_line(line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    std::string_view group = line.substr(second + 1);
+    if (group == "/") group = {};
+    if (controllers.empty())
+      room = std::min(room, room_of(root, "/sys/fs/cgroup", group,
+                                    {"/memory.max", "/memory.current", "active_file", "inactive_file"}));
+    else if (has_memory(controllers))
+      room = std::min(room, room_of(root, "/sys/fs/cgroup/memory", group,
+                                    {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_active_file",
+                                     "total_inactive_file"}));
+  }
+  return room;
+}
+
+}  // namespace sconce
