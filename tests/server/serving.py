@@ -34,8 +34,8 @@ class Server:
     """One run of `sconce serve` on ports of its own."""
 
     def __init__(self, *serve, flags=(), environment=None, wait=True, prefix=()):
-        command = [*prefix, str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-                   "--drain-grace", "0", *flags, *[str(s) for s in serve]]
+        command = [*prefix, str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin",
+                   "127.0.0.1:0", "--drain-grace", "0", *flags, *[str(s) for s in serve]]
         self.log = []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(environment or {})})

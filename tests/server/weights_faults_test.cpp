@@ -75,7 +75,7 @@ struct World {
     repository = std::make_unique<Repository>(config, clock, reaper, packages, 1);
     control = std::make_unique<Control>(config, *finder, *repository, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});
-    repository->publish(packages.front(), repository->load(packages.front()));
+    repository->publish(packages.front(), repository->load(packages.front(), false));
     service = std::unique_ptr<Service>(new Service{config,
                                                    *repository,
                                                    *control,

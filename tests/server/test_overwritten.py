@@ -1,0 +1,346 @@
+"""Packages and weights that are written in place while they are served."""
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+from admin_server import AdminServer
+from serving import FAKE_MODELS, PROGRAM, SANITIZED, until
+from weights_files import repeated, safetensors
+
+UPDATE = FAKE_MODELS / "fake_update.so"  # answers x + [min w, max w, min b, max b]
+FEATURES = 131072
+PATTERN = struct.pack("<16f", *range(1, 17)) * 4  # of its w, over and over
+INPUT = {"INPUT__0": ("FP32", [1, 4], [0, 0, 0, 0])}
+OLD, NEW = [1, 16, 0, 150], [20, 20, 0, 150]  # of half of each: [1, 20, 0, 150]
+# Runs a program that may not take leases of files of others: what a server is that does not own its packages.
+WITHOUT_LEASES = [sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 28, 0, 0, 0);"
+                  "os.execv(sys.argv[1], sys.argv[1:])"]
+root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root has others to give files to")
+
+
+@pytest.fixture
+def folder(request):
+    with tempfile.TemporaryDirectory(dir=getattr(request, "param", None)) as path:
+        yield pathlib.Path(path)
+
+
+def changed():
+    """The library of the model with other weights w: the same size, sound all the same."""
+    library = UPDATE.read_bytes()
+    at = library.index(PATTERN)
+    return library[:at] + struct.pack("<f", NEW[0]) * FEATURES + library[at + 4 * FEATURES:]
+
+
+def archive(library, path):
+    """A .pt2 of it, whose members have checksums."""
+    with tempfile.TemporaryDirectory() as unpacked:
+        model = pathlib.Path(unpacked, "data/aotinductor/model")
+        model.mkdir(parents=True)
+        pathlib.Path(unpacked, "archive_format").write_text("pt2")
+        pathlib.Path(unpacked, "version").write_text("0")
+        (model / "x.wrapper.so").write_bytes(library)
+        subprocess.run([PROGRAM, "pack", unpacked, path], check=True)
+
+
+def give_away(path):
+    os.chown(path, 65534, 65534)
+
+
+def write(path, data, truncate=True, piece=1 << 20):
+    with open(path, "wb" if truncate else "r+b") as file:
+        for at in range(0, len(data), piece):
+            file.write(data[at:at + piece])
+            file.flush()
+
+
+def answer_of(server, model="m"):
+    answer = server.infer(model, INPUT)
+    return answer.json["outputs"][0]["data"] if answer.status == 200 else answer.status
+
+
+class Clients:
+    """Threads that ask a model over and over, and what they were told: answers, and statuses with their texts."""
+
+    def __init__(self, server, model, count=3):
+        self.server, self.model = server, model
+        self.answers, self.errors, self.total = set(), set(), 0
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.run) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        while not self.stop.is_set():
+            try:
+                answer = self.server.infer(self.model, INPUT)
+                status, text = answer.status, answer.body.decode()
+            except OSError as problem:
+                status, text = repr(problem), ""
+            with self.lock:
+                self.total += 1
+                if status == 200:
+                    self.answers.add(tuple(answer.json["outputs"][0]["data"]))
+                else:
+                    self.errors.add((status, text))
+
+    def wait(self, more=20):
+        """Until so many more requests were answered."""
+        wanted = self.total + more
+        until(lambda: self.total >= wanted, 30)
+
+    def __enter__(self):
+        self.wait()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def mapped(server, path, key):
+    """A number of /proc/PID/smaps, in kB, of where the file is mapped."""
+    kilobytes, inside = 0, False
+    for line in pathlib.Path(f"/proc/{server.process.pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            inside = line.endswith(str(path))
+        elif inside and line.startswith(key + ":"):
+            kilobytes += int(line.split()[1])
+    return kilobytes
+
+
+def index(server):
+    return {m["name"]: (m["state"], m.get("reason", "")) for m in server.post("/v2/repository/index", b"").json}
+
+
+def assert_explained(errors, path):
+    for status, text in errors:
+        assert status == 503 and str(path) in text and "in place" in text, (status, text)
+
+
+IN_PLACE = {
+    "cp": lambda path: write(path, changed()),
+    "truncate": lambda path: os.truncate(path, 0),
+    "truncate to less": lambda path: os.truncate(path, 1 << 20),
+    "write into it": lambda path: write(path, changed(), truncate=False),
+}
+ASIDE = {
+    "remove": lambda path: os.remove(path),
+    "rename over it": lambda path: (write(path.with_name("new"), changed()), os.rename(path.with_name("new"), path)),
+}
+
+
+@pytest.mark.parametrize("folder", [None, "/dev/shm"], indirect=True)
+@pytest.mark.parametrize("change", [*IN_PLACE, *ASIDE])
+def test_a_model_answers_as_before_while_its_package_is_overwritten(folder, change):
+    path, other = folder / "m.so", folder / "other.so"
+    shutil.copy(UPDATE, path)
+    shutil.copy(UPDATE, other)
+    with AdminServer(path, other) as server:
+        with Clients(server, "m") as clients, Clients(server, "other") as others:
+            {**IN_PLACE, **ASIDE}[change](path)
+            clients.wait(50)
+            others.wait(50)
+        assert clients.answers == others.answers == {tuple(OLD)}
+        assert not clients.errors and not others.errors
+        assert index(server)["m"] == ("READY", "")
+        assert server.get("/v2/health/ready").status == 200
+        assert any("is written to in place" in line for line in server.log) == (change in IN_PLACE)
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer has memory of its own")
+def test_weights_stay_in_the_page_cache_until_somebody_writes(folder):
+    path = folder / "m.so"
+    shutil.copy(UPDATE, path)
+    os.sync()  # pages that are still to be written count as dirty
+    with AdminServer(path) as one, AdminServer(path) as two:
+        for server in one, two:
+            assert answer_of(server) == OLD
+        for server in one, two:
+            assert mapped(server, path, "Rss") > 1000
+            assert mapped(server, path, "Shared_Clean") > 1000
+            assert mapped(server, path, "Private_Dirty") + mapped(server, path, "Anonymous") == 0
+            assert mapped(server, path, "Private_Clean") < 200  # read ahead by one of the two
+        os.truncate(path, 0)
+        for server in one, two:
+            assert mapped(server, path, "Rss") == 0
+            assert answer_of(server) == OLD
+
+
+@root_only
+@pytest.mark.parametrize("change", IN_PLACE)
+def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
+    path, other = folder / "m.so", folder / "other.so"
+    for name in path, other:
+        shutil.copy(UPDATE, name)
+        give_away(name)
+    with AdminServer(path, other, prefix=WITHOUT_LEASES) as server:
+        with Clients(server, "m") as clients, Clients(server, "other") as others:
+            IN_PLACE[change](path)
+            clients.wait(50)
+            others.wait(50)
+        assert clients.answers == others.answers == {tuple(OLD)}
+        assert not others.errors
+        assert clients.errors
+        assert_explained(clients.errors, path)
+        state, reason = index(server)["m"]
+        assert state == "UNAVAILABLE" and str(path) in reason
+        assert index(server)["other"] == ("READY", "")
+        assert server.get("/v2/models/m/ready").status == 503
+        assert server.get("/v2/health/ready").status == 200  # there is another model
+        said = "answer with errors until they are loaded again"
+        until(lambda: any(said in line for line in server.log))
+        assert sum(said in line for line in server.log) == 1
+        # A load serves what the file is then.
+        write(path, changed())
+        assert server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"]).status == 200
+        assert answer_of(server) == NEW
+        assert index(server)["m"] == ("READY", "")
+        assert server.get("/v2/models/m/ready").status == 200
+
+
+@root_only
+def test_the_only_model_is_lost_and_the_server_is_not_ready(folder):
+    path = folder / "m.so"
+    shutil.copy(UPDATE, path)
+    give_away(path)
+    with AdminServer(path, prefix=WITHOUT_LEASES) as server:
+        os.truncate(path, 0)
+        assert answer_of(server) == 503
+        assert server.get("/v2/health/ready").status == 503
+        assert server.get("/v2/health/live").status == 200
+
+
+@root_only
+def test_without_a_lease_a_rename_costs_nothing(folder):
+    path = folder / "m.so"
+    shutil.copy(UPDATE, path)
+    give_away(path)
+    with AdminServer(path, prefix=WITHOUT_LEASES) as server, Clients(server, "m") as clients:
+        os.rename(path, folder / "old")
+        clients.wait()
+        ASIDE["rename over it"](path)
+        clients.wait()
+        os.remove(folder / "old")
+        clients.wait()
+        assert not clients.errors and clients.answers == {tuple(OLD)}
+
+
+@pytest.mark.parametrize("leases", [True, pytest.param(False, marks=root_only)])
+def test_watched_packages_that_are_copied_over_in_steps(folder, leases):
+    """Whoever looks in between sees half of the new one before half of the old one: nobody is answered by that."""
+    path = folder / "repository/m.pt2"
+    path.parent.mkdir()
+    archive(UPDATE.read_bytes(), path)
+    archive(changed(), folder / "m.pt2")
+    new = (folder / "m.pt2").read_bytes()
+    assert len(new) == path.stat().st_size
+    if not leases:
+        give_away(path)
+    prefix = () if leases else WITHOUT_LEASES
+    with AdminServer(path.parent, flags=["--watch", "150ms"], prefix=prefix) as server:
+        with Clients(server, "m") as clients:
+            # Each step has a writer of its own, and time for the server to take what is there for all.
+            half = path.read_bytes().index(PATTERN) + FEATURES * 2
+            for begin, end in (0, half), (half, half + 1000), (half + 1000, len(new)):
+                with open(path, "r+b") as file:
+                    file.seek(begin)
+                    file.write(new[begin:end])
+                time.sleep(1)
+            until(lambda: answer_of(server) == NEW, 10)
+            clients.wait()
+        assert clients.answers == {tuple(OLD), tuple(NEW)}
+        assert not leases or not clients.errors
+        assert_explained(clients.errors, path)
+        assert any("recorded CRC" in line for line in server.log)  # the half was looked at, and refused
+
+
+def test_watched_packages_that_are_copied_over_at_once(folder):
+    path = folder / "repository/m.pt2"
+    path.parent.mkdir()
+    archive(UPDATE.read_bytes(), path)
+    archive(changed(), folder / "m.pt2")
+    with AdminServer(path.parent, flags=["--watch", "100ms"]) as server:
+        with Clients(server, "m") as clients:
+            shutil.copyfile(folder / "m.pt2", path)
+            until(lambda: answer_of(server) == NEW, 10)
+            clients.wait()
+        assert not clients.errors
+        assert clients.answers == {tuple(OLD), tuple(NEW)}
+
+
+def weights(value):
+    return safetensors({"scale.w": repeated(value, FEATURES), "scale.b": repeated(value, FEATURES)})
+
+
+class Rewriting:
+    """Writes a file over and over."""
+
+    def __init__(self, turn):
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=lambda: self.run(turn))
+
+    def run(self, turn):
+        count = 0
+        while not self.stop.is_set():
+            turn(count)
+            count += 1
+            time.sleep(0.02)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+
+
+def test_weights_by_file_are_whole_or_refused_while_they_are_overwritten(folder):
+    path = folder / "w.safetensors"
+    path.write_bytes(weights(1))
+    push = {"file": "w.safetensors"}
+    with AdminServer(f"m={UPDATE}", flags=["--weights-dir", folder]) as server:
+        statuses = set()
+        with Rewriting(lambda turn: write(path, weights(1 + turn % 2), truncate=turn % 4 < 2, piece=100_000)):
+            for _ in range(80):
+                answer = server.admin("POST", "m/weights?commit=true", push)
+                statuses.add(answer.status)
+                assert answer.status == 200 or (answer.status == 400 and answer.json["error"]), answer.body
+                assert answer_of(server) in ([1] * 4, [2] * 4, OLD)
+        assert statuses == {200, 400}
+        # What was staged is memory of the server's own.
+        write(path, weights(7))
+        assert server.admin("POST", "m/weights?commit=true", push).status == 200
+        os.truncate(path, 0)
+        assert answer_of(server) == [7] * 4
+
+
+@pytest.mark.parametrize("leases", [True, pytest.param(False, marks=root_only)])
+def test_weights_of_a_package_by_file_that_is_truncated_meanwhile(folder, leases):
+    path = folder / "w.pt2"
+    archive(changed(), path)
+    whole = path.read_bytes()
+    if not leases:
+        give_away(path)
+
+    def rewrite(_):
+        os.truncate(path, 4096)
+        write(path, whole, truncate=False)
+
+    with AdminServer(f"m={UPDATE}", flags=["--weights-dir", folder],
+                     prefix=() if leases else WITHOUT_LEASES) as server:
+        with Rewriting(rewrite):
+            for _ in range(40):
+                answer = server.admin("POST", "m/weights?commit=true", {"file": "w.pt2"})
+                assert answer.status in (200, 400, 503), answer.body
+                assert answer_of(server) in (OLD, NEW)
+        assert answer_of(server) in (OLD, NEW)
