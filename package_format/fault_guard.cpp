@@ -1,6 +1,8 @@
 #include "package_format/fault_guard.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -30,8 +32,7 @@ bool mend(uintptr_t address) noexcept {
     if (address < begin || address >= end) continue;
     note_fault(range->note);  // before the zeros can be read
     // All of it at once: nothing of the range is of use any more, and this costs one mapping instead of one a page.
-    return ::mmap(reinterpret_cast<void*>(begin), end - begin, PROT_READ,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+    return show_zeros(reinterpret_cast<std::byte*>(begin), end - begin);
   }
   return false;
 }
@@ -55,6 +56,11 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 }  // namespace
+
+bool show_zeros(std::byte* begin, size_t bytes) noexcept {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return ::syscall(SYS_mmap, begin, bytes, PROT_READ, kFlags, -1, 0) == reinterpret_cast<long>(begin);
+}
 
 bool note_fault(const FaultNote& note) noexcept {
   uint32_t state = note.state->load();

@@ -26,6 +26,10 @@ inline constexpr uint32_t kFirstFault = 16;  // states from here on are faults'
 // The same, of any thread. True if it was none before.
 bool note_fault(const FaultNote& note) noexcept;
 
+// Zeros at these addresses, which take no memory; nothing changes where that cannot be had. The plain system call: in a
+// handler nothing may run that a library has put in the place of mmap().
+bool show_zeros(std::byte* begin, size_t bytes) noexcept;
+
 class GuardedRange;  // a place in the handler's list; never freed, used again
 // Null without memory for it: the range is not guarded then. `begin` and `bytes` are whole pages.
 GuardedRange* guard_range(const void* begin, size_t bytes, const FaultNote& note) noexcept;

@@ -229,7 +229,7 @@ void KeptFile::tell(uint64_t copied) noexcept {
 void KeptFile::lose(State reason) noexcept {
   note_fault({&state_, &concern_, reason});
   // Whoever reads on reads zeros rather than what is written now, or faults; and is told at the end.
-  ::mmap(data_, mapped_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  show_zeros(data_, mapped_);
   tell(0);
 }
 

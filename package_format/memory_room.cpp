@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <climits>
-#include <cstring>
 #include <initializer_list>
 #include <optional>
 
@@ -20,7 +19,7 @@ class Path {
   Path(std::initializer_list<std::string_view> pieces) noexcept {
     for (const std::string_view piece : pieces) {
       const size_t length = std::min(piece.size(), sizeof text_ - 1 - size_);
-      std::memcpy(text_ + size_, piece.data(), length);
+      std::copy_n(piece.begin(), length, text_ + size_);
       size_ += length;
     }
     text_[size_] = '\0';
