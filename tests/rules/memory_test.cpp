@@ -1,0 +1,35 @@
+// What ends the process where there is no memory, because it takes some where nothing may be thrown, is not used.
+#include <doctest/doctest.h>
+
+#include <regex>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+// Iterators of folders, whose steps take memory in noexcept functions of libstdc++; nlohmann's own values, which take
+// some to be destroyed. Subcommands that serve nothing may use the latter.
+bool takes_memory(const std::string& path, const std::string& source) {
+  static const std::regex iterators(R"(\b(recursive_)?directory_iterator\b)"), values(R"(nlohmann::(ordered_)?json\b)");
+  const std::string code = code_of(source);
+  const bool header_of_values = path == "package_format/json_value.h" || path.starts_with("src/tensor_files/");
+  return std::regex_search(code, iterators) ||
+         (!path.starts_with("server/commands/") && !header_of_values && std::regex_search(code, values));
+}
+
+}  // namespace
+
+TEST_CASE("memory: nothing is used that ends the process without it") {
+  for (const SourceFile& file : read_tree({"include", "package_format", "src", "server"}, {".h", ".cpp"}))
+    CHECK_MESSAGE(!takes_memory(file.path, file.text), file.path);
+}
+
+TEST_CASE("memory: a violation is seen") {
+  CHECK(takes_memory("server/x.cpp", "for (auto& e : std::filesystem::directory_iterator(path)) {}"));
+  CHECK(takes_memory("src/x.cpp", "using Json = nlohmann::ordered_json;"));
+  CHECK_FALSE(takes_memory("server/commands/ops.cpp", "nlohmann::json found;"));
+  CHECK_FALSE(takes_memory("src/x.cpp", "// nlohmann::json\nSortedJson json;"));
+}
+
+}  // namespace sconce::rules
