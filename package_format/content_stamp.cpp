@@ -48,20 +48,20 @@ ContentStamp ContentStamp::of(int fd) noexcept {
 
 ContentStamp ContentStamp::settled(int fd) noexcept {
   ContentStamp stamp = of(fd);
-  for (int i = 0; i < kMostWaits; ++i) {
+  for (int i = 0; i < kMostWaits && stamp.known_; ++i) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (nanoseconds(now) > stamp.changed_ns_ && nanoseconds(now) > stamp.modified_ns_) break;
     ::nanosleep(&kWait, nullptr);
     stamp = of(fd);
   }
-  stamp.name_ = name_of(fd);
+  if (stamp.known_) stamp.name_ = name_of(fd);
   return stamp;
 }
 
 ContentStamp ContentStamp::now(int fd) noexcept {
   ContentStamp stamp = of(fd);
-  stamp.name_ = name_of(fd);
+  if (stamp.known_) stamp.name_ = name_of(fd);
   return stamp;
 }
 

@@ -18,6 +18,7 @@ class ContentStamp {
   static ContentStamp settled(int fd) noexcept;
   static ContentStamp now(int fd) noexcept;  // without that
 
+  bool is_known() const noexcept { return known_; }  // else the system did not say, and errno why
   uint64_t size() const noexcept { return size_; }
   // Whether the file has it still: neither size nor time of modification differ, and there is a reason for it where the
   // inode changed all the same (a rename, a link, new rights), which is taken over.

@@ -106,6 +106,7 @@ void KeptFile::keep() {
   }
   if (error == 0) {
     stamp_ = ContentStamp::now(fd_);
+    SCONCE_CHECK(stamp_.is_known(), kIo, "cannot read file: ", path_, ": ", std::strerror(errno));
     map();
     {
       const std::lock_guard looking(look_mutex_);
@@ -118,6 +119,7 @@ void KeptFile::keep() {
   if (clone()) return map();
   means_ = Means::kStamp;
   stamp_ = ContentStamp::settled(fd_);
+  SCONCE_CHECK(stamp_.is_known(), kIo, "cannot read file: ", path_, ": ", std::strerror(errno));
   concern_.fetch_add(1);
   map();
 }
@@ -156,6 +158,7 @@ bool KeptFile::clone() {
 void KeptFile::copy_now(Means means) {
   means_ = means;
   ContentStamp stamp = ContentStamp::settled(fd_);
+  SCONCE_CHECK(stamp.is_known(), kIo, "cannot read file: ", path_, ": ", std::strerror(errno));
   size_ = static_cast<size_t>(stamp.size());
   const bool written = means == Means::kCopyOfWritten;
   SCONCE_CHECK(!written || has_room(size_), kOutOfMemory,

@@ -29,6 +29,13 @@ struct CloseFile {
   void operator()(zip_file_t* file) const noexcept { zip_fclose(file); }
 };
 
+// The archive's fault, unless there was no memory to look.
+template <class... Parts>
+[[noreturn]] void fail(const zip_error_t* error, const Parts&... parts) {
+  const bool memory = zip_error_code_zip(error) == ZIP_ER_MEMORY;
+  detail::fail(memory ? ErrorCode::kOutOfMemory : ErrorCode::kCorruptPackage, parts...);
+}
+
 std::unique_ptr<zip_t, DiscardArchive> open_archive(std::span<const std::byte> bytes, int flags) {
   ZipError error;
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, error.get());
@@ -36,7 +43,7 @@ std::unique_ptr<zip_t, DiscardArchive> open_archive(std::span<const std::byte> b
   zip_t* archive = zip_open_from_source(source, ZIP_RDONLY | flags, error.get());
   if (archive == nullptr) {
     zip_source_free(source);
-    SCONCE_FAIL(kCorruptPackage, "archive is not consistent: ", error.text());
+    fail(error.get(), "archive is not consistent: ", error.text());
   }
   return std::unique_ptr<zip_t, DiscardArchive>(archive);
 }
@@ -46,19 +53,22 @@ std::unique_ptr<zip_t, DiscardArchive> open_archive(std::span<const std::byte> b
 void inflate_member(std::span<const std::byte> bytes, const std::string& path, std::span<std::byte> out) {
   const auto archive = open_archive(bytes, 0);
   const std::unique_ptr<zip_file_t, CloseFile> file(zip_fopen(archive.get(), path.c_str(), ZIP_FL_ENC_RAW));
-  SCONCE_CHECK(file != nullptr, kCorruptPackage, "member cannot be read: ", path, ": ", zip_strerror(archive.get()));
+  if (!file) fail(zip_get_error(archive.get()), "member cannot be read: ", path, ": ", zip_strerror(archive.get()));
   size_t done = 0;
   while (done < out.size()) {
     const zip_int64_t got = zip_fread(file.get(), out.data() + done, out.size() - done);
-    SCONCE_CHECK(got > 0, kCorruptPackage, "member cannot be inflated: ", path, ": ",
-                 got < 0 ? zip_file_strerror(file.get()) : "it ends early");
+    if (got < 0)
+      fail(zip_file_get_error(file.get()), "member cannot be inflated: ", path, ": ", zip_file_strerror(file.get()));
+    SCONCE_CHECK(got > 0, kCorruptPackage, "member cannot be inflated: ", path, ": it ends early");
     done += static_cast<size_t>(got);
   }
   // One more read, so that content that is too long is seen; it is also what makes libzip compare the CRC.
   std::byte beyond;
   const zip_int64_t got = zip_fread(file.get(), &beyond, 1);
-  SCONCE_CHECK(got == 0, kCorruptPackage, "member cannot be inflated: ", path, ": ",
-               got < 0 ? zip_file_strerror(file.get()) : "it is longer than the directory says");
+  if (got < 0)
+    fail(zip_file_get_error(file.get()), "member cannot be inflated: ", path, ": ", zip_file_strerror(file.get()));
+  SCONCE_CHECK(got == 0, kCorruptPackage, "member cannot be inflated: ", path,
+               ": it is longer than the directory says");
 }
 
 void check_with_libzip(std::span<const std::byte> bytes) { open_archive(bytes, ZIP_CHECKCONS); }

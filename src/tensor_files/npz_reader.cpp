@@ -14,6 +14,12 @@
 namespace sconce::tensor_files {
 namespace {
 
+// The archive's fault, unless libzip found no memory to look. code: libzip's.
+template <class... Parts>
+[[noreturn]] void refuse(int code, const Parts&... parts) {
+  detail::fail(code == ZIP_ER_MEMORY ? ErrorCode::kOutOfMemory : ErrorCode::kCorruptPackage, parts...);
+}
+
 constexpr std::string_view kSuffix = ".npy";
 constexpr zip_int64_t kMaxMembers = 65536;
 constexpr uint64_t kMaxDeflateRatio = 1032;
@@ -40,9 +46,10 @@ NpzReader::NpzReader(std::span<const std::byte> bytes, std::string where) : file
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
   archive_.reset(source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : nullptr);
   const std::string reason = archive_ ? "" : zip_error_strerror(&error);
+  const int code = zip_error_code_zip(&error);
   zip_error_fini(&error);
   if (!archive_ && source) zip_source_free(source);
-  SCONCE_CHECK(archive_, kCorruptPackage, "npz: not a sound zip archive: ", file_, ": ", reason);
+  if (!archive_) refuse(code, "npz: not a sound zip archive: ", file_, ": ", reason);
   list_members(bytes.size());
 }
 
@@ -58,7 +65,7 @@ NpzReader::NpzReader(int fd, uint64_t size, std::string where) : file_(std::move
     zip_error_init_with_code(&error, code);
     const std::string reason = zip_error_strerror(&error);
     zip_error_fini(&error);
-    SCONCE_FAIL(kCorruptPackage, "npz: not a sound zip archive: ", file_, ": ", reason);
+    refuse(code, "npz: not a sound zip archive: ", file_, ": ", reason);
   }
   list_members(size);
 }
@@ -93,8 +100,10 @@ const NpyHeader& NpzReader::open(size_t member) {
   opened_ = member;
   const Member& entry = members_[member];
   stream_.reset(zip_fopen_index(archive_.get(), entry.index, 0));
-  SCONCE_CHECK(stream_, kCorruptPackage, "npz: cannot open member: ", where(member), ": ",
-               zip_strerror(archive_.get()));
+  if (!stream_) {
+    refuse(zip_error_code_zip(zip_get_error(archive_.get())), "npz: cannot open member: ", where(member), ": ",
+           zip_strerror(archive_.get()));
+  }
   std::vector<std::byte> start(12);
   SCONCE_CHECK(entry.bytes >= start.size(), kCorruptPackage, "npz: member ends within its header: ", where(member));
   inflate(start);

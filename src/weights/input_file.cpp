@@ -28,6 +28,7 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
                std::strerror(errno));
   SCONCE_CHECK(S_ISREG(owner.status_.st_mode), kIo, "cannot read file: ", path.string(), ": not a regular file");
   owner.stamp_ = ContentStamp::settled(owner.fd_);
+  SCONCE_CHECK(owner.stamp_.is_known(), kIo, "cannot read file: ", path.string(), ": ", std::strerror(errno));
   owner.status_.st_size = static_cast<off_t>(owner.stamp_.size());
   ::posix_fadvise(owner.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
   *this = std::move(owner);

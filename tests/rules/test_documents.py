@@ -113,6 +113,10 @@ COMMANDS = {
     'SCONCE_CASES=build/opinfo/calls.cases build/release/tests/custom_ops/test_custom_ops -tc="aten: what random*"':
         built(tests="tests/custom_ops"),
     "TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp build/tsan/tests/test_runner": built(),
+    # The fault campaign
+    **{f"./dev faults{words}": run_by("tests/faults/test_faults.py::test_nothing_is_lost", "each kind of fault, in its short form")
+       for words in ("", " [MINUTES]", " 2.5 --seed 31", " 5 --only calls/load --seed 2 --every 1")},
+    "./dev faults soak [MINUTES]": run_by("tests/faults/test_faults.py::test_the_soak_is_flat"),
     # Comparisons with PyTorch
     "pip install torch==2.15.0 numpy expecttest": pip("tests/harvest"),
     "pip install torch==2.15.0 numpy scipy expecttest": pip("tests/opinfo"),
