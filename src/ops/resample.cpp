@@ -70,9 +70,12 @@ Tensor along(const Tensor& in, ResampleMode mode, const ResampledAxis& axis, int
 // Elements of the nearest places.
 Tensor nearest(const Tensor& in, const std::array<ResampledAxis, 3>& axes, bool exact, IntSpan sizes, bool by_sizes) {
   Tensor out = Tensor::empty(sizes, in.dtype());
+  const bool in_double = in.dtype() == DType::kFloat64 && !by_sizes;
   std::array<std::vector<int64_t>, 3> at;
   for (size_t a = 0; a < 3; ++a)
-    for (int64_t o = 0; o < axes[a].output; ++o) at[a].push_back(nearest_tap(axes[a], exact, o, by_sizes));
+    for (int64_t o = 0; o < axes[a].output; ++o)
+      at[a].push_back(in_double ? nearest_tap<double>(axes[a], exact, o, by_sizes)
+                                : nearest_tap(axes[a], exact, o, by_sizes));
   const int64_t from = axes[0].input * axes[1].input * axes[2].input,
                 to = axes[0].output * axes[1].output * axes[2].output;
   dispatch_bytes(in.itemsize(), [&]<class Bytes>() {
@@ -112,8 +115,8 @@ Tensor resize(const char* name, const Tensor& self, IntSpan size, bool align_cor
   if (!is_floating(self.dtype()) && !(bytes && (is_nearest || dims == 2))) fail_dispatch(self.dtype(), name);
   Tensor out;
   if (is_nearest) {
-    // ATen's kernel for channels-last images, which small results take too, looks at the sizes first, its other one at
-    // the scale.
+    // ATen's kernel for channels-last images, which small results take too, looks at the sizes first, and takes
+    // coordinates in float; its other one looks at the scale, and takes those of float64 in double.
     constexpr int64_t kSmall = 128;
     const bool last = (dims == 2 && is_channels_last(self)) || (dims == 3 && is_channels_last_3d(self));
     const bool by_sizes = (last && self.size(1) > 3) || (dims == 2 && size[0] + size[1] <= kSmall);

@@ -57,14 +57,14 @@ Taps<T> cubic_taps(const ResampledAxis& axis, bool align_corners, int64_t o) noe
 enum class ResampleMode { kNearest, kNearestExact, kLinear, kCubic };
 
 // The one coordinate that a resize to the nearest draws on; exact: the centres of elements are compared. by_sizes: a
-// line that keeps its size or doubles it does so whatever scale is given.
-inline int64_t nearest_tap(const ResampledAxis& axis, bool exact, int64_t o, bool by_sizes = true) noexcept {
+// line that keeps its size or doubles it does so whatever scale is given. T: what the coordinate is computed in, before
+// it is rounded to float.
+template <class T = float>
+int64_t nearest_tap(const ResampledAxis& axis, bool exact, int64_t o, bool by_sizes = true) noexcept {
   if (by_sizes && !exact && axis.output == axis.input) return o;
   if (by_sizes && !exact && axis.output == 2 * axis.input) return o >> 1;
-  const float scale = resample_step<float>(axis, false);
-  const float at =
-      exact ? std::floor((static_cast<float>(o) + 0.5f) * scale) : std::floor(static_cast<float>(o) * scale);
-  return std::min(static_cast<int64_t>(at), axis.input - 1);
+  const T at = (static_cast<T>(o) + (exact ? T(0.5) : T(0))) * resample_step<T>(axis, false);
+  return std::min(static_cast<int64_t>(std::floor(static_cast<float>(at))), axis.input - 1);
 }
 
 constexpr size_t taps_of(ResampleMode mode) noexcept {

@@ -171,6 +171,10 @@ TEST_CASE("found: scalar grids leave out what lies outside") { run_found({"_grid
 TEST_CASE("found: slopes are laid out like their first operand") {
   run_found({"_prelu_kernel", "log_sigmoid_backward"});
 }
+TEST_CASE("found: nearest places of float64 are found in double") {
+  run_found({"_upsample_nearest_exact1d", "_upsample_nearest_exact3d"});
+}
+TEST_CASE("found: a factor of nothing need not fit the dtype") { run_found({"index_add"}); }
 TEST_CASE("found: complex quotients by zeros of any sign") { run_found({"div.Tensor", "addcdiv", "reciprocal"}); }
 TEST_CASE("found: hyperbolic functions, log1p and softplus beyond where SLEEF's vectors end") {
   run_found({"cosh", "sinh", "asinh", "acosh", "log1p", "special_xlog1py", "softplus"});

@@ -229,6 +229,18 @@ def laid_out(out, s):
     out.add("ldexp.Tensor", torch.full([1, 1, 1, 1], 1.5, dtype=BFLOAT), last)
 
 
+def exact_places(out, s):
+    # 48.5 / 1.94 is 25 in double and 24.999998 in float.
+    x = torch.randn([2, 4, 32], generator=s.g, dtype=DOUBLE)
+    for dtype in (FLOAT, DOUBLE):
+        out.add("_upsample_nearest_exact1d", x.to(dtype), [64], 1.94)
+        out.add("_upsample_nearest_exact3d", x.to(dtype).view(2, 4, 1, 1, 32), [1, 1, 64], None, None, 1.94)
+
+
+def nothing_added(out, s):
+    out.add("index_add", torch.zeros(3, 1, dtype=torch.uint8), 1, torch.zeros(0, dtype=torch.int64), torch.zeros(3, 0, dtype=torch.uint8), -3.0)
+
+
 def divided(out, s):
     # By complex zeros of any sign.
     for dtype in (torch.complex64, torch.complex128):
@@ -299,5 +311,7 @@ pooled(out, samples)
 laid_out(out, samples)
 divided(out, samples)
 one_image(out, samples)
+exact_places(out, samples)
+nothing_added(out, samples)
 drawn(out)
 out.out.close()

@@ -105,6 +105,9 @@ def draw(d):
     options = {}
     if short in ("add", "sub", "subtract", "rsub", "_add_relu") and (d.chance(0.5) or not proxied):
         options["alpha"] = d.choice((0, 1, 2, -3)) if d.chance(0.6) else number(d, types[0])
+        halves = [t for t in types if t in (torch.float16, torch.bfloat16)]
+        if halves and isinstance(options["alpha"], float):  # ATen rounds it to them
+            options["alpha"] = torch.tensor(options["alpha"], dtype=halves[0]).item()
     if short in ("addcmul", "addcdiv"):
         options["value"] = d.choice((1, 2, -3)) if d.chance(0.5) else number(d, types[0])
     if overload.endswith("_mode"):

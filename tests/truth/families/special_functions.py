@@ -147,7 +147,7 @@ def draw(d):
         x[(x <= 0) & (x == x.to(torch.float64).round())] = 1  # poles, which are finite numbers to ATen
         arguments.insert(0, order)
     exact = exact_of(name, getattr(torch.ops.aten, name), order)
-    if name == "polygamma" and order > 2:
+    if name == "polygamma" and order > 1:
         error *= 16  # Boost reflects what is below zero into a polynomial of cotangents
     # At infinities ATen has NaN where limits are 0.
     return case.named(f"{label} {order or ''}", name, "", *arguments, error=error, each=True, exact=exact, same_nan=None,
