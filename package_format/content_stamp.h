@@ -21,7 +21,8 @@ class ContentStamp {
   bool is_known() const noexcept { return known_; }  // else the system did not say, and errno why
   uint64_t size() const noexcept { return size_; }
   // Whether the file has it still: neither size nor time of modification differ, and there is a reason for it where the
-  // inode changed all the same (a rename, a link, new rights), which is taken over.
+  // inode changed all the same (a rename, a link, new rights), which is taken over. errno is set where the
+  // system did not say.
   bool still_of(int fd) noexcept;
 
  private:

@@ -29,10 +29,12 @@ struct CloseFile {
   void operator()(zip_file_t* file) const noexcept { zip_fclose(file); }
 };
 
-// The archive's fault, unless there was no memory to look.
+// The archive's fault, unless there was no memory to look. libzip may call that "not a zip archive", which who has read
+// the directory before knows to be wrong.
 template <class... Parts>
 [[noreturn]] void fail(const zip_error_t* error, const Parts&... parts) {
-  const bool memory = zip_error_code_zip(error) == ZIP_ER_MEMORY;
+  const int code = zip_error_code_zip(error);
+  const bool memory = code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP;
   detail::fail(memory ? ErrorCode::kOutOfMemory : ErrorCode::kCorruptPackage, parts...);
 }
 

@@ -63,7 +63,10 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
 
 void InputFile::check_unchanged() const {
   ContentStamp stamp = stamp_;
-  SCONCE_CHECK(stamp.still_of(fd_), kFailedPrecondition, "file changed while it was read: ", path_.string());
+  errno = 0;
+  const bool same = stamp.still_of(fd_);
+  SCONCE_CHECK(same || errno == 0, kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
+  SCONCE_CHECK(same, kFailedPrecondition, "file changed while it was read: ", path_.string());
 }
 
 void InputFile::check_same_path() const {

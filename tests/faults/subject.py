@@ -283,7 +283,9 @@ class Subject:
 
         def back():
             now.update(self.resources())
-            return all(now[k] <= self.baseline[k] + SLACK.get(k, 0) + (self.kept if k == "packages" else 0) for k in now)
+            # A package that stays mapped keeps the descriptor by which it learns of writers.
+            kept = {"packages": self.kept, "fds": self.kept}
+            return all(now[k] <= self.baseline[k] + SLACK.get(k, 0) + kept.get(k, 0) for k in now)
 
         def problem():
             new = collections.Counter(self.held()) - collections.Counter(self.quiet)

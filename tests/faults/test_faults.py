@@ -27,7 +27,7 @@ def test_nothing_is_lost(kind):
     run.run_some(campaign, [(module, 1)], SECONDS[kind])
     print(said.getvalue())
     assert campaign.lost == 0, said.getvalue()
-    assert campaign.injected > 20 or all(row.skipped for row in campaign.rows), said.getvalue()
+    assert all(row.injected > 0 or row.skipped for row in campaign.rows), said.getvalue()
 
 
 def test_the_soak_is_flat():
