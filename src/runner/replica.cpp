@@ -32,22 +32,33 @@ Replica::Replica(Device device, Settings settings) : device_(device), settings_(
   if (device.type != DeviceType::kCpu) lane_ = device_backend(device).make_lane(device, settings_.lane);
 }
 
+namespace {
+
+// Folding is a run of the model's code like others. Nothing else needs it: on a thread's first call libgomp allocates,
+// and ends the process where there is no memory.
+class FoldingThreads {
+ public:
+  FoldingThreads(int kernels, int compiled) {
+    set_kernel_threads(kernels);
+    set_compiled_threads(compiled);
+  }
+  ~FoldingThreads() {
+    set_kernel_threads(kernels_);
+    set_compiled_threads(compiled_);
+  }
+
+ private:
+  const int kernels_ = kernel_threads(), compiled_ = compiled_threads();
+};
+
+}  // namespace
+
 std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader::Module>& module,
                                               const ConstantTable& table, const ConstantSet& set,
                                               const std::vector<bool>& reset, const BoundContainer* before,
                                               const ConstantSet* active) const {
   auto bound = std::make_unique<BoundContainer>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
-  // Folding is a run of the model's code like others.
-  struct Threads {
-    int kernels = kernel_threads(), compiled = compiled_threads();
-    ~Threads() {
-      set_kernel_threads(kernels);
-      set_compiled_threads(compiled);
-    }
-  } const threads_before;
-  set_kernel_threads(settings_.threads);
-  set_compiled_threads(settings_.compiled_threads);
   // A stream of its own: the replica's is in use by requests.
   const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
   const DeviceLane::Scope on_device(lane.get());
@@ -70,7 +81,10 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
     if (!pairs.empty()) bound->container->set_constants(pairs);
   }
   // Without folded constants there is nothing to compute, and a container says so on std::cerr.
-  if (table.any_folded() && set.missing(table).empty()) bound->container->fold(lane ? lane->stream() : nullptr);
+  if (table.any_folded() && set.missing(table).empty()) {
+    const FoldingThreads threads(settings_.threads, settings_.compiled_threads);
+    bound->container->fold(lane ? lane->stream() : nullptr);
+  }
   if (lane) lane->synchronize();
   if (lane && settings_.graphs > 0) {
     const char* why = nullptr;
