@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -99,7 +99,7 @@ const std::vector<Change> kAside = {
     {"open to read", [](const fs::path& path) { const Fd file(path, O_RDONLY); }},
 };
 
-// A folder on the file system of temporary files, on tmpfs, on overlayfs (below and above).
+// A folder on the file system of temporary files, on tmpfs, on overlayfs (below and above), on Btrfs.
 struct Place {
   TempFolder folder;
   fs::path path, source;
@@ -116,6 +116,13 @@ struct Place {
       if (!mounted) return;
       path = folder.path() / "both";
       source = kind == "overlayfs, lower" ? folder.path() / "lower" : path;
+    } else if (kind == "btrfs") {
+      const std::string image = folder.write("image", "").string(), at = (folder.path() / "mounted").string();
+      fs::create_directory(at);
+      const std::string make =
+          "(mkfs.btrfs -q " + image + " && mount -o loop " + image + " " + at + ") >/dev/null 2>&1";
+      mounted = ::truncate(image.c_str(), 160 << 20) == 0 && std::system(make.c_str()) == 0;
+      path = source = at;
     }
   }
   ~Place() {
@@ -333,9 +340,9 @@ TEST_CASE("mapped file: another user's, written in place") {
   guard_mapped_files();
   for (const Change& change : kInPlace) {
     CAPTURE(change.name);
-    const TempFolder folder;
+    const Place place("tmpfs");
     const std::string text = content();
-    const fs::path path = folder.write("file", text);
+    const fs::path path = place.file(text);
     const WithoutLeases without(path);
     if (!without) return;  // only root has others to give files to
     std::atomic<uint32_t> concern{0};
@@ -357,8 +364,8 @@ TEST_CASE("mapped file: another user's, written in place") {
 
 TEST_CASE("mapped file: another user's, read where it ends now before anybody looked") {
   guard_mapped_files();
-  const TempFolder folder;
-  const fs::path path = folder.write("file", content());
+  const Place place("tmpfs");
+  const fs::path path = place.file(content());
   const WithoutLeases without(path);
   if (!without) return;
   std::atomic<uint32_t> concern{0};
@@ -373,9 +380,9 @@ TEST_CASE("mapped file: another user's, read where it ends now before anybody lo
 }
 
 TEST_CASE("mapped file: another user's, whose time was set back") {
-  const TempFolder folder;
+  const Place place("tmpfs");
   const std::string text = content();
-  const fs::path path = folder.write("file", text);
+  const fs::path path = place.file(text);
   const WithoutLeases without(path);
   if (!without) return;
   std::atomic<uint32_t> concern{0};
@@ -394,9 +401,9 @@ TEST_CASE("mapped file: another user's, whose time was set back") {
 TEST_CASE("mapped file: another user's, with changes beside its content") {
   for (const Change& change : kAside) {
     CAPTURE(change.name);
-    const TempFolder folder;
+    const Place place("tmpfs");
     const std::string text = content();
-    const fs::path path = folder.write("file", text);
+    const fs::path path = place.file(text);
     const WithoutLeases without(path);
     if (!without) return;
     std::atomic<uint32_t> concern{0};
@@ -405,6 +412,28 @@ TEST_CASE("mapped file: another user's, with changes beside its content") {
     CHECK(same(file, text));
     CHECK(fault_of(file) == "none");
     CHECK(mapped(file.bytes(), "Anonymous") == 0);
+  }
+}
+
+TEST_CASE("mapped file: another user's, on a file system that shares blocks") {
+  const Place place("btrfs");
+  const std::string text = content();
+  if (!place.mounted) return;  // no tools for it, or no right to mount
+  for (const Change& change : kInPlace) {
+    CAPTURE(change.name);
+    const fs::path path = place.file(text);
+    const WithoutLeases without(path);
+    REQUIRE(without);
+    std::atomic<uint32_t> concern{0};
+    const MappedFile file(path, concern);
+    CHECK(file.means() == Means::kClone);
+    change.make(path);
+    CHECK(same(file, text));
+    file.give_up_pages(file.bytes());
+    CHECK(same(file, text));
+    CHECK(fault_of(file) == "none");
+    CHECK(concern == 0);
+    CHECK(entries(place.path.c_str()) == 1);  // nothing is left beside it
   }
 }
 
@@ -469,13 +498,16 @@ TEST_CASE("archive reader: a package that is being written is refused where it i
 }
 
 TEST_CASE("archive reader: what was changed in place is said of the file it is about") {
-  const TempFolder folder;
-  folder.write("package/archive_format", "pt2");
-  folder.write("package/data/one", content());
-  const fs::path two = folder.write("package/data/two", content());
-  const WithoutLeases without(folder.path() / "package");
+  const Place place("tmpfs");
+  const fs::path package = place.path / "package";
+  fs::create_directories(package / "data");
+  const fs::path two = package / "data/two";
+  std::ofstream(package / "archive_format") << "pt2";
+  std::ofstream(package / "data/one") << content();
+  std::ofstream(two) << content();
+  const WithoutLeases without(package);
   if (!without) return;
-  const auto archive = ArchiveReader::open(folder.path() / "package");
+  const auto archive = ArchiveReader::open(package);
   CHECK(archive->concerned());
   archive->check_files();
   REQUIRE(::truncate(two.c_str(), 99'999) == 0);
@@ -525,44 +557,4 @@ TEST_CASE("mapped file: the host is told of copies") {
   on_mapped_file_event(nullptr);
   CHECK(copied == kBytes);
   CHECK(times == 1);
-}
-
-TEST_CASE("mapped file: faults of others go to who had the handler before") {
-  const TempFolder folder;
-  const auto fault = [&] {
-    const Fd file(folder.write("foreign", content(8192)), O_RDWR);
-    const auto* data = static_cast<const char*>(::mmap(nullptr, 8192, PROT_READ, MAP_SHARED, file.fd, 0));
-    if (::ftruncate(file.fd, 0) != 0) return 9;
-    return *const_cast<const volatile char*>(data) == 0 ? 8 : 7;
-  };
-  const auto reset = [] {
-    struct sigaction none {};
-    none.sa_handler = SIG_DFL;
-    ::sigaction(SIGBUS, &none, nullptr);
-  };
-  int status = in_child([&] {
-    reset();
-    std::signal(SIGBUS, [](int) { ::_exit(42); });
-    guard_mapped_files();
-    return fault();
-  });
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 42);
-  status = in_child([&] {
-    reset();
-    const rlimit none{0, 0};
-    ::setrlimit(RLIMIT_CORE, &none);
-    guard_mapped_files();
-    return fault();
-  });
-  CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGBUS);
-  status = in_child([&] {
-    std::signal(SIGBUS, SIG_IGN);
-    guard_mapped_files();
-    ::raise(SIGBUS);
-    return 5;
-  });
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 5);
 }

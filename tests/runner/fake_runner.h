@@ -19,8 +19,8 @@ using Ints = std::vector<int64_t>;
 
 struct Folder {
   std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "sconce-runner-XXXXXX").string();
+  explicit Folder(const std::filesystem::path& below = std::filesystem::temp_directory_path()) {
+    std::string name = (below / "sconce-runner-XXXXXX").string();
     REQUIRE(mkdtemp(name.data()));
     path = name;
   }

@@ -26,6 +26,10 @@ WITHOUT_LEASES = [sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(Non
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root has others to give files to")
 
 
+# Where files do not share blocks: without a lease there is no copy of what is served.
+on_tmpfs = pytest.mark.parametrize("folder", ["/dev/shm"], indirect=True)
+
+
 @pytest.fixture
 def folder(request):
     with tempfile.TemporaryDirectory(dir=getattr(request, "param", None)) as path:
@@ -177,6 +181,7 @@ def test_weights_stay_in_the_page_cache_until_somebody_writes(folder):
 
 
 @root_only
+@on_tmpfs
 @pytest.mark.parametrize("change", IN_PLACE)
 def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
     path, other = folder / "m.so", folder / "other.so"
@@ -209,6 +214,7 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
 
 
 @root_only
+@on_tmpfs
 def test_the_only_model_is_lost_and_the_server_is_not_ready(folder):
     path = folder / "m.so"
     shutil.copy(UPDATE, path)
@@ -221,6 +227,7 @@ def test_the_only_model_is_lost_and_the_server_is_not_ready(folder):
 
 
 @root_only
+@on_tmpfs
 def test_without_a_lease_a_rename_costs_nothing(folder):
     path = folder / "m.so"
     shutil.copy(UPDATE, path)
