@@ -44,6 +44,7 @@ WeightsJob::~WeightsJob() = default;
 void WeightsJob::run() {
   const LogRequest log_request(request_.id, request_.peer);
   read_options();
+  if (!request_.upload) read_reference();
   find_model();
   SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
   Model& model = model_->model();
@@ -90,13 +91,21 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
   options_.update.full = mode == "full";
   options_.update.label = query.text("label").value_or("");
   options_.update.check_finite = query.flag("check_finite");
+  if (const auto names = query.text("ignore")) {
+    for (std::string_view rest = *names;;) {
+      const size_t comma = rest.find(',');
+      add_ignored(rest.substr(0, comma));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
   options_.update.dry_run = query.flag("dry_run");
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
@@ -138,10 +147,15 @@ void WeightsJob::receive(WeightUpdate& update) {
   if (options_.async) answer(202, accepted_document(*operation_));
 }
 
-void WeightsJob::read_file(WeightUpdate& update) {
+void WeightsJob::add_ignored(std::string_view name) {
+  SCONCE_CHECK(!name.empty(), kInvalidArgument, "a name in 'ignore' is empty");
+  options_.update.ignore.emplace_back(name);
+}
+
+void WeightsJob::read_reference() {
   SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
                "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
-  FileOptions options;
+  FileOptions& options = options_.file;
   JsonCursor json(request_.body);
   json.object("the request", [&](std::string_view key) {
     if (key == "file") {
@@ -152,11 +166,17 @@ void WeightsJob::read_file(WeightUpdate& update) {
       options.sha256 = digest_from_hex(json.string("'sha256'"));
     } else if (key == "package_model") {
       options.package_model = json.string("'package_model'");
+    } else if (key == "ignore") {
+      json.array("'ignore'", [&](size_t) { add_ignored(json.string("a name in 'ignore'")); });
     } else {
       SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
     }
   });
   json.finish();
+}
+
+void WeightsJob::read_file(WeightUpdate& update) {
+  FileOptions& options = options_.file;
   const WeightsFile file(service_.config.weights_dir, file_);
   // Its tensor would be named after the descriptor.
   SCONCE_CHECK(!file_.ends_with(".npy"), kInvalidArgument, "an .npy file names no tensor, use .npz: '", excerpt(file_),

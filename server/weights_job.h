@@ -29,9 +29,12 @@ class WeightsJob {
   struct Options {
     UpdateOptions update;
     bool async = false, commit = false;
+    FileOptions file;  // of a reference
   };
 
   void read_options();
+  void add_ignored(std::string_view name);
+  void read_reference();
   void find_model();
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);

@@ -32,6 +32,10 @@ struct UpdateOptions {
   // All constants must be named (buffers, tensor constants and empty parameters may be left out); else what is left out
   // comes from the active set, by reference.
   bool full = true;
+  // Names that may be declared and are left out: their values are taken and forgotten. For what a state_dict() has and
+  // the model has not, since the compiler wrote it into the code (docs/weights.md). Of a constant that the model has,
+  // the value stays what it is; a full update still demands it.
+  std::vector<std::string> ignore = {};
   std::string label = {};     // shown with answers in place of the generation; at most 256 bytes, printable
   bool check_finite = false;  // kInvalidArgument for the first NaN or infinity, naming constant and element
   bool dry_run = false;       // finish() checks everything that can be checked and stages nothing
@@ -53,7 +57,7 @@ class WeightUpdate {
   virtual ~WeightUpdate() = default;
 
   // Once, before the rest. kNotFound for a name, kInvalidArgument for dtype, shape, a name given twice or, with `full`,
-  // one that is missing, kUnsupported for a constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
+  // one that is missing; and for one to be ignored that is neither declared nor the model's. kUnsupported for a constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
   virtual void declare(std::span<const WeightEntry> entries) = 0;
   // Where the bytes of an entry go: its size exactly, 64-byte aligned, valid until complete() of it. The final place
   // wherever the model keeps the constant row-major; else one tensor's worth of scratch.

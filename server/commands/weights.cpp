@@ -189,6 +189,12 @@ Action add_weights(CLI::App& app) {
   push->add_option("--label", options->push.label, "Shown with answers in place of the generation");
   push->add_option("--package-model", options->push.package_model, "Which model of a package");
   push->add_flag("--partial", options->push.partial, "What the file lacks stays as it is");
+  push->add_option("--ignore", options->push.ignore,
+                   "Names that the file has and the models have not, since the compiler wrote them into the code")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->take_all();
   push->add_flag("--check-finite", options->push.check_finite, "Refuse weights that are NaN or infinite");
   push->add_flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
   CLI::App* state = app.add_subcommand("status", "Show the sets of weights of all servers");

@@ -120,6 +120,8 @@ class Push {
     if (!options_.label.empty()) text += "&label=" + percent_encoded(options_.label);
     if (options_.dry_run) text += "&dry_run=true";
     if (options_.check_finite) text += "&check_finite=true";
+    for (size_t i = 0; i < options_.ignore.size(); ++i)
+      text += (i == 0 ? "&ignore=" : ",") + percent_encoded(options_.ignore[i]);
     return text;
   }
 

@@ -66,6 +66,11 @@ const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
   SCONCE_FAIL(kNotFound, "the model has no constant '", excerpt(name), "'");
 }
 
+bool ConstantTable::has(std::string_view name) const noexcept {
+  return by_fqn_.contains(name) || by_name_.contains(name) ||
+         std::any_of(all_.begin(), all_.end(), [&](const ConstantSpec& c) { return c.name == name || c.fqn == name; });
+}
+
 void ConstantSet::derive_as(const ConstantSet& other) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor &to = tensors_[i], &from = other.tensors_[i];

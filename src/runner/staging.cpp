@@ -27,6 +27,12 @@ bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>&
   return true;
 }
 
+// What Inductor makes literals of.
+bool is_inlined(const std::vector<int64_t>& shape) {
+  constexpr int64_t kMostElements = 8;
+  return shape.empty() || (shape.size() == 1 && shape[0] <= kMostElements);
+}
+
 bool is_empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 
 // Memory of one tensor that is passed through.
@@ -45,14 +51,67 @@ std::span<std::byte> bytes_of(const Tensor& tensor) {
 }  // namespace
 
 Staging::Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules)
-    : table_(table), rules_(rules), named_(table.stored().size()) {
+    : table_(table), rules_(std::move(rules)), named_(table.stored().size()) {
+  std::sort(rules_.ignore.begin(), rules_.ignore.end());
+  check_known(entries);
   entries_.reserve(entries.size());
   for (const WeightEntry& declared : entries) {
     Entry& entry = entries_.emplace_back();
     entry.declared = declared;
-    add_targets(entry);
+    if (is_ignored(declared.name))
+      ignore(entry);
+    else
+      add_targets(entry);
   }
+  check_ignored();
   if (rules_.full) check_named();
+}
+
+bool Staging::is_ignored(std::string_view name) const noexcept {
+  return std::binary_search(rules_.ignore.begin(), rules_.ignore.end(), name);
+}
+
+// All that are unknown at once, so that they can be ignored at once.
+void Staging::check_known(std::span<const WeightEntry> entries) const {
+  std::vector<const WeightEntry*> unknown;
+  for (const WeightEntry& entry : entries)
+    if (!table_.has(entry.name) && !is_ignored(entry.name)) unknown.push_back(&entry);
+  if (unknown.empty()) return;
+  const bool inlined =
+      std::all_of(unknown.begin(), unknown.end(), [](const WeightEntry* entry) { return is_inlined(entry->shape); });
+  std::string names;  // of a stranger: no more of them than of any one
+  size_t more = unknown.size();
+  for (const WeightEntry* entry : unknown) {
+    if (!names.empty() && names.size() + entry->name.size() > kExcerptBytes) break;
+    names += (names.empty() ? "'" : ", '") + excerpt(entry->name) + "'";
+    --more;
+  }
+  if (more > 0) names += " and " + std::to_string(more) + " more";
+  SCONCE_FAIL(kNotFound, "the model has no constant ", names,
+              inlined ? ": the compiler writes tensors of no dimension, and of one with up to 8 elements, into the "
+                        "code, where they cannot be replaced, unless it is told always_keep_tensor_constants or "
+                        "aot_inductor.use_runtime_constant_folding"
+                      : ": what another model has, or what this one's graph makes no use of",
+              "; ignore=NAME,... leaves such names out");
+}
+
+// Its bytes come all the same, and have to go somewhere.
+void Staging::ignore(Entry& entry) const {
+  int64_t bytes = static_cast<int64_t>(dtype_bytes(entry.declared.dtype));
+  for (const int64_t size : entry.declared.shape)
+    SCONCE_CHECK(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes), kInvalidArgument, "constant '",
+                 excerpt(entry.declared.name), "': its sizes are not possible");
+  entry.bytes = static_cast<size_t>(bytes);
+  entry.ignored = true;
+}
+
+// A name that is misspelt would ignore nothing, and one that is gone has no reason any more to be ignored.
+void Staging::check_ignored() const {
+  for (const std::string& name : rules_.ignore) {
+    const auto is_it = [&](const Entry& entry) { return entry.ignored && entry.declared.name == name; };
+    SCONCE_CHECK(table_.has(name) || std::any_of(entries_.begin(), entries_.end(), is_it), kInvalidArgument,
+                 "neither the weights nor the model have '", excerpt(name), "', which is to be ignored");
+  }
 }
 
 void Staging::add_targets(Entry& entry) {
@@ -124,11 +183,14 @@ Staging::Entry& Staging::at(size_t entry, const char* what) {
 std::span<std::byte> Staging::memory(size_t index) {
   Entry& entry = at(index, "memory");
   if (!entry.asked) {
-    const bool direct = rules_.keep && entry.targets.front().row_major;
+    const bool direct = rules_.keep && !entry.ignored && entry.targets.front().row_major;
     // Those that go straight to a device take nothing of the host.
     if (rules_.device && rules_.keep)
       for (const Target& target : entry.targets) entry.promises.emplace_back("a weight update", target.bytes);
-    if (!direct) entry.scratch = scratch_for(entry.declared, entry.bytes);
+    if (entry.ignored)  // whatever its rank
+      entry.scratch = scratch_for({{}, DType::kUInt8, {static_cast<int64_t>(entry.bytes)}}, entry.bytes);
+    else if (!direct)
+      entry.scratch = scratch_for(entry.declared, entry.bytes);
     entry.handed_out = bytes_of(direct ? entry.targets.front().tensor : entry.scratch);
     entry.asked = true;
   }
@@ -146,8 +208,8 @@ void Staging::complete(size_t index) {
   Entry& entry = at(index, "complete");
   SCONCE_CHECK(entry.asked || entry.bytes == 0, kFailedPrecondition, "complete: constant '", entry.declared.name,
                "' has no values yet");
-  scan(entry, entry.handed_out);
-  if (rules_.keep && entry.bytes > 0) {
+  if (!entry.ignored) scan(entry, entry.handed_out);
+  if (rules_.keep && entry.bytes > 0 && !entry.ignored) {
     const Tensor& values = entry.scratch.defined() ? entry.scratch : entry.targets.front().tensor;
     for (Target& target : entry.targets)
       if (target.tensor.storage() != values.storage()) copy(values, target.tensor);

@@ -22,7 +22,8 @@ class Staging {
  public:
   struct Rules {
     bool full = false, check_finite = false;
-    bool keep = true;  // false: values are checked and forgotten
+    std::vector<std::string> ignore = {};  // as in UpdateOptions
+    bool keep = true;                      // false: values are checked and forgotten
     // Where values may go past the host; the host has none of those that did. Empty: all come to the host.
     std::optional<Device> device = {};
   };
@@ -55,14 +56,18 @@ class Staging {
   struct Entry {
     WeightEntry declared;
     size_t bytes = 0;
-    std::vector<Target> targets;
-    Tensor scratch;  // row-major, where no target is or nothing is kept
+    std::vector<Target> targets;  // none of one that is ignored
+    Tensor scratch;               // row-major, where no target is or nothing is kept
     std::span<std::byte> handed_out;
     std::vector<MemoryPromise> promises;
-    bool asked = false, complete = false;
+    bool asked = false, complete = false, ignored = false;
   };
   Entry& at(size_t entry, const char* what);
+  bool is_ignored(std::string_view name) const noexcept;
+  void check_known(std::span<const WeightEntry> entries) const;
+  void ignore(Entry& entry) const;
   void add_targets(Entry& entry);
+  void check_ignored() const;
   void check_named() const;
   void scan(const Entry& entry, std::span<const std::byte> values) const;
 

@@ -39,6 +39,7 @@ void Runner::Update::declare(std::span<const WeightEntry> entries) {
     Staging staging(*runner_.table_, entries,
                     {.full = options_.full,
                      .check_finite = options_.check_finite,
+                     .ignore = options_.ignore,
                      .keep = !options_.dry_run,
                      .device = runner_.device_of_all()});
     if (!options_.dry_run) {

@@ -217,3 +217,70 @@ TEST_CASE("staging: where a mapping cannot be had, that is said") {
   CHECK(code_of([&] { WeightMemory::place(SIZE_MAX, total); }) == ErrorCode::kOutOfMemory);
   CHECK(code_of([] { new WeightMemory(size_t{1} << 56); }) == ErrorCode::kOutOfMemory);
 }
+
+namespace {
+
+std::string message_of(const Constants& constants, const std::vector<WeightEntry>& entries, Staging::Rules rules) {
+  const ConstantTable table = constants.table();
+  try {
+    const Staging staging(table, entries, std::move(rules));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("staging: ignored entries are taken and forgotten") {
+  const Constants constants = some();
+  const ConstantTable table = constants.table();
+  const ConstantSet base(constants.values);
+  Staging staging(table,
+                  std::vector<WeightEntry>{entry("a.plain"), entry("bias", {8}), entry("scale", {}),
+                                           entry("none", {0, 7}), entry("deep", {1, 1, 1, 1, 1, 1, 1, 1, 2})},
+                  {.check_finite = true, .ignore = {"scale", "bias", "deep", "none", "a.turned"}});
+  staging.allocate();
+  write(staging.memory(0), {1, 2, 3, 4, 5, 6});
+  write(staging.memory(1), std::vector<float>(8, std::numeric_limits<float>::quiet_NaN()));
+  write(staging.memory(2), {7});
+  CHECK(staging.memory(3).empty());
+  write(staging.memory(4), {7, 8});
+  for (size_t i = 0; i < 5; ++i) {
+    CHECK(!staging.takes(i));
+    staging.complete(i);
+  }
+  const auto set = staging.finish(base);
+  CHECK(elements(set->tensors()[0]) == std::vector<float>{1, 2, 3, 4, 5, 6});
+  for (size_t i = 1; i < constants.values.size(); ++i)
+    CHECK(set->tensors()[i].storage() == constants.values[i].storage());
+}
+
+TEST_CASE("staging: names to ignore that nobody has, and what is not ignored") {
+  const Constants constants = some();
+  CHECK(has(message_of(constants, {entry("a.plain")}, {.ignore = {"bias"}}),
+            "neither the weights nor the model have 'bias'"));
+  CHECK(message_of(constants, {entry("a.plain")}, {.ignore = {"a.turned", "a.plain"}}) == "none");
+  CHECK(has(message_of(constants, {entry("a.plain")}, {.full = true, .ignore = {"a.plain"}}),
+            "a full update must name constant 'a.plain'"));
+  const std::string some_unknown =
+      message_of(constants, {entry("bias", {8}), entry("a.plain"), entry("scale", {})}, {});
+  CHECK(has(some_unknown, "the model has no constant 'bias', 'scale': the compiler writes"));
+  CHECK(has(some_unknown, "always_keep_tensor_constants"));
+  CHECK(some_unknown.ends_with("ignore=NAME,... leaves such names out"));
+  // Too large to be written into code, or of two dimensions.
+  for (const Ints& shape : {Ints{9}, Ints{2, 2}}) {
+    const std::string other = message_of(constants, {entry("bias", {8}), entry("w", shape)}, {});
+    CHECK(has(other, "'bias', 'w': what another model has"));
+    CHECK(!has(other, "always_keep"));
+  }
+  std::vector<WeightEntry> many;
+  for (int i = 0; i < 5000; ++i) many.push_back(entry(std::string(500, 'x') + std::to_string(i), {1}));
+  const std::string cut = message_of(constants, many, {});
+  CHECK(cut.size() < 700);
+  CHECK(has(cut, " and 4999 more"));
+  CHECK(has(message_of(constants, {entry("huge", {int64_t{1} << 40, int64_t{1} << 40})}, {.ignore = {"huge"}}),
+            "sizes are not possible"));
+}
