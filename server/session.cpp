@@ -260,6 +260,7 @@ bool Session::make_room() noexcept {
     return false;
   }
   close();
+  slot_.release();  // now, or whoever waits for room would have another one closed
   return true;
 }
 

@@ -193,6 +193,9 @@ OTHERS = {
         run_by("tests/server/test_client_exam.py::test_the_lines_of_the_readme", "README.md"),
         run_by("tests/server/test_migrating.py::test_the_lines_for_tritons_client", "docs/migrating.md")),
     "import torch": compiled_here,
+    "torch._inductor.aoti_compile_and_package(program": in_file(
+        "tests/server/make_inlined_packages.py", '{"always_keep_tensor_constants": True}',
+        "compiled with that option: the packages of tests/server/test_inlined_weights.py"),
     '{"model": "digits", "version": "1", "generation": 2,': said,
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
