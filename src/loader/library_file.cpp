@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 // Linux 6.3; older headers lack them.
@@ -37,6 +38,47 @@ int open_memory(const std::string& name) {
   if (fd < 0 && errno == EACCES) fd = memfd_create(name.c_str(), kFlags | MFD_NOEXEC_SEAL);
   return fd;
 }
+
+// Unmaps what is mapped of the file. False: the system does not tell, for want of memory or descriptors.
+bool unmap_all(int fd) noexcept {
+  struct stat status {};
+  std::FILE* const maps = fstat(fd, &status) == 0 ? std::fopen("/proc/self/maps", "re") : nullptr;
+  if (maps == nullptr) return false;
+  std::array<char, 1024> line;
+  for (bool at_start = true; std::fgets(line.data(), line.size(), maps) != nullptr;) {
+    uint64_t begin = 0, end = 0, inode = 0;
+    unsigned major = 0, minor = 0;
+    const bool read = at_start && std::sscanf(line.data(), "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &begin,
+                                              &end, &major, &minor, &inode) == 5;
+    if (read && inode == status.st_ino && makedev(major, minor) == status.st_dev)
+      munmap(reinterpret_cast<void*>(begin), end - begin);  // NOLINT: an address, as the kernel has it
+    at_start = std::strchr(line.data(), '\n') != nullptr;
+  }
+  const bool all = std::ferror(maps) == 0;
+  std::fclose(maps);
+  return all;
+}
+
+// Files of which something may be mapped still, for a later load to unmap. Their descriptors stay open: the inode that
+// /proc/self/maps names is nobody else's until then.
+class Leftovers {
+ public:
+  // False: there are too many.
+  bool keep(int fd) noexcept {
+    const std::lock_guard lock(mutex_);
+    return count_ < fds_.size() && (fds_[count_++] = fd, true);
+  }
+  void unmap() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (; count_ > 0 && unmap_all(fds_[count_ - 1]); --count_) ::close(fds_[count_ - 1]);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<int, 16> fds_{};
+  size_t count_ = 0;
+};
+constinit Leftovers leftovers;
 
 }  // namespace
 
@@ -64,6 +106,7 @@ std::string to_string(const LibraryFile::Place& place) {
 
 // What throws behind the first constructor leaves no descriptor.
 LibraryFile::LibraryFile(const Place& place, std::string_view name, uint64_t size) : LibraryFile() {
+  leftovers.unmap();
   place_ = place;
   std::string printable(name.substr(0, kMaxName));
   std::replace_if(
@@ -90,6 +133,7 @@ LibraryFile::LibraryFile(const Place& place, std::string_view name, uint64_t siz
 
 LibraryFile::LibraryFile(LibraryFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
+      left_(std::exchange(other.left_, false)),
       place_(std::move(other.place_)),
       path_(std::move(other.path_)),
       error_(std::move(other.error_)) {}
@@ -98,6 +142,7 @@ LibraryFile& LibraryFile::operator=(LibraryFile&& other) noexcept {
   if (this == &other) return *this;
   close();
   fd_ = std::exchange(other.fd_, -1);
+  left_ = std::exchange(other.left_, false);
   place_ = std::move(other.place_);
   path_ = std::move(other.path_);
   error_ = std::move(other.error_);
@@ -134,28 +179,13 @@ void LibraryFile::check_loadable() {
   munmap(mapped, 1);
 }
 
-void LibraryFile::unmap_leftovers() const noexcept {
-  struct stat status {};
-  std::FILE* const maps = fd_ >= 0 && fstat(fd_, &status) == 0 ? std::fopen("/proc/self/maps", "re") : nullptr;
-  if (maps == nullptr) return;
-  std::array<char, 1024> line;
-  for (bool at_start = true; std::fgets(line.data(), line.size(), maps) != nullptr;) {
-    uint64_t begin = 0, end = 0, inode = 0;
-    unsigned major = 0, minor = 0;
-    const bool read = at_start && std::sscanf(line.data(), "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &begin,
-                                              &end, &major, &minor, &inode) == 5;
-    if (read && inode == status.st_ino && makedev(major, minor) == status.st_dev)
-      munmap(reinterpret_cast<void*>(begin), end - begin);  // NOLINT: an address, as the kernel has it
-    at_start = std::strchr(line.data(), '\n') != nullptr;
-  }
-  std::fclose(maps);
-}
+void LibraryFile::unmap_leftovers() noexcept { left_ = fd_ >= 0 && !unmap_all(fd_); }
 
 void LibraryFile::abandon() noexcept { fd_ = -1; }
 
 void LibraryFile::close() noexcept {
   if (fd_ < 0) return;
-  ::close(fd_);
+  if (!left_ || !leftovers.keep(fd_)) ::close(fd_);
   if (place_.kind == Kind::kNamed) unlink(path_.c_str());
   fd_ = -1;
 }

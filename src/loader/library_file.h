@@ -42,8 +42,9 @@ class LibraryFile {
   const std::string& error() const noexcept { return error_; }
   // Sets error() if the dynamic linker could not open and map the file.
   void check_loadable();
-  // What the dynamic linker has mapped of it and left behind when it gave up (glibc does, where it cannot map all).
-  void unmap_leftovers() const noexcept;
+  // What the dynamic linker has mapped of it and left behind when it gave up (glibc does, where it cannot map all). Where
+  // the system does not say what that is, the next LibraryFile that is created unmaps it.
+  void unmap_leftovers() noexcept;
 
   const std::string& path() const noexcept { return path_; }
   // Leaves the descriptor open for good.
@@ -53,6 +54,7 @@ class LibraryFile {
   void fail(const char* action, int error);
   void close() noexcept;
   int fd_ = -1;
+  bool left_ = false;  // something may be mapped still that is to be unmapped
   Place place_{Kind::kMemory, ""};
   std::string path_, error_;
 };
