@@ -150,3 +150,14 @@ def finish(campaign, row, subject, kilobytes):
             raise Lost(f"{grown} kB more than at the start")
     except Lost as problem:
         campaign.lose(row, "at the end", problem)
+
+
+def run_places(campaign, row, subject, places, seconds):
+    """All places, (its name, what happens there), drawn without replacement until the time is over."""
+    row.places = len(places)
+    kilobytes, clock = subject.memory_kb(), Clock(seconds)
+    for place, act in campaign.shuffled(places):
+        if clock.over():
+            break
+        survive(campaign, row, subject, place, act)
+    finish(campaign, row, subject, kilobytes)

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 
-from campaign import Clock, finish, survive
+from campaign import run_places
 from operations import ALL, everything
 from subject import Subject
 
@@ -73,10 +73,4 @@ def run(campaign, seconds):
         places += [(f"{operation.name}, stopped for {1000 * pause:g} ms after {1000 * delay:g} ms",
                     lambda o=operation, d=delay, p=pause: stop_in(subject, o, d, p))
                    for operation in ALL for delay in delays for pause in (0.05, 0.3)]
-        row.places = len(places)
-        kilobytes, clock = subject.memory_kb(), Clock(seconds)
-        for place, act in campaign.shuffled(places):
-            if clock.over():
-                break
-            survive(campaign, row, subject, place, act)
-        finish(campaign, row, subject, kilobytes)
+        run_places(campaign, row, subject, places, seconds)

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import tempfile
 
-from campaign import Clock, finish, survive
+from campaign import run_places
 from control import FOR_EVER, Kind
 from operations import ALL, everything, right_answer, trace_all, trace_nothing
 from subject import Subject
@@ -80,15 +80,9 @@ def run(campaign, seconds):
             operations = [o for o in ALL if o.name != "traced call"]
             ways = {"full": (disk.fill, disk.free),
                     "files may not grow": (lambda: limit_files(subject, size_of(disk)), lambda: limit_files(subject, None))}
-            places = [(o, text, *ways[text]) for o in operations for text in ways for _ in range(3)]
-            row.places = len(places)
-            kilobytes, clock = subject.memory_kb(), Clock(seconds / 2)
-            for operation, text, broken, mended in campaign.shuffled(places):
-                if clock.over():
-                    break
-                survive(campaign, row, subject, f"{operation.name}, {text}",
-                        lambda: traced(subject, operation, broken, mended, disk))
-            finish(campaign, row, subject, kilobytes)
+            places = [(f"{o.name}, {text}", lambda o=o, way=way: traced(subject, o, *way, disk))
+                      for o in operations for text, way in ways.items() for _ in range(3)]
+            run_places(campaign, row, subject, places, seconds / 2)
     except OSError as reason:
         campaign.skip(kind, f"no file system may be mounted here ({reason})")
     logs(campaign, seconds / 2)
@@ -104,10 +98,6 @@ def logs(campaign, seconds):
     row = campaign.row("logs that cannot be written")
     with Subject(flags=["--access-log", "true", "--log-level", "debug"], warm_up=everything) as subject:
         subject.settle()
-        places = [(o, n, e) for o in ALL for n in range(1, 4)
-                  for e in (errno.ENOSPC, errno.EIO, errno.EPIPE, errno.EROFS, errno.EDQUOT)]
-        row.places = len(places)
-        kilobytes, clock = subject.memory_kb(), Clock(seconds)
 
         def act(operation, nth, error):
             if operation.prepare:
@@ -119,9 +109,7 @@ def logs(campaign, seconds):
             subject.until(lambda: subject.get("/v2/health/live") and len(subject.server.log) > lines, 1.5,
                           "no log any more")
 
-        for operation, nth, error in campaign.shuffled(places):
-            if clock.over():
-                break
-            survive(campaign, row, subject, f"{operation.name}, {os.strerror(error)}, from write {nth} on",
-                    lambda: act(operation, nth, error))
-        finish(campaign, row, subject, kilobytes)
+        places = [(f"{o.name}, {os.strerror(e)}, from write {n} on", lambda o=o, n=n, e=e: act(o, n, e))
+                  for o in ALL for n in range(1, 4)
+                  for e in (errno.ENOSPC, errno.EIO, errno.EPIPE, errno.EROFS, errno.EDQUOT)]
+        run_places(campaign, row, subject, places, seconds)

@@ -4,7 +4,7 @@ import random
 import threading
 import time
 
-from campaign import Clock, finish, survive
+from campaign import run_places
 from operations import everything, serves
 from subject import DIGITS, SECOND, Lost, Subject
 
@@ -93,10 +93,4 @@ def run(campaign, seconds):
                    for n in range(300)]
         places += [(f"replaced after {1e6 * delay:g} us", lambda d=delay: replaced_midway(subject, d))
                    for delay in [n * 1e-5 for n in range(0, 400, 2)]]
-        row.places = len(places)
-        kilobytes, clock = subject.memory_kb(), Clock(seconds)
-        for place, act in campaign.shuffled(places):
-            if clock.over():
-                break
-            survive(campaign, row, subject, place, act)
-        finish(campaign, row, subject, kilobytes)
+        run_places(campaign, row, subject, places, seconds)

@@ -6,7 +6,7 @@ import resource
 import threading
 import time
 
-from campaign import Clock, finish, survive
+from campaign import run_places
 from operations import ALL, everything
 from subject import Subject
 
@@ -63,16 +63,6 @@ class Group:
                 self.path.rmdir()
                 return
             time.sleep(0.02)
-
-
-def run_places(campaign, row, subject, places, seconds):
-    row.places = len(places)
-    kilobytes, clock = subject.memory_kb(), Clock(seconds)
-    for place, act in campaign.shuffled(places):
-        if clock.over():
-            break
-        survive(campaign, row, subject, place, act)
-    finish(campaign, row, subject, kilobytes)
 
 
 def group_places(subject, group, name, unlimited, values):

@@ -10,25 +10,11 @@
 #include <csignal>
 
 #include "sconce/mapped_files.h"
+#include "tests/package_format/in_child.h"
 #include "tests/package_format/raw_zip.h"
 
 using namespace sconce;
 using namespace sconce::testing;
-
-namespace {
-
-// The status of a process of its own that does this and returns a number.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return status;
-}
-
-}  // namespace
 
 TEST_CASE("fault guard: faults of others go to who had the handler before") {
   const TempFolder folder;

@@ -18,6 +18,7 @@
 #include "package_format/archive_reader.h"
 #include "sconce/error.h"
 #include "sconce/mapped_files.h"
+#include "tests/package_format/in_child.h"
 #include "tests/package_format/raw_zip.h"
 #include "tests/package_format/without_leases.h"
 
@@ -156,17 +157,6 @@ size_t mapped(std::span<const std::byte> bytes, const std::string& key) {
       sum += std::stoul(line.substr(key.size() + 1)) * 1024;
   }
   return sum;
-}
-
-// The status of a process of its own that does this and returns a number.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return status;
 }
 
 std::string fault_of(const MappedFile& file) {
