@@ -14,8 +14,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "package_format/memory_room.h"
 #include "sconce/check.h"
+#include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
 
 namespace sconce {
@@ -54,7 +54,7 @@ std::byte* take_pages(size_t bytes) noexcept {
   return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
 }
 
-bool has_room(uint64_t bytes) noexcept { return memory_room() >= bytes + kSpare; }
+bool has_room(uint64_t bytes) noexcept { return host_memory().left_without_swap >= bytes + kSpare; }
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <string_view>
 
 namespace sconce {
 
@@ -11,9 +11,10 @@ struct HostMemory {
   uint64_t limit = UINT64_MAX;
   // Memory of files is counted as left: the kernel takes it back before it ends a process.
   uint64_t left = UINT64_MAX;
+  uint64_t left_without_swap = UINT64_MAX;
 };
 
-// root: where /proc and /sys are. What cannot be read sets no limit.
-HostMemory host_memory(const std::filesystem::path& root = "/");
+// root: below what /proc and /sys are. What cannot be read sets no limit. Allocates nothing.
+HostMemory host_memory(std::string_view root = {}) noexcept;
 
 }  // namespace sconce

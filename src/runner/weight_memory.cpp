@@ -21,14 +21,14 @@ size_t up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 constexpr uint64_t kLittle = 1 << 20;
 std::mutex promising;
 uint64_t promised = 0;  // under it, as is root
-std::filesystem::path root = "/";
+std::filesystem::path root;
 
 }  // namespace
 
 MemoryPromise::MemoryPromise(const char* what, uint64_t bytes) {
   if (bytes < kLittle) return;
   const std::lock_guard lock(promising);
-  const uint64_t left = host_memory(root).left, others = std::min(left, promised);
+  const uint64_t left = host_memory(root.native()).left, others = std::min(left, promised);
   SCONCE_CHECK(bytes <= left - others, kOutOfMemory, what, ": cannot allocate ", bytes, " bytes: ", left,
                " are left to the process", others > 0 ? ", some of them to other updates" : "");
   promised += bytes;
@@ -41,7 +41,7 @@ MemoryPromise::~MemoryPromise() {
 }
 void MemoryPromise::look_below(std::filesystem::path below) {
   const std::lock_guard lock(promising);
-  root = below.empty() ? "/" : std::move(below);
+  root = std::move(below);
 }
 
 size_t WeightMemory::place(size_t bytes, size_t& total) {

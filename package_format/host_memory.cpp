@@ -1,4 +1,4 @@
-#include "package_format/memory_room.h"
+#include "sconce/host_memory.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <climits>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 
 namespace sconce {
 namespace {
@@ -83,22 +84,29 @@ std::optional<uint64_t> number_of(const Path& path, std::string_view key) noexce
 struct Names {
   std::string_view limit, usage, active, inactive;
 };
+constexpr Names kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_active_file",
+                          "total_inactive_file"};
+constexpr Names kVersion2{"/memory.max", "/memory.current", "active_file", "inactive_file"};
 
-// Of a group and those it is in. In a container the group's path may be one of the host's that is not there: then what
+uint64_t less(uint64_t from, uint64_t by) noexcept { return from - std::min(from, by); }
+
+// By a group and those it is in. In a container the group's path may be one of the host's that is not there: then what
 // is mounted is the container's own.
-uint64_t room_of(std::string_view root, std::string_view mounted, std::string_view group, const Names& names) noexcept {
-  uint64_t room = UINT64_MAX;
+void narrow(HostMemory& memory, std::string_view root, std::string_view mounted, std::string_view group,
+            const Names& names) noexcept {
+  if (group == "/") group = {};
   for (;;) {
-    const auto limit = number_in({root, mounted, group, names.limit});
-    const auto usage = number_in({root, mounted, group, names.usage});
-    if (limit && usage) {
+    if (const auto limit = number_in({root, mounted, group, names.limit})) {
+      const uint64_t usage = number_in({root, mounted, group, names.usage}).value_or(0);
       const Path statistics{root, mounted, group, "/memory.stat"};
       const uint64_t files =
           number_of(statistics, names.active).value_or(0) + number_of(statistics, names.inactive).value_or(0);
-      const uint64_t used = *usage - std::min(*usage, files);
-      room = std::min(room, *limit - std::min(*limit, used));
+      const uint64_t left = less(*limit, less(usage, files));
+      memory.limit = std::min(memory.limit, *limit);
+      memory.left = std::min(memory.left, left);
+      memory.left_without_swap = std::min(memory.left_without_swap, left);
     }
-    if (group.empty()) return room;
+    if (group.empty()) return;
     const size_t slash = group.rfind('/');
     group = group.substr(0, slash == std::string_view::npos ? 0 : slash);
   }
@@ -116,26 +124,24 @@ bool has_memory(std::string_view controllers) noexcept {
 
 }  // namespace
 
-uint64_t memory_room(std::string_view root) noexcept {
-  uint64_t room = UINT64_MAX;
-  if (const auto kilobytes = number_of({root, "/proc/meminfo"}, "MemAvailable:")) room = *kilobytes * 1024;
+HostMemory host_memory(std::string_view root) noexcept {
+  HostMemory memory;
+  const Path machine{root, "/proc/meminfo"};
+  if (const auto total = number_of(machine, "MemTotal:")) memory.limit = *total * 1024;
+  if (const auto available = number_of(machine, "MemAvailable:")) {
+    memory.left_without_swap = *available * 1024;
+    memory.left = memory.left_without_swap + number_of(machine, "SwapFree:").value_or(0) * 1024;
+  }
   // "0::/kubepods/pod1" of version 2, "9:cpu,memory:/docker/1" of version 1.
   Content groups({root, "/proc/self/cgroup"});
   for (std::string_view line; groups.next_line(line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    std::string_view group = line.substr(second + 1);
-    if (group == "/") group = {};
-    if (controllers.empty())
-      room = std::min(room, room_of(root, "/sys/fs/cgroup", group,
-                                    {"/memory.max", "/memory.current", "active_file", "inactive_file"}));
-    else if (has_memory(controllers))
-      room = std::min(room, room_of(root, "/sys/fs/cgroup/memory", group,
-                                    {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_active_file",
-                                     "total_inactive_file"}));
+    const std::string_view controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    if (controllers.empty()) narrow(memory, root, "/sys/fs/cgroup", group, kVersion2);
+    if (has_memory(controllers)) narrow(memory, root, "/sys/fs/cgroup/memory", group, kVersion1);
   }
-  return room;
+  return memory;
 }
 
 }  // namespace sconce
