@@ -4,7 +4,7 @@ import errno
 
 from campaign import Clock, finish, inject
 from control import FOR_EVER, ONCE, Kind, Mode
-from operations import everything, variants
+from operations import dry_runs, variants
 
 # x86-64. `lasting`: errors that stay until something is given back.
 RESOURCES = ["ENOMEM"]
@@ -62,23 +62,11 @@ OF_THE_ALLOCATOR = (10, 11, 28)
 def run(campaign, seconds):
     row, allocator = campaign.row("system calls"), campaign.row("system calls of the allocator")
     with variants() as subjects:
-        places = []
-        for subject, where, operations in subjects:
-            everything(subject, operations)
-            for operation in operations:
-                if not campaign.wanted("calls", operation.name):
-                    continue
-                if operation.prepare:
-                    operation.prepare(subject)
-                with subject.control.armed():
-                    outcome = operation.act(subject)
-                counts = subject.control.counts()
-                operation.check(subject, outcome)
-                places += [(allocator if number in OF_THE_ALLOCATOR else row, subject, where, operation,
-                            f"call {n} of {text}", {"call": number, "nth": n, **fault})
-                           for number, count in counts.items() if number in CALLS
-                           for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)]
-            subject.settle()
+        places = [(allocator if number in OF_THE_ALLOCATOR else row, subject, where, operation,
+                   f"call {n} of {text}", {"call": number, "nth": n, **fault})
+                  for subject, where, operation, _, counts in dry_runs(campaign, "calls", subjects)
+                  for number, count in counts.items() if number in CALLS
+                  for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)]
         memory = [subject.memory_kb() for subject, _, _ in subjects]
         clock = Clock(seconds)
         # The allocator's last: then memory says something.

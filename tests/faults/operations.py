@@ -280,6 +280,23 @@ for operation in UPDATES + LOADS:
     operation.makes_models = True
 
 
+def dry_runs(campaign, kind, subjects):
+    """Each operation once without a fault: subject, where, operation, and how many allocations and calls it made."""
+    for subject, where, operations in subjects:
+        everything(subject, operations)
+        for operation in operations:
+            if not campaign.wanted(kind, operation.name):
+                continue
+            if operation.prepare:
+                operation.prepare(subject)
+            with subject.control.armed() as page:
+                outcome = operation.act(subject)
+            allocations, calls = page.allocations, subject.control.counts()
+            operation.check(subject, outcome)
+            yield subject, where, operation, allocations, calls
+        subject.settle()
+
+
 @contextmanager
 def variants():
     """Servers whose requests take different ways, and what is asked of each: where they were read, through a lane,
