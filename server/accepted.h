@@ -26,7 +26,7 @@ class Accepted {
   int descriptor() const noexcept { return descriptor_; }
   bool v6() const noexcept { return v6_; }
   Listeners listener() const noexcept { return listener_; }
-  // Somebody else closes it.
+  // From now on another object owns the descriptor and closes it.
   void give_away() noexcept { descriptor_ = -1; }
   OpenConnections::Slot take_slot() noexcept { return std::move(slot_); }
 

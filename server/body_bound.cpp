@@ -5,11 +5,12 @@
 namespace sconce {
 namespace {
 
-// Of a request beside its values.
+// What a request has beside the values of its inputs.
 constexpr uint64_t kAround = 64 * 1024;
-// Of an input: its name, datatype, shape and parameters.
+// What an input has beside its values: name, datatype, shape and parameters.
 constexpr uint64_t kAroundInput = 4096;
-// Of an element: the longest number, separator and line end, and each bracket around it on a line of its own.
+// What an element takes as text: the longest number, a separator and a line end, and each bracket around it on a line
+// of its own.
 constexpr uint64_t kElement = 40, kBrackets = 48;
 // Where no dtype is recorded.
 constexpr uint64_t kLargestElement = 16;

@@ -1,6 +1,6 @@
 // By when a client must have sent or taken more. At first it has a grace; each byte that moves gives it the time that
-// the byte takes at the least rate, and never has it more than the grace from now: what counts is what came, not what
-// was announced, and who was quick at first may not stall later.
+// the byte takes at the least rate, and never has it more than the grace from now: only bytes that came count, not
+// those that were announced, and a client that was quick at first may not stall later.
 #pragma once
 
 #include <algorithm>

@@ -15,7 +15,7 @@ class RequestBudget {
 
   // kTooLarge for what could never be had, kUnavailable for what others have now. what: for the error.
   void take(uint64_t bytes, std::string_view what = "a request");
-  // Whatever there is: for a moment, by who gives as much back.
+  // Takes bytes even beyond the limit. For a caller that gives as many back in a moment.
   void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
   void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   // The same errors if so much cannot be had now; takes nothing.
@@ -40,7 +40,7 @@ class BudgetShare {
   BudgetShare(const BudgetShare&) = delete;
   ~BudgetShare() { give_back(); }
 
-  // Instead of what it has. The errors of RequestBudget::take().
+  // Gives back what it has and takes these bytes. Throws as RequestBudget::take() does.
   void take(RequestBudget& budget, uint64_t bytes, std::string_view what);
   void give_back() noexcept;
 

@@ -41,7 +41,7 @@ ModelStatistics ServedModel::statistics_now() const {
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {
-  // A model that runs on threads of its own would have this one wait. Who waits has been here longer.
+  // A model that runs on threads of its own would block this one. Requests that wait already go first.
   return model_->runs_on_caller() && batcher_.waiting() == 0 && place_.here(bytes) && batcher_.take_place();
 }
 

@@ -258,8 +258,8 @@ class Server {
     drain_end_ = Worker::Clock::now() + kLastWords;
   }
 
-  // On the control thread, which is joined before the failure is looked at. Takes no memory: it may be for want of
-  // that.
+  // On the control thread, which is joined before the failure is looked at. Allocates nothing: want of memory may
+  // be the failure.
   void fail(std::exception_ptr failure) noexcept {
     service_.draining = true;
     failure_ = std::move(failure);

@@ -217,7 +217,7 @@ class Session {
   std::exception_ptr away_problem_;
   HeavyWork::Task away_task_;
   Response response_;
-  BudgetShare answer_room_;  // of a large answer, until it is sent
+  BudgetShare answer_room_;                     // of a large answer, until it is sent
   std::unique_ptr<AdminRequest> admin_;         // of the admin port's own routes
   AdminAnswer admin_answer_;                    // written by the task before its notice
   std::vector<boost::asio::const_buffer> out_;  // what is left to send

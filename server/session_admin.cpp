@@ -104,7 +104,7 @@ void Session::start_task() {
 
 void Session::answer_waited() {
   if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
-  // What is done stays done: that it failed would be wrong, and where there is no memory to say it, nothing is said.
+  // The work is done, so an error would be wrong. Where there is no memory for the answer, the connection just ends.
   const bool told = succeeds([this] {
     if (admin_) take_admin_answer();
     begin_answer();

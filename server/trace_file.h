@@ -15,7 +15,7 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { close(); }
 
-  // Made, or emptied if it is there. False: errno says why.
+  // Creates the file, or empties one that exists. False: errno says why.
   bool open(const std::string& path) noexcept;
   bool is_open() const noexcept { return descriptor_ >= 0; }
   // False: errno says why, and the file is as it was, but where it is no regular one.

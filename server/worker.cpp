@@ -80,7 +80,7 @@ void Worker::run() {
 }
 
 void Worker::turn() {
-  // Who waits for a lane leaves the core to it.
+  // While a request waits for a lane, this I/O thread blocks, so that the lane has its core.
   if (lane_requests_ != 0 || !busy_poll_.pays()) {
     if (context_.run_one() != 0) busy_poll_.came(Clock::now());
   } else if (context_.poll_one() != 0) {

@@ -57,8 +57,8 @@ class WeightUpdate {
   virtual ~WeightUpdate() = default;
 
   // Once, before the rest. kNotFound for a name, kInvalidArgument for dtype, shape, a name given twice or, with `full`,
-  // one that is missing, and for a name in `ignore` that was not declared and is none of the model's. kUnsupported for a
-  // constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
+  // one that is missing, and for a name in `ignore` that was not declared and is none of the model's. kUnsupported for
+  // a constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
   virtual void declare(std::span<const WeightEntry> entries) = 0;
   // Where the bytes of an entry go: its size exactly, 64-byte aligned, valid until complete() of it. The final place
   // wherever the model keeps the constant row-major; else one tensor's worth of scratch.

@@ -42,8 +42,8 @@ class LibraryFile {
   const std::string& error() const noexcept { return error_; }
   // Sets error() if the dynamic linker could not open and map the file.
   void check_loadable();
-  // What the dynamic linker has mapped of it and left behind when it gave up (glibc does, where it cannot map all). Where
-  // the system does not say what that is, the next LibraryFile that is created unmaps it.
+  // What the dynamic linker has mapped of it and left behind when it gave up (glibc does, where it cannot map all).
+  // Where the system does not say what that is, the next LibraryFile that is created unmaps it.
   void unmap_leftovers() noexcept;
 
   const std::string& path() const noexcept { return path_; }

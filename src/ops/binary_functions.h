@@ -31,7 +31,7 @@ Tensor lerp(const Tensor& self, const Tensor& end, const Tensor& weight);
 Tensor lerp_number(const Tensor& self, const Tensor& end, Scalar weight);
 Tensor addcmul(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, Scalar value);  // self + value * 1 * 2
 Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, Scalar value);  // self + value * 1 / 2
-Tensor ldexp(const Tensor& self, const Tensor& other);  // self * 2^other
+Tensor ldexp(const Tensor& self, const Tensor& other);                                           // self * 2^other
 Tensor nextafter(const Tensor& self, const Tensor& other);                                       // floats
 
 // grad_output where self is outside of [-lambd, lambd], else 0. Of hardshrink and softshrink.

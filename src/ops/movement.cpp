@@ -313,8 +313,8 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                "index_add: Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
   SCONCE_CHECK(source.dtype() == self.dtype(), kInvalidArgument, "index_add: self (", dtype_name(self.dtype()),
                ") and source (", dtype_name(source.dtype()), ") must have the same scalar type");
-  // The factor is of self's dtype before it is one: 1.5 is 1 for integers, which no float product may round. Where there
-  // is nothing to add, it need not fit.
+  // The factor is of self's dtype before it is one: 1.5 is 1 for integers, which no float product may round. Where
+  // there is nothing to add, it need not fit.
   Tensor scaled = source;
   if (alpha.to_complex() != 1.0 && source.numel() > 0) {
     Tensor factor = Tensor::empty({}, self.dtype());

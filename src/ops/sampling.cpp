@@ -119,8 +119,7 @@ double draw_gamma(double shape, Generator& generator) {
       y = 1 + c * x;
     } while (y <= 0);
     const double v = y * y * y, u = 1 - uniform(generator), square = x * x;
-    if (u < 1 - kSure * square * square || std::log(u) < 0.5 * square + d * (1 - v + std::log(v)))
-      return scale * d * v;
+    if (u < 1 - kSure * square * square || std::log(u) < 0.5 * square + d * (1 - v + std::log(v))) return scale * d * v;
   }
 }
 
