@@ -1,6 +1,7 @@
 #include "server/control.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "sconce/check.h"
@@ -34,12 +35,23 @@ bool is_served(const Catalog& catalog, const PackageEntry& package) {
          });
 }
 
-std::vector<PackageFile> files_of(const std::vector<PackageEntry>& packages) {
+// Those that the watch looks for. Packages that were named one by one are no affair of it.
+std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder) {
   std::vector<PackageFile> files;
   for (const PackageEntry& package : packages) {
-    if (std::find(files.begin(), files.end(), package.file) == files.end()) files.push_back(package.file);
+    if (finder.in_repository(package.file) && std::find(files.begin(), files.end(), package.file) == files.end())
+      files.push_back(package.file);
   }
   return files;
+}
+
+// Whether a second look finds what the first one saw of a model, unless packages of another stem have its name. A
+// directory that changes while it is read may seem empty: that is no reason to unload what is in it.
+bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const std::vector<PackageFile>& seen) {
+  if (found.empty() || found.front().file.stem != stem) return !found.empty();
+  return std::all_of(seen.begin(), seen.end(), [&](const PackageFile& file) {
+    return std::any_of(found.begin(), found.end(), [&](const PackageEntry& entry) { return entry.file == file; });
+  });
 }
 
 }  // namespace
@@ -51,7 +63,7 @@ Control::Control(const ServerConfig& config, const PackageFinder& finder, Reposi
       repository_(repository),
       first_(std::move(packages)),
       failed_(std::move(failed)),
-      watch_(files_of(first_)) {}
+      watch_(repository_files_of(first_, finder)) {}
 
 std::vector<PackageEntry> Control::open(const std::vector<PackageFile>& files, bool exit_on_error) {
   std::vector<PackageEntry> entries;
@@ -146,6 +158,7 @@ void Control::load_first() {
       load(package);
     } catch (...) {
       if (config_.exit_on_error) return failed_(std::current_exception());
+      watch_.failed(package.file.stem);
     }
   }
   first_ = {};
@@ -248,7 +261,15 @@ void Control::look() {
   std::string problem;
   try {
     const std::vector<PackageFile> files = finder_.repository_files();
-    for (const std::string& stem : watch_.look(files)) update_stem(stem, files);
+    for (const std::string& stem : watch_.look(files)) {
+      bool taken = false;
+      try {
+        taken = update_stem(stem, files);
+      } catch (...) {
+        problem = text_of(std::current_exception());
+      }
+      if (!taken) watch_.failed(stem);
+    }
   } catch (...) {
     problem = text_of(std::current_exception());
   }
@@ -256,9 +277,10 @@ void Control::look() {
   watch_problem_ = problem;
 }
 
-// A package of the stem came, changed or went.
-void Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
-  std::set<std::string> known, names;
+// A package of the stem came, changed or went. False: something could not be loaded.
+bool Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
+  std::set<std::string> known;
+  std::map<std::string, std::vector<PackageFile>> names;  // and the files that have them
   {
     const auto catalog = repository_.snapshot();
     for (const Catalog::Entry& entry : catalog->entries()) {
@@ -269,19 +291,24 @@ void Control::update_stem(const std::string& stem, const std::vector<PackageFile
   for (const PackageFile& file : files) {
     if (file.stem != stem) continue;
     try {
-      for (const PackageEntry& entry : PackageFinder::open(file)) names.insert(entry.name);
+      for (const PackageEntry& entry : PackageFinder::open(file)) names[entry.name].push_back(file);
     } catch (...) {
       complete = false;
     }
   }
   if (!complete) {
-    names.insert(known.begin(), known.end());
-    if (names.empty()) names.insert(stem);
+    for (const std::string& name : known) names[name];
+    if (names.empty()) names[stem];
   }
-  for (const std::string& name : names) {
+  bool taken = true;
+  for (const auto& [name, seen] : names) {
     try {
-      load_found(find(name), name, false);
+      const Found found = find(name);
+      SCONCE_CHECK(found.problem || sees(found.versions, stem, seen), kUnavailable,
+                   "its packages change while they are looked at");
+      load_found(found, name, false);
     } catch (...) {
+      taken = false;
       log_warn("model {} stays as it was: {}", name, printable(text_of(std::current_exception())));
     }
   }
@@ -290,6 +317,7 @@ void Control::update_stem(const std::string& stem, const std::vector<PackageFile
     repository_.forget(name);
     log_info("model {} is unloaded: its package is gone", name);
   }
+  return taken;
 }
 
 }  // namespace sconce

@@ -67,7 +67,7 @@ class Control {
   Found find(const std::string& name);
   void load_found(const Found& found, const std::string& name, bool again);
   void look();
-  void update_stem(const std::string& stem, const std::vector<PackageFile>& files);
+  bool update_stem(const std::string& stem, const std::vector<PackageFile>& files);
 
   const ServerConfig& config_;
   const PackageFinder& finder_;

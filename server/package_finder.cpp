@@ -208,6 +208,11 @@ bool PackageFinder::has_repository() const noexcept {
   return std::any_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.repository(); });
 }
 
+bool PackageFinder::in_repository(const PackageFile& file) const noexcept {
+  return std::none_of(sources_.begin(), sources_.end(),
+                      [&](const Source& source) { return source.stem == file.stem && source.path == file.path; });
+}
+
 std::vector<PackageFile> PackageFinder::repository_files() const {
   std::vector<PackageFile> found;
   for (const Source& source : sources_) {

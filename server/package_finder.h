@@ -56,6 +56,8 @@ class PackageFinder {
   // the name goes on behind the stem. Once a stem has the model, shorter ones are not to be looked at.
   std::vector<PackageFile> candidates(std::string_view name) const;
   bool has_repository() const noexcept;
+  // Whether it was found in a repository; else it was named by itself.
+  bool in_repository(const PackageFile& file) const noexcept;
   // The files of the repositories, by stem and version. None is opened.
   std::vector<PackageFile> repository_files() const;
 

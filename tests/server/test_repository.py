@@ -187,6 +187,18 @@ def test_a_server_whose_models_were_all_unloaded_is_not_ready(server, repository
     assert server.get("/v2/health/ready").status == 200
 
 
+def test_a_package_named_beside_a_watched_repository_stays(repository, tmp_path_factory):
+    own = tmp_path_factory.mktemp("named") / "own.pt2"
+    shutil.copy(PLAIN, own)
+    with Server(own, repository, flags=["--versions", "all", "--watch", "20ms"]) as server:
+        (repository / "a.pt2").unlink()
+        until(lambda: ("a", "1") not in index(server))
+        assert result(server, "own") == ANSWER[PLAIN]
+        own.unlink()
+        time.sleep(0.2)
+        assert result(server, "own") == ANSWER[PLAIN]
+
+
 def test_a_server_whose_packages_are_all_gone_is_not_ready(repository):
     with Server(repository, flags=["--versions", "all", "--watch", "50ms"]) as server:
         (repository / "a.pt2").rename(repository / "away")
