@@ -226,20 +226,31 @@ void Credentials::publish(CredentialSet set) {
 
 void Credentials::refresh(bool all) {
   const std::lock_guard lock(refreshing_);
-  bool tokens = all, certificates = all;
-  for (File& file : files_) {
-    if (restamp(file)) (file.of_tls ? certificates : tokens) = true;
-  }
-  if (!tokens && !certificates) return;
-  CredentialSet next = *snapshot();
-  const auto attempt = [](const char* what, auto&& read) {
-    if (const std::string problem = problem_of(read); !problem.empty())
-      log_warn("{} stay as they were: {}", what, printable(problem));
-    else
-      log_info("{} were read again", what);
+  const auto changed = [](Reading& reading) {
+    reading.stale = true;
+    reading.problem.clear();
   };
-  if (tokens) {
-    attempt("tokens", [&] {
+  for (File& file : files_) {
+    if (restamp(file)) changed(file.of_tls ? certificates_ : tokens_);
+  }
+  if (all) {
+    changed(certificates_);
+    changed(tokens_);
+  }
+  if (!tokens_.stale && !certificates_.stale) return;
+  CredentialSet next = *snapshot();
+  const auto attempt = [](const char* what, Reading& reading, auto&& read) {
+    std::string problem = problem_of(read);
+    if (problem.empty())
+      log_info("{} were read again", what);
+    else if (problem != reading.problem)
+      log_warn("{} stay as they were: {}", what, printable(problem));
+    reading.problem = std::move(problem);
+    return !reading.problem.empty();
+  };
+  bool no_tokens = false, no_certificates = false;
+  if (tokens_.stale) {
+    no_tokens = attempt("tokens", tokens_, [&] {
       std::vector<CredentialSet::Token> found = read_tokens();
       const auto has = [](const auto& list, uint8_t scope) {
         return std::any_of(list.begin(), list.end(), [&](const auto& token) { return (token.scopes & scope) != 0; });
@@ -251,8 +262,10 @@ void Credentials::refresh(bool all) {
       next.tokens_ = std::move(found);
     });
   }
-  if (certificates) attempt("certificates", [&] { read_certificates(next); });
+  if (certificates_.stale) no_certificates = attempt("certificates", certificates_, [&] { read_certificates(next); });
   publish(std::move(next));
+  tokens_.stale = no_tokens;
+  certificates_.stale = no_certificates;
 }
 
 }  // namespace sconce

@@ -72,6 +72,12 @@ class Credentials {
   const ServerConfig& config_;
   std::mutex refreshing_;
   std::vector<File> files_;
+  // What could not be read is tried again at each look: descriptors or memory may be there by then.
+  struct Reading {
+    bool stale = false;
+    std::string problem;  // the last one, which is logged once
+  };
+  Reading tokens_, certificates_;  // guarded by refreshing_
   mutable std::mutex mutex_;
   std::shared_ptr<const CredentialSet> set_;  // guarded by mutex_
   std::atomic<uint64_t> generation_{0};

@@ -184,7 +184,7 @@ class Server {
   void wait_for_hangup() {
     hangups_.async_wait([this](const boost::system::error_code& ec, int) {
       if (ec) return;
-      service_.credentials.refresh(true);
+      succeeds([this] { service_.credentials.refresh(true); });
       wait_for_hangup();
     });
   }
@@ -193,7 +193,7 @@ class Server {
     credentials_timer_.expires_after(kLook);
     credentials_timer_.async_wait([this](const boost::system::error_code& ec) {
       if (ec) return;
-      service_.credentials.refresh();
+      succeeds([this] { service_.credentials.refresh(); });
       look_at_credentials();
     });
   }

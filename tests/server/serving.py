@@ -1,10 +1,12 @@
 """Runs the real program for the tests of the server."""
+import contextlib
 import http.client
 import json
 import os
 import pathlib
 import queue
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -166,6 +168,17 @@ class HeldServer(Server):
     def stop(self, *arguments, **others):
         self.release()
         return super().stop(*arguments, **others)
+
+
+@contextlib.contextmanager
+def no_descriptors(server):
+    """The process can open nothing; what it has open goes on."""
+    limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1, limits[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, limits)
 
 
 def until(condition, seconds=30, why="it does not come true"):

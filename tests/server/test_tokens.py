@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from admin_server import FAKE, GOOD, ONES, AdminServer, expected
-from serving import run_serve, until
+from serving import no_descriptors, run_serve, until
 
 INFER, METRICS, ADMIN, ALL = "infer-infer-infer-1", "metrics-metrics-1", "admin-admin-admin-1", "everything-everything"
 TOKENS = f"""# who: what
@@ -221,3 +221,20 @@ def test_rotation_under_load(tmp_path):
             t.join()
         assert not problems
         assert "stay as they were" in "".join(server.log)
+
+
+def test_tokens_that_could_not_be_read_are_read_later(tmp_path):
+    path, old, new = tmp_path / "tokens", "old-old-old-old-old-1", "new-new-new-new-new-2"
+    path.write_text(f"infer {old}\n")
+    with AdminServer(f"fake={FAKE}", flags=["--token-file", str(path)]) as server:
+        def status(token):
+            return server.get("/v2", headers={"Authorization": f"Bearer {token}"}).status
+
+        with no_descriptors(server):
+            path.write_text(f"infer {new}\n")
+            server.process.send_signal(signal.SIGHUP)
+            until(lambda: "tokens stay as they were" in "".join(server.log))
+        # Nothing tells the server once more.
+        until(lambda: status(new) == 200, 5)
+        assert status(old) == 403
+        assert "".join(server.log).count("tokens stay as they were") == 1
