@@ -107,6 +107,21 @@ bool is_of(const SharedRegion& region, SharedMemory::Kind kind) noexcept {
 
 constexpr int64_t kOneByte = 1;
 
+// Of opening an object: what its name or its owner is to blame for, and what this process or the system.
+ErrorCode code_of_open(int error) noexcept {
+  switch (error) {
+    case ENOENT:
+    case EACCES:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EISDIR:
+    case EINVAL:
+      return ErrorCode::kInvalidArgument;
+    default:
+      return ErrorCode::kIo;
+  }
+}
+
 // A contiguous tensor of bytes over memory that outlives it.
 Tensor bytes_at(const void* data, size_t count, Device device) {
   const auto size = static_cast<int64_t>(count);
@@ -123,13 +138,19 @@ void SharedRegion::check_range(uint64_t at, uint64_t count) const {
 PosixRegion::PosixRegion(std::string name, std::string key, uint64_t offset, uint64_t bytes)
     : SharedRegion(std::move(name), bytes), key(std::move(key)), offset(offset) {
   descriptor_ = shm_open(this->key.c_str(), O_RDWR | O_CLOEXEC, 0);
-  SCONCE_CHECK(descriptor_ >= 0, kInvalidArgument, "unable to open shared memory region '", excerpt(this->name),
-               "': ", std::strerror(errno));
+  if (descriptor_ < 0) {
+    const int error = errno;
+    detail::fail(code_of_open(error), "unable to open shared memory region '", excerpt(this->name),
+                 "': ", std::strerror(error));
+  }
   struct stat status {};
-  const bool known = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= 0;
+  const int problem = fstat(descriptor_, &status) == 0 ? 0 : errno;
+  const bool known = problem == 0 && S_ISREG(status.st_mode) && status.st_size >= 0;
   const uint64_t size = known ? static_cast<uint64_t>(status.st_size) : 0;
   if (known && offset <= size && bytes <= size - offset) return;
   close(descriptor_);  // no destructor runs for what was not made
+  SCONCE_CHECK(problem == 0, kIo, "shared memory region '", excerpt(this->name),
+               "' cannot be read: ", std::strerror(problem));
   SCONCE_FAIL(kInvalidArgument, "shared memory region '", excerpt(this->name), "': offset ", offset, " and byte_size ",
               bytes, " are beyond the object's ", size, " bytes");
 }
@@ -140,6 +161,7 @@ void PosixRegion::read(uint64_t at, std::byte* to, size_t count) const {
   while (count > 0) {
     const ssize_t got = pread(descriptor_, to, count, static_cast<off_t>(offset + at));
     if (got < 0 && errno == EINTR) continue;
+    SCONCE_CHECK(got >= 0, kIo, "shared memory region '", excerpt(name), "' cannot be read: ", std::strerror(errno));
     SCONCE_CHECK(got > 0, kInvalidArgument, "shared memory region '", excerpt(name), "' has become smaller");
     to += got;
     at += static_cast<uint64_t>(got);
@@ -150,13 +172,15 @@ void PosixRegion::read(uint64_t at, std::byte* to, size_t count) const {
 void PosixRegion::write(uint64_t at, const std::byte* from, size_t count) const {
   // A write would make the object larger again.
   struct stat status {};
-  SCONCE_CHECK(fstat(descriptor_, &status) == 0 && offset + at + count <= static_cast<uint64_t>(status.st_size),
-               kInvalidArgument, "shared memory region '", excerpt(name), "' has become smaller");
+  SCONCE_CHECK(fstat(descriptor_, &status) == 0, kIo, "shared memory region '", excerpt(name),
+               "' cannot be written: ", std::strerror(errno));
+  SCONCE_CHECK(offset + at + count <= static_cast<uint64_t>(status.st_size), kInvalidArgument, "shared memory region '",
+               excerpt(name), "' has become smaller");
   while (count > 0) {
     const ssize_t put = pwrite(descriptor_, from, count, static_cast<off_t>(offset + at));
     if (put < 0 && errno == EINTR) continue;
-    SCONCE_CHECK(put > 0, kInvalidArgument, "shared memory region '", excerpt(name),
-                 "' cannot be written: ", std::strerror(errno));
+    SCONCE_CHECK(put > 0, kIo, "shared memory region '", excerpt(name),
+                 "' cannot be written: ", put < 0 ? std::strerror(errno) : "nothing is taken");
     from += put;
     at += static_cast<uint64_t>(put);
     count -= static_cast<size_t>(put);

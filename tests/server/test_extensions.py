@@ -1,5 +1,6 @@
 """Triton's extensions: shared memory, classification, compression, trace and log settings; request ids and traces."""
 import gzip
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import uuid
 import zlib
 
 import pytest
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, no_descriptors
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
 LAST = "several.channels_last"
@@ -141,6 +142,28 @@ def test_bad_regions(open_server):
             register(server, "s", region, 65)
         assert len(os.listdir(f"/proc/{server.process.pid}/fd")) <= fds + 2
         server.post("/v2/systemsharedmemory/unregister", b"")
+
+
+def test_a_region_that_the_server_cannot_open_is_no_mistake_of_the_client(open_server):
+    server = open_server
+    with Region(64) as region:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+
+        def ask():
+            body = json.dumps({"key": region.key, "offset": 0, "byte_size": 64})
+            connection.request("POST", "/v2/systemsharedmemory/region/r/register", body)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        connection.connect()
+        assert ask()[0] == 200
+        server.post("/v2/systemsharedmemory/unregister", b"")
+        with no_descriptors(server):
+            status, text = ask()
+            assert status == 500 and b"Too many open files" in text
+        assert ask()[0] == 200
+        server.post("/v2/systemsharedmemory/unregister", b"")
+        connection.close()
 
 
 def classify(server, outputs, rows=1, binary=False):
