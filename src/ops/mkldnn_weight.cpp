@@ -112,9 +112,9 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
     SCONCE_CHECK(!__builtin_mul_overflow(step, size, &step) && step <= limit, kCorruptPackage,
                  "packed weight: its blocks exceed the ", storage_bytes, " bytes of the storage");
   }
-  int64_t last = w.first + step - 1, numel = 1;  // the farthest element, paddings included
   bool before_any = false;
   bool sound = w.first >= 0 && w.first < std::max<int64_t>(limit, 1);
+  int64_t last = sound ? w.first + step - 1 : 0, numel = 1;  // the farthest element, paddings included
   for (int32_t d = 0; d < dims && sound; ++d) {
     const auto i = static_cast<size_t>(d);
     const int64_t size = r.int64(kDims, i), padded = r.int64(kPaddedDims, i), stride = r.int64(kStrides, i);
