@@ -1,7 +1,7 @@
 """Each allocation of a request, a scrape, an update and a load finds no memory, in turn: once, and from there on."""
 from campaign import Clock, finish, inject
 from control import FOR_EVER, ONCE, Kind
-from operations import dry_runs, variants
+from operations import dry_runs, some_of, variants
 
 
 def run(campaign, seconds):
@@ -9,7 +9,8 @@ def run(campaign, seconds):
     with variants() as subjects:
         places = [(subject, where, operation, n, times)
                   for subject, where, operation, count, _ in dry_runs(campaign, "allocations", subjects)
-                  for n in range(1, count + 1) for times in (ONCE, FOR_EVER)]
+                  for n, times in some_of(campaign, operation,
+                                          [(n, times) for n in range(1, count + 1) for times in (ONCE, FOR_EVER)])]
         row.places = len(places)
         memory = [subject.memory_kb() for subject, _, _ in subjects]
         clock = Clock(seconds)

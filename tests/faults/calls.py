@@ -4,7 +4,7 @@ import errno
 
 from campaign import Clock, finish, inject
 from control import FOR_EVER, ONCE, Kind, Mode
-from operations import dry_runs, variants
+from operations import dry_runs, some_of, variants
 
 # x86-64. `lasting`: errors that stay until something is given back.
 RESOURCES = ["ENOMEM"]
@@ -65,8 +65,9 @@ def run(campaign, seconds):
         places = [(allocator if number in OF_THE_ALLOCATOR else row, subject, where, operation,
                    f"call {n} of {text}", {"call": number, "nth": n, **fault})
                   for subject, where, operation, _, counts in dry_runs(campaign, "calls", subjects)
-                  for number, count in counts.items() if number in CALLS
-                  for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)]
+                  for number, n, text, fault in some_of(campaign, operation, [
+                      (number, n, text, fault) for number, count in counts.items() if number in CALLS
+                      for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)])]
         memory = [subject.memory_kb() for subject, _, _ in subjects]
         clock = Clock(seconds)
         # The allocator's last: then memory says something.

@@ -100,6 +100,7 @@ def inject(campaign, row, subject, operation, place, **fault):
         fired = page.fired
         trace = control.trace()
         if not fired:
+            operation.check(subject, outcome)  # leaves things as they were
             return False
         row.injected += 1
         if not subject.lives():

@@ -8,8 +8,8 @@ import tempfile
 
 from campaign import run_places
 from control import FOR_EVER, Kind
-from operations import ALL, everything, right_answer, trace_all, trace_nothing
-from subject import Subject
+from operations import ALL, LOADS, UPDATES, everything, right_answer, trace_all, trace_nothing
+from subject import Lost, Subject
 
 
 class Disk:
@@ -67,6 +67,36 @@ def traced(subject, operation, broken, mended, disk):
         os.truncate(disk.path / "traces", 0)
 
 
+def started_read_only(subject, disk):
+    """A server that could not write its traces says so before it serves."""
+    subject.end()
+    disk.remount("ro")
+    try:
+        subject.begin()
+        raise Lost("starts although the trace file cannot be written")
+    except RuntimeError as ended:
+        if "trace_file" not in str(ended) or "Read-only file system" not in str(ended):
+            raise Lost(f"does not say why it does not start: {ended}") from None
+    finally:
+        disk.remount("rw")
+    subject.start()
+    subject.settle()
+
+
+def updated(subject, operation, broken, mended):
+    """Nothing is written beside the weights: that nothing can be is no reason to fail."""
+    if operation.prepare:
+        operation.prepare(subject)
+    broken()
+    try:
+        outcome = operation.act(subject)
+        if outcome.status != 200:
+            raise Lost(f"{operation.name} below a folder that cannot be written: {outcome}")
+        operation.check(subject, outcome)
+    finally:
+        mended()
+
+
 def size_of(disk):
     return sum(p.stat().st_size for p in disk.path.iterdir() if p.name != "filling")
 
@@ -82,10 +112,19 @@ def run(campaign, seconds):
                     "files may not grow": (lambda: limit_files(subject, size_of(disk)), lambda: limit_files(subject, None))}
             places = [(f"{o.name}, {text}", lambda o=o, way=way: traced(subject, o, *way, disk))
                       for o in operations for text, way in ways.items() for _ in range(3)]
+            places.append(("a start, read-only", lambda: started_read_only(subject, disk)))
             run_places(campaign, row, subject, places, seconds / 2)
+        with Disk(512) as disk, Subject(weights=disk.path, warm_up=everything) as subject:
+            row = campaign.row("disks full or read-only, below weights")
+            subject.settle()
+            ways = {"full": (disk.fill, disk.free),
+                    "read-only": (lambda: disk.remount("ro"), lambda: disk.remount("rw"))}
+            places = [(f"{o.name}, {text}", lambda o=o, way=way: updated(subject, o, *way))
+                      for o in UPDATES + LOADS for text, way in ways.items() for _ in range(3)]
+            run_places(campaign, row, subject, places, seconds / 6)
     except OSError as reason:
         campaign.skip(kind, f"no file system may be mounted here ({reason})")
-    logs(campaign, seconds / 2)
+    logs(campaign, seconds / 3)
 
 
 def limit_files(subject, size):

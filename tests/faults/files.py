@@ -1,21 +1,13 @@
 """Packages and weights files that are replaced, cut short and damaged while they are served and while they are read."""
-import os
 import random
 import threading
 import time
 
 from campaign import run_places
 from operations import everything, serves
-from subject import DIGITS, SECOND, Lost, Subject
+from subject import DIGITS, SECOND, Lost, Subject, changed_package, replace
 
 GOOD = (DIGITS / "digits.pt2").read_bytes()
-
-
-def replace(path, data):
-    """As a careful operator does: a new file takes the name."""
-    other = path.with_name(path.name + ".new")
-    other.write_bytes(data)
-    os.rename(other, path)
 
 
 def damaged(data, draw):
@@ -77,6 +69,47 @@ def replaced_midway(subject, delay):
     subject.reload()
 
 
+def written_in_place(subject, data, truncate, piece):
+    """A package, while it is asked all the time: it answers as before, or says why not, and never anything else."""
+    subject.reload()
+    problems, done = [], threading.Event()
+
+    def ask():
+        while not done.is_set():
+            answer = subject.call("other")
+            if answer.status == 200 and answer.body != subject.first or answer.status not in (200, 503):
+                problems.append(answer)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    with open(subject.package, "wb" if truncate else "r+b", buffering=0) as file:
+        for at in range(0, len(data), piece):
+            file.write(data[at:at + piece])
+    time.sleep(0.02)
+    done.set()
+    thread.join()
+    if problems:
+        raise Lost(f"a package that is being written in place: {problems[0]}")
+    replace(subject.package, GOOD)
+    subject.until(lambda: subject.load().status == 200, 1, lambda: f"a good package is refused: {subject.load()}")
+    serves(subject, subject.first)
+
+
+def weights_written_in_place(subject, data, truncate):
+    subject.reload()
+    outcome = subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
+                           port=subject.admin)
+    if outcome.status != 200:
+        raise Lost(f"an update without a fault: {outcome}")
+    with open(subject.weights / "second.safetensors", "wb" if truncate else "r+b") as file:
+        file.write(data)
+    answer = subject.call("other")
+    if answer.status == 200 and answer.body != subject.second or answer.status not in (200, 503):
+        raise Lost(f"weights that were written in place answer: {answer}")
+    replace(subject.weights / "second.safetensors", SECOND)
+    subject.reload()
+
+
 def run(campaign, seconds):
     row = campaign.row("files replaced, cut short, damaged")
     draw = random.Random(campaign.random.random())
@@ -93,4 +126,13 @@ def run(campaign, seconds):
                    for n in range(300)]
         places += [(f"replaced after {1e6 * delay:g} us", lambda d=delay: replaced_midway(subject, d))
                    for delay in [n * 1e-5 for n in range(0, 400, 2)]]
+        zeros = bytes(len(GOOD))
+        contents = {"another package": changed_package(), "nothing": b"", "its half": GOOD[:len(GOOD) // 2], "zeros": zeros,
+                    "itself": GOOD, "another, cut off": changed_package()[:4096]}
+        places += [(f"{text} written over a package, {way}, {piece} bytes at a time",
+                    lambda d=data, t=truncate, p=piece: written_in_place(subject, d, t, p))
+                   for text, data in contents.items() for way, truncate in (("truncated", True), ("as it is", False))
+                   for piece in (4096, 65536, 1 << 20)]
+        places += [(f"weights written in place up to byte {n}", lambda d=bytes(n), t=t: weights_written_in_place(subject, d, t))
+                   for n in range(0, len(SECOND), 997) for t in (True, False)]
         run_places(campaign, row, subject, places, seconds)

@@ -1,12 +1,17 @@
 """What a server is asked to do while something fails: each brings the server where it can begin, does one thing, and
 knows what the outcome may be."""
 import json
+import pathlib
+import signal
+import socket
+import ssl
 import struct
+import time
 import zlib
 from contextlib import ExitStack, contextmanager
 
-from client import Connection, ask, request_bytes
-from subject import CALL, JSON, Lost, Subject, certificates
+from client import Connection, Outcome, ask, request_bytes
+from subject import CALL, DIGITS, JSON, SECOND, Lost, Subject, certificates, changed_package, replace
 
 
 class Operation:
@@ -15,6 +20,7 @@ class Operation:
     def __init__(self, name, act, prepare=None, verify=None):
         self.name, self.act, self.prepare, self.verify = name, act, prepare, verify
         self.makes_models = False
+        self.places = None  # at most so many of each kind: where one takes long
 
     def check(self, subject, outcome):
         if outcome.status != 200:
@@ -222,6 +228,165 @@ def after_trace(subject, outcome):
     right_answer(subject, outcome)
 
 
+REGION = {"shared_memory_region": "region", "shared_memory_byte_size": 32}
+
+
+def register(subject):
+    body = {"key": "/" + subject.region.name, "offset": 0, "byte_size": 64}
+    return subject.post("/v2/systemsharedmemory/region/region/register", json.dumps(body).encode())
+
+
+def unregister(subject):
+    return subject.post("/v2/systemsharedmemory/region/region/unregister")
+
+
+def registered(subject):
+    subject.region.write_bytes(struct.pack("<8f", *[1] * 8) + bytes(32))
+    subject.until(lambda: unregister(subject).status == 200, 1, "a region stays registered")
+    if register(subject).status != 200:
+        raise Lost("not registered without a fault")
+
+
+def not_registered(subject):
+    registered(subject)
+    unregister(subject)
+
+
+def infer_shared(subject):
+    tensor = {"shape": [2, 4], "datatype": "FP32"}
+    return subject.post("/v2/models/fake/infer", json.dumps({
+        "inputs": [{"name": "INPUT__0", **tensor, "parameters": REGION}],
+        "outputs": [{"name": "OUTPUT__0", "parameters": {**REGION, "shared_memory_offset": 32}}]}).encode())
+
+
+def right_shared(subject, outcome):
+    written = subject.region.read_bytes()[32:]
+    if outcome.status == 200 and written != struct.pack("<8f", *FAKE_ANSWER * 2):
+        raise Lost(f"a wrong answer in shared memory: {written}")
+    unregister(subject)
+
+
+def after_register(expected):
+    def verify(subject, outcome):
+        known = subject.get("/v2/systemsharedmemory/status")
+        if known.status != 200:
+            raise Lost(f"no regions: {known}")
+        there = len(known.json) == 1
+        if outcome.status and there != (expected if outcome.status == 200 else not expected):
+            raise Lost(f"regions {known.json} after {outcome}")
+        subject.until(lambda: unregister(subject).status == 200, 1, "a region stays registered")
+    return verify
+
+
+# Of a server that looks at its repository every 20 ms (LOOK): `watched` is what it finds there.
+LOOK = ["--watch", "20ms"]
+
+
+def watched_answers(subject, *allowed):
+    subject.until(lambda: subject.call("watched").body in allowed, 3,
+                  lambda: f"the repository's package is not served: {subject.call('watched')}")
+
+
+def replace_watched(subject):
+    """200 once the new package answers; 0 while it does not."""
+    replace(subject.watched, changed_package())
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        outcome = subject.call("watched")
+        if outcome.status == 200 and outcome.body == subject.second:
+            return outcome
+        if outcome.status == 200 and outcome.body != subject.first:
+            raise Lost(f"an answer of neither package: {outcome}")
+        time.sleep(0.01)
+    return Outcome()
+
+
+def remove_watched(subject):
+    subject.watched.unlink()
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end and (outcome := subject.call("watched")).status != 404:
+        right_answer(subject, outcome)
+        time.sleep(0.01)
+    return Outcome()
+
+
+def watched_gone(subject, _):
+    subject.until(lambda: subject.call("watched").status == 404, 3, "a package that is gone is served")
+
+
+# Of a server that reads its certificate and token again on SIGHUP: they are changed by turns.
+def certificate_served(subject):
+    with socket.create_connection(("127.0.0.1", subject.public), timeout=2) as plain:
+        with subject.context.wrap_socket(plain, server_hostname="localhost") as encrypted:
+            return encrypted.getpeercert(True)
+
+
+def hang_up(subject):
+    subject.pairs.reverse()
+    pem, key = subject.pairs[0]
+    replace(subject.folder / "tls.key", key)
+    replace(subject.folder / "tls.pem", pem)
+    subject.server.process.send_signal(signal.SIGHUP)
+    time.sleep(0.03)
+    return subject.call("digits")
+
+
+def after_hang_up(subject, outcome):
+    right_answer(subject, outcome)
+    wanted = ssl.PEM_cert_to_DER_cert(subject.pairs[0][0].decode().split("-----END CERTIFICATE-----")[0] +
+                                      "-----END CERTIFICATE-----\n")
+
+    def taken():
+        try:
+            return certificate_served(subject) == wanted
+        except OSError:
+            return False
+
+    subject.until(taken, 3, "the certificate from before is still served")
+
+
+# Written in place while it is served: from a copy, or not at all.
+def overwrite(subject):
+    with open(subject.package, "r+b") as file:
+        file.write(changed_package())
+        file.truncate()
+    return subject.call("other")
+
+
+def after_overwrite(subject, outcome):
+    for answer in (outcome, subject.call("other")):
+        if answer.status == 200 and answer.body != subject.first:
+            raise Lost(f"a package that was written in place answers: {answer}")
+    replace(subject.package, (DIGITS / "digits.pt2").read_bytes())
+    subject.reload()
+    serves(subject, subject.first)
+
+
+def from_file(subject):
+    return subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
+                        port=subject.admin)
+
+
+def second_from_file(subject):
+    subject.reload()
+    if from_file(subject).status != 200:
+        raise Lost("an update from a file without a fault")
+
+
+def overwrite_weights(subject):
+    with open(subject.weights / "second.safetensors", "r+b") as file:
+        file.write(SECOND[:1024] + bytes(len(SECOND) - 1024))
+    return subject.call("other")
+
+
+def after_overwritten_weights(subject, outcome):
+    for answer in (outcome, subject.call("other")):
+        if answer.status == 200 and answer.body != subject.second:
+            raise Lost(f"weights that were written in place answer: {answer}")
+    replace(subject.weights / "second.safetensors", SECOND)
+    subject.reload()
+
+
 def everything(subject, operations=None):
     """Each operation once: what is made when first needed is there."""
     for operation in operations or ALL:
@@ -242,6 +407,9 @@ REQUESTS = [
     Operation("binary infer", infer_binary, verify=right_binary),
     Operation("large infer", infer_large, verify=right_large),
     Operation("traced call", traced_call, prepare=trace_all, verify=after_trace),
+    Operation("infer in shared memory", infer_shared, prepare=registered, verify=right_shared),
+    Operation("register shared memory", register, prepare=not_registered, verify=after_register(True)),
+    Operation("unregister shared memory", unregister, prepare=registered, verify=after_register(False)),
 ]
 READS = [
     Operation("metrics", lambda s: s.get("/metrics", s.metrics), verify=says(b"sconce_", b"\n")),
@@ -258,9 +426,7 @@ READS = [
 ]
 UPDATES = [
     Operation("update", lambda s: s.update(), prepare=first_served, verify=after_update),
-    Operation("update from a file",
-              lambda s: s.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
-                               port=s.admin), prepare=first_served, verify=after_update),
+    Operation("update from a file", from_file, prepare=first_served, verify=after_update),
     Operation("stage", lambda s: s.update(query="label=second"), prepare=first_served, verify=after_stage),
     Operation("commit", lambda s: s.change("commit"), prepare=staged, verify=after_update),
     Operation("rollback", lambda s: s.change("rollback"), prepare=second_served, verify=after_rollback),
@@ -275,14 +441,34 @@ LOADS = [
               verify=lambda s, o: serves(s, s.first)),
     Operation("unload", lambda s: s.unload(), prepare=first_served, verify=after_unload),
 ]
-ALL = REQUESTS + READS + UPDATES + LOADS
-for operation in UPDATES + LOADS:
+OVERWRITTEN = [
+    Operation("package overwritten", overwrite, prepare=first_served, verify=after_overwrite),
+    Operation("weights overwritten", overwrite_weights, prepare=second_from_file, verify=after_overwritten_weights),
+]
+ALL = REQUESTS + READS + UPDATES + LOADS + OVERWRITTEN
+WATCHED = [
+    Operation("package replaced, watched", replace_watched, prepare=Subject.serve_watched,
+              verify=lambda s, o: watched_answers(s, s.second)),
+    Operation("package removed, watched", remove_watched, prepare=Subject.serve_watched, verify=watched_gone),
+]
+HANG_UPS = [Operation("certificate, SIGHUP", hang_up, verify=after_hang_up)]
+for operation in UPDATES + LOADS + OVERWRITTEN + WATCHED:
     operation.makes_models = True
+for operation in WATCHED:
+    operation.places = 200
+
+
+def some_of(campaign, operation, places):
+    """All places, or as many as an operation that takes long may have."""
+    places = list(places)
+    if operation.places and len(places) > operation.places:
+        places = campaign.random.sample(places, operation.places)
+    return places
 
 
 def dry_runs(campaign, kind, subjects):
     """Each operation once without a fault: subject, where, operation, and how many allocations and calls it made."""
-    for subject, where, operations in subjects:
+    for subject, operations, where in subjects:
         everything(subject, operations)
         for operation in operations:
             if not campaign.wanted(kind, operation.name):
@@ -307,10 +493,9 @@ def variants():
 
         here, _ = start(ALL, flags=["--inline-below", "1s"])
         lane, _ = start(ALL, flags=["--inline-below", "0"])
-        ways = [(here, "here", ALL), (lane, "on a lane", ALL)]
+        ways = [(here, ALL, "here"), (lane, ALL, "on a lane")]
+        ways.append((*start(WATCHED, flags=LOOK, watch=True), "watching"))
         if authority := certificates():
-            pem, key = authority.issue("localhost")
-            flags = ["--http-tls", "on", "--tls-certificate", pem, "--tls-key", key]
-            tls, _ = start(REQUESTS, flags=flags, context=authority.context())
-            ways.append((tls, "encrypted", REQUESTS))
+            pairs = [tuple(pathlib.Path(p).read_bytes() for p in authority.issue("localhost")) for _ in range(2)]
+            ways.append((*start(REQUESTS + HANG_UPS, pairs=pairs, context=authority.context()), "encrypted"))
         yield ways

@@ -3,15 +3,19 @@ what must hold whatever fails."""
 import atexit
 import collections
 import ctypes
+import functools
+import json
 import os
 import pathlib
 import queue
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
 from client import Connection, Outcome, ask, request_bytes  # noqa: E402
@@ -76,10 +80,45 @@ class Started(Server):
             raise Lost(f"hangs at its start: {''.join(self.log)}") from None
 
 
+def replace(path, data):
+    """As a careful operator does: a new file takes the name."""
+    other = path.with_name(path.name + ".new")
+    other.write_bytes(data)
+    os.rename(other, path)
+
+
+@functools.cache
+def changed_package():
+    """The digits package as it were, had it been made with the second weights: they lie one after the other in its
+    library, each at a multiple of 64 bytes."""
+    size = struct.unpack("<Q", SECOND[:8])[0]
+    tensors = json.loads(SECOND[8:8 + size])
+    tensors.pop("__metadata__", None)
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(DIGITS / "digits.pt2") as package:
+            package.extractall(folder)
+        library, = pathlib.Path(folder).rglob("*.wrapper.so")
+        data = bytearray(library.read_bytes())
+        sections = subprocess.run(["readelf", "-SW", library], capture_output=True, text=True, check=True).stdout
+        at = int(re.search(r"\.lrodata\s+\S+\s+\S+\s+(\S+)", sections).group(1), 16)
+        for layer in ("features.0", "features.2", "features.5", "classifier"):
+            for name in (f"{layer}.weight", f"{layer}.bias"):
+                begin, end = (8 + size + offset for offset in tensors[name]["data_offsets"])
+                at = (at + 63) // 64 * 64
+                data[at:at + end - begin] = SECOND[begin:end]
+                at += end - begin
+        library.write_bytes(data)
+        root, = pathlib.Path(folder).iterdir()
+        made = pathlib.Path(folder) / "made.pt2"
+        subprocess.run([PROGRAM, "pack", root, made], check=True, capture_output=True)
+        return made.read_bytes()
+
+
 class Subject:
     """One server under the interposer. `digits` serves all the time; `other` is the same package under another name."""
 
-    def __init__(self, flags=(), models=(), context=None, environment=None, serve=True, warm_up=lambda _: None):
+    def __init__(self, flags=(), models=(), context=None, environment=None, serve=True, warm_up=lambda _: None, pairs=(),
+                 watch=False, weights=None):
         self.warm_up = warm_up
         self.maps = ""
         # A package's own code that finds no memory while it makes a model may lose the handle of a constant, and with it
@@ -87,17 +126,30 @@ class Subject:
         self.kept = 0
         self.may_blame = False  # the fault looks like a client's mistake: a file that is not there
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-"))
-        self.weights = self.folder / "weights"
-        self.weights.mkdir()
-        (self.weights / "second.safetensors").write_bytes(SECOND)
+        self.weights = weights or self.folder / "weights"
+        self.weights.mkdir(exist_ok=True)
         self.package = self.folder / "other.pt2"
-        shutil.copy(DIGITS / "digits.pt2", self.package)
+        self.write_files()
+        self.region = pathlib.Path("/dev/shm") / self.folder.name
+        self.region.write_bytes(bytes(64))
         self.control = Control()
         self.context = context
         self.flags = ["--io-threads", "1", "--http-admin", "true", "--weights-dir", str(self.weights),
-                      "--trace-file", str(self.folder / "traces"), *map(str, flags)]
+                      "--trace-file", str(self.folder / "traces"), "--allow-shared-memory", "true", *map(str, flags)]
+        # Certificates and their keys, as the files hold them: the first is served.
+        self.pairs = list(pairs)
+        if pairs:
+            for name, text in zip(("tls.pem", "tls.key"), pairs[0]):
+                (self.folder / name).write_bytes(text)
+            self.flags += ["--http-tls", "on", "--tls-certificate", str(self.folder / "tls.pem"), "--tls-key",
+                           str(self.folder / "tls.key")]
         self.models = [f"digits={DIGITS / 'digits.pt2'}", f"fake={FAKE_MODELS / 'fake_model.so'}",
                        f"other={self.package}", *map(str, models)]
+        self.watched = self.folder / "repository/watched.pt2"
+        if watch:
+            self.watched.parent.mkdir()
+            shutil.copy(DIGITS / "digits.pt2", self.watched)
+            self.models.append(str(self.watched.parent))
         self.environment = {"LD_PRELOAD": str(INTERPOSER), "SCONCE_FAULTS": str(self.control.path),
                             **(environment or {})}
         self.server = None
@@ -126,8 +178,13 @@ class Subject:
         self.neighbour = None
         self.baseline = None
 
+    def write_files(self):
+        replace(self.weights / "second.safetensors", SECOND)
+        replace(self.package, (DIGITS / "digits.pt2").read_bytes())
+
     def restart(self):
         self.end()
+        self.write_files()
         self.start()
 
     def end(self):
@@ -144,6 +201,7 @@ class Subject:
             self.end()
         self.control.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.region.unlink(missing_ok=True)
 
     def __enter__(self):
         return self
@@ -208,9 +266,21 @@ class Subject:
         return f"the process ended with {status}: {''.join(self.server.log[-6:])[-1500:]}"
 
     def reload(self):
-        """`other` as it was at the start."""
-        self.until(lambda: self.unload().status == 200, WHOLE_AGAIN, "other cannot be unloaded")
+        """`other`, and what is watched, as they were at the start."""
+        self.until(lambda: self.unload().status == 200, WHOLE_AGAIN,
+                   lambda: f"other cannot be unloaded: {self.unload()}")
         self.until(lambda: self.load().status == 200, WHOLE_AGAIN, "other cannot be loaded again")
+        if self.watched.parent.exists():
+            self.serve_watched()
+
+    def serve_watched(self):
+        """The first package in the repository, served."""
+        data = (DIGITS / "digits.pt2").read_bytes()
+        if not self.watched.exists() or self.watched.read_bytes() != data:
+            replace(self.watched, data)
+        # A look may have failed a while ago: it is made again after twice the time, and so on.
+        self.until(lambda: self.call("watched").body == self.first, 3,
+                   lambda: f"the repository's package is not served: {self.call('watched')}")
 
     def expected(self, outcome):
         """Whether a call's answer is that of the weights it names."""
@@ -289,7 +359,8 @@ class Subject:
 
         def problem():
             new = collections.Counter(self.held()) - collections.Counter(self.quiet)
-            return f"left behind: {now}, was {self.baseline}: {sorted(new.elements())}"
+            packages = [line for line in self.maps.splitlines() if line.endswith(".pt2")]
+            return f"left behind: {now}, was {self.baseline}: {sorted(new.elements())}; packages {packages}"
 
         self.until(back, WHOLE_AGAIN + 0.5, problem)
 
