@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <boost/asio/ip/tcp.hpp>
+#include <string>
 #include <utility>
 
 #include "server/open_connections.h"
@@ -11,10 +13,13 @@ namespace sconce {
 
 class Accepted {
  public:
-  Accepted(int descriptor, bool v6, Listeners listener, OpenConnections::Slot slot) noexcept
-      : descriptor_(descriptor), v6_(v6), listener_(listener), slot_(std::move(slot)) {}
+  using Endpoint = boost::asio::ip::tcp::endpoint;
+
+  Accepted(int descriptor, const Endpoint& peer, bool v6, Listeners listener, OpenConnections::Slot slot) noexcept
+      : descriptor_(descriptor), peer_(peer), v6_(v6), listener_(listener), slot_(std::move(slot)) {}
   Accepted(Accepted&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)),
+        peer_(other.peer_),
         v6_(other.v6_),
         listener_(other.listener_),
         slot_(std::move(other.slot_)) {}
@@ -24,6 +29,8 @@ class Accepted {
   }
 
   int descriptor() const noexcept { return descriptor_; }
+  // "192.0.2.7:50000"; of IPv6 with brackets.
+  std::string peer() const;
   bool v6() const noexcept { return v6_; }
   Listeners listener() const noexcept { return listener_; }
   // From now on another object owns the descriptor and closes it.
@@ -32,6 +39,7 @@ class Accepted {
 
  private:
   int descriptor_;
+  Endpoint peer_;
   bool v6_;
   Listeners listener_;
   OpenConnections::Slot slot_;

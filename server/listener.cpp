@@ -94,9 +94,11 @@ bool Listener::someone_waits() noexcept {
 
 // False: there is none, or none can be had now.
 bool Listener::accept_one() {
-  const int descriptor = ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  tcp::endpoint peer;
+  auto size = static_cast<socklen_t>(peer.capacity());
+  const int descriptor = ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor >= 0) {
-    Accepted accepted(descriptor, v6_, kind_, OpenConnections::Slot(own_.service().connections, kind_));
+    Accepted accepted(descriptor, peer, v6_, kind_, OpenConnections::Slot(own_.service().connections, kind_));
     workers_[next_++ % workers_.size()]->serve(std::move(accepted));
     return true;
   }

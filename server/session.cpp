@@ -28,25 +28,15 @@ constexpr std::chrono::seconds kStalled{1};
 // The time that a connection has for its first bytes, and between requests, in a shutdown and where there is no room.
 constexpr std::chrono::milliseconds kFresh{300};
 
-// "192.0.2.7:50000"; of IPv6 with brackets.
-std::string peer_of(const asio::ip::tcp::socket& socket) {
-  Session::error_code ec;
-  const asio::ip::tcp::endpoint end = socket.remote_endpoint(ec);
-  if (ec) return {};
-  asio::ip::address address = end.address();
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  const std::string text = address.to_string();
-  return address.is_v6() ? fmt::format("[{}]:{}", text, end.port()) : fmt::format("{}:{}", text, end.port());
-}
-
 }  // namespace
 
-Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot)
+Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
+                 std::string peer)
     : worker_(worker),
       transport_(std::move(socket), worker.tls_of(listener)),
       listener_(listener),
       slot_(std::move(slot)),
+      peer_(std::move(peer)),
       in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
       body_(&worker.service().request_memory),
       plain_(&worker.service().request_memory),
@@ -63,7 +53,6 @@ void Session::start(Worker::Sessions::iterator self) {
   error_code ec;
   transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
   transport_.socket().non_blocking(true, ec);
-  succeeds([this] { peer_ = peer_of(transport_.socket()); });
   const ServerConfig& config = worker_.service().config;
   moved_ = phase_start_ = Clock::now();
   deadline_ = phase_start_ + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout);

@@ -36,7 +36,9 @@ class Session {
   using Clock = Worker::Clock;
   using error_code = boost::system::error_code;
 
-  Session(Worker& worker, boost::asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot);
+  // peer: the client's address.
+  Session(Worker& worker, boost::asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
+          std::string peer);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -166,6 +168,7 @@ class Session {
   Transport transport_;
   const Listeners listener_;
   OpenConnections::Slot slot_;
+  const std::string peer_;  // the client's address, for the log
   Worker::Sessions::iterator self_;
   State state_ = State::kHeader;
   int pending_ = 0;          // operations under way that refer to this object
@@ -197,7 +200,6 @@ class Session {
   CanonicalTarget cached_path_;
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
-  std::string peer_;         // the client's address, for the log
   std::string access_line_;  // method and target, if accesses are logged
   RequestId request_id_;
   uint64_t most_body_ = 0;   // bytes that the route takes, compressed or not

@@ -105,18 +105,23 @@ void Worker::stop() {
 
 void Worker::serve(Accepted accepted) {
   asio::post(context_, [this, accepted = std::move(accepted)]() mutable {
-    const std::string problem = problem_of([&] { begin(accepted); });
-    if (!problem.empty()) log_warn(service_.failures, "a connection is closed, it cannot be served: {}", problem);
+    std::string peer;
+    const std::string problem = problem_of([&] {
+      peer = accepted.peer();
+      begin(accepted, peer);
+    });
+    if (!problem.empty())
+      log_warn(service_.failures, "the connection of {} is closed, it cannot be served: {}", peer, problem);
   });
 }
 
-void Worker::begin(Accepted& accepted) {
+void Worker::begin(Accepted& accepted, const std::string& peer) {
   asio::ip::tcp::socket socket(context_);
   boost::system::error_code ec;
   socket.assign(accepted.v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.descriptor(), ec);
   SCONCE_CHECK(!ec, kUnavailable, ec.message());
   accepted.give_away();
-  sessions_.push_front(std::make_unique<Session>(*this, std::move(socket), accepted.listener(), accepted.take_slot()));
+  sessions_.push_front(std::make_unique<Session>(*this, std::move(socket), accepted.listener(), accepted.take_slot(), peer));
   ConnectionCounters::add(counters().accepted, 1);
   sessions_.front()->start(sessions_.begin());
 }

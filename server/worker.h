@@ -87,7 +87,7 @@ class Worker {
  private:
   void run();
   void turn();
-  void begin(Accepted& accepted);
+  void begin(Accepted& accepted, const std::string& peer);
   Session* find_idlest(Listeners listener, Idle& idle) const noexcept;
   void pass_on_notices() noexcept;
   void tick();

@@ -36,6 +36,30 @@ def test_the_soak_is_flat():
     assert soak.run(4, said.append), "\n".join(said)
 
 
+def test_an_update_beyond_the_control_groups_memory_is_507():
+    import limits
+    from subject import STREAM, Subject
+    from weights_files import repeated, safetensors
+    with Subject(models=[f"fat={FAKE_MODELS / 'fake_update.so'}"]) as subject:
+        def push(value):
+            weights = safetensors({"scale.w": repeated(value, 131072), "scale.b": repeated(value, 131072)})
+            return subject.post("/v2/admin/models/fat/weights?commit=true", weights, STREAM, subject.admin)
+
+        try:
+            group = limits.Group("memory", subject)
+        except OSError as reason:
+            pytest.skip(f"no control group of version 1 may be made here ({reason})")
+        with group:
+            assert push(3).status == 200
+            assert subject.change("release", "fat").status == 200
+            group.write("memory.limit_in_bytes", group.read("memory.usage_in_bytes") + (256 << 10))
+            refused = push(4)
+            assert refused.status == 507 and "cannot allocate 1048576 bytes" in refused.json["error"], refused
+            assert subject.call("digits").body == subject.first
+            group.write("memory.limit_in_bytes", 1 << 40)
+            assert push(4).status == 200
+
+
 @pytest.fixture(scope="module")
 def subject():
     from operations import everything
