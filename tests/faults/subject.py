@@ -2,6 +2,7 @@
 what must hold whatever fails."""
 import atexit
 import collections
+import contextlib
 import ctypes
 import functools
 import json
@@ -10,6 +11,7 @@ import pathlib
 import queue
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -68,16 +70,40 @@ def mapped_packages(maps):
     return places
 
 
+def listening(process):
+    """Ports of IPv4 that the process listens on, in the order of their making."""
+    folder = pathlib.Path(f"/proc/{process}")
+    mine = set()
+    for link in (folder / "fd").iterdir():
+        with contextlib.suppress(OSError):  # closed just now
+            mine.add(os.readlink(link))
+    sockets = (line.split() for line in (folder / "net/tcp").read_text().splitlines()[1:])
+    return [port for _, port in sorted((int(s[9]), int(s[1].split(":")[1], 16)) for s in sockets
+                                       if s[3] == "0A" and f"socket:[{s[9]}]" in mine)]
+
+
 class Started(Server):
     """One that does not say where it listens in time is none."""
 
     def read_line(self):
         try:
-            return self.lines.get(timeout=START)
+            line = self.lines.get(timeout=START)
         except queue.Empty:
             self.process.kill()
             self.process.wait()
             raise Lost(f"hangs at its start: {''.join(self.log)}") from None
+        # Whoever cannot start may say so by abort(), before its first words.
+        if line is None and (status := self.process.wait(START)) in (-signal.SIGSEGV, -signal.SIGBUS):
+            raise Lost(f"ended by signal {-status} at its start: {''.join(self.log)}")
+        # The log had no memory for a line, and says so: it may have been one that names a port.
+        if line and "lines were lost" in line:
+            end = time.monotonic() + START
+            while len(self.ports) < 3 and self.process.poll() is None and time.monotonic() < end:
+                ports = listening(self.process.pid)
+                if len(ports) == 3:
+                    self.ports = dict(zip(("inference", "metrics", "administration"), ports))
+                time.sleep(0.001)
+        return line
 
 
 def replace(path, data):
@@ -152,7 +178,7 @@ class Subject:
             self.models.append(str(self.watched.parent))
         self.environment = {"LD_PRELOAD": str(INTERPOSER), "SCONCE_FAULTS": str(self.control.path),
                             **(environment or {})}
-        self.server = None
+        self.server = self.neighbour = None
         if serve:
             self.start()
 

@@ -60,6 +60,27 @@ def test_an_update_beyond_the_control_groups_memory_is_507():
             assert push(4).status == 200
 
 
+def test_a_library_that_cannot_be_mapped():
+    """The dynamic linker gives up at the close() of each library of a start in turn: the server serves or ends in order."""
+    import errno
+    from control import Kind
+    from crashes import begin_and_look
+    from subject import Subject
+    close = 3
+    said = []
+    with Subject(serve=False) as starting:
+        for nth in range(1, 200):
+            with starting.control.armed(Kind.CALL, nth=nth, call=close, error=errno.EINTR) as page:
+                begin_and_look(starting, stays=True)
+                fired = page.fired
+            said += starting.server.log if starting.server else []
+            if starting.server and starting.lives():
+                starting.end()
+            if not fired:
+                break
+    assert not fired and any("SLEEF is needed but cannot be opened" in line for line in said), "".join(said)
+
+
 @pytest.fixture(scope="module")
 def subject():
     from operations import everything

@@ -1,12 +1,11 @@
 // The C library's allocator, and the forms of operator new that libraries bring: each can be told to find no memory.
 // operator new of the program is malloc.
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <new>
 
 #include "tests/faults/interposer/control.h"
+#include "tests/faults/interposer/original.h"
 
 namespace {
 
@@ -20,18 +19,15 @@ bool refused() noexcept {
   return true;
 }
 
-template <class Function>
-Function next(const char* name) noexcept {
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
+SCONCE_ORIGINAL(posix_memalign, int(void**, size_t, size_t))
 
 }  // namespace
 
-#define ALLOCATOR(name, parameters, arguments)                \
-  extern "C" void* name parameters noexcept {                 \
-    static auto const real = next<void*(*)parameters>(#name); \
-    return refused() ? nullptr : real arguments;              \
-  }
+#define ALLOCATOR(name, parameters, arguments) \
+  namespace {                                  \
+  SCONCE_ORIGINAL(name, void* parameters)      \
+  }                                            \
+  extern "C" void* name parameters noexcept { return refused() ? nullptr : real_##name.find() arguments; }
 
 ALLOCATOR(malloc, (size_t size), (size))
 ALLOCATOR(calloc, (size_t number, size_t size), (number, size))
@@ -44,8 +40,7 @@ ALLOCATOR(mi_malloc, (size_t size), (size))
 ALLOCATOR(mi_malloc_aligned, (size_t size, size_t alignment), (size, alignment))
 
 extern "C" int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
-  static const auto real = next<int (*)(void**, size_t, size_t)>("posix_memalign");
-  return refused() ? ENOMEM : real(memory, alignment, size);
+  return refused() ? ENOMEM : real_posix_memalign.find()(memory, alignment, size);
 }
 
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return std::malloc(size == 0 ? 1 : size); }

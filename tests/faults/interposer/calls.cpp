@@ -1,6 +1,5 @@
 // Every system call of the process, libraries' and the C library's own included, passes through here: a seccomp filter
 // turns each into a signal, whose handler makes the call, or fails it. Only the handler's own calls pass the filter.
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -21,6 +20,7 @@
 #include <iterator>
 
 #include "tests/faults/interposer/control.h"
+#include "tests/faults/interposer/original.h"
 
 extern "C" long sconce_faults_call(long number, long a, long b, long c, long d, long e, long f);
 extern "C" const char sconce_faults_called[];  // behind its syscall instruction: what the filter lets pass
@@ -251,23 +251,24 @@ __attribute__((constructor)) void begin() {
   control->loaded = 1;
 }
 
+SCONCE_ORIGINAL(pthread_create, int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))
+SCONCE_ORIGINAL(abort, void())
+
 }  // namespace
 
 // A thread that cannot be made: clone3 itself cannot be called from a handler.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
                               void* argument) noexcept {
-  using Function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_create"));
   Control* const control = sconce::faults::control();
   if (control != nullptr && fails(*control, Kind::kCall, SYS_clone3)) {
     if (control->mode == Mode::kKill) end_at_once();
     return control->error != 0 ? static_cast<int>(control->error.load()) : EAGAIN;
   }
-  return real(thread, attributes, function, argument);
+  return real_pthread_create.find()(thread, attributes, function, argument);
 }
 
 extern "C" void abort() noexcept {
   if (Control* const control = sconce::faults::control()) keep_end(*control);
-  reinterpret_cast<void (*)()>(dlsym(RTLD_NEXT, "abort"))();
+  real_abort.find()();
   std::_Exit(98);
 }

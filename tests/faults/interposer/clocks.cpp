@@ -1,10 +1,10 @@
 // Clocks that jump. Waits until a time are told the time that the kernel has.
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/time.h>
 #include <time.h>
 
 #include "tests/faults/interposer/control.h"
+#include "tests/faults/interposer/original.h"
 
 namespace {
 
@@ -35,18 +35,16 @@ timespec moved(const timespec& time, int64_t by) noexcept {
   return {time.tv_sec + by / kSecond + carry, part - carry * kSecond};
 }
 
-template <class Function>
-Function next(const char* name) noexcept {
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
+SCONCE_ORIGINAL(clock_gettime, int(clockid_t, timespec*))
+SCONCE_ORIGINAL(pthread_cond_timedwait, int(pthread_cond_t*, pthread_mutex_t*, const timespec*))
+SCONCE_ORIGINAL(pthread_cond_clockwait, int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*))
 
 }  // namespace
 
 extern "C" {
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  static const auto real = next<int (*)(clockid_t, timespec*)>("clock_gettime");
-  const int result = real(clock, time);
+  const int result = real_clock_gettime.find()(clock, time);
   if (const int64_t by = result == 0 ? ahead(clock) : 0) *time = moved(*time, by);
   return result;
 }
@@ -66,15 +64,12 @@ int gettimeofday(timeval* time, void*) noexcept {
 }
 
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
-  static const auto real = next<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)>("pthread_cond_timedwait");
   const timespec time = moved(*until, -ahead(CLOCK_REALTIME));
-  return real(condition, mutex, &time);
+  return real_pthread_cond_timedwait.find()(condition, mutex, &time);
 }
 
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
-  static const auto real =
-      next<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)>("pthread_cond_clockwait");
   const timespec time = moved(*until, -ahead(clock));
-  return real(condition, mutex, clock, &time);
+  return real_pthread_cond_clockwait.find()(condition, mutex, clock, &time);
 }
 }
