@@ -42,24 +42,22 @@ Listener::Listener(Worker& own, std::vector<Worker*> workers, const Address& add
   if (!ec) acceptor_.bind(endpoint, ec);
   if (!ec) acceptor_.listen(4096, ec);
   if (!ec) acceptor_.native_non_blocking(true, ec);
+  if (!ec) endpoint_ = acceptor_.local_endpoint(ec);
   SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
   own_.watch(*this);
 }
 
 std::string Listener::address() const {
-  boost::system::error_code ec;
-  const tcp::endpoint endpoint = acceptor_.local_endpoint(ec);
-  const std::string host = endpoint.address().to_string();
-  return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(endpoint.port());
+  const std::string host = endpoint_.address().to_string();
+  return (v6_ ? "[" + host + "]" : host) + ":" + std::to_string(endpoint_.port());
 }
 
 bool Listener::is_loopback() const noexcept {
-  boost::system::error_code ec;
-  const asio::ip::address address = acceptor_.local_endpoint(ec).address();
+  const asio::ip::address address = endpoint_.address();
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
   }
-  return !ec && address.is_loopback();
+  return address.is_loopback();
 }
 
 void Listener::start() { accept(); }

@@ -41,6 +41,7 @@ class Listener {
   const std::vector<Worker*> workers_;
   const Listeners kind_;
   boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::ip::tcp::endpoint endpoint_;  // with the port that was taken
   size_t next_ = 0;
   bool v6_ = false;
   bool waiting_ = false;    // for the next connection: asio will call

@@ -81,6 +81,20 @@ def test_a_library_that_cannot_be_mapped():
     assert not fired and any("SLEEF is needed but cannot be opened" in line for line in said), "".join(said)
 
 
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_listener_whose_port_cannot_be_told(nth):
+    """getsockname() fails for one of the three: the server says so and ends, and names no port that it does not have."""
+    import errno
+    from control import Kind
+    from subject import Subject
+    getsockname = 51
+    with Subject(serve=False) as starting:
+        with starting.control.armed(Kind.CALL, nth=nth, call=getsockname, error=errno.ENOBUFS):
+            with pytest.raises(RuntimeError, match="cannot listen on 127.0.0.1:0: No buffer space available") as ended:
+                starting.begin()
+    assert "//0.0.0.0" not in str(ended.value)
+
+
 @pytest.fixture(scope="module")
 def subject():
     from operations import everything
