@@ -78,7 +78,7 @@ def run(campaign, seconds):
                 if clock.over():
                     break
                 inject(campaign, part, subject, operation, f"{where}, {text}", kind=Kind.CALL, **fault)
-            clock = Clock(seconds * 0.05)
             if part is row:
                 for (subject, _, _), kilobytes in zip(subjects, memory):
                     finish(campaign, row, subject, kilobytes)
+            clock = Clock(seconds * 0.05)
