@@ -121,6 +121,7 @@ class Backend final : public DeviceBackend {
 extern "C" sconce::DeviceBackend* sconce_cuda_backend(const char** reason) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    cudaGetLastError();
     *reason = cudaGetErrorString(error);
     return nullptr;
   }

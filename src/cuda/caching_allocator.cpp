@@ -30,6 +30,9 @@ std::vector<CachingAllocator*>& registry() {
   return all;
 }
 
+// CUDA refused to go back from this mode, in which calls that would spoil the thread's own recordings are not refused.
+thread_local bool mode_is_relaxed = false;
+
 // Class c holds blocks of (4 + c % 4) / 4 * 512 * 2^(c / 4) bytes.
 size_t class_bytes(int size_class) noexcept {
   return (4 + static_cast<size_t>(size_class % 4)) * (kSmallest / 4) << (size_class / 4);
@@ -70,13 +73,25 @@ void CachingAllocator::orphan() noexcept {
   unref();
 }
 
+void CachingAllocator::check_capture_mode() {
+  if (!mode_is_relaxed) return;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  SCONCE_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+  mode_is_relaxed = false;
+}
+
 cudaError_t CachingAllocator::take(void** data, size_t size) noexcept {
   if (!of_graph_) return cudaMallocAsync(data, size, stream_);
   // Not recorded: the graph finds it there.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  cudaThreadExchangeStreamCaptureMode(&mode);
-  const cudaError_t error = cudaMalloc(data, size);
-  cudaThreadExchangeStreamCaptureMode(&mode);
+  if (const cudaError_t error = cudaThreadExchangeStreamCaptureMode(&mode); error != cudaSuccess) return error;
+  cudaError_t error = cudaMalloc(data, size);
+  const cudaError_t back = cudaThreadExchangeStreamCaptureMode(&mode);
+  mode_is_relaxed = back != cudaSuccess;
+  if (error == cudaSuccess && back != cudaSuccess) {
+    SCONCE_CUDA_RELEASE(cudaFree(*data));
+    error = back;
+  }
   return error;
 }
 
@@ -193,6 +208,7 @@ void CachingAllocator::trim_all(int device) noexcept {
 void CachingAllocator::trim_pool(int device) noexcept {
   cudaMemPool_t pool = nullptr;
   if (cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
+  cudaGetLastError();  // nobody misses it, and it is no later call's
 }
 
 uint64_t CachingAllocator::in_use(int device) noexcept { return counters(device).in_use; }

@@ -31,6 +31,8 @@ class alignas(64) CachingAllocator {
   void trim() noexcept;
   // While the stream's work is recorded, nothing is given back: that would be recorded, or end the recording.
   void set_recorded(bool recorded) noexcept;
+  // Before a recording of the calling thread begins. kDevice.
+  static void check_capture_mode();
   // Of exactly this size, ready for any stream of the device, which is the current one; kept by no allocator.
   static StoragePtr allocate_alone(size_t bytes, int device);
 

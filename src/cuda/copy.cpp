@@ -49,11 +49,12 @@ void transfer(const Tensor& source, Tensor& destination, cudaMemcpyKind kind) {
   SCONCE_CUDA(cudaMemcpyAsync(destination.data(), source.data(), destination.bytes(), kind, current_stream()));
 }
 
-bool is_pinned(const void* address) {
+// Where CUDA does not say, the copy is waited for.
+bool may_be_pinned(const void* address) {
   cudaPointerAttributes attributes{};
-  const bool known = cudaPointerGetAttributes(&attributes, address) == cudaSuccess;
+  if (cudaPointerGetAttributes(&attributes, address) == cudaSuccess) return attributes.type == cudaMemoryTypeHost;
   cudaGetLastError();
-  return known && attributes.type == cudaMemoryTypeHost;
+  return true;
 }
 
 void copy_to_device(const Tensor& source, Tensor& destination, bool wait) {
@@ -73,7 +74,7 @@ void copy_to_device(const Tensor& source, Tensor& destination, bool wait) {
   // Pageable memory was read when the call returned; pinned memory is read later. Outside a lane nobody knows which
   // stream will read what is on its way.
   const bool no_lane = !current().memory;
-  if (host.storage() != source.storage() || (wait && (no_lane || is_pinned(host.data()))))
+  if (host.storage() != source.storage() || (wait && (no_lane || may_be_pinned(host.data()))))
     SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
 }
 

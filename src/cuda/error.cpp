@@ -9,6 +9,14 @@ namespace {
 
 std::atomic<uint64_t> failures{0};
 
+void count_failure(const char* expression, const char* text) noexcept {
+  const uint64_t count = failures.fetch_add(1, std::memory_order_relaxed) + 1;
+  // A device that is lost fails all of them.
+  if (std::has_single_bit(count))
+    std::fprintf(stderr, "[WARNING] %s: %s (%llu such errors so far)\n", expression, text,
+                 static_cast<unsigned long long>(count));
+}
+
 }  // namespace
 
 void fail(cudaError_t error, const char* expression) {
@@ -50,11 +58,13 @@ bool ends_device(cudaError_t error) noexcept {
 void note_failure(cudaError_t error, const char* expression) noexcept {
   if (error == cudaSuccess) return;
   cudaGetLastError();
-  const uint64_t count = failures.fetch_add(1, std::memory_order_relaxed) + 1;
-  // A device that is lost fails all of them.
-  if (std::has_single_bit(count))
-    std::fprintf(stderr, "[WARNING] %s: %s (%llu such errors so far)\n", expression, cudaGetErrorString(error),
-                 static_cast<unsigned long long>(count));
+  count_failure(expression, cudaGetErrorString(error));
+}
+void note_failure(CUresult error, const char* expression) noexcept {
+  if (error == CUDA_SUCCESS) return;
+  const char* text = nullptr;
+  cuGetErrorString(error, &text);
+  count_failure(expression, text ? text : "an error of the driver");
 }
 uint64_t noted_failures() noexcept { return failures.load(std::memory_order_relaxed); }
 

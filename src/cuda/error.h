@@ -29,6 +29,7 @@ bool ends_device(cudaError_t error) noexcept;
 
 // For what gives back and cannot throw: errors other than none are counted, and told now and then.
 void note_failure(cudaError_t error, const char* expression) noexcept;
+void note_failure(CUresult error, const char* expression) noexcept;
 uint64_t noted_failures() noexcept;
 
 // Of a kernel that is written for some dtypes: kUnsupported for cudaErrorNotSupported.

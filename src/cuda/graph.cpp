@@ -34,11 +34,7 @@ Graph::Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream
       kept_(std::move(kept)),
       before_{std::move(before), {}},
       after_{std::move(after), {}} {
-  const cudaError_t error = cudaGraphInstantiate(&graph_, recorded, 0);
-  if (error == cudaSuccess) return;
-  cudaGraphDestroy(recorded_);
-  memory_->orphan();
-  check(error, "cudaGraphInstantiate");
+  SCONCE_CUDA(cudaGraphInstantiate(&graph_, recorded, 0));
 }
 
 Graph::~Graph() {

@@ -18,8 +18,8 @@ std::vector<cudaGraphNode_t> record_copies(size_t count, cudaStream_t stream);
 
 class Graph final : public DeviceGraph {
  public:
-  // Takes the recorded graph, whose nodes the copies are; `kept` is what its work needs. Memory is orphaned when it
-  // goes.
+  // Takes the recorded graph, whose nodes the copies are, and its memory, which is orphaned when it goes: where it
+  // throws, both are the caller's still. `kept` is what its work needs.
   Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream,
         std::vector<std::shared_ptr<const void>> kept, std::vector<cudaGraphNode_t> before,
         std::vector<cudaGraphNode_t> after);

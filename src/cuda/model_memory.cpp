@@ -39,10 +39,16 @@ bool refused(const char* what) noexcept {
   return current().capturing && shim::guard("cudaMemcpy", [&] { refuse_capture(what); }) != 0;
 }
 
+// What the model is told, it throws. Left with the thread, a kernel's launch would be blamed for it later.
+cudaError_t told(cudaError_t error) noexcept {
+  if (error != cudaSuccess) cudaGetLastError();
+  return error;
+}
+
 }  // namespace
 
 cudaError_t model_malloc(void** address, size_t bytes) noexcept {
-  if (!DeviceLoading::current() || bytes == 0) return cudaMalloc(address, bytes);
+  if (!DeviceLoading::current() || bytes == 0) return told(cudaMalloc(address, bytes));
   void* range = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return cudaErrorMemoryAllocation;
   const auto keep = [&] {
@@ -75,7 +81,7 @@ cudaError_t model_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKin
   cudaError_t error;
   if (noted(to, from, bytes, error)) return error;
   if (refused("a copy that the host waits for")) return cudaErrorStreamCaptureUnsupported;
-  return cudaMemcpy(to, from, bytes, kind);
+  return told(cudaMemcpy(to, from, bytes, kind));
 }
 
 cudaError_t model_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -84,7 +90,7 @@ cudaError_t model_memcpy_async(void* to, const void* from, size_t bytes, cudaMem
   if (noted(to, from, bytes, error)) return error;
   if (kind != cudaMemcpyDeviceToDevice && refused("a copy from or to the host"))
     return cudaErrorStreamCaptureUnsupported;
-  return cudaMemcpyAsync(to, from, bytes, kind, stream);
+  return told(cudaMemcpyAsync(to, from, bytes, kind, stream));
 }
 
 }  // namespace sconce::cuda

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/cuda/error.h"
 #include "src/shim/guard.h"
 
 namespace sconce::cuda {
@@ -69,10 +70,11 @@ void forget_modules(const DeviceFiles& files) noexcept {
   const std::lock_guard lock(mutex);
   for (Loaded& each : all()) {
     if (!each.users.erase(&files) || !each.users.empty()) continue;
-    cuCtxPushCurrent(each.context);
-    cuModuleUnload(each.module);
+    const CUresult pushed = cuCtxPushCurrent(each.context);
+    note_failure(pushed, "cuCtxPushCurrent(each.context)");
+    SCONCE_CUDA_RELEASE(cuModuleUnload(each.module));
     CUcontext popped;
-    cuCtxPopCurrent(&popped);
+    if (pushed == CUDA_SUCCESS) SCONCE_CUDA_RELEASE(cuCtxPopCurrent(&popped));  // else the thread's own would go
     each.module = nullptr;
   }
   std::erase_if(all(), [](const Loaded& each) { return !each.module; });

@@ -35,6 +35,10 @@ void PinnedMemory::Shelf::put(Block* block) noexcept {
   used = true;
 }
 
+PinnedMemory::~PinnedMemory() {
+  for (int i = 0; i < 2; ++i) trim();  // the first leaves what was used
+}
+
 void PinnedMemory::trim() noexcept {
   for (Shelf& shelf : shelves_) {
     std::array<Block*, 65> idle{};

@@ -14,6 +14,11 @@ namespace sconce::cuda {
 // were taken. Thread-safe; must outlive its blocks.
 class PinnedMemory {
  public:
+  PinnedMemory() = default;
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
   StoragePtr allocate(size_t bytes);  // kOutOfMemory
   // Gives back to the system what lies on shelves that nobody used since the last call: it may wait for the
   // device, and so may taking it again.

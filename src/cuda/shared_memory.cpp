@@ -12,12 +12,8 @@ namespace sconce::cuda {
 namespace {
 
 void close(void* data, Device device) noexcept {
-  int before = 0;
-  cudaGetDevice(&before);
-  cudaSetDevice(device.index);
-  cudaIpcCloseMemHandle(data);
-  cudaGetLastError();  // of the device that is lost, say: nothing is to be done about it
-  cudaSetDevice(before);
+  const ReleaseScope scope(device.index);
+  SCONCE_CUDA_RELEASE(cudaIpcCloseMemHandle(data));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "src/cuda/error.h"
 #include "src/cuda/graph.h"
 #include "src/cuda/graph_copies.h"
+#include "src/cuda/handle.h"
 
 namespace sconce::cuda {
 
@@ -23,24 +24,34 @@ Device device_or_current(std::optional<Device> device) {
   return device->index < 0 ? here : *device;
 }
 
+void go_back() noexcept {
+  Current& now = current();
+  now.astray = cudaSetDevice(now.device) != cudaSuccess;
+  if (now.astray) cudaGetLastError();  // it is no later call's
+}
+
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
-  if (!changed_) return;
+  if (!changed_ && !before_.astray) return;
   SCONCE_CUDA(cudaSetDevice(device.index));
+  current().astray = false;
+  if (!changed_) return;
   current() = {.device = device.index, .allow_tf32 = before_.allow_tf32};
 }
 DeviceScope::~DeviceScope() {
   if (!changed_) return;
-  cudaSetDevice(before_.device);
   current() = before_;
+  go_back();
 }
 
-ReleaseScope::ReleaseScope(int device) noexcept {
+ReleaseScope::ReleaseScope(int device) noexcept : before_(current().device) {
   cudaGetDevice(&before_);
   cudaSetDevice(device);
 }
 ReleaseScope::~ReleaseScope() {
   cudaGetLastError();  // of the device that is lost, say: what uses it next is told again
-  cudaSetDevice(before_);
+  if (cudaSetDevice(before_) == cudaSuccess) return;
+  cudaGetLastError();
+  current().astray = true;
 }
 
 namespace {
@@ -116,8 +127,9 @@ void Lane::enter() {
 }
 
 void Lane::leave() noexcept {
-  if (before_.device != device_.index) cudaSetDevice(before_.device);
   current() = before_;
+  current().astray = false;
+  if (before_.device != device_.index) go_back();
 }
 
 void Lane::synchronize() {
@@ -143,10 +155,14 @@ const char* Lane::fault() noexcept {
 void Lane::trim() noexcept { memory_->trim(); }
 
 void Lane::begin_capture(size_t reserved_before) {
+  cudaGetLastError();                       // what others left is not the launch's
   launch_copies(CopyPieces{}, 1, stream_);  // loads the kernel, which cannot be done while work is recorded
+  SCONCE_CUDA(cudaGetLastError());
+  CachingAllocator::check_capture_mode();
   memory_->set_recorded(true);
   recorded_ = CachingAllocator::create_for_graph(device_.index);
   SCONCE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  recording_ = true;
   kept_.clear();
   copies_before_ = record_copies(reserved_before, stream_);
   current().memory = recorded_;
@@ -156,14 +172,18 @@ void Lane::begin_capture(size_t reserved_before) {
 
 std::unique_ptr<DeviceGraph> Lane::end_capture(size_t reserved_after) {
   std::vector<cudaGraphNode_t> copies_after = record_copies(reserved_after, stream_);
-  cudaGraph_t graph = nullptr;
-  SCONCE_CUDA(cudaStreamEndCapture(stream_, &graph));
+  Handle<cudaGraph_t, cudaGraphDestroy> recorded;
+  recording_ = false;
+  SCONCE_CUDA(cudaStreamEndCapture(stream_, &recorded.value));
   memory_->set_recorded(false);
   current().memory = memory_;
   current().capturing = false;
   current().kept = nullptr;
-  return std::make_unique<Graph>(graph, std::exchange(recorded_, nullptr), stream_, std::exchange(kept_, {}),
-                                 std::move(copies_before_), std::move(copies_after));
+  auto graph = std::make_unique<Graph>(recorded.value, recorded_, stream_, std::exchange(kept_, {}),
+                                       std::move(copies_before_), std::move(copies_after));
+  recorded.value = nullptr;
+  recorded_ = nullptr;
+  return graph;
 }
 
 void Lane::drop_capture() noexcept {
@@ -171,8 +191,7 @@ void Lane::drop_capture() noexcept {
   current().capturing = false;
   current().kept = nullptr;
   kept_.clear();
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
+  if (std::exchange(recording_, false)) {
     cudaGraph_t graph = nullptr;
     cudaStreamEndCapture(stream_, &graph);
     if (graph) cudaGraphDestroy(graph);

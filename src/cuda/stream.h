@@ -21,6 +21,7 @@ struct Current {
   cudaStream_t stream = nullptr;            // null: the device's legacy default stream
   CachingAllocator* memory = nullptr;       // null: memory is taken from the device each time
   bool allow_tf32 = false;                  // of the lane
+  bool astray = false;                      // CUDA has another device for the thread: it refused to go back
   bool capturing = false;                   // work of the stream is recorded, not done
   int* noted = nullptr;                     // where kernels note what is wrong; null: nobody will look
   std::unique_ptr<DnnLane>* dnn = nullptr;  // where cuDNN's things of the lane are; null: no lane
@@ -53,6 +54,9 @@ void check_noted();
 // kUnsupported for the host.
 Device device_or_current(std::optional<Device> device);
 
+// current() is as it was before: CUDA's device becomes it too. Where CUDA refuses, who needs a device next sets it.
+void go_back() noexcept;
+
 // Makes a device that of the thread for what gives back: throws nothing, and leaves current() alone.
 class ReleaseScope {
  public:
@@ -62,7 +66,7 @@ class ReleaseScope {
   ReleaseScope& operator=(const ReleaseScope&) = delete;
 
  private:
-  int before_ = 0;
+  int before_;
 };
 
 // Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
@@ -98,6 +102,7 @@ class Lane final : public DeviceLane {
   cudaStream_t stream_ = nullptr;
   CachingAllocator* memory_;
   int* noted_ = nullptr;                  // pinned
+  bool recording_ = false;                // until CUDA was asked to end it
   CachingAllocator* recorded_ = nullptr;  // while work is recorded: where its memory comes from
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<cudaGraphNode_t> copies_before_;

@@ -27,16 +27,18 @@ struct Before {
 
 void enter(int device, cudaStream_t stream, bool with_stream) {
   Current& now = current();
-  if (device != now.device) {
+  if (device != now.device || now.astray) {
     SCONCE_CUDA(cudaSetDevice(device));
-    now = {.device = device, .allow_tf32 = now.allow_tf32};
+    now.astray = false;
   }
+  if (device != now.device) now = {.device = device, .allow_tf32 = now.allow_tf32};
   // Another stream than the replica's has no memory cached for it.
   if (with_stream && stream != now.stream) now = {.device = device, .stream = stream, .allow_tf32 = now.allow_tf32};
 }
 void leave(const Before& before) noexcept {
-  if (before.state.device != current().device) cudaSetDevice(before.state.device);
+  const bool moved = before.state.device != current().device || current().astray;
   current() = before.state;
+  if (moved || before.state.astray) sconce::cuda::go_back();
 }
 
 }  // namespace

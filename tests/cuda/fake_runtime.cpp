@@ -1,232 +1,232 @@
 #include "fake_runtime.h"
 
-#include <cuda.h>
-
+#include <algorithm>
 #include <cstdlib>
-#include <mutex>
-#include <set>
-#include <thread>
+#include <cstring>
+#include <utility>
 
-#include "src/cuda/graph_copies.h"
+#include "fake_runtime_state.h"
 
-struct CUstream_st {
-  bool recording = false, broken = false;
-  cudaStreamCaptureMode mode{};
-  std::thread::id by;
-  std::set<void*> own;  // taken in the recording
-};
-struct CUgraph_st {};
-struct CUgraphExec_st {};
-struct CUgraphNode_st {};
-
-namespace {
-
-using sconce::test::fake_runtime;
+namespace sconce::test::fake {
 
 std::recursive_mutex mutex;
 std::set<cudaStream_t> streams;
-thread_local cudaError_t last = cudaSuccess;
-thread_local int device = 0;
-thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
-CUgraphNode_st node;
-cudaGraphNode_t last_node = &node;
+CUstream_st default_stream;
+std::map<const char*, Memory> memory;
+thread_local Thread mine;
 
-cudaError_t told(cudaError_t error) {
-  if (const cudaError_t sticks = fake_runtime().sticks; sticks != cudaSuccess) error = sticks;
-  if (error != cudaSuccess) last = error;
-  return error;
-}
+namespace {
 
-cudaError_t refuse(cudaStream_t stream) {
-  stream->broken = true;
-  return told(cudaErrorStreamCaptureUnsupported);
-}
+Fault fault;
+int64_t count = 0, matched = 0;
+std::string first_fired, misused;
+std::vector<std::string> names;
 
-// Calls that may wait for more than their stream.
-cudaError_t unsafe() {
-  const std::lock_guard lock(mutex);
-  for (const cudaStream_t stream : streams) {
-    if (!stream->recording || mode_of_thread == cudaStreamCaptureModeRelaxed) continue;
-    if (stream->mode == cudaStreamCaptureModeGlobal ||
-        (stream->mode == cudaStreamCaptureModeThreadLocal && stream->by == std::this_thread::get_id()))
-      return refuse(stream);
-  }
-  return told(cudaSuccess);
-}
-
-bool short_of_memory() {
-  int left = fake_runtime().memory_fails;
-  while (left > 0 && !fake_runtime().memory_fails.compare_exchange_weak(left, left - 1)) {
-  }
-  return left > 0;
-}
-
-cudaError_t take(void** data, size_t bytes, std::atomic<int64_t>& live) {
-  if (short_of_memory()) return told(cudaErrorMemoryAllocation);
-  if (const cudaError_t error = told(cudaSuccess); error != cudaSuccess) return error;
-  *data = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
-  ++live;
-  return cudaSuccess;
-}
-
-cudaError_t give_back(void* data, std::atomic<int64_t>& live) {
-  // Of a lost device memory is gone with the process; the test counts it all the same.
-  std::free(data);
-  if (data) --live;
-  return told(cudaSuccess);
+std::set<Thread*>& threads() {
+  static std::set<Thread*> all;
+  return all;
 }
 
 }  // namespace
 
+Thread::Thread() {
+  const std::lock_guard lock(mutex);
+  threads().insert(this);
+}
+Thread::~Thread() {
+  const std::lock_guard lock(mutex);
+  threads().erase(this);
+}
+
+void misuse(const std::string& what) {
+  if (misused.empty()) misused = what;
+}
+
+cudaError_t given(const char* call, cudaError_t rule) {
+  const std::lock_guard lock(mutex);
+  ++count;
+  if (names.size() < 100'000) names.emplace_back(call);
+  cudaError_t error = rule;
+  if (fault.error != cudaSuccess && (!fault.call || std::strcmp(fault.call, call) == 0)) {
+    ++matched;
+    if (matched >= fault.at && matched - fault.at < fault.times) {
+      error = fault.error;
+      if (first_fired.empty()) first_fired = call;
+      if (fault.sticks) fake_runtime().sticks = error;
+    }
+  }
+  if (const cudaError_t sticks = fake_runtime().sticks; sticks != cudaSuccess) error = sticks;
+  return error;
+}
+cudaError_t told(const char* call, cudaError_t rule) {
+  const cudaError_t error = given(call, rule);
+  if (error != cudaSuccess) {
+    mine.last = error;
+    mine.last_of = call;
+  }
+  return error;
+}
+CUresult told_driver(const char* call, CUresult rule) {
+  return static_cast<CUresult>(given(call, static_cast<cudaError_t>(rule)));
+}
+
+void drain(CUstream_st& stream, uint64_t until) {
+  while (!stream.queue.empty() && stream.done < until) {
+    const Work work = std::move(stream.queue.front());
+    stream.queue.pop_front();
+    ++stream.done;
+    if (fake_runtime().sticks == cudaSuccess) work();
+  }
+}
+void drain_all() {
+  drain(default_stream);
+  for (const cudaStream_t stream : streams) drain(*stream);
+}
+
+void enqueue(CUstream_st& stream, Work work) {
+  if (stream.recording) {
+    stream.graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
+    stream.graph->nodes.back()->work = std::move(work);
+    return;
+  }
+  stream.queue.push_back(std::move(work));
+  ++stream.queued;
+}
+
+cudaError_t refusal(CUstream_st& stream) {
+  stream.broken = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+cudaError_t unsafe() {
+  for (const cudaStream_t stream : streams) {
+    if (!stream->recording || mine.mode == cudaStreamCaptureModeRelaxed) continue;
+    if (stream->mode == cudaStreamCaptureModeGlobal ||
+        (stream->mode == cudaStreamCaptureModeThreadLocal && stream->by == std::this_thread::get_id()))
+      return refusal(*stream);
+  }
+  return cudaSuccess;
+}
+
+std::map<const char*, Memory>::iterator piece_of(const void* address) {
+  const auto* const at = static_cast<const char*>(address);
+  auto piece = memory.upper_bound(at);
+  if (piece == memory.begin()) return memory.end();
+  --piece;
+  return at < piece->first + piece->second.bytes ? piece : memory.end();
+}
+static bool is_pageable(const void* address) { return piece_of(address) == memory.end(); }
+
+static std::atomic<int64_t>& live(cudaMemoryType type) {
+  return type == cudaMemoryTypeHost ? fake_runtime().live_pinned : fake_runtime().live_device;
+}
+void take(void** data, size_t bytes, cudaMemoryType type, int device) {
+  *data = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
+  std::memset(*data, 0xFF, bytes);  // no number that a test expects
+  memory[static_cast<const char*>(*data)] = {std::max<size_t>(bytes, 1), type, device};
+  ++live(type);
+}
+void give_back(void* data, cudaMemoryType type) {
+  if (!data) return;
+  const auto piece = memory.find(static_cast<const char*>(data));
+  if (piece == memory.end() || piece->second.type != type) return misuse("memory is given back that is not there");
+  memory.erase(piece);
+  std::free(data);
+  --live(type);
+}
+
+void copy(void* to, const void* from, size_t bytes, CUstream_st& stream) {
+  if (!stream.recording && is_pageable(from) && !is_pageable(to)) {
+    const auto* const begin = static_cast<const unsigned char*>(from);
+    const auto staged = std::make_shared<std::vector<unsigned char>>(begin, begin + bytes);
+    return enqueue(stream, [=] { std::memcpy(to, staged->data(), staged->size()); });
+  }
+  enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  if (!stream.recording && is_pageable(to)) drain(stream);
+}
+
+}  // namespace sconce::test::fake
+
 namespace sconce::test {
+
+using namespace fake;
+
 FakeRuntime& fake_runtime() {
   static FakeRuntime runtime;
   return runtime;
 }
-}  // namespace sconce::test
 
-namespace sconce::cuda {
-void launch_copies(const CopyPieces&, int, cudaStream_t) {}
-cudaKernelNodeParams copy_node(const CopyPieces&, int, void**) { return {}; }
-}  // namespace sconce::cuda
-
-extern "C" {
-
-CUresult cuGetErrorString(CUresult, const char** text) {
-  *text = "an error of the driver";
-  return CUDA_SUCCESS;
-}
-
-cudaError_t cudaGetLastError() {
-  const cudaError_t error = last;
-  last = fake_runtime().sticks;
-  return error;
-}
-const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "another error";
-}
-cudaError_t cudaGetDevice(int* index) {
-  *index = device;
-  return told(cudaSuccess);
-}
-cudaError_t cudaSetDevice(int index) {
-  device = index;
-  return told(cudaSuccess);
-}
-cudaError_t cudaDeviceSynchronize() {
-  ++fake_runtime().device_waits;
+void FakeRuntime::fail(const Fault& wanted) {
   const std::lock_guard lock(mutex);
-  bool any = false;
-  for (const cudaStream_t stream : streams)
-    if (stream->recording) any = stream->broken = true;
-  return told(any ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+  mend();
+  fault = wanted;
+  count = matched = 0;
+  first_fired.clear();
+  names.clear();
+}
+void FakeRuntime::mend() {
+  const std::lock_guard lock(mutex);
+  fault = {};
+  if (sticks.exchange(cudaSuccess) == cudaSuccess) return;
+  for (Thread* const thread : threads()) thread->last = cudaSuccess;
+}
+std::string FakeRuntime::fired() {
+  const std::lock_guard lock(mutex);
+  return first_fired;
+}
+int64_t FakeRuntime::calls() {
+  const std::lock_guard lock(mutex);
+  return count;
+}
+std::vector<std::string> FakeRuntime::trace() {
+  const std::lock_guard lock(mutex);
+  return names;
+}
+std::string FakeRuntime::misuse(bool modes) {
+  const std::lock_guard lock(mutex);
+  for (Thread* const thread : threads()) {
+    if (thread->last != cudaSuccess)
+      fake::misuse("a thread has the error of " + thread->last_of + " left, which a later call would be blamed for");
+    thread->last = cudaSuccess;
+    if (modes && std::exchange(thread->mode, cudaStreamCaptureModeGlobal) != cudaStreamCaptureModeGlobal)
+      fake::misuse("a thread is left with another mode of capture");
+    if (!thread->contexts.empty()) fake::misuse("a thread is left with another context");
+    thread->contexts.clear();
+  }
+  return std::exchange(misused, {});
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  if (const cudaError_t error = told(cudaSuccess); error != cudaSuccess) return error;
+int device_of_thread() { return mine.device; }
+int device_of_memory(const void* data) {
   const std::lock_guard lock(mutex);
-  streams.insert(*stream = new CUstream_st);
-  ++fake_runtime().live_streams;
+  const auto piece = piece_of(data);
+  return piece == memory.end() || piece->second.type != cudaMemoryTypeDevice ? -1 : piece->second.device;
+}
+
+cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work) {
+  const std::lock_guard lock(mutex);
+  if (const cudaError_t error = told(name); error != cudaSuccess) return error;
+  enqueue(of(stream), std::move(work));
   return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+cudaError_t launch_by_driver(const char* name, cudaStream_t stream, std::function<void()> work) {
   const std::lock_guard lock(mutex);
-  streams.erase(stream);
-  delete stream;
-  --fake_runtime().live_streams;
-  return told(cudaSuccess);
+  if (const cudaError_t error = given(name, cudaSuccess); error != cudaSuccess) return error;
+  enqueue(of(stream), std::move(work));
+  return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+cudaError_t launch_pieces(const char* name, cudaStream_t stream, std::vector<unsigned char> arguments,
+                          void (*work)(const std::vector<unsigned char>& arguments)) {
   const std::lock_guard lock(mutex);
-  if (stream->recording) return refuse(stream);
-  return told(fake_runtime().of_stream.exchange(cudaSuccess));
-}
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  const std::lock_guard lock(mutex);
-  stream->recording = true;
-  stream->broken = false;
-  stream->mode = mode;
-  stream->by = std::this_thread::get_id();
-  return told(cudaSuccess);
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  const std::lock_guard lock(mutex);
-  stream->recording = false;
-  *graph = nullptr;
-  if (stream->broken) return told(cudaErrorStreamCaptureInvalidated);
-  *graph = new CUgraph_st;
-  ++fake_runtime().live_graphs;
-  return told(cudaSuccess);
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  const std::lock_guard lock(mutex);
-  *status = !stream->recording ? cudaStreamCaptureStatusNone
-            : stream->broken   ? cudaStreamCaptureStatusInvalidated
-                               : cudaStreamCaptureStatusActive;
-  return told(cudaSuccess);
-}
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
-                                     cudaGraph_t*, const cudaGraphNode_t** nodes, const cudaGraphEdgeData**,
-                                     size_t* count) {
-  *nodes = &last_node;
-  *count = 1;
-  return cudaStreamIsCapturing(stream, status);
-}
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  std::swap(*mode, mode_of_thread);
-  return told(cudaSuccess);
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  --fake_runtime().live_graphs;
-  return told(cudaSuccess);
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* graph, cudaGraph_t, unsigned long long) {
-  *graph = new CUgraphExec_st;
-  return told(cudaSuccess);
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  delete graph;
-  return told(cudaSuccess);
-}
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t, cudaGraphNode_t, const cudaKernelNodeParams*) {
-  return told(cudaSuccess);
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return told(cudaSuccess); }
-
-cudaError_t cudaMalloc(void** data, size_t bytes) {
-  if (const cudaError_t error = unsafe(); error != cudaSuccess) return error;
-  return take(data, bytes, fake_runtime().live_device);
-}
-cudaError_t cudaFree(void* data) {
-  const cudaError_t error = unsafe();
-  return error == cudaSuccess || fake_runtime().sticks != cudaSuccess ? give_back(data, fake_runtime().live_device)
-                                                                      : error;
-}
-cudaError_t cudaMallocAsync(void** data, size_t bytes, cudaStream_t stream) {
-  const std::lock_guard lock(mutex);
-  const cudaError_t error = take(data, bytes, fake_runtime().live_device);
-  if (stream->recording && error == cudaSuccess) stream->own.insert(*data);
-  return error;
-}
-cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
-  const std::lock_guard lock(mutex);
-  if (stream->recording && !stream->own.contains(data)) {
-    stream->broken = true;
-    return told(cudaErrorInvalidValue);
+  if (const cudaError_t error = told(name); error != cudaSuccess) return error;
+  CUstream_st& where = of(stream);
+  if (!where.recording) {
+    enqueue(where, [=] { work(arguments); });
+    return cudaSuccess;
   }
-  return give_back(data, fake_runtime().live_device);
+  where.graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
+  where.graph->nodes.back()->arguments = std::move(arguments);
+  where.graph->nodes.back()->pieces = work;
+  return cudaSuccess;
 }
-cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
-  if (const cudaError_t error = unsafe(); error != cudaSuccess) return error;
-  return take(data, bytes, fake_runtime().live_pinned);
-}
-cudaError_t cudaFreeHost(void* data) { return give_back(data, fake_runtime().live_pinned); }
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  *pool = nullptr;
-  return told(cudaSuccess);
-}
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return told(cudaSuccess); }
 
-}  // extern "C"
+}  // namespace sconce::test

@@ -33,7 +33,7 @@ TEST_CASE("cuda lane: a run that fails beside a recording leaves it whole, and l
   cuda::Lane recording(kFirst), failing(kFirst);
   const char* fault = "not asked";
   const auto graph = recorded_while(recording, [&] {
-    fake_runtime().of_stream = cudaErrorInvalidValue;
+    fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaStreamSynchronize"});
     fault = failing.fault();
   });
   CHECK(graph);
@@ -46,7 +46,7 @@ TEST_CASE("cuda lane: only errors that stick are a device that is lost") {
   CHECK(lane.fault() == nullptr);
   for (const cudaError_t once : {cudaErrorIllegalAddress, cudaErrorStreamCaptureUnsupported, cudaErrorMemoryAllocation,
                                  cudaErrorNotSupported, cudaErrorStreamCaptureInvalidated}) {
-    fake_runtime().of_stream = once;
+    fake_runtime().fail({.error = once, .call = "cudaStreamSynchronize"});
     CHECK(lane.fault() == nullptr);
   }
   fake_runtime().sticks = cudaErrorStreamCaptureUnsupported;  // a neighbour's recording that lasts
@@ -57,8 +57,7 @@ TEST_CASE("cuda lane: only errors that stick are a device that is lost") {
     REQUIRE(lane.fault());
     CHECK(std::string(lane.fault()) == cudaGetErrorString(lost));
   }
-  fake_runtime().sticks = cudaSuccess;
-  cudaGetLastError();
+  fake_runtime().mend();
 }
 
 TEST_CASE("cuda lane: memory that runs short beside a recording is found without ending it") {
@@ -70,9 +69,9 @@ TEST_CASE("cuda lane: memory that runs short beside a recording is found without
   bool alone = false, of_lane = false;
   const auto graph = recorded_while(recording, [&] {
     const DeviceLane::Scope scope(&other);
-    fake_runtime().memory_fails = 1;
+    fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaMallocAsync"});
     of_lane = static_cast<bool>(cuda::current().memory->allocate(1 << 20));
-    fake_runtime().memory_fails = 1;
+    fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaMalloc"});
     alone = static_cast<bool>(cuda::CachingAllocator::allocate_alone(1 << 20, 0));
   });
   CHECK(graph);
@@ -114,8 +113,7 @@ TEST_CASE("cuda lane: everything of a lost device goes without an exception, and
       host.trim();
     }).join();
     CHECK_THROWS_AS(cuda::Lane{kSecond}, Error);
-    fake_runtime().sticks = cudaSuccess;
-    cudaGetLastError();
+    fake_runtime().mend();
   }
   CHECK(cuda::noted_failures() > noted);
   CHECK(fake_runtime().live_streams == streams);
@@ -126,7 +124,7 @@ TEST_CASE("cuda lane: everything of a lost device goes without an exception, and
 
 TEST_CASE("cuda lane: one that cannot be made leaves nothing behind") {
   const int64_t streams = fake_runtime().live_streams;
-  fake_runtime().memory_fails = 1;  // its pinned word
+  fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaHostAlloc"});  // its pinned word
   CHECK_THROWS_AS(cuda::Lane{kFirst}, Error);
   CHECK(fake_runtime().live_streams == streams);
 }

@@ -12,6 +12,10 @@
 #include <utility>
 
 extern "C" [[gnu::weak]] int omp_get_max_threads();
+// Of a CUDA device whose work is done later than it is asked for: tests/cuda/fake_kernels.cpp.
+// Null, or why not.
+extern "C" [[gnu::weak]] const char* fake_cuda_launch(void (*work)(const void* arguments), const void* arguments,
+                                                      size_t bytes);
 
 namespace fake {
 namespace {
@@ -67,6 +71,20 @@ std::pair<float, float> range_of(const float* values) {
     most = std::max(most, values[i]);
   }
   return {least, most};
+}
+
+// y = x * w + b for all rows, as a kernel's arguments.
+struct Rows {
+  const float *x, *w, *b;
+  float* y;
+  int64_t rows, row_stride, column_stride;
+  float extra;
+};
+void compute_rows(const void* arguments) {
+  const Rows& r = *static_cast<const Rows*>(arguments);
+  for (int64_t row = 0; row < r.rows; ++row)
+    for (int64_t i = 0; i < kFeatures; ++i)
+      r.y[row * kFeatures + i] = r.x[row * r.row_stride + i * r.column_stride] * r.w[i] + r.b[i] + r.extra;
 }
 
 // Counts down to the call that is to fail.
@@ -360,9 +378,13 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
     outputs[0] = y.release();
     return;
   }
-  for (int64_t r = 0; r < sizes[0]; ++r)
-    for (int64_t i = 0; i < kFeatures; ++i)
-      out[r * kFeatures + i] = in[r * strides[0] + i * strides[1]] * w[i] + b[i] + extra;
+  const Rows all{in, w, b, out, sizes[0], strides[0], strides[1], extra};
+  if (kCuda && fake_cuda_launch) {
+    if (const char* const why = fake_cuda_launch(&compute_rows, &all, sizeof all))
+      throw std::runtime_error(std::string("CUDA driver error: ") + why);
+  } else {
+    compute_rows(&all);
+  }
   if (knobs().write_input && sizes[0] > 0) x.data()[0] += 1;
   outputs[0] = y.release();
 }

@@ -1,0 +1,90 @@
+// Our kernels that the runtime's side of libsconce_cuda launches, on the devices of fake_runtime.cpp; and a launch for
+// the fake model.
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "fake_runtime.h"
+#include "sconce/tensor.h"
+#include "src/cuda/compute_abi.h"
+#include "src/cuda/graph_copies.h"
+#include "src/cuda/named_ops.h"
+#include "src/cuda/stream.h"
+#include "src/cuda/strided_copy.h"
+#include "src/ops/copy.h"
+
+namespace sconce::cuda {
+namespace {
+
+using test::launch;
+
+void copy_pieces(const std::vector<unsigned char>& arguments) {
+  CopyPieces pieces;
+  std::memcpy(&pieces, arguments.data(), sizeof pieces);
+  for (const auto& piece : pieces.of)
+    if (piece.bytes > 0) std::memmove(piece.to, piece.from, piece.bytes);
+}
+
+// The side of a copy's shape that these strides are of, as a tensor of the host.
+Tensor side(const CopyShape& shape, void* data, const int64_t* strides, size_t itemsize, DType dtype) {
+  std::vector<int64_t> sizes, steps;
+  for (int d = shape.rank; d-- > 0;) {
+    sizes.push_back(shape.sizes[d]);
+    steps.push_back(strides[d] / static_cast<int64_t>(itemsize));
+  }
+  return Tensor::from_blob(data, sizes, steps, dtype);
+}
+
+void copy_elements(const CopyShape& shape, void* to, DType to_dtype, const void* from, DType from_dtype) {
+  Tensor target = side(shape, to, shape.to, dtype_bytes(to_dtype), to_dtype);
+  sconce::copy(side(shape, const_cast<void*>(from), shape.from, dtype_bytes(from_dtype), from_dtype), target);
+}
+
+DType of_bytes(int itemsize) {
+  return itemsize == 1 ? DType::kUInt8 : itemsize == 2 ? DType::kInt16 : itemsize == 4 ? DType::kInt32 : DType::kInt64;
+}
+
+}  // namespace
+
+void launch_copies(const CopyPieces& pieces, int, cudaStream_t stream) {
+  const auto* const begin = reinterpret_cast<const unsigned char*>(&pieces);
+  test::launch_pieces("launch_copies", stream, {begin, begin + sizeof pieces}, &copy_pieces);
+}
+cudaKernelNodeParams copy_node(const CopyPieces& pieces, int, void** argument) {
+  *argument = const_cast<CopyPieces*>(&pieces);
+  cudaKernelNodeParams params{};
+  params.kernelParams = argument;
+  return params;
+}
+
+void launch_copy(const CopyShape& shape, void* to, int to_dtype, const void* from, int from_dtype,
+                 cudaStream_t stream) {
+  launch("launch_copy", stream,
+         [=] { copy_elements(shape, to, static_cast<DType>(to_dtype), from, static_cast<DType>(from_dtype)); });
+}
+void launch_move(const CopyShape& shape, void* to, const void* from, int itemsize, cudaStream_t stream) {
+  launch("launch_move", stream, [=] { copy_elements(shape, to, of_bytes(itemsize), from, of_bytes(itemsize)); });
+}
+void launch_fill(const CopyShape& shape, void* to, const void* element, int itemsize, cudaStream_t stream) {
+  const auto* const begin = static_cast<const unsigned char*>(element);
+  const std::vector<unsigned char> value(begin, begin + itemsize);
+  CopyShape filled = shape;
+  for (int64_t& stride : filled.from) stride = 0;
+  launch("launch_fill", stream,
+         [=] { copy_elements(filled, to, of_bytes(itemsize), value.data(), of_bytes(itemsize)); });
+}
+
+// The fake model has no operators.
+DeviceBackend::NamedKernel kernel_named(std::string_view) noexcept { return nullptr; }
+std::span<const DeviceBackend::Replacement> compute_replacements() noexcept { return {}; }
+
+}  // namespace sconce::cuda
+
+// tests/fake_model/fake_container.cpp: the model's own kernel, on the stream of its thread.
+extern "C" const char* fake_cuda_launch(void (*work)(const void* arguments), const void* arguments, size_t bytes) {
+  const auto* const begin = static_cast<const unsigned char*>(arguments);
+  const auto kept = std::make_shared<std::vector<unsigned char>>(begin, begin + bytes);
+  const cudaError_t error =
+      sconce::test::launch_by_driver("the model's kernel", sconce::cuda::current_stream(), [=] { work(kept->data()); });
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
