@@ -6,6 +6,7 @@ import allocations
 import calls
 import clocks
 import crashes
+import cuda
 import disks
 import files
 import limits
@@ -15,7 +16,8 @@ from campaign import Campaign, TooMany
 from subject import Lost
 
 # Kind, its share of the time.
-KINDS = [(allocations, 5), (calls, 4), (peers, 2), (crashes, 2), (limits, 2), (disks, 1), (clocks, 1), (files, 1)]
+KINDS = [(allocations, 5), (calls, 4), (peers, 2), (crashes, 2), (limits, 2), (disks, 1), (clocks, 1), (files, 1),
+         (cuda, 1)]
 
 
 def run_some(campaign, kinds, seconds):

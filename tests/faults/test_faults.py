@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(
     SANITIZED or not (INTERPOSER.exists() and (FAKE_MODELS / "fake_model.so").exists()),
     reason="needs a build without sanitizers, which bring their own allocator: ./dev build")
 
-SECONDS = {"allocations": 6, "calls": 5, "peers": 4, "crashes": 4, "limits": 3, "disks": 2, "clocks": 2, "files": 2}
+SECONDS = {"allocations": 6, "calls": 5, "peers": 4, "crashes": 4, "limits": 3, "disks": 2, "clocks": 2, "files": 2,
+           "cuda": 3}
 
 
 @pytest.mark.parametrize("kind", SECONDS)

@@ -1,0 +1,27 @@
+"""CUDA's driver, of which each call fails: the runtime's side of libsconce_cuda over devices that are made up, in a
+test program of its own (tests/cuda/driver_faults_test.cpp), which counts for itself."""
+import os
+import re
+import subprocess
+
+from serving import PROGRAM
+
+TESTS = PROGRAM.parent.parent / "tests/test_cuda_plans"
+NAME = "CUDA driver, each call"
+
+
+def run(campaign, seconds):
+    if not TESTS.exists():
+        return campaign.skip(NAME, "CUDA is not built")
+    environment = os.environ | {"SCONCE_FAULTS_SEED": str(campaign.random.randrange(1 << 31)),
+                                "SCONCE_FAULTS_SECONDS": f"{seconds:g}"}
+    ended = subprocess.run([TESTS, "--test-case=driver faults: each call*"], env=environment, capture_output=True,
+                           text=True, errors="replace", check=False)
+    row = campaign.row(NAME)
+    counts = re.search(rf"^\| {NAME} \| (\d+) \| (\d+) \| (\d+) \| \d+ \|$", ended.stdout, re.MULTILINE)
+    if counts:
+        row.places, row.injected, row.survived = (int(count) for count in counts.groups())
+    for lost in re.findall(r"^LOST CUDA driver: (.*)$", ended.stdout + ended.stderr, re.MULTILINE):
+        campaign.lose(row, "", lost)
+    if not counts or (ended.returncode != 0 and not row.lost):
+        campaign.lose(row, "the test program", f"status {ended.returncode}", log=ended.stderr.splitlines()[-4:])
