@@ -166,6 +166,9 @@ Session::Next Session::handshake() {
 
 void Session::route_request() {
   response_.reset();
+  // What a handler has changed must not be answered as failed because the answer finds no memory.
+  out_.clear();
+  out_.reserve(1);
   switch (route_.result) {
     case RouteMatch::Result::kNotFound:
       answer_error(404, "Not Found", response_);
