@@ -16,11 +16,12 @@ constexpr uint16_t kVersionIndexMask = 0x7fff;  // the top bit marks a hidden ve
 template <class T>
 T ElfImage::read(uint64_t offset) const noexcept {
   T value;
-  std::memcpy(&value, bytes_.data() + offset, sizeof(T));
+  std::memcpy(&value, table_bytes().data() + offset, sizeof(T));
   return value;
 }
 
-ElfImage::ElfImage(std::span<const std::byte> bytes, std::string_view name) : bytes_(bytes), name_(name) {
+ElfImage::ElfImage(std::span<const std::byte> bytes, std::string_view name)
+    : bytes_(bytes), pages_(bytes), name_(name) {
   read_header();
   read_segments();
   read_dynamic();
@@ -35,6 +36,7 @@ void ElfImage::check_range(uint64_t offset, uint64_t size, const char* what) con
 
 ByteRange ElfImage::table(uint64_t address, uint64_t size, const char* what) {
   const ByteRange range{offset_of(address, size, what), size};
+  pages_.take(range);
   tables_.push_back(range);
   return range;
 }
@@ -42,6 +44,7 @@ ByteRange ElfImage::table(uint64_t address, uint64_t size, const char* what) {
 void ElfImage::read_header() {
   SCONCE_CHECK(bytes_.size() >= sizeof(Elf64_Ehdr), kCorruptPackage,
                "shared object: the file is shorter than an ELF header: ", name_, ": ", bytes_.size(), " bytes");
+  pages_.take({0, sizeof(Elf64_Ehdr)});
   header_ = read<Elf64_Ehdr>(0);
   SCONCE_CHECK(std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0, kCorruptPackage,
                "shared object: the file is no ELF file: ", name_);
@@ -55,6 +58,8 @@ void ElfImage::read_header() {
   check_range(header_.e_phoff, header_.e_phnum * sizeof(Elf64_Phdr), "program header table");
   tables_.push_back({0, sizeof(Elf64_Ehdr)});
   tables_.push_back({header_.e_phoff, header_.e_phnum * sizeof(Elf64_Phdr)});
+  pages_.take(tables_.back());
+  pages_.take(section_headers());
 }
 
 void ElfImage::read_segments() {
@@ -93,16 +98,16 @@ std::span<const std::byte> ElfImage::bytes_at(uint64_t address, uint64_t size) c
                  : std::span<const std::byte>();
 }
 
-std::span<const std::byte> ElfImage::section_headers() const noexcept {
+ByteRange ElfImage::section_headers() const noexcept {
   const uint64_t size = bytes_.size();
   if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shoff > size ||
       header_.e_shnum > (size - header_.e_shoff) / sizeof(Elf64_Shdr))
     return {};
-  return bytes_.subspan(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr));
+  return {header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr)};
 }
 
 bool ElfImage::writable(uint64_t address) const noexcept {
-  const size_t count = section_headers().size() / sizeof(Elf64_Shdr);
+  const size_t count = section_headers().size / sizeof(Elf64_Shdr);
   for (size_t i = 0; i < count; ++i) {
     const auto section = read<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
     const bool per_thread = (section.sh_flags & SHF_TLS) != 0;  // has no address of its own
@@ -159,7 +164,7 @@ void ElfImage::read_dynamic() {
   SCONCE_CHECK(!value(DT_REL) && (value(DT_PLTREL) == DT_RELA || !value(DT_JMPREL)), kIncompatible,
                "shared object: relocations without addends, which x86-64 does not have: ", name_);
   strings_ = table(value(DT_STRTAB), value(DT_STRSZ), "string table");
-  SCONCE_CHECK(bytes_[strings_.end() - 1] == std::byte{0}, kCorruptPackage,
+  SCONCE_CHECK(table_bytes()[strings_.end() - 1] == std::byte{0}, kCorruptPackage,
                "shared object: the string table does not end with a zero: ", name_);
   read_symbol_count(value(DT_GNU_HASH), value(DT_HASH));
   symbols_offset_ = table(value(DT_SYMTAB), symbol_count_ * sizeof(Elf64_Sym), "symbol table").offset;
@@ -219,8 +224,10 @@ void ElfImage::read_gnu_hash(uint64_t address) {
   has_gnu_hash_ = true;
   const uint64_t chains_address = buckets_address + buckets_.size;
   const auto chain = [&](uint64_t symbol) {
-    return read<uint32_t>(
-        offset_of(chains_address + (symbol - first_hashed_) * sizeof(uint32_t), sizeof(uint32_t), kWhat));
+    const uint64_t at = chains_address + (symbol - first_hashed_) * sizeof(uint32_t);
+    const ByteRange entry{offset_of(at, sizeof(uint32_t), kWhat), sizeof(uint32_t)};
+    pages_.take(entry);
+    return read<uint32_t>(entry.offset);
   };
   while (!(chain(last) & 1)) ++last;
   symbol_count_ = last + 1;
@@ -269,7 +276,7 @@ std::string_view ElfImage::checked_string(uint64_t offset, const char* what) con
 }
 
 std::string_view ElfImage::string(uint64_t offset) const noexcept {
-  return reinterpret_cast<const char*>(bytes_.data() + strings_.offset + offset);
+  return reinterpret_cast<const char*>(table_bytes().data() + strings_.offset + offset);
 }
 
 void ElfImage::check_symbols() const {
@@ -314,7 +321,7 @@ uint16_t ElfImage::symbol_version(size_t index) const noexcept {
 bool ElfImage::is_named(size_t index, std::string_view name) const noexcept {
   const uint64_t at = symbol(index).st_name;
   return name.size() < strings_.size - at && std::memcmp(string(at).data(), name.data(), name.size()) == 0 &&
-         bytes_[strings_.offset + at + name.size()] == std::byte{0};
+         table_bytes()[strings_.offset + at + name.size()] == std::byte{0};
 }
 
 size_t ElfImage::find_hashed(std::string_view name) const noexcept {
@@ -364,15 +371,15 @@ Elf64_Rela ElfImage::relocation(size_t index) const noexcept {
 }
 
 std::vector<ByteRange> ElfImage::unmapped_sections() const {
-  const auto headers = section_headers();
+  const ByteRange headers = section_headers();
   const auto needed = [&](const ByteRange& range) {
     return std::any_of(tables_.begin(), tables_.end(), [&](const ByteRange& t) { return range.overlaps(t); }) ||
            std::any_of(segments_.begin(), segments_.end(), [&](const Elf64_Phdr& s) {
              return s.p_type == PT_LOAD && range.overlaps({s.p_offset, s.p_filesz});
            });
   };
-  std::vector<ByteRange> found{{header_.e_shoff, headers.size()}};
-  for (size_t i = 0; i < headers.size() / sizeof(Elf64_Shdr); ++i) {
+  std::vector<ByteRange> found{{header_.e_shoff, headers.size}};
+  for (size_t i = 0; i < headers.size / sizeof(Elf64_Shdr); ++i) {
     const auto section = read<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
     if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS || (section.sh_flags & SHF_ALLOC)) continue;
     const ByteRange range{section.sh_offset, section.sh_size};

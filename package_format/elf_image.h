@@ -1,7 +1,9 @@
-// ElfImage: a model's .so read in place. Every table it hands out lies inside the file, every name ends inside the
+// ElfImage: the tables of a model's .so. Every table it hands out lies inside the file, every name ends inside the
 // string table; what the dynamic linker will follow without checking is checked here. x86-64 and aarch64.
 //
-// Borrows the bytes. Immutable. Source of the format: System V gABI, the x86-64 psABI and glibc's <elf.h>.
+// Borrows the bytes, which others may change meanwhile: what is checked here, and what is handed out as checked, are
+// copies of the tables, which live as long as this. Immutable. Source of the format: System V gABI, the x86-64 psABI
+// and glibc's <elf.h>.
 #pragma once
 
 #include <elf.h>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "package_format/byte_range.h"
+#include "package_format/page_copy.h"
 
 namespace sconce {
 
@@ -46,6 +49,8 @@ class ElfImage {
 
   const std::string& name() const noexcept { return name_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  // The same, as far as tables() go, as they were checked.
+  std::span<const std::byte> table_bytes() const noexcept { return pages_.bytes(); }
   uint16_t machine() const noexcept { return header_.e_machine; }  // EM_X86_64, EM_AARCH64
   std::span<const Elf64_Phdr> segments() const noexcept { return segments_; }
   std::span<const Elf64_Dyn> dynamic() const noexcept { return dynamic_; }  // up to and without DT_NULL
@@ -95,7 +100,7 @@ class ElfImage {
 
  private:
   template <class T>
-  T read(uint64_t offset) const noexcept;  // within bytes_, which the caller knows
+  T read(uint64_t offset) const noexcept;  // within pages that were taken, which the caller knows
   void check_range(uint64_t offset, uint64_t size, const char* what) const;
   ByteRange table(uint64_t address, uint64_t size, const char* what);
   std::string_view checked_string(uint64_t offset, const char* what) const;
@@ -103,7 +108,7 @@ class ElfImage {
   void read_segments();
   void read_dynamic();
   const Elf64_Phdr* segment_of(uint64_t address, uint64_t size) const noexcept;
-  std::span<const std::byte> section_headers() const noexcept;
+  ByteRange section_headers() const noexcept;  // empty where they make no sense
   bool is_named(size_t index, std::string_view name) const noexcept;
   size_t find_hashed(std::string_view name) const noexcept;
   void read_symbol_count(uint64_t gnu_hash, uint64_t hash);
@@ -115,6 +120,7 @@ class ElfImage {
   void check_relocations() const;
 
   std::span<const std::byte> bytes_;
+  PageCopy pages_;
   std::string name_;
   Elf64_Ehdr header_{};
   std::vector<Elf64_Phdr> segments_;

@@ -42,7 +42,7 @@ class Patcher {
   template <class T>
   T get(uint64_t offset) const {
     T value;
-    std::memcpy(&value, image_.bytes().data() + offset, sizeof(T));
+    std::memcpy(&value, image_.table_bytes().data() + offset, sizeof(T));
     return value;
   }
 
@@ -58,7 +58,7 @@ class Patcher {
 
   // A copy of part of the file, to be changed.
   Patch copy(uint64_t offset, uint64_t size) const {
-    const auto bytes = image_.bytes().subspan(offset, size);
+    const auto bytes = image_.table_bytes().subspan(offset, size);
     return {offset, {bytes.begin(), bytes.end()}};
   }
 
@@ -199,7 +199,7 @@ class Patcher {
   bool usable(uint64_t offset, std::string_view name, size_t owner) const {
     if (name.size() < kSconceLibrary.size()) return false;
     const ByteRange strings = image_.strings();
-    if (offset > 0 && image_.bytes()[strings.offset + offset - 1] != std::byte{0}) return false;
+    if (offset > 0 && image_.table_bytes()[strings.offset + offset - 1] != std::byte{0}) return false;
     const auto within = [&](uint64_t other) { return other > offset && other <= offset + name.size(); };
     for (size_t i = 1; i < image_.symbol_count(); ++i) {
       const uint64_t other = image_.symbol(i).st_name;
@@ -210,7 +210,7 @@ class Patcher {
                            entry.d_tag == DT_RUNPATH || entry.d_tag == DT_AUXILIARY || entry.d_tag == DT_FILTER;
       if (is_name && within(entry.d_un.d_val)) return false;
     }
-    const auto* base = reinterpret_cast<const char*>(image_.bytes().data()) + strings.offset;
+    const auto* base = reinterpret_cast<const char*>(image_.table_bytes().data()) + strings.offset;
     for (const ElfImage::NeededVersion& version : image_.needed_versions())
       for (const std::string_view text : {version.library, version.name}) {
         const auto at = static_cast<uint64_t>(text.data() - base);

@@ -78,7 +78,8 @@ std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) 
 
 }  // namespace
 
-SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes, bool cuda) {
+SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes, bool cuda,
+                                  const std::function<void()>& still_good) {
   SCONCE_CHECK(image.machine() == EM_X86_64, kIncompatible, "model code: ", image.name(),
                " is not compiled for x86-64: ELF machine ", image.machine());
   check_holes(image, holes);
@@ -96,7 +97,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
 
   SharedLibrary library;
   library.name_ = image.name();
-  library.place(image, fixups, copied);
+  library.place(image, fixups, copied, still_good);
   library.remember(image);
   library.rebind("__cxa_thread_atexit", reinterpret_cast<void*>(&add_thread_local));
   library.take_thread_image(image);
@@ -106,15 +107,20 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
 }
 
 // Copies the image into the first place from which it can be loaded, and loads it.
-void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied) {
+void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
+                          const std::function<void()>& still_good) {
   std::string refused;
   for (const LibraryFile::Place& where : LibraryFile::places()) {
     LibraryFile file(where, name_, image.bytes().size());
     for (const ByteRange& range : copied) file.write(range.offset, image.bytes().subspan(range.offset, range.size));
+    // The dynamic linker follows what was checked, whatever the file has become.
+    for (const ByteRange& table : image.tables())
+      file.write(table.offset, image.table_bytes().subspan(table.offset, table.size));
     for (const Patch& patch : fixups.patches) file.write(patch.offset, patch.bytes);
     file.seal();
     std::string reason;
     if (file.error().empty()) {
+      if (still_good) still_good();
       handle_ = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
       if (handle_) {
         backing_ = to_string(where) + (refused.empty() ? "" : " (" + refused + ")");

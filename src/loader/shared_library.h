@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,8 +31,10 @@ class SharedLibrary {
   // `image` is only read during the call. `holes` are ranges of it that are not copied and read as zeros: constants
   // that are served from elsewhere. kCorruptPackage, kIncompatible (a symbol or library is missing: preflight says so
   // in better words), kIo (no memory or file to map code from: names every way that was tried), kInvalidArgument (a
-  // hole where the dynamic linker reads).
-  static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false);
+  // hole where the dynamic linker reads). `still_good` is called once the copy is made and before any of it runs; what
+  // it throws goes on.
+  static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false,
+                            const std::function<void()>& still_good = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
   SharedLibrary& operator=(SharedLibrary&& other) noexcept;
   ~SharedLibrary() { unload(); }
@@ -65,7 +68,8 @@ class SharedLibrary {
     uint64_t symbols = 0, symbol_count = 0, strings = 0;
     ByteRange relocations{}, plt_relocations{}, relro{};
   };
-  void place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied);
+  void place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
+             const std::function<void()>& still_good);
   void remember(const ElfImage& image);
   void take_thread_image(const ElfImage& image);
   void unload() noexcept;

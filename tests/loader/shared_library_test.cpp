@@ -115,6 +115,25 @@ TEST_CASE("shared library: loads without libtorch and finds what it exports, not
   CHECK_THROWS_AS(library.function<void(const char*)>("sample_throw")("text"), std::runtime_error);
 }
 
+TEST_CASE("shared library: of a file that changes after it was checked, the dynamic linker sees the tables that were") {
+  std::vector<std::byte> bytes = sample("sample_model");
+  const ElfImage image(bytes, "changed-tables");
+  for (const ByteRange& table : image.tables())
+    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(table.offset), table.size, std::byte{0xff});
+  const SharedLibrary library = SharedLibrary::load(image);
+  CHECK(library.function<int(const char*)>("sample_matches")("cuda:1") == 1);
+}
+
+TEST_CASE("shared library: nothing runs of a copy that its file's owner calls no good") {
+  const std::vector<std::byte> bytes = sample("sample_model");
+  const size_t before = open_files();
+  const auto no_good = [] { SCONCE_FAIL(kUnavailable, "written to meanwhile"); };
+  CHECK_THROWS_WITH_AS(SharedLibrary::load(ElfImage(bytes, "no-good"), {}, false, no_good), "written to meanwhile",
+                       Error);
+  CHECK(mappings("memfd:no-good") == 0);
+  CHECK(open_files() == before);
+}
+
 TEST_CASE("shared library: two of one image share nothing") {
   const std::vector<std::byte> bytes = sample("sample_model");
   const SharedLibrary a = SharedLibrary::load(ElfImage(bytes, "model")),

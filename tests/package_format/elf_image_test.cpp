@@ -47,6 +47,31 @@ T* at(std::vector<std::byte>& bytes, uint64_t offset) {
 
 }  // namespace
 
+// Whoever cannot keep writers out of the file reads it while they write.
+TEST_CASE("elf image: what was checked stays, whatever the file becomes") {
+  const std::vector<std::byte> original = sample("sample_model");
+  std::vector<std::byte> bytes = original;
+  const ElfImage expected(original, "model"), image(bytes, "model");
+  std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
+  REQUIRE(image.symbol_count() == expected.symbol_count());
+  REQUIRE(image.relocation_count() == expected.relocation_count());
+  bool same = true;
+  for (size_t i = 0; i < expected.symbol_count(); ++i) {
+    same &= image.symbol_name(i) == expected.symbol_name(i) && image.symbol_version(i) == expected.symbol_version(i);
+    same &= image.find_symbol(expected.symbol_name(i)) == expected.find_symbol(expected.symbol_name(i));
+  }
+  for (size_t i = 0; i < expected.relocation_count(); ++i)
+    same &= image.relocation(i).r_info == expected.relocation(i).r_info;
+  for (size_t i = 0; i < expected.needed().size(); ++i) same &= image.needed()[i].name == expected.needed()[i].name;
+  for (size_t i = 0; i < expected.needed_versions().size(); ++i)
+    same &= image.needed_versions()[i].name == expected.needed_versions()[i].name;
+  for (const ByteRange& table : expected.tables())
+    same &= std::memcmp(image.table_bytes().data() + table.offset, original.data() + table.offset, table.size) == 0;
+  CHECK(same);
+  CHECK(image.imports() == expected.imports());
+  CHECK(image.unmapped_sections().size() == expected.unmapped_sections().size());
+}
+
 TEST_CASE("elf image: what a shared object needs, exports and imports") {
   const std::vector<std::byte> bytes = sample("sample_model");
   const ElfImage image(bytes, "model");
