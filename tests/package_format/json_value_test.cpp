@@ -35,7 +35,9 @@ TEST_CASE_TEMPLATE("json values: no memory at any step of building them", Json, 
   for (int64_t nth = 1;; ++nth) {
     const test::FailingMemory none(nth);
     try {
-      Json json = {{"name", {1, 2, {3, "a text that is too long to be kept in place"}}}, {"list", {{{"x", 1}}}}};
+      // Of a list of initialisers nlohmann loses what it has made so far: docs/faults.md.
+      Json json = Json::parse(R"({"name":[1,2,[3,"a text that is too long to be kept in place"]],"list":[[{"x":1}]]})");
+      json["more"]["object"] = json["name"];
       const Json copy = Json::parse(json.dump());
       if (copy != json) FAIL_CHECK("another value");
     } catch (const std::bad_alloc&) {
