@@ -62,16 +62,17 @@ class Batcher::Execution final : public RunRequest {
 
   // What its requests are told of it.
   void tell() noexcept {
-    const bool batch = requests.size() > 1;
+    const bool batch = requests.size() > 1, good = error == nullptr;
     int64_t rows = 0;
     for (const QueuedRequest* request : requests) rows += request->rows;
     for (QueuedRequest* request : requests) {
       request->info = info;
       request->info.queue = started - request->submitted_;
-      request->error = error;
+      // Whoever has the error last frees it: that is no work for this thread, unless end() needs it.
+      request->error = begun && request == requests.back() ? std::exchange(error, nullptr) : error;
       request->gather = batch ? gathered - started : std::chrono::nanoseconds(0);
       request->split = batch ? splitting : std::chrono::nanoseconds(0);
-      request->run_rows = error == nullptr ? std::exchange(rows, -1) : -1;
+      request->run_rows = good ? std::exchange(rows, -1) : -1;
       request->finished();  // it may be gone after this
     }
   }
