@@ -3,6 +3,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <new>
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -13,6 +15,8 @@
 
 namespace sconce {
 namespace {
+
+constexpr size_t kOfOpenMp = 4096;  // bytes, more than libgomp takes for a thread
 
 thread_local int threads_of_this_thread = 0;  // 0: not set
 thread_local int compiled_threads_of_this_thread = 0;
@@ -48,9 +52,13 @@ int template_threads() noexcept {
   const int compiled = compiled_threads_of_this_thread;
   return compiled > 0 ? std::min(compiled, kernel_threads()) : kernel_threads();
 }
-void set_compiled_threads(int threads) noexcept {
+void set_compiled_threads(int threads) {
+  // libgomp ends the process where a thread's first call finds no memory: then it is not called.
+  thread_local bool known_to_openmp = false;
+  if (!known_to_openmp) ::operator delete(::operator new(kOfOpenMp));
+  known_to_openmp = true;
   compiled_threads_of_this_thread = threads;
-  omp_set_num_threads(template_threads());
+  if (const int wanted = template_threads(); omp_get_max_threads() != wanted) omp_set_num_threads(wanted);
 }
 
 void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, const void* context) noexcept {

@@ -59,14 +59,16 @@ class Lost(Exception):
 
 
 def mapped_packages(maps):
-    """Places at which a package is mapped: the kernel may show one in several parts."""
-    places, end = [], None
+    """Places at which a package is mapped, one whose name is gone included: the kernel may show one in several parts."""
+    places, before = [], None
     for line in maps.splitlines():
-        first, last = line.split(maxsplit=1)[0].split("-")
-        if line.endswith(".pt2"):
-            if first != end:
-                places.append(line)
-            end = last
+        if ".pt2" not in line:
+            continue
+        addresses, _, _, _, inode = line.split(maxsplit=5)[:5]
+        first, last = addresses.split("-")
+        if before != (first, inode):
+            places.append(line)
+        before = last, inode
     return places
 
 
@@ -385,7 +387,7 @@ class Subject:
 
         def problem():
             new = collections.Counter(self.held()) - collections.Counter(self.quiet)
-            packages = [line for line in self.maps.splitlines() if line.endswith(".pt2")]
+            packages = [line for line in self.maps.splitlines() if ".pt2" in line]
             return f"left behind: {now}, was {self.baseline}: {sorted(new.elements())}; packages {packages}"
 
         self.until(back, WHOLE_AGAIN + 0.5, problem)
