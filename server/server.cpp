@@ -14,14 +14,14 @@
 #include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
 #include "sconce/model.h"
-#include "server/alarm_clock.h"
-#include "server/control.h"
-#include "server/failure.h"
-#include "server/listener.h"
-#include "server/log.h"
-#include "server/repository.h"
-#include "server/service.h"
-#include "server/worker.h"
+#include "server/admin/service.h"
+#include "server/base/alarm_clock.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+#include "server/connections/listener.h"
+#include "server/connections/worker.h"
+#include "server/models/control.h"
+#include "server/models/repository.h"
 
 namespace sconce {
 namespace {

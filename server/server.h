@@ -1,7 +1,7 @@
 // Server: the program's HTTP side from start to end. Main thread.
 #pragma once
 
-#include "server/config.h"
+#include "server/base/config.h"
 
 namespace sconce {
 

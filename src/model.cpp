@@ -4,9 +4,9 @@
 #include "sconce/device_memory.h"
 #include "src/device/device_backend.h"
 #include "src/loader/op_library.h"
-#include "src/ops/copy.h"
 #include "src/runner/runner.h"
 #include "src/shim/guard.h"
+#include "src/tensor/copy.h"
 
 namespace sconce {
 

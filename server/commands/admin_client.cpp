@@ -19,8 +19,8 @@
 
 #include "sconce/check.h"
 #include "sconce/model.h"
-#include "server/base64.h"
-#include "server/transport.h"
+#include "server/http/transport.h"
+#include "server/json/base64.h"
 
 namespace sconce::commands {
 namespace {

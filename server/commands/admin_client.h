@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sconce/weight_sources.h"
-#include "server/tls.h"
+#include "server/http/tls.h"
 
 namespace sconce::commands {
 

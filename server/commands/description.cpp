@@ -10,8 +10,8 @@
 
 #include "sconce/model.h"
 #include "server/commands/terminal.h"
-#include "server/constant_type.h"
-#include "server/names.h"
+#include "server/signature/constant_type.h"
+#include "server/signature/names.h"
 
 namespace sconce::commands {
 namespace {

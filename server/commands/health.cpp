@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "sconce/check.h"
+#include "server/base/config.h"
 #include "server/commands/admin_client.h"
 #include "server/commands/command.h"
-#include "server/config.h"
 
 namespace sconce::commands {
 namespace {

@@ -11,7 +11,7 @@
 #include "sconce/check.h"
 #include "sconce/tensor_files.h"
 #include "server/commands/tensor_values.h"
-#include "server/names.h"
+#include "server/signature/names.h"
 
 namespace sconce::commands {
 namespace {

@@ -15,8 +15,8 @@
 #include "server/commands/load_settings.h"
 #include "server/commands/model_inputs.h"
 #include "server/commands/terminal.h"
-#include "server/names.h"
-#include "server/tensor_json.h"
+#include "server/json/tensor_json.h"
+#include "server/signature/names.h"
 
 namespace sconce::commands {
 namespace {

@@ -16,9 +16,9 @@
 #include <system_error>
 
 #include "sconce/check.h"
+#include "server/base/config.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
-#include "server/config.h"
 #include "server/server.h"
 
 namespace sconce::commands {

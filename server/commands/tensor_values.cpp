@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "sconce/element_walk.h"
 #include "sconce/float_types.h"
-#include "server/tensor_json.h"
+#include "server/json/tensor_json.h"
 
 namespace sconce::commands {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "sconce/tensor.h"
-#include "server/json_cursor.h"
+#include "server/base/json_cursor.h"
 
 namespace sconce::commands {
 

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "src/cuda/caching_allocator.h"
-#include "src/cuda/compute_abi.h"
-#include "src/cuda/copy.h"
-#include "src/cuda/error.h"
-#include "src/cuda/model_memory.h"
-#include "src/cuda/modules.h"
-#include "src/cuda/named_ops.h"
-#include "src/cuda/pinned_memory.h"
-#include "src/cuda/shared_memory.h"
-#include "src/cuda/stream.h"
-#include "src/cuda/upload.h"
+#include "src/cuda/abi/compute_abi.h"
+#include "src/cuda/abi/named_ops.h"
+#include "src/cuda/memory/model_memory.h"
+#include "src/cuda/memory/pinned_memory.h"
+#include "src/cuda/memory/shared_memory.h"
+#include "src/cuda/memory/upload.h"
+#include "src/cuda/runtime/caching_allocator.h"
+#include "src/cuda/runtime/copy.h"
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/runtime/modules.h"
+#include "src/cuda/runtime/stream.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::cuda {

@@ -1,10 +1,10 @@
 // What packages of earlier versions call by name, from torch 2.6 on: operators that have a C function since, and those
 // that are gone.
+#include "src/cpu/elementwise/elementwise_ops.h"
+#include "src/cpu/linalg/linalg.h"
+#include "src/cpu/linalg/linalg_errors.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/elementwise_ops.h"
-#include "src/ops/linalg.h"
-#include "src/ops/linalg_errors.h"
 #include "src/shim/ops.h"
 
 namespace sconce::custom_ops {

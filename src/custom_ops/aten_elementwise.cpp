@@ -1,15 +1,15 @@
 // Functions of elements that compiled code has in itself, unless it is told to leave them to operators.
+#include "src/cpu/elementwise/activations.h"
+#include "src/cpu/elementwise/arithmetic.h"
+#include "src/cpu/elementwise/bitwise.h"
+#include "src/cpu/elementwise/comparisons.h"
+#include "src/cpu/elementwise/functions.h"
+#include "src/cpu/elementwise/real_functions.h"
+#include "src/cpu/elementwise/special.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/activations.h"
-#include "src/ops/arithmetic.h"
-#include "src/ops/bitwise.h"
-#include "src/ops/comparisons.h"
-#include "src/ops/copy.h"
-#include "src/ops/functions.h"
-#include "src/ops/real_functions.h"
-#include "src/ops/special.h"
-#include "src/ops/type_promotion.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/type_promotion.h"
 
 namespace sconce::custom_ops {
 namespace {

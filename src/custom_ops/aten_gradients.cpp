@@ -1,15 +1,15 @@
 // Gradients, which packages of score models and of interatomic potentials call; losses.
 #include "sconce/check.h"
+#include "src/cpu/attention/softmax.h"
+#include "src/cpu/convolution/convolution_backward.h"
+#include "src/cpu/indexing/embedding_backward.h"
+#include "src/cpu/normalisation/loss.h"
+#include "src/cpu/normalisation/normalization.h"
+#include "src/cpu/pooling/grid_sampler.h"
+#include "src/cpu/pooling/resample_antialias.h"
+#include "src/cpu/pooling/resample_backward.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/convolution_backward.h"
-#include "src/ops/embedding_backward.h"
-#include "src/ops/grid_sampler.h"
-#include "src/ops/loss.h"
-#include "src/ops/normalization.h"
-#include "src/ops/resample_antialias.h"
-#include "src/ops/resample_backward.h"
-#include "src/ops/softmax.h"
 
 namespace sconce::custom_ops {
 namespace {

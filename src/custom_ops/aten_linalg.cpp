@@ -1,10 +1,10 @@
 // Linear algebra and Fourier transforms.
+#include "src/cpu/linalg/fft.h"
+#include "src/cpu/linalg/linalg.h"
+#include "src/cpu/linalg/linalg_errors.h"
+#include "src/cpu/linalg/linalg_factored.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/fft.h"
-#include "src/ops/linalg.h"
-#include "src/ops/linalg_errors.h"
-#include "src/ops/linalg_factored.h"
 
 namespace sconce::custom_ops {
 namespace {

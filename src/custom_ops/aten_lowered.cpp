@@ -2,11 +2,11 @@
 // Max pooling's match torch/_inductor/inductor_prims.py, torch 2.15: a position is its offset in the window, in one
 // byte.
 #include "sconce/check.h"
+#include "src/cpu/random/ranges.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/copy.h"
-#include "src/ops/ranges.h"
 #include "src/shim/ops.h"
+#include "src/tensor/copy.h"
 
 namespace sconce::custom_ops {
 namespace {

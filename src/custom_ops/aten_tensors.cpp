@@ -4,16 +4,16 @@
 #include <limits>
 
 #include "sconce/check.h"
+#include "src/cpu/elementwise/functions.h"
+#include "src/cpu/linalg/windows.h"
+#include "src/cpu/random/ranges.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/copy.h"
-#include "src/ops/dimensions.h"
-#include "src/ops/fill.h"
-#include "src/ops/functions.h"
-#include "src/ops/ranges.h"
-#include "src/ops/strided_loop.h"
-#include "src/ops/windows.h"
 #include "src/shim/ops.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/dimensions.h"
+#include "src/tensor/fill.h"
+#include "src/tensor/strided_loop.h"
 
 namespace sconce::custom_ops {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "sconce/check.h"
 #include "src/custom_ops/operator.h"
-#include "src/ops/arguments.h"
-#include "src/ops/scalar.h"
+#include "src/tensor/arguments.h"
+#include "src/tensor/scalar.h"
 
 namespace sconce::custom_ops {
 

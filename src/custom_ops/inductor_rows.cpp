@@ -4,9 +4,9 @@
 #include "sconce/check.h"
 #include "src/custom_ops/aten.h"
 #include "src/custom_ops/boxed.h"
-#include "src/ops/copy.h"
-#include "src/ops/dimensions.h"
 #include "src/shim/ops.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/dimensions.h"
 
 namespace sconce::custom_ops {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "sconce/check.h"
+#include "src/cpu/random/random.h"
 #include "src/custom_ops/custom_library.h"
 #include "src/custom_ops/registry.h"
 #include "src/custom_ops/stable_values.h"
 #include "src/device/threads.h"
-#include "src/ops/random.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "src/ops/mkldnn_weight.h"
+#include "src/cpu/onednn/mkldnn_weight.h"
 
 namespace sconce::loader {
 namespace {

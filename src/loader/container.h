@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sconce/tensor.h"
+#include "src/cpu/matmul/weight_only.h"
 #include "src/custom_ops/proxy_executor.h"
 #include "src/loader/module.h"
-#include "src/ops/weight_only.h"
 
 namespace sconce::loader {
 

@@ -7,8 +7,8 @@
 
 #include "src/device/compiled_threads.h"
 #include "src/device/threads.h"
-#include "src/ops/copy.h"
 #include "src/shim/guard.h"
+#include "src/tensor/copy.h"
 
 namespace sconce {
 namespace {

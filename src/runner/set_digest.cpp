@@ -3,7 +3,7 @@
 #include <map>
 
 #include "src/device/sha256.h"
-#include "src/ops/copy.h"
+#include "src/tensor/copy.h"
 
 namespace sconce {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "src/ops/copy.h"
 #include "src/runner/finite_check.h"
+#include "src/tensor/copy.h"
 
 namespace sconce {
 namespace {

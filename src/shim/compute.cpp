@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "src/ops/index.h"
-#include "src/ops/matmul.h"
+#include "src/cpu/indexing/index.h"
+#include "src/cpu/matmul/matmul.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
 #include "src/shim/ops.h"

@@ -1,9 +1,9 @@
 // Copies and clones. ABI: c/shim.h, torch 2.6 to 2.15.
 // Mind the order: tensor_copy_ is (src, dst), copy_ is (self, src).
-#include "src/ops/copy.h"
-#include "src/ops/fill.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/fill.h"
 
 using sconce::Tensor;
 using sconce::shim::guard;

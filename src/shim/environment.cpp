@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "src/ops/inspection.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
+#include "src/tensor/inspection.h"
 
 using sconce::shim::guard;
 using sconce::shim::in;

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "sconce/check.h"
-#include "src/ops/arguments.h"
 #include "src/shim/abi_types.h"
+#include "src/tensor/arguments.h"
 
 namespace sconce::shim {
 

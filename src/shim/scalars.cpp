@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "sconce/float_types.h"
-#include "src/ops/inspection.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
+#include "src/tensor/inspection.h"
 
 using sconce::BFloat16;
 using sconce::DType;

@@ -11,8 +11,8 @@
 
 #include "fake_runtime.h"
 #include "sconce/error.h"
-#include "src/cuda/caching_allocator.h"
-#include "src/cuda/stream.h"
+#include "src/cuda/runtime/caching_allocator.h"
+#include "src/cuda/runtime/stream.h"
 
 namespace sconce::test {
 namespace {

@@ -6,12 +6,12 @@
 
 #include "fake_runtime.h"
 #include "sconce/tensor.h"
-#include "src/cuda/compute_abi.h"
-#include "src/cuda/graph_copies.h"
-#include "src/cuda/named_ops.h"
-#include "src/cuda/stream.h"
-#include "src/cuda/strided_copy.h"
-#include "src/ops/copy.h"
+#include "src/cuda/abi/compute_abi.h"
+#include "src/cuda/abi/named_ops.h"
+#include "src/cuda/runtime/graph_copies.h"
+#include "src/cuda/runtime/stream.h"
+#include "src/cuda/runtime/strided_copy.h"
+#include "src/tensor/copy.h"
 
 namespace sconce::cuda {
 namespace {

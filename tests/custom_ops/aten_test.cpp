@@ -8,7 +8,7 @@
 #include "sconce/model.h"
 #include "src/custom_ops/registry.h"
 #include "src/device/device_backend.h"
-#include "tests/ops/case_file.h"
+#include "tests/cpu/case_file.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -137,7 +137,7 @@ TEST_CASE("aten: what quantisers export, as PyTorch") {
     const std::string_view schema = row.schema;
     const std::string name(schema.substr(0, schema.find('(')));
     CAPTURE(name);
-    if (name.starts_with("onednn::")) continue;  // its weight is opaque: tests/ops/wrapped_linear_test.cpp
+    if (name.starts_with("onednn::")) continue;  // its weight is opaque: tests/cpu/layers/wrapped_linear_test.cpp
     ++operators;
     testing::run_cases("by_name_quantised.cases", name,
                        [&](testing::Case& c) { return call(*find_operator(name), c); });

@@ -10,11 +10,11 @@
 #include <numeric>
 #include <random>
 
+#include "src/cpu/convolution/convolution.h"
 #include "src/custom_ops/registry.h"
 #include "src/device/threads.h"
-#include "src/ops/convolution.h"
 #include "src/shim/ops.h"
-#include "tests/ops/convolution_reference.h"
+#include "tests/cpu/convolution_reference.h"
 
 namespace sconce::custom_ops {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "package_format/archive_reader.h"
 #include "sconce/package.h"
-#include "server/compression.h"
+#include "server/http/compression.h"
 #include "tests/fuzz/entries.h"
 #include "tests/package_format/fixtures.h"
 

@@ -128,7 +128,7 @@ def test_services_find_the_pods():
 
 def test_the_autoscaler_looks_at_a_metric_that_there_is():
     metric = of_kind("HorizontalPodAutoscaler")["spec"]["metrics"][0]["pods"]["metric"]["name"]
-    assert f'"{metric}"' in (ROOT / "server/metrics.def").read_text()
+    assert f'"{metric}"' in (ROOT / "server/observe/metrics.def").read_text()
     assert metric in (FOLDER / "autoscaling.yaml").read_text().split("apiVersion")[0]
 
 

@@ -5,7 +5,7 @@
     SCONCE_CASES=build/opinfo/calls.cases build/release/tests/custom_ops/test_custom_ops -tc="aten: what random*"
 
 Each sample of samples.py is traced; every call in its graph of an operator that src/custom_ops has by name becomes a
-case of tests/ops/case_writer.py: arguments, results with their strides.
+case of tests/cpu/case_writer.py: arguments, results with their strides.
 """
 import argparse
 import collections
@@ -33,7 +33,7 @@ def arguments():
 OPTIONS = arguments()
 import torch  # noqa: E402
 
-sys.path += [str(HERE), str(ROOT / "tests/ops")]
+sys.path += [str(HERE), str(ROOT / "tests/cpu")]
 import samples as drawing  # noqa: E402
 from case_writer import DTYPES, CaseWriter  # noqa: E402
 

@@ -68,8 +68,8 @@ TEST_CASE("build lists: no target names a file twice") {
 
 TEST_CASE("build lists: sources are found in a list") {
   CHECK(sources_in(
-            {"src/CMakeLists.txt", "add_library(x ops/a.cpp # b.cpp\n ../c.S ${CMAKE_SOURCE_DIR}/server/d.cpp)"}) ==
-        std::vector<std::string>{"src/ops/a.cpp", "c.S", "server/d.cpp"});
+            {"src/CMakeLists.txt", "add_library(x cpu/a.cpp # b.cpp\n ../c.S ${CMAKE_SOURCE_DIR}/server/d.cpp)"}) ==
+        std::vector<std::string>{"src/cpu/a.cpp", "c.S", "server/d.cpp"});
   CHECK(calls_in("add_library(x a.cpp)\n# sconce_test(y)\nset(z b.cpp)") == std::vector<std::string>{"x a.cpp"});
 }
 

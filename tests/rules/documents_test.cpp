@@ -43,8 +43,8 @@ TEST_CASE("documents: the paths they name exist") {
 
 TEST_CASE("documents: paths are found in code spans and links") {
   CHECK(paths_in(
-            "See `src/ops/x.h`, `./dev test` and [the rest](docs/a.md#b); not `a/b`, `src/*.h`, [x](https://y/z).") ==
-        std::set<std::string>{"./dev", "docs/a.md", "src/ops/x.h"});
+            "See `src/cpu/x.h`, `./dev test` and [the rest](docs/a.md#b); not `a/b`, `src/*.h`, [x](https://y/z).") ==
+        std::set<std::string>{"./dev", "docs/a.md", "src/cpu/x.h"});
 }
 
 }  // namespace sconce::rules

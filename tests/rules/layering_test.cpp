@@ -17,17 +17,20 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"package_format/", {"sconce/", "package_format/"}},
     {"src/types/", {"sconce/", "src/types/"}},
     {"src/device/", {"sconce/", "src/types/", "src/device/"}},
-    {"src/ops/", {"sconce/", "src/types/", "src/device/", "src/ops/"}},
-    {"src/shim/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/"}},
-    {"src/cuda/", {"sconce/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/", "src/cuda/"}},
+    {"src/tensor/", {"sconce/", "src/types/", "src/device/", "src/tensor/"}},
+    {"src/cpu/", {"sconce/", "src/types/", "src/device/", "src/tensor/", "src/cpu/"}},
+    {"src/shim/", {"sconce/", "src/types/", "src/device/", "src/tensor/", "src/cpu/", "src/shim/"}},
+    {"src/cuda/",
+     {"sconce/", "src/types/", "src/device/", "src/tensor/", "src/cpu/", "src/shim/", "src/custom_ops/", "src/cuda/"}},
     {"src/custom_ops/",
-     {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/"}},
+     {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor/", "src/cpu/", "src/shim/",
+      "src/custom_ops/"}},
     {"src/loader/",
-     {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/",
-      "src/loader/"}},
+     {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor/", "src/cpu/", "src/shim/",
+      "src/custom_ops/", "src/loader/"}},
     {"src/runner/",
-     {"sconce/", "package_format/", "src/types/", "src/device/", "src/ops/", "src/shim/", "src/custom_ops/",
-      "src/loader/", "src/runner/"}},
+     {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor/", "src/cpu/", "src/shim/",
+      "src/custom_ops/", "src/loader/", "src/runner/"}},
     {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
     {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
     {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
@@ -76,7 +79,7 @@ std::vector<std::string> violations(const SourceFile& file) {
       bad.push_back(where + " (public headers include the standard library only)");
     } else if (kServerOnly.contains(library) && include.target.find('/') != std::string::npos &&
                !file.path.starts_with("server/") &&
-               !(file.path.starts_with("src/ops/") && include.target.starts_with(kMath))) {
+               !(file.path.starts_with("src/cpu/") && include.target.starts_with(kMath))) {
       bad.push_back(where + " (for server/ only)");
     }
   }
@@ -94,12 +97,12 @@ TEST_CASE("layering: includes point one way") {
 }
 
 TEST_CASE("layering: a violation is seen") {
-  CHECK(violations({"src/ops/x.cpp", "#include \"src/ops/x.h\"\n#include <vector>\n"}).empty());
-  CHECK(violations({"src/ops/x.cpp", "#include \"src/shim/y.h\"\n"}) ==
-        std::vector<std::string>{"src/ops/x.cpp:1: src/shim/y.h"});
-  CHECK(violations({"src/ops/x.cpp", "#include \"y.h\"\n"}).size() == 1);
-  CHECK(violations({"src/ops/x.cpp", "\n  #  include <boost/asio.hpp>\n"}).size() == 1);
-  CHECK(violations({"src/ops/x.cpp", "#include <boost/math/special_functions/gamma.hpp>\n"}).empty());
+  CHECK(violations({"src/cpu/x.cpp", "#include \"src/cpu/x.h\"\n#include <vector>\n"}).empty());
+  CHECK(violations({"src/cpu/x.cpp", "#include \"src/shim/y.h\"\n"}) ==
+        std::vector<std::string>{"src/cpu/x.cpp:1: src/shim/y.h"});
+  CHECK(violations({"src/cpu/x.cpp", "#include \"y.h\"\n"}).size() == 1);
+  CHECK(violations({"src/cpu/x.cpp", "\n  #  include <boost/asio.hpp>\n"}).size() == 1);
+  CHECK(violations({"src/cpu/x.cpp", "#include <boost/math/special_functions/gamma.hpp>\n"}).empty());
   CHECK(violations({"src/loader/x.cpp", "#include <boost/math/special_functions/gamma.hpp>\n"}).size() == 1);
   CHECK(violations({"server/x.cpp", "#include <boost/asio.hpp>\n#include \"src/loader/y.h\"\n"}).size() == 1);
   CHECK(violations({"include/sconce/x.h", "#include <nlohmann/json.hpp>\n#include <map>\n"}).size() == 1);

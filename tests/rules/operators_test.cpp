@@ -21,14 +21,15 @@ std::set<std::string> all_matches(const std::string& text, const std::string& pa
 TEST_CASE("operators: each row of op_table.def has a TEST_CASE that starts with its name") {
   const std::set<std::string> rows = all_matches(read_text("src/shim/op_table.def"), R"(^\s*SCONCE_OP\((\w+))");
   std::set<std::string> tested;
-  for (const SourceFile& file : read_tree({"tests/ops"}, {".cpp"}))
+  for (const SourceFile& file : read_tree({"tests/tensor", "tests/cpu"}, {".cpp"}))
     tested.merge(all_matches(file.text, R"(\bTEST_CASE(?:_TEMPLATE)?\(\s*"(\w+):)"));
-  for (const std::string& row : rows) CHECK_MESSAGE(tested.contains(row), "no test in tests/ops for " << row);
+  for (const std::string& row : rows)
+    CHECK_MESSAGE(tested.contains(row), "no test in tests/tensor or tests/cpu for " << row);
 }
 
 // They need a device; what no machine without one can check is at least there.
 TEST_CASE("operators: each row of cuda_table.def is called by a test in tests/cuda") {
-  const std::set<std::string> rows = all_matches(read_text("src/cuda/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))");
+  const std::set<std::string> rows = all_matches(read_text("src/cuda/table/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))");
   CHECK(rows.size() > 80);
   std::set<std::string> called;
   for (const SourceFile& file : read_tree({"tests/cuda"}, {"_test.cpp"}))

@@ -43,8 +43,8 @@ TEST_CASE("sources: names are lower_snake and say something") {
 
 TEST_CASE("sources: a test's first include is the header it tests") {
   for (const SourceFile& file : read_tree({"tests"}, {"_test.cpp"})) {
-    // "tests/ops/x_test.cpp" tests "src/ops/x.h", where there is such a header.
-    static const std::regex mirrored(R"(tests/(\w+)/(\w+)_test\.cpp)");
+    // "tests/cpu/random/random_test.cpp" tests "src/cpu/random/random.h", where there is such a header.
+    static const std::regex mirrored(R"(tests/([\w/]+)/(\w+)_test\.cpp)");
     static const std::regex first_include(R"re(#include ["<]([^">]+)[">])re");
     std::smatch path, include;
     if (!std::regex_match(file.path, path, mirrored) || !std::regex_search(file.text, include, first_include)) continue;

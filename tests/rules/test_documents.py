@@ -225,7 +225,7 @@ def test_commands_are_found():
                  "ARCHITECTURES=90 tests/docker/run.sh cuda", "build/release/tests/bench_staging", "kubectl apply -f x.yaml",
                  "run.py FOLDER --draws 3", ".venv/bin/python -m pytest tests", 'T="cycles*"'):
         assert documents.is_command(text), text
-    for text in ("sconce", "tests/", "src/ops/gemm.h", "tests/data/*.cases", "docker/Dockerfile.cpu", "build/opinfo/report.json",
+    for text in ("sconce", "tests/", "src/cpu/matmul/gemm/gemm.h", "tests/data/*.cases", "docker/Dockerfile.cpu", "build/opinfo/report.json",
                  "find_package(sconce)", "docker", "--set MODEL.devices=cuda", "SCONCE_CPU_ISA=avx2"):
         assert not documents.is_command(text), text
     assert documents.commands_of_line("$ ninja x && tests/a.py  -b '#1'   # why") == ["ninja x", "tests/a.py -b '#1'"]

@@ -40,38 +40,62 @@ std::string read_text(const std::string& path) {
 
 bool exists(const std::string& path) { return fs::exists(kRoot / path); }
 
-std::string code_of(std::string_view source) {
-  std::string code(source);
-  const auto blank = [&](size_t from, size_t to) {
-    for (size_t i = from; i < std::min(to, code.size()); ++i)
-      if (code[i] != '\n') code[i] = ' ';
-  };
+namespace {
+
+enum class Part { kComment, kLiteral };
+
+// Calls f(part, begin, end) for the inside of each comment and literal of C++ source, in order.
+template <class F>
+void each_part(std::string_view source, F f) {
+  const auto part = [&](Part kind, size_t from, size_t to) { f(kind, from, std::min(to, source.size())); };
   for (size_t i = 0; i < source.size();) {
     if (source.substr(i, 2) == "//") {
       const size_t end = std::min(source.find('\n', i), source.size());
-      blank(i, end);
+      part(Part::kComment, i, end);
       i = end;
     } else if (source.substr(i, 2) == "/*") {
-      const size_t end = source.find("*/", i + 2);
-      blank(i, end == std::string_view::npos ? source.size() : end + 2);
-      i = end == std::string_view::npos ? source.size() : end + 2;
+      const size_t close = source.find("*/", i + 2), end = close == std::string_view::npos ? source.size() : close + 2;
+      part(Part::kComment, i, end);
+      i = end;
     } else if (source.substr(i, 2) == "R\"") {
       const size_t open = source.find('(', i);
       const std::string close = std::string(")").append(source.substr(i + 2, open - i - 2)).append("\"");
       const size_t end = std::min(source.find(close, open), source.size());
-      blank(open, end);
+      part(Part::kLiteral, open, end);
       i = end + close.size();
     } else if (source[i] == '"' || (source[i] == '\'' && !(i > 0 && std::isalnum(source[i - 1])))) {
       // A quote after a letter or digit separates digits.
       size_t end = i + 1;
       while (end < source.size() && source[end] != source[i]) end += source[end] == '\\' ? 2 : 1;
-      blank(i + 1, end);
+      part(Part::kLiteral, i + 1, end);
       i = end + 1;
     } else {
       ++i;
     }
   }
+}
+
+}  // namespace
+
+std::string code_of(std::string_view source) {
+  std::string code(source);
+  each_part(source, [&](Part, size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i)
+      if (code[i] != '\n') code[i] = ' ';
+  });
   return code;
+}
+
+std::string comments_of(std::string_view source) {
+  std::string comments(source);
+  for (char& c : comments)
+    if (c != '\n') c = ' ';
+  each_part(source, [&](Part part, size_t from, size_t to) {
+    if (part != Part::kComment) return;
+    const size_t end = source.substr(from, 2) == "/*" && source.substr(from, to - from).ends_with("*/") ? to - 2 : to;
+    for (size_t i = from + 2; i < end; ++i) comments[i] = source[i];
+  });
+  return comments;
 }
 
 size_t line_of(std::string_view text, size_t position) {

@@ -21,6 +21,8 @@ bool exists(const std::string& path);
 
 // C++ source without comments and without the contents of string and character literals; lines stay where they are.
 std::string code_of(std::string_view source);
+// The other way round: its comments alone, where they are.
+std::string comments_of(std::string_view source);
 size_t line_of(std::string_view text, size_t position);
 
 }  // namespace sconce::rules

@@ -17,7 +17,7 @@
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
-#include "src/ops/copy.h"
+#include "src/tensor/copy.h"
 
 using namespace sconce;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sconce/tensor.h"
-#include "server/request_queue.h"
+#include "server/batching/request_queue.h"
 
 namespace sconce {
 

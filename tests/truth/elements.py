@@ -1,4 +1,4 @@
-"""Operands of functions of elements, on both sides of the limits of src/ops/elementwise.h."""
+"""Operands of functions of elements, on both sides of the limits of src/tensor/elementwise.h."""
 import torch
 
 # Vectors of 4 to 64 elements; kMapBlock 512, blocks of 256 bfloat16 (lanes.h), of 64 (powers, polynomials); grains of

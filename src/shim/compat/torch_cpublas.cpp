@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "sconce/check.h"
-#include "src/ops/block_product.h"
+#include "src/cpu/matmul/gemm/block_product.h"
 
 // Only the names count, in which the types are spelled out; pointers to them point to elements of ours.
 namespace c10 {

@@ -1,4 +1,4 @@
-"""Activations and their gradients: src/ops/activations.cpp, computed.h, lanes.h, convolution_activations.h.
+"""Activations and their gradients: src/cpu/elementwise/activations.cpp, computed.h, lanes.h, vector_math.h.
 
 Compared with ATen in float64, an element at a time: a few units in the last place of what is added up, as where gelu subtracts
 from 1. Rows of every length and layout; glu_backward goes another way where everything is packed floats (glu_slopes).

@@ -1,4 +1,4 @@
-"""Flash attention, forward and backward: src/ops/attention.cpp, attention_rows.h, attention_backward.cpp.
+"""Flash attention, forward and backward: src/cpu/attention/attention.cpp, attention_rows.h, attention_backward.cpp.
 
 Compared with the formula in float64, and with ATen's operator in the same dtype; a row's error may grow with the size
 of its scores, whose rounding the exponential multiplies. ATen's operator takes no bool masks, which callers turn into

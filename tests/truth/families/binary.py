@@ -1,4 +1,4 @@
-"""Functions of two and three tensors' elements, and of a tensor and a number: src/ops/elementwise_arithmetic.cpp,
+"""Functions of two and three tensors' elements, and of a tensor and a number: src/cpu/elementwise/elementwise_arithmetic.cpp,
 elementwise_power.cpp, binary_functions.cpp, real_functions.cpp, comparisons.cpp, bitwise.cpp.
 
 Dtypes are mixed, zero-dimensional tensors and numbers of every kind (whole, bool, floating, complex) among them; operands

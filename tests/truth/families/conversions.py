@@ -1,4 +1,4 @@
-"""Copies between all dtypes and layouts: src/ops/convert.cpp, copy.cpp, strided_move.cpp, fill.cpp, scalar_bytes.
+"""Copies between all dtypes and layouts: src/tensor/elements/convert.cpp, copy.cpp, strided_move.cpp, fill.cpp, scalar_bytes.
 
 Every bit counts. Sources are all patterns of bits, numbers on both sides of what the other dtype holds, and halves of its
 steps. Limits: kChunk 1024 elements, 8 and 16 in a vector, kBytesPerThread 128 KiB, blocks of 16 bytes that are transposed

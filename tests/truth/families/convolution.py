@@ -1,4 +1,4 @@
-"""Convolution: src/ops/convolution*.cpp, mkldnn_convolution.cpp, and oneDNN's (onednn_convolution.h).
+"""Convolution: src/cpu/convolution/*.cpp, mkldnn_convolution.cpp, and oneDNN's (onednn_convolution.h).
 
 aten::convolution of every dtype, transposed too, and oneDNN's pointwise forms with what is fused: activations, a second
 tensor, in place; weights plain, constant, packed by PyTorch's oneDNN; images in any strides. Compared with ATen's

@@ -1,4 +1,4 @@
-"""Gradients of convolution: src/ops/convolution_backward.cpp, convolution_weight_gradient.cpp, and what they call.
+"""Gradients of convolution: src/cpu/convolution/convolution_backward.cpp, convolution_weight_gradient.cpp, and what they call.
 
 All masks of results, plain and transposed, every layout; compared with ATen's in float64, with the sums of their terms
 without signs. Limits: as convolution's; 256 KiB of inputs side by side, rows at a time, a plane of zeros between rows

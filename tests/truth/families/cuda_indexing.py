@@ -1,6 +1,6 @@
 """Indexing, scattering and embedding rows on a device.
 
-Limits: 32-bit places and at most four dimensions in SmallScatterSteps, else 64-bit (indexing_kernels.cu); 16 bytes moved at
+Limits: 32-bit places and at most four dimensions in SmallScatterSteps, else 64-bit (index_kernels.cu); 16 bytes moved at
 once where what a place leads to is packed and aligned; sums of half types by pairs; sums by place in the order of the values
 (index_put with accumulate), in any order elsewhere: those are drawn with few whole numbers, or judged as sums."""
 import torch

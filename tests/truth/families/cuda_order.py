@@ -2,7 +2,7 @@
 
 Limits: rows of up to 4, 8, 16, 32 in lanes, 64 and 128 in warps, 512, 1024, 2048, 4096 (of two bytes 16384) in blocks, all
 rows at once behind that (sort_rows.cuh, sort_kernels.cu: with the place in 32 bits or 64); from 2048 on rows are selected
-from before they are sorted (sorting.cpp), by one block each or in parts of 16384 and more (select_kernels.cu); 8192 bins
+from before they are sorted (sort.cpp), by one block each or in parts of 16384 and more (select_kernels.cu); 8192 bins
 in shared memory, 2048 of them four times (search_kernels.cu); tiles of 256 for modes."""
 import torch
 

@@ -1,7 +1,7 @@
 """Products on a device by the C functions: cuBLASLt's, whose plans depend on layouts, leading dimensions and alignments
-(products.cpp), results of other strides made aside, empty products and factors of 0, rows added at the end with an
+(cublaslt_matmul.cpp), results of other strides made aside, empty products and factors of 0, rows added at the end with an
 activation, and few_rows.cu: weights of 4 bits up to 16 rows, of 8 bits up to 8, both sides of each. Float8 with scales of
-all, of rows and of blocks of 128 (scaled_matmul.cpp); groups whose ends the host reads."""
+all, of rows and of blocks of 128 (scaled_mm.cpp); groups whose ends the host reads."""
 import torch
 
 import abi

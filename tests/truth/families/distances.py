@@ -1,4 +1,4 @@
-"""Distances between rows, and the gradients: src/ops/distance.cpp, distance_norms.h.
+"""Distances between rows, and the gradients: src/cpu/normalisation/distance.cpp, distance_norms.h.
 
 Floats against float64. Limits: 16 lanes; from 4 rows that meet 8 on, 32 rows lie side by side and 128 differences are added up at
 once; more than 25 rows go through a product (gemm.cpp); threads take 16384 elements.

@@ -1,4 +1,4 @@
-"""embedding, embedding_bag and their gradients, byte tables: src/ops/embedding.cpp, embedding_backward.cpp, byte_embedding.cpp.
+"""embedding, embedding_bag and their gradients, byte tables: src/cpu/indexing/embedding.cpp, embedding_backward.cpp, byte_embedding.cpp.
 
 Rows are compared to the bit, sums of bags near ATen's in float64. Knows: 8 vectors of 8 (4 of double) columns, single vectors, single columns
 (kBlock and kLanes of sum_bags), 8 rows that are fetched ahead (kRowsAhead), 32768 elements a thread; sums without offset2bag.

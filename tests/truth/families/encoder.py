@@ -1,4 +1,4 @@
-"""The fused layers of PyTorch's transformer encoder, called by name: src/ops/encoder.cpp over products, softmax, norms.
+"""The fused layers of PyTorch's transformer encoder, called by name: src/cpu/layers/encoder.cpp over products, softmax, norms.
 
 Compared with ATen's operators in float64; an error may grow with the size of the scores. What is switched: masks of
 positions, of keys, of both (types 0, 1, 2), weights asked for, averaged or not, norm first or last, gelu or relu.

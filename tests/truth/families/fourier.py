@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: src/ops/fft.cpp, fft_plan.cpp, fft_lines.h.
+"""Discrete Fourier transforms: src/cpu/linalg/fft.cpp, fft_plan.cpp, fft_lines.h.
 
 Floats against float64, float64 against it too, with the error of a sum of n terms by log n. Limits: radices 4, 2, 3, 5 and odd ones up
 to 31, lengths with other factors by a convolution; 8 floats or 4 doubles side by side, two real lines in one complex one; lines of

@@ -1,4 +1,4 @@
-"""grid_sampler and its gradients: src/ops/grid_sampler.cpp, grid_taps.h.
+"""grid_sampler and its gradients: src/cpu/pooling/grid_sampler.cpp, grid_taps.h.
 
 Compared with ATen in the same arithmetic (float32 for half types). Limits: blocks of 64 places, of 8 to a vector; 32-bit offsets;
 two-dimensional bilinear sampling without reflection goes its own way (of_bilinear). Grids lie inside, at borders, far outside, at

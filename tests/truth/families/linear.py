@@ -1,4 +1,4 @@
-"""Linear layers: src/ops/mkldnn_linear.cpp, weight_only.cpp, dynamic_quant.cpp, wrapped_linear.cpp, scaled_mm.cpp,
+"""Linear layers: src/cpu/layers/mkldnn_linear.cpp, weight_only.cpp, dynamic_quant.cpp, wrapped_linear.cpp, scaled_mm.cpp,
 grouped_mm.cpp, and what of oneDNN's they use (onednn_matmul.h).
 
 Floats near the formula in float64, with an error that grows with the root of the terms. Limits: 16 rows and 2^23

@@ -1,4 +1,4 @@
-"""QR, eigenvalues, singular values, and functions of matrices: src/ops/linalg_factor.cpp, linalg_general.cpp, linalg_exp.cpp,
+"""QR, eigenvalues, singular values, and functions of matrices: src/cpu/linalg/linalg_factor.cpp, linalg_general.cpp, linalg_exp.cpp,
 linalg_roots.cpp, factorise_qr.cpp, factorise_symmetric.cpp. How factors are compared: tests/truth/matrices.py.
 
 Limits: reflectors by 32, in one panel up to 64 columns; symmetric eigenvalues by LAPACK alone below 3 rows and far from 1; complex

@@ -1,4 +1,4 @@
-"""LU, Cholesky, LDL, triangles, and solutions with them: src/ops/linalg_lu.cpp, linalg_factored.cpp, linalg_factor.cpp, factorise_lu.cpp,
+"""LU, Cholesky, LDL, triangles, and solutions with them: src/cpu/linalg/linalg_lu.cpp, linalg_factored.cpp, linalg_factor.cpp, factorise_lu.cpp,
 factorise_triangles.cpp. How factors are compared: tests/truth/matrices.py.
 
 What an operator is not to read (the other triangle, the diagonal of unit triangles) holds numbers that would show. Limits: LU by halves

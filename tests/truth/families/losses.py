@@ -1,4 +1,4 @@
-"""Losses and their gradients: src/ops/loss.cpp, src/ops/margin_loss.cpp.
+"""Losses and their gradients: src/cpu/normalisation/loss.cpp, src/cpu/normalisation/margin_loss.cpp.
 
 Floats against float64. Elements by the walks of computed.h (blocks of 256 of bfloat16, vectors of both instruction sets), reductions
 as in reductions.py; rows of classes one after the other.

@@ -1,4 +1,4 @@
-"""Tensors from numbers: arange, range, linspace, logspace, eye, full, fill, windows, frequencies, triangles' indices: src/ops/ranges.cpp, fill.cpp,
+"""Tensors from numbers: arange, range, linspace, logspace, eye, full, fill, windows, frequencies, triangles' indices: src/cpu/random/ranges.cpp, fill.cpp,
 factory.cpp, windows.cpp.
 
 To the bit where the values are integers or single; spaced floats near float64's: ATen computes them from the first of each vector, so that

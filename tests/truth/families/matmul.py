@@ -1,4 +1,4 @@
-"""Products: src/ops/gemm.cpp (blocks, packing, orientation, few rows), gemm_integer.cpp, matmul.cpp, products.cpp, and
+"""Products: src/cpu/matmul/gemm/gemm.cpp (blocks, packing, orientation, few rows), gemm_integer.cpp, matmul.cpp, products.cpp, and
 oneDNN's (onednn_matmul.h). On CUDA: cuda_products.py.
 
 Functions of the C ABI and operators by name, results of their own and written ones of any strides, in place, with

@@ -1,4 +1,4 @@
-"""Copies, concatenations and rearrangements: src/ops/copy.cpp, strided_move.cpp, block_copy.h, cat.cpp, movement.cpp, rearrangements.cpp, view.cpp.
+"""Copies, concatenations and rearrangements: src/tensor/copy.cpp, strided_move.cpp, block_copy.h, cat.cpp, movement.cpp, rearrangements.cpp, view.cpp.
 
 To the bit, the signs of zeros and strides of results as well; only sums of overlapping patches (col2im, unfold_backward) and conversions that the
 C++ standard leaves open are left out or bounded. Knows: blocks of 1, 2, 4 to 64 bytes and more (copy_block), 32 bytes at once (fill_run), tiles of

@@ -1,4 +1,4 @@
-"""Layer, group, batch, root-mean-square norms, and the gradients: src/ops/normalization.cpp, src/ops/rms_norm.cpp.
+"""Layer, group, batch, root-mean-square norms, and the gradients: src/cpu/normalisation/normalization.cpp, src/cpu/normalisation/rms_norm.cpp.
 
 Floats against float64. Limits: row_sums.h (32 floats or 16 doubles at once, 16 times that in the element's type), 16 lanes of
 rms_norm, threads take 32768 elements (16384 of rms_norm) and keep sums of their own for the parameters of layer norms

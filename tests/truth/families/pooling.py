@@ -1,4 +1,4 @@
-"""Pooling forwards and backwards: src/ops/pooling.cpp, pooling_max.cpp, pooling_average.cpp, pooling_backward.cpp, plane_scatter.h,
+"""Pooling forwards and backwards: src/cpu/pooling/pooling.cpp, pooling_max.cpp, pooling_average.cpp, pooling_backward.cpp, plane_scatter.h,
 fractional_pooling.cpp, and Inductor's low-memory max pooling.
 
 Maxima and their indices are compared to the bit, averages and gradients in float64 with an error of as many roundings as a

@@ -1,4 +1,4 @@
-"""Fake quantisation, its observers, and quantized_decomposed of PyTorch's exporter: src/ops/fake_quantize.cpp, quantisation_grid.h,
+"""Fake quantisation, its observers, and quantized_decomposed of PyTorch's exporter: src/cpu/layers/fake_quantize.cpp, quantisation_grid.h,
 src/custom_ops/quantised_rows.cpp.
 
 Results and masks are compared with ATen to the bit: it is the same arithmetic in float32, where a rounding decides. Values lie at

@@ -1,4 +1,4 @@
-"""Quantised layers: src/ops/qlinear.cpp, qconv.cpp, quantised.cpp, wrapped_linear.cpp, and oneDNN's bytes
+"""Quantised layers: src/cpu/layers/qlinear.cpp, qconv.cpp, quantised.cpp, wrapped_linear.cpp, and oneDNN's bytes
 (onednn_convolution.h, onednn_matmul.h).
 
 Sums of integers are exact, so a result differs from the formula in float64 by what float32 arithmetic after the sum

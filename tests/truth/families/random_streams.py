@@ -1,4 +1,4 @@
-"""Operators that draw random numbers: src/ops/random.cpp, random_engine.cpp, random_fill.cpp, random_normal.cpp, sampling.cpp,
+"""Operators that draw random numbers: src/cpu/random/random.cpp, random_engine.cpp, random_fill.cpp, random_normal.cpp, sampling.cpp,
 dropout.cpp, keyed_random.cpp.
 
 After the same manual_seed the same numbers, to the bit where ATen's stream is defined by its generator; what passes through a

@@ -1,4 +1,4 @@
-"""Recurrent layers: mkldnn_rnn_layer (src/ops/rnn.cpp), one layer and direction of an LSTM.
+"""Recurrent layers: mkldnn_rnn_layer (src/cpu/layers/rnn.cpp), one layer and direction of an LSTM.
 
 By its C function and by name; weights plain, constant, packed by oneDNN. Compared with the recurrence in float64; what
 a step rounds, the next ones carry on, so that an error grows with their number.

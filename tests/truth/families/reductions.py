@@ -1,9 +1,9 @@
-"""Sums, means, products, extrema, truth, variances and norms over dimensions: src/ops/{sum,moments,extrema,norms}.cpp.
+"""Sums, means, products, extrema, truth, variances and norms over dimensions: src/cpu/reduction/{sum,moments,extrema,norms}.cpp.
 
 Integers, positions and truth to the bit, floats against float64. Limits: row_sums.h (4 vectors of 32 bytes, 16 steps of them in
 the element's type, 128 columns side by side by 32 rows, 512 halves at once), sum.cpp (a single row is cut at 32768; fewer than
 8 columns are turned around), moments.cpp (32 products side by side), norms.cpp (16 sizes, 512 powers), row_extrema.h (4 vectors),
-extrema.cpp (threads take 65536 elements), plane_scatter.h (32768).
+extrema.cpp (threads take 65536 elements), planes.h (32768).
 """
 import math
 

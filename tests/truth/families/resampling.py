@@ -1,4 +1,4 @@
-"""Resizing and its gradients: src/ops/resample.cpp, resample_lines.h, resample_taps.h, resample_antialias.cpp, resample_backward.cpp.
+"""Resizing and its gradients: src/cpu/pooling/resample.cpp, resample_lines.h, resample_taps.h, resample_antialias.cpp, resample_backward.cpp.
 
 Compared with ATen in float64. Nearest neighbours are copies: to the bit. Bytes are resampled in fixed point as ATen's are: to the
 bit. Rows of two neighbours go another way (resample_pairs), bytes too, axes that keep their size are copied for some. Nearest

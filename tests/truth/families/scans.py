@@ -1,4 +1,4 @@
-"""cumsum, cumprod, cummax, cummin, logcumsumexp, segment_reduce and its gradient, histograms, bincount: src/ops/scan.cpp, scan_loop.h,
+"""cumsum, cumprod, cummax, cummin, logcumsumexp, segment_reduce and its gradient, histograms, bincount: src/cpu/reduction/scan.cpp, scan_loop.h,
 logcumsumexp.cpp, segment_reduce.cpp, histogram.cpp, sets.cpp.
 
 Integers, extremes and counts to the bit, the rest near ATen's in float64. Knows: 4 slices at once or 8 and more that are neighbours, blocks of 256

@@ -1,4 +1,4 @@
-"""scatter in all forms, scatter_add, scatter_reduce: src/ops/scatter.cpp, scatter_reduce.cpp, scatter_loop.h.
+"""scatter in all forms, scatter_add, scatter_reduce: src/cpu/indexing/scatter.cpp, scatter_reduce.cpp, scatter_loop.h.
 
 To the bit, but for sums, products and means of floats. Knows: packed slices, rows under one index (an index of stride 0) and their blocks of
 256, neighbouring indices; 8192 elements a thread, 16 neighbours, 8 slices worth looking (kElementsPerThread and kWorthLooking), targets

@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, with and without masks, and the gradients: src/ops/softmax.cpp.
+"""Softmax, its logarithm, with and without masks, and the gradients: src/cpu/attention/softmax.cpp.
 
 Floats against float64. Limits: 16 columns from which on they are done side by side, 256 of them at once (kSide), rows of halves
 of up to 2048 converted beside their computation (kWidest), threads take 4096 elements; row_extrema.h and row_sums.h as in reductions.

@@ -1,4 +1,4 @@
-"""sort, topk, kthvalue, median, mode, unique, searchsorted, bucketize, isin: src/ops/sort.cpp, sort_slice.cpp, rank_sort.cpp, topk.cpp,
+"""sort, topk, kthvalue, median, mode, unique, searchsorted, bucketize, isin: src/cpu/sorting/sort.cpp, sort_slice.cpp, rank_sort.cpp, topk.cpp,
 tie_order.cpp, order_statistics.cpp, sets.cpp, search.cpp, search_lanes.cpp.
 
 All to the bit, with ATen's order of equal elements where it sorts without promising one. Knows: 160 and 96 keys that are sorted by rank

@@ -1,4 +1,4 @@
-"""Special functions: src/ops/special.cpp, incomplete_gamma.cpp, function_table.h, and mvlgamma of real_functions.cpp.
+"""Special functions: src/cpu/elementwise/special.cpp, incomplete_gamma.cpp, function_table.h, and mvlgamma of real_functions.cpp.
 
 ATen's own are series cut off somewhere (its Bessel functions err by 1e-8 in float64): so exact values come of mpmath, of the
 few different numbers that a tensor holds, and infinities and NaN of ATen. Arguments lie on both sides of the bounds of the

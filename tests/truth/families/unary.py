@@ -1,4 +1,4 @@
-"""Functions of one tensor's elements: src/ops/functions.cpp, real_functions.cpp, elementwise_unary.cpp, comparisons.cpp.
+"""Functions of one tensor's elements: src/cpu/elementwise/functions.cpp, real_functions.cpp, elementwise_unary.cpp, comparisons.cpp.
 
 Compared with ATen in float64, an element at a time: a few units in the last place, or three times what ATen itself errs.
 What only looks at elements, or rounds them to whole numbers, is compared to the bit, the signs of zeros with it.

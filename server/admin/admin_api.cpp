@@ -1,0 +1,220 @@
+#include "server/admin/admin_api.h"
+
+#include <boost/beast/core/string.hpp>
+#include <charconv>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "sconce/model.h"
+#include "server/admin/admin_documents.h"
+#include "server/admin/weights_job.h"
+#include "server/base/cores.h"
+#include "server/base/failure.h"
+#include "server/base/json_cursor.h"
+#include "server/base/log.h"
+#include "server/http/query.h"
+#include "server/models/documents.h"
+
+namespace sconce {
+namespace {
+
+constexpr int kMostReplicas = 1024;
+
+uint64_t number(const std::string& digits) {
+  uint64_t value = 0;
+  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  SCONCE_CHECK(ec == std::errc() && end == digits.data() + digits.size(), kNotFound,
+               "no such number: ", excerpt(digits));
+  return value;
+}
+
+// The answer to what is done, and stays so: where there is no memory to describe it, that it is done.
+template <class Describe>
+std::string told(const Describe& describe) {
+  std::string text;
+  succeeds([&] { text = describe(); });
+  return text;
+}
+
+std::shared_ptr<ServedModel> model_of(Service& service, const AdminRequest& request) {
+  return service.repository.snapshot()->ready(request.model, request.version);
+}
+
+std::string weights_text(const ServedModel& served, bool digest) {
+  const std::vector<WeightSetInfo> sets = served.model().weight_sets();
+  std::vector<std::string> digests;
+  for (const WeightSetInfo& set : sets) {
+    if (digest) digests.push_back(served.model().weights_digest(set.state));
+  }
+  return weights_document(served.interface(), sets, digests);
+}
+
+std::string weights(Service& service, const AdminRequest& request) {
+  const bool digest = Query(request.query, {"digest"}).flag("digest");
+  return weights_text(*model_of(service, request), digest);
+}
+
+std::string change_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const Operations::Claim claim(service.operations, served.get(), "its weights are being changed");
+  Model& model = served->model();
+  const char* done = "";
+  switch (request.action) {
+    case Action::kCommitWeights:
+      model.commit_weights();
+      done = "committed";
+      break;
+    case Action::kAbortWeights:
+      model.abort_weights();
+      done = "aborted";
+      break;
+    case Action::kRollbackWeights:
+      model.rollback_weights();
+      done = "rolled back";
+      break;
+    default:
+      model.release_previous();
+      done = "released";
+      break;
+  }
+  log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
+           served->interface().version, done, model.generation());
+  return told([&] { return weights_text(*served, false); });
+}
+
+std::string add_replicas(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  Model& model = served->model();
+  Device device = model.info().devices.front();
+  std::vector<int> cpus;
+  uint64_t count = 1;
+  if (!request.body.empty()) {
+    JsonCursor json(request.body);
+    json.object("the request", [&](std::string_view key) {
+      if (key == "count") {
+        count = json.unsigned_integer("'count'");
+      } else if (key == "device") {
+        device = parse_device(json.string("'device'"));
+      } else if (key == "cpus") {
+        if (json.peek() == '"') {
+          cpus = find_cores(json.string("'cpus'"));
+          return;
+        }
+        json.array("'cpus'", [&](size_t) {
+          cpus.push_back(static_cast<int>(std::min<uint64_t>(json.unsigned_integer("a core"), INT32_MAX)));
+        });
+      } else {
+        SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
+      }
+    });
+    json.finish();
+  }
+  SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMostReplicas, kInvalidArgument,
+               "a model may have 1 to ", kMostReplicas, " replicas");
+  const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
+  const size_t before = model.replicas().size();
+  served->reserve_replicas(static_cast<int64_t>(before + count));
+  // Whatever happens, requests are let in for as many replicas as there are.
+  struct Recount {
+    ServedModel& served;
+    int64_t count;
+    ~Recount() { served.set_replicas(count); }
+  } recount{*served, static_cast<int64_t>(before)};
+  for (uint64_t i = 0; i < count; ++i) {
+    model.add_replica(device, cpus);
+    ++recount.count;
+  }
+  return told([&] { return replicas_document(served->interface(), model.replicas()); });
+}
+
+std::string remove_replica(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  Model& model = served->model();
+  const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
+  const std::vector<ReplicaInfo> replicas = model.replicas();
+  int index = 0;
+  for (const ReplicaInfo& replica : replicas) index = std::max(index, replica.index);
+  if (!request.number.empty()) {
+    index = static_cast<int>(std::min<uint64_t>(number(request.number), INT32_MAX));
+  }
+  model.remove_replica(index);
+  served->set_replicas(static_cast<int64_t>(replicas.size()) - 1);
+  return told([&] { return replicas_document(served->interface(), model.replicas()); });
+}
+
+std::string cancel(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<Operation> operation = service.operations.find(number(request.number));
+  SCONCE_CHECK(!operation->over(), kFailedPrecondition, "operation ", operation->id, " is over");
+  operation->cancel("operation " + std::to_string(operation->id) + " was cancelled");
+  return operation_document(*operation);
+}
+
+std::string perform(Service& service, const AdminRequest& request) {
+  switch (request.action) {
+    case Action::kConstants: {
+      const std::shared_ptr<ServedModel> served = model_of(service, request);
+      return constants_document(served->interface(), served->model().constants());
+    }
+    case Action::kWeights:
+      return weights(service, request);
+    case Action::kCommitWeights:
+    case Action::kAbortWeights:
+    case Action::kRollbackWeights:
+    case Action::kReleaseWeights:
+      return change_weights(service, request);
+    case Action::kReplicas: {
+      const std::shared_ptr<ServedModel> served = model_of(service, request);
+      return replicas_document(served->interface(), served->model().replicas());
+    }
+    case Action::kAddReplicas:
+      return add_replicas(service, request);
+    case Action::kRemoveReplica:
+      return remove_replica(service, request);
+    case Action::kOperations:
+      return operations_document(service.operations.list());
+    case Action::kOperation:
+      return operation_document(*service.operations.find(number(request.number)));
+    case Action::kCancelOperation:
+      return cancel(service, request);
+    default:
+      SCONCE_FAIL(kInternal, "route has no handler");
+  }
+}
+
+}  // namespace
+
+bool is_admin_action(Action action) noexcept { return action >= Action::kConstants; }
+
+WeightsBody weights_body(std::string_view content_type) noexcept {
+  content_type = content_type.substr(0, content_type.find(';'));
+  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
+  const auto is = [&](boost::beast::string_view expected) {
+    return boost::beast::iequals({content_type.data(), content_type.size()}, expected);
+  };
+  if (is("application/octet-stream")) return WeightsBody::kStream;
+  return is("application/json") ? WeightsBody::kReference : WeightsBody::kUnsupported;
+}
+
+void start_admin(Service& service, AdminRequest request, std::function<void(AdminAnswer)> done) {
+  if (request.action == Action::kStageWeights) {
+    const auto job = std::make_shared<WeightsJob>(service, std::move(request), std::move(done));
+    return service.operations.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
+                                  [job] { job->abandon(); });
+  }
+  const auto failed = [done](const std::exception_ptr& problem) {
+    const Failure failure = describe_failure(problem);
+    done({failure.status, error_document(failure.message)});
+  };
+  const auto abandoned = [done] { done({507, {}}); };
+  service.operations.run(
+      [&service, request = std::move(request), done = std::move(done)] {
+        const LogRequest log_request(request.id, request.peer);
+        done({200, perform(service, request)});
+      },
+      failed, abandoned);
+}
+
+}  // namespace sconce

@@ -1,0 +1,223 @@
+#include "server/admin/admin_documents.h"
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+
+#include <iterator>
+
+#include "package_format/json_value.h"
+#include "server/base/json_cursor.h"
+#include "server/signature/constant_type.h"
+
+namespace sconce {
+namespace {
+
+using Json = OrderedJson;
+
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json of_model(const std::string& name, int64_t version) {
+  return {{"model", name}, {"version", std::to_string(version)}};
+}
+
+const char* state_name(WeightState state) noexcept {
+  switch (state) {
+    case WeightState::kStaged:
+      return "staged";
+    case WeightState::kPrevious:
+      return "previous";
+    case WeightState::kActive:
+      break;
+  }
+  return "active";
+}
+
+const char* state_name(Operation::State state) noexcept {
+  switch (state) {
+    case Operation::State::kRunning:
+      return "running";
+    case Operation::State::kFailed:
+      return "failed";
+    case Operation::State::kCancelled:
+      return "cancelled";
+    case Operation::State::kDone:
+      break;
+  }
+  return "done";
+}
+
+const char* phase_name(Operation::Phase phase) noexcept {
+  switch (phase) {
+    case Operation::Phase::kStarting:
+      return "starting";
+    case Operation::Phase::kReceiving:
+      return "receiving";
+    case Operation::Phase::kFolding:
+      return "folding";
+    case Operation::Phase::kCommitting:
+      return "committing";
+    case Operation::Phase::kOver:
+      break;
+  }
+  return "over";
+}
+
+const char* outcome_name(Operation::Outcome outcome) noexcept {
+  switch (outcome) {
+    case Operation::Outcome::kChecked:
+      return "checked";
+    case Operation::Outcome::kStaged:
+      return "staged";
+    case Operation::Outcome::kActive:
+      return "active";
+    case Operation::Outcome::kNone:
+      break;
+  }
+  return "none";
+}
+
+std::string time_text(std::chrono::system_clock::time_point time) {
+  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
+                     (milliseconds - seconds).count());
+}
+
+std::string weight_version(uint64_t generation, const std::string& label) {
+  return label.empty() ? std::to_string(generation) : label;
+}
+
+// Of a replica within an operation.
+const char* replica_state(const Operation::View& view, const Operation::Replica& replica) noexcept {
+  using State = Operation::Replica::State;
+  if (view.state == Operation::State::kDone) return outcome_name(view.outcome);
+  if (view.state != Operation::State::kRunning) return replica.state == State::kFolding ? "failed" : "unchanged";
+  if (view.phase == Operation::Phase::kCommitting) return phase_name(view.phase);
+  return replica.state == State::kWaiting ? "waiting" : replica.state == State::kFolding ? "folding" : "ready";
+}
+
+// Written by hand: nlohmann's values take memory when they are destroyed, and these documents are for when there is
+// none.
+void append_member(std::string& text, const char* key, std::string_view value) {
+  text.append(text.back() == '{' ? "\"" : ",\"").append(key).append("\":");
+  append_json_string(text, value);
+}
+template <class Number>
+void append_number(std::string& text, const char* key, Number value) {
+  fmt::format_to(std::back_inserter(text), ",\"{}\":{}", key, value);
+}
+
+void append_operation(std::string& text, const Operation& operation) {
+  const Operation::View view = operation.view();
+  text += '{';
+  append_member(text, "operation", std::to_string(operation.id));
+  append_member(text, "model", operation.model);
+  append_member(text, "version", std::to_string(operation.version));
+  append_member(text, "label", operation.label);
+  append_member(text, "state", state_name(view.state));
+  append_member(text, "phase", phase_name(view.phase));
+  append_number(text, "bytes", view.bytes);
+  append_number(text, "total_bytes", view.total);
+  append_number(text, "seconds", view.seconds);
+  const bool failed = view.state == Operation::State::kFailed || view.state == Operation::State::kCancelled;
+  if (view.state == Operation::State::kDone) append_member(text, "result", outcome_name(view.outcome));
+  if (view.generation != 0) append_number(text, "generation", view.generation);
+  if (failed) {
+    append_number(text, "status", view.status);
+    append_member(text, "error", view.error);
+  }
+  text += ",\"replicas\":[";
+  for (const Operation::Replica& replica : view.replicas) {
+    fmt::format_to(std::back_inserter(text), "{}{{\"replica\":{}", text.back() == '[' ? "" : ",", replica.index);
+    append_member(text, "device", to_string(replica.device));
+    append_member(text, "state", replica_state(view, replica));
+    append_number(text, "seconds", replica.seconds);
+    text += '}';
+  }
+  text += "]}";
+}
+
+}  // namespace
+
+std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants) {
+  Json json = of_model(model.name, model.version);
+  json["constants"] = Json::array();
+  for (const ConstantSpec& c : constants) {
+    Json one = {{"name", c.fqn.empty() ? c.name : c.fqn}, {"internal_name", c.name}};
+    one["dtype"] = c.dtype ? Json(dtype_name(*c.dtype)) : Json(nullptr);
+    one["shape"] = c.shape;
+    one["strides"] = c.strides;
+    one["bytes"] = c.data_size;
+    one["type"] = constant_type_name(c.type);
+    one["device"] = c.device ? Json(to_string(*c.device)) : Json(nullptr);
+    one["folded"] = c.folded;
+    one["mutated"] = c.mutated;
+    one["opaque"] = c.opaque;
+    json["constants"].push_back(std::move(one));
+  }
+  return dump(json);
+}
+
+std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
+                             std::span<const std::string> digests) {
+  Json json = of_model(model.name, model.version);
+  Json list = Json::array();
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const WeightSetInfo& set = sets[i];
+    if (set.state == WeightState::kActive) {
+      json["generation"] = set.generation;
+      json["weight_version"] = weight_version(set.generation, set.label);
+    }
+    Json one = {{"state", state_name(set.state)}};
+    one["generation"] = set.generation != 0 ? Json(set.generation) : Json(nullptr);
+    one["label"] = set.label;
+    one["bytes"] = set.bytes;
+    one["own_bytes"] = set.own_bytes;
+    one["since"] = time_text(set.since);
+    if (!digests.empty()) one["digest"] = digests[i];
+    list.push_back(std::move(one));
+  }
+  json["sets"] = std::move(list);
+  return dump(json);
+}
+
+std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas) {
+  Json json = of_model(model.name, model.version);
+  json["count"] = replicas.size();
+  json["replicas"] = Json::array();
+  for (const ReplicaInfo& replica : replicas) {
+    Json one = {{"replica", replica.index},
+                {"device", to_string(replica.device)},
+                {"cpus", replica.cpus},
+                {"load", replica.load}};
+    if (replica.device.type == DeviceType::kCuda) {
+      one["graphs"] = replica.graphs;
+      one["graph_runs"] = replica.graph_runs;
+      if (!replica.no_graphs.empty()) one["no_graphs"] = replica.no_graphs;
+      if (!replica.failure.empty()) one["failure"] = replica.failure;
+    }
+    json["replicas"].push_back(std::move(one));
+  }
+  return dump(json);
+}
+
+std::string operation_document(const Operation& operation) {
+  std::string text;
+  append_operation(text, operation);
+  return text;
+}
+
+std::string operations_document(std::span<const std::shared_ptr<Operation>> operations) {
+  std::string text = "{\"operations\":[";
+  for (const auto& operation : operations) {
+    if (text.back() != '[') text += ',';
+    append_operation(text, *operation);
+  }
+  return text + "]}";
+}
+
+std::string accepted_document(const Operation& operation) {
+  return "{\"operation\":\"" + std::to_string(operation.id) + "\"}";
+}
+
+}  // namespace sconce

@@ -1,0 +1,27 @@
+// The JSON documents of the admin port. Built with nlohmann.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sconce/model.h"
+#include "server/admin/operations.h"
+#include "server/signature/interface.h"
+
+namespace sconce {
+
+std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants);
+// digests: one for each set, or none at all.
+std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
+                             std::span<const std::string> digests);
+std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);
+std::string operation_document(const Operation& operation);
+std::string operations_document(std::span<const std::shared_ptr<Operation>> operations);
+// {"operation": "7"}
+std::string accepted_document(const Operation& operation);
+
+}  // namespace sconce

@@ -1,0 +1,42 @@
+// Service: what all connections share. Made before the first connection, outlives the last.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "server/admin/operations.h"
+#include "server/base/config.h"
+#include "server/base/heavy_work.h"
+#include "server/base/log_limit.h"
+#include "server/http/credentials.h"
+#include "server/http/open_connections.h"
+#include "server/memory/request_budget.h"
+#include "server/models/repository.h"
+#include "server/observe/metrics.h"
+#include "server/observe/trace.h"
+#include "server/protocols/shared_memory.h"
+
+namespace sconce {
+
+class Control;
+
+struct Service {
+  const ServerConfig& config;
+  Repository& repository;
+  Control& control;
+  std::vector<ConnectionCounters> counters;  // one per io thread
+  double start_time = 0;                     // seconds since 1970
+  std::string public_url;                    // "http://127.0.0.1:8000", for the page
+  std::atomic<bool> draining{false};         // readiness is false, answers close their connections
+  OpenConnections& connections;
+  RequestBudget& request_memory;
+  Credentials credentials;
+  Operations operations;
+  SharedMemory shared_memory{false};
+  Tracer tracer;
+  LogLimit refusals{}, failures{};  // lines about requests
+  HeavyWork heavy_work{};
+};
+
+}  // namespace sconce

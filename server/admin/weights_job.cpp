@@ -1,0 +1,253 @@
+#include "server/admin/weights_job.h"
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/admin/admin_api.h"
+#include "server/admin/admin_documents.h"
+#include "server/admin/weights_dir.h"
+#include "server/base/json_cursor.h"
+#include "server/base/log.h"
+#include "server/http/content_digest.h"
+#include "server/http/query.h"
+#include "server/models/documents.h"
+
+namespace sconce {
+namespace {
+
+// Room for a stream's header beside the weights themselves.
+constexpr uint64_t kHeaderBytes = 32 * 1024 * 1024;
+
+WeightFormat format_from(std::string_view name) {
+  constexpr std::pair<std::string_view, WeightFormat> kFormats[] = {{"safetensors", WeightFormat::kSafetensors},
+                                                                    {"npz", WeightFormat::kNpz},
+                                                                    {"package", WeightFormat::kPackage},
+                                                                    {"blob", WeightFormat::kBlob}};
+  for (const auto& [text, format] : kFormats) {
+    if (text == name) return format;
+  }
+  SCONCE_FAIL(kInvalidArgument, "format must be safetensors, npz, package or blob, got '", excerpt(name), "'");
+}
+
+}  // namespace
+
+WeightsJob::WeightsJob(Service& service, AdminRequest request, Done done)
+    : service_(service), request_(std::move(request)), done_(std::move(done)) {
+  if (request_.upload) {
+    const ServerConfig& config = service_.config;
+    upload_.emplace(request_.source, Upload::Limits{config.upload_timeout, static_cast<uint64_t>(config.upload_rate)});
+    if (request_.expects_continue) upload_->expect_invitation();
+  }
+}
+
+WeightsJob::~WeightsJob() = default;
+
+void WeightsJob::run() {
+  const LogRequest log_request(request_.id, request_.peer);
+  read_options();
+  if (!request_.upload) read_reference();
+  find_model();
+  SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
+  Model& model = model_->model();
+  const ModelInterface& interface = model_->interface();
+  Operation::Outcome outcome = Operation::Outcome::kChecked;
+  uint64_t generation = 0;
+  {
+    // Let go of before anybody hears that it is over: the next request must not find the model busy.
+    const Operations::Claim claim(service_.operations, model_.get(), "an update of its weights is under way");
+    UpdateOptions update_options = options_.update;
+    update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
+    const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));
+    operation_ = service_.operations.open(interface.name, interface.version, options_.update.label, model.replicas());
+    if (request_.upload) {
+      receive(*update);
+    } else {
+      if (options_.async) answer(202, accepted_document(*operation_));
+      read_file(*update);
+    }
+    operation_->check_cancelled();
+    operation_->enter(Operation::Phase::kFolding);
+    update->finish();
+    if (!options_.update.dry_run) {
+      // What is staged and cannot be published, or was cancelled, goes while nobody else can have changed it.
+      struct Undo {
+        Model& model;
+        bool done = false;
+        ~Undo() {
+          if (!done) succeeds([this] { model.abort_weights(); });
+        }
+      } undo{model};
+      generation = publish();
+      outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
+      undo.done = true;
+    }
+    over_ = true;
+  }
+  operation_->end(outcome, generation);
+  service_.operations.count(*operation_);
+  if (generation != 0)
+    log_info("model {} version {} has new weights: generation {}, label '{}'", interface.name, interface.version,
+             generation, excerpt(options_.update.label));
+  answer(200, operation_document(*operation_));
+}
+
+void WeightsJob::read_options() {
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore"});
+  const std::string_view mode = query.text("mode").value_or("full");
+  SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
+               excerpt(mode), "'");
+  options_.update.full = mode == "full";
+  options_.update.label = query.text("label").value_or("");
+  options_.update.check_finite = query.flag("check_finite");
+  if (const auto names = query.text("ignore")) {
+    for (std::string_view rest = *names;;) {
+      const size_t comma = rest.find(',');
+      add_ignored(rest.substr(0, comma));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  options_.update.dry_run = query.flag("dry_run");
+  options_.async = query.flag("async");
+  options_.commit = query.flag("commit");
+  SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
+}
+
+void WeightsJob::find_model() { model_ = service_.repository.snapshot()->ready(request_.model, request_.version); }
+
+// What is served no more need not be updated: a version that was unloaded or replaced meanwhile.
+void WeightsJob::check_served() const {
+  const std::string version = std::to_string(model_->interface().version);
+  SCONCE_CHECK(service_.repository.snapshot()->ready(model_->interface().name, version) == model_, kUnavailable,
+               "the model was replaced while its weights were updated");
+}
+
+void WeightsJob::receive(WeightUpdate& update) {
+  const uint64_t limit = service_.config.weights_limit > 0 ? static_cast<uint64_t>(service_.config.weights_limit)
+                                                           : model_->model().info().constant_bytes + kHeaderBytes;
+  upload_->limit(limit);
+  WeightStream stream(
+      update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
+  operation_->expect_bytes(upload_->length().value_or(0));
+  operation_->enter(Operation::Phase::kReceiving);
+  upload_->invite();
+  uint64_t seen = service_.repository.generation();
+  const std::function<void()> check = [&] {
+    operation_->check_cancelled();
+    if (const uint64_t now = service_.repository.generation(); now != seen) {
+      check_served();
+      seen = now;
+    }
+  };
+  while (const size_t bytes = upload_->read(stream.next(), check)) {
+    stream.advance(bytes);
+    operation_->add_bytes(bytes);
+    if (!upload_->length()) operation_->expect_bytes(stream.bytes_total());
+  }
+  stream.end();
+  if (options_.async) answer(202, accepted_document(*operation_));
+}
+
+void WeightsJob::add_ignored(std::string_view name) {
+  SCONCE_CHECK(!name.empty(), kInvalidArgument, "a name in 'ignore' is empty");
+  options_.update.ignore.emplace_back(name);
+}
+
+void WeightsJob::read_reference() {
+  SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
+               "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
+  FileOptions& options = options_.file;
+  JsonCursor json(request_.body);
+  json.object("the request", [&](std::string_view key) {
+    if (key == "file") {
+      file_ = json.string("'file'");
+    } else if (key == "format") {
+      options.format = format_from(json.string("'format'"));
+    } else if (key == "sha256") {
+      options.sha256 = digest_from_hex(json.string("'sha256'"));
+    } else if (key == "package_model") {
+      options.package_model = json.string("'package_model'");
+    } else if (key == "ignore") {
+      json.array("'ignore'", [&](size_t) { add_ignored(json.string("a name in 'ignore'")); });
+    } else {
+      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
+    }
+  });
+  json.finish();
+}
+
+void WeightsJob::read_file(WeightUpdate& update) {
+  FileOptions& options = options_.file;
+  const WeightsFile file(service_.config.weights_dir, file_);
+  // Its tensor would be named after the descriptor.
+  SCONCE_CHECK(!file_.ends_with(".npy"), kInvalidArgument, "an .npy file names no tensor, use .npz: '", excerpt(file_),
+               "'");
+  opened_ = file.path().string();
+  options.constants = model_->model().constants();
+  options.cancel = &operation_->cancelled();
+  uint64_t seen = 0;
+  options.progress = [&](uint64_t done, uint64_t total) {
+    operation_->expect_bytes(total);
+    operation_->add_bytes(done - seen);
+    seen = done;
+  };
+  operation_->enter(Operation::Phase::kReceiving);
+  stage_file(update, file.path(), options);
+}
+
+// The generation; 0 if the set stays staged.
+uint64_t WeightsJob::publish() {
+  Model& model = model_->model();
+  operation_->check_cancelled();
+  check_served();
+  if (!options_.commit) return 0;
+  operation_->enter(Operation::Phase::kCommitting);
+  return model.commit_weights();
+}
+
+void WeightsJob::fail(const std::exception_ptr& problem) {
+  // Done, but no memory to say what.
+  if (over_) return answer(200, {});
+  Failure failure = describe_failure(problem);
+  // What it sent, or named, is of a kind that a model's weights cannot be read from.
+  if (failure.code == ErrorCode::kUnsupported) failure.status = http_status(ErrorCode::kInvalidArgument);
+  // What the client named, not what it was opened under.
+  if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {
+    failure.message.replace(at, opened_.size(), excerpt(file_));
+  }
+  if (upload_) {
+    upload_->discard();
+    if (upload_->timed_out()) failure.status = 408;
+    if (upload_->closed()) failure = {400, ErrorCode::kInvalidArgument, failure.message};
+  }
+  if (operation_) {
+    if (operation_->cancelled() && failure.code == ErrorCode::kCancelled) {
+      failure.status = service_.draining ? 503 : 409;
+    }
+    operation_->end(failure);
+    service_.operations.count(*operation_);
+    failure.message = operation_->view().error;
+    log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
+             printable(failure.message));
+  }
+  answer(failure.status, error_document(failure.message));
+}
+
+void WeightsJob::abandon() noexcept {
+  if (over_) return answer(200, {});
+  if (operation_ && !operation_->over()) operation_->end(Failure{507, ErrorCode::kOutOfMemory, {}});
+  answer(507, {});
+}
+
+void WeightsJob::answer(int status, std::string text) {
+  if (!done_) return;
+  AdminAnswer answer;
+  answer.status = status;
+  answer.text = std::move(text);
+  if (upload_) {
+    answer.body_left = !upload_->complete();
+    answer.received = upload_->received();
+  }
+  std::exchange(done_, nullptr)(std::move(answer));
+}
+
+}  // namespace sconce

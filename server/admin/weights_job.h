@@ -1,0 +1,56 @@
+// WeightsJob: POST .../weights, from the request to the staged or published set. Confined to its operation's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sconce/weight_sources.h"
+#include "server/admin/admin_request.h"
+#include "server/admin/operations.h"
+#include "server/admin/service.h"
+#include "server/http/upload.h"
+#include "server/models/served_model.h"
+
+namespace sconce {
+
+class WeightsJob {
+ public:
+  using Done = std::function<void(AdminAnswer)>;
+
+  WeightsJob(Service& service, AdminRequest request, Done done);
+  ~WeightsJob();
+
+  void run();                                    // throws
+  void fail(const std::exception_ptr& problem);  // what run() threw
+  void abandon() noexcept;                       // fail() threw
+
+ private:
+  struct Options {
+    UpdateOptions update;
+    bool async = false, commit = false;
+    FileOptions file;  // of a reference
+  };
+
+  void read_options();
+  void add_ignored(std::string_view name);
+  void read_reference();
+  void find_model();
+  void receive(WeightUpdate& update);
+  void read_file(WeightUpdate& update);
+  uint64_t publish();
+  void answer(int status, std::string text);
+  void check_served() const;
+
+  Service& service_;
+  const AdminRequest request_;
+  Done done_;
+  Options options_;
+  std::shared_ptr<ServedModel> model_;
+  std::shared_ptr<Operation> operation_;
+  std::optional<Upload> upload_;
+  bool over_ = false;          // all that was asked for is done
+  std::string file_, opened_;  // a reference: its name, and the path that it was opened under
+};
+
+}  // namespace sconce

@@ -1,0 +1,236 @@
+#include "server/answers/openapi.h"
+
+#include <array>
+
+#include "package_format/json_value.h"
+#include "sconce/check.h"
+#include "sconce/model.h"
+
+namespace sconce {
+namespace {
+
+using Json = OrderedJson;
+
+// What is said about an action. Schemas are names of kSchemas; empty: no body. kOptional: the request may have none.
+struct Text {
+  Action action;
+  std::string_view tag, summary;
+  std::string_view request, answer;
+  bool optional = false;
+};
+
+constexpr std::string_view kHealth = "health", kModels = "models", kInference = "inference", kServer = "server",
+                           kControl = "control", kMemory = "shared memory", kV1 = "KServe v1 and TensorFlow Serving",
+                           kAdministration = "administration";
+
+constexpr std::array kTexts{
+    Text{Action::kPage, kServer, "A page about this server", "", "text"},
+    Text{Action::kOpenApi, kServer, "This document", "", "Object"},
+    Text{Action::kLive, kHealth, "Is the server alive", "", "Live"},
+    Text{Action::kReady, kHealth, "Are all models ready; 503 if not", "", "Ready"},
+    Text{Action::kServerMetadata, kServer, "Name, version and extensions", "", "ServerMetadata"},
+    Text{Action::kModelReady, kHealth, "Is the model ready; 503 if not", "", "ModelReady"},
+    Text{Action::kModelMetadata, kModels, "Inputs and outputs", "", "ModelMetadata"},
+    Text{Action::kModelConfig, kModels, "Configuration, as Triton names it", "", "Object"},
+    Text{Action::kModelStatistics, kModels, "Statistics of a model", "", "Statistics"},
+    Text{Action::kStatistics, kModels, "Statistics of all models", "", "Statistics"},
+    Text{Action::kRepositoryIndex, kModels, "Models, their versions and states", "IndexRequest", "Index", true},
+    Text{Action::kModelLoad, kControl, "Load a model, or the versions of it that are new", "Parameters", "", true},
+    Text{Action::kModelUnload, kControl, "Unload a model", "Parameters", "", true},
+    Text{Action::kInfer, kInference, "Run a model on tensors", "InferRequest", "InferAnswer"},
+    Text{Action::kCall, kInference, "Call a model as in Python", "Call", "Any"},
+    Text{Action::kGenerate, kInference, "Run a model on values by name", "Object", "Object"},
+    Text{Action::kGenerateStream, kInference, "The same, answered as an event stream", "Object", "events"},
+    Text{Action::kPredict, kV1, "Run a model on rows or columns", "Predict", "Predictions"},
+    Text{Action::kModelList, kV1, "Names of models", "", "ModelList"},
+    Text{Action::kModelStatus, kV1, "State of a model; 503 if it is not ready", "", "ModelStatus"},
+    Text{Action::kModelSignature, kV1, "Signature of a model", "", "Object"},
+    Text{Action::kTraceSettings, kControl, "Trace settings", "", "TraceSettings"},
+    Text{Action::kChangeTrace, kControl, "Change trace settings", "TraceSettings", "TraceSettings"},
+    Text{Action::kLogSettings, kControl, "Log settings", "", "LogSettings"},
+    Text{Action::kChangeLog, kControl, "Change log settings", "LogSettings", "LogSettings"},
+    Text{Action::kSharedMemory, kMemory, "Registered regions", "", "Regions"},
+    Text{Action::kRegisterSharedMemory, kMemory, "Register a POSIX shared-memory region", "Region", ""},
+    Text{Action::kUnregisterSharedMemory, kMemory, "Unregister a region, or all", "Object", "", true},
+    Text{Action::kCudaSharedMemory, kMemory, "Registered CUDA regions", "", "CudaRegions"},
+    Text{Action::kRegisterCudaSharedMemory, kMemory, "Register memory of a CUDA device", "CudaRegion", ""},
+    Text{Action::kUnregisterCudaSharedMemory, kMemory, "Unregister a CUDA region, or all", "Object", "", true},
+    Text{Action::kMetricsText, kServer, "Metrics in Prometheus' format", "", "text"},
+    Text{Action::kConstants, kAdministration, "Weights by name, dtype and shape", "", "Any"},
+    Text{Action::kWeights, kAdministration, "Sets of weights", "", "Any"},
+    Text{Action::kStageWeights, kAdministration, "Stage new weights", "Object", "Any"},
+    Text{Action::kCommitWeights, kAdministration, "Publish the staged weights", "Object", "Any", true},
+    Text{Action::kAbortWeights, kAdministration, "Drop the staged weights", "Object", "Any", true},
+    Text{Action::kRollbackWeights, kAdministration, "Publish the previous weights again", "Object", "Any", true},
+    Text{Action::kReleaseWeights, kAdministration, "Give the previous weights back", "Object", "Any", true},
+    Text{Action::kReplicas, kAdministration, "Replicas", "", "Any"},
+    Text{Action::kAddReplicas, kAdministration, "Add replicas", "Object", "Any", true},
+    Text{Action::kRemoveReplica, kAdministration, "Remove a replica", "", "Any"},
+    Text{Action::kOperations, kAdministration, "Operations under way and over", "", "Any"},
+    Text{Action::kOperation, kAdministration, "An operation", "", "Any"},
+    Text{Action::kCancelOperation, kAdministration, "Cancel an operation", "", "Any"},
+};
+
+constexpr std::string_view kSchemas = R"({
+"Any": {},
+"Object": {"type": "object"},
+"Array": {"type": "array"},
+"Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}},
+"Live": {"type": "object", "required": ["live"], "properties": {"live": {"type": "boolean"}}},
+"Ready": {"type": "object", "required": ["ready"], "properties": {"ready": {"type": "boolean"}}},
+"ModelReady": {"type": "object", "required": ["name", "ready"],
+  "properties": {"name": {"type": "string"}, "ready": {"type": "boolean"}}},
+"ServerMetadata": {"type": "object", "required": ["name", "version", "extensions"],
+  "properties": {"name": {"type": "string"}, "version": {"type": "string"},
+    "extensions": {"type": "array", "items": {"type": "string"}}}},
+"Tensor": {"type": "object", "required": ["name", "datatype", "shape"],
+  "properties": {"name": {"type": "string"}, "datatype": {"type": "string"},
+    "shape": {"type": "array", "items": {"type": "integer"}}, "parameters": {"type": "object"}}},
+"ModelMetadata": {"type": "object", "required": ["name", "versions", "platform", "inputs", "outputs"],
+  "properties": {"name": {"type": "string"}, "versions": {"type": "array", "items": {"type": "string"}},
+    "platform": {"type": "string"}, "inputs": {"type": "array", "items": {"$ref": "#/components/schemas/Tensor"}},
+    "outputs": {"type": "array", "items": {"$ref": "#/components/schemas/Tensor"}}}},
+"Duration": {"type": "object", "required": ["count", "ns"],
+  "properties": {"count": {"type": "integer", "minimum": 0}, "ns": {"type": "integer", "minimum": 0}}},
+"Statistics": {"type": "object", "required": ["model_stats"], "properties": {"model_stats": {"type": "array",
+  "items": {"type": "object", "required": ["name", "version", "inference_count", "execution_count", "inference_stats"],
+    "properties": {"name": {"type": "string"}, "version": {"type": "string"}, "inference_count": {"type": "integer"},
+      "execution_count": {"type": "integer"}, "last_inference": {"type": "integer"},
+      "inference_stats": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Duration"}}}}}}},
+"IndexRequest": {"type": "object", "properties": {"ready": {"type": "boolean"}}},
+"Index": {"type": "array", "items": {"type": "object", "required": ["name"],
+  "properties": {"name": {"type": "string"}, "version": {"type": "string"}, "state": {"type": "string"},
+    "reason": {"type": "string"}}}},
+"Parameters": {"type": "object", "properties": {"parameters": {"type": "object"}}},
+"InferInput": {"type": "object", "required": ["name", "shape", "datatype"],
+  "properties": {"name": {"type": "string"}, "datatype": {"type": "string"},
+    "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}}, "data": {"type": "array"},
+    "parameters": {"type": "object", "properties": {"binary_data_size": {"type": "integer", "minimum": 0},
+      "shared_memory_region": {"type": "string"}, "shared_memory_byte_size": {"type": "integer", "minimum": 0},
+      "shared_memory_offset": {"type": "integer", "minimum": 0}}}}},
+"InferOutput": {"type": "object", "required": ["name"],
+  "properties": {"name": {"type": "string"}, "parameters": {"type": "object", "properties": {
+    "binary_data": {"type": "boolean"}, "classification": {"type": "integer", "minimum": 0},
+    "shared_memory_region": {"type": "string"}, "shared_memory_byte_size": {"type": "integer", "minimum": 0},
+    "shared_memory_offset": {"type": "integer", "minimum": 0}}}}},
+"InferRequest": {"type": "object", "required": ["inputs"],
+  "properties": {"id": {"type": "string"}, "inputs": {"type": "array",
+      "items": {"$ref": "#/components/schemas/InferInput"}},
+    "outputs": {"type": "array", "items": {"$ref": "#/components/schemas/InferOutput"}},
+    "parameters": {"type": "object", "properties": {"priority": {"type": "integer", "minimum": 0},
+      "timeout": {"type": "integer", "minimum": 0}, "binary_data_output": {"type": "boolean"}}}}},
+"InferAnswer": {"type": "object", "required": ["model_name", "model_version", "outputs"],
+  "properties": {"id": {"type": "string"}, "model_name": {"type": "string"}, "model_version": {"type": "string"},
+    "parameters": {"type": "object"}, "outputs": {"type": "array",
+      "items": {"$ref": "#/components/schemas/Tensor"}}}},
+"Call": {"type": "object", "properties": {"args": {"type": "array"}, "kwargs": {"type": "object"}},
+  "additionalProperties": false},
+"Predict": {"type": "object", "properties": {"instances": {"type": "array"}, "inputs": {},
+  "signature_name": {"type": "string"}, "parameters": {"type": "object"}}},
+"Predictions": {"type": "object", "properties": {"predictions": {}, "outputs": {}}},
+"ModelList": {"type": "object", "required": ["models"],
+  "properties": {"models": {"type": "array", "items": {"type": "string"}}}},
+"ModelStatus": {"type": "object", "required": ["name", "ready", "model_version_status"],
+  "properties": {"name": {"type": "string"}, "ready": {"type": "boolean"}, "model_version_status": {"type": "array"}}},
+"TraceSettings": {"type": "object", "properties": {"trace_level": {"type": "array", "items": {"type": "string"}},
+  "trace_rate": {"type": "string"}, "trace_count": {"type": "string"}, "log_frequency": {"type": "string"},
+  "trace_file": {"type": "string"}, "trace_mode": {"type": "string"}}},
+"LogSettings": {"type": "object", "properties": {"log_file": {"type": "string"}, "log_info": {"type": "boolean"},
+  "log_warning": {"type": "boolean"}, "log_error": {"type": "boolean"},
+  "log_verbose_level": {"type": "integer", "minimum": 0}, "log_format": {"type": "string"}}},
+"Region": {"type": "object", "required": ["key", "byte_size"], "properties": {"key": {"type": "string"},
+  "offset": {"type": "integer", "minimum": 0}, "byte_size": {"type": "integer", "minimum": 1}}},
+"Regions": {"type": "array", "items": {"type": "object", "required": ["name", "key", "offset", "byte_size"]}},
+"CudaRegion": {"type": "object", "required": ["raw_handle", "device_id", "byte_size"], "properties": {
+  "raw_handle": {"type": "object", "required": ["b64"], "properties": {"b64": {"type": "string"}}},
+  "device_id": {"type": "integer", "minimum": 0}, "byte_size": {"type": "integer", "minimum": 1}}},
+"CudaRegions": {"type": "array", "items": {"type": "object", "required": ["name", "device_id", "byte_size"]}}
+})";
+
+const Text& text_of(Action action) {
+  for (const Text& text : kTexts) {
+    if (text.action == action) return text;
+  }
+  SCONCE_FAIL(kInternal, "a route is not described");
+}
+
+Json schema(std::string_view name) { return {{"$ref", std::string("#/components/schemas/").append(name)}}; }
+
+Json path_parameter(std::string_view name) {
+  Json type = {{"type", "string"}};
+  if (name == "model") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$";
+  if (name == "version" || name == "number") type["pattern"] = "^[0-9]{1,18}$";
+  if (name == "region") type["pattern"] = "^[A-Za-z0-9_-]{1,64}$";
+  return {{"name", name}, {"in", "path"}, {"required", true}, {"schema", std::move(type)}};
+}
+
+Json answer_content(const Text& text) {
+  if (text.answer == "text") return {{"text/plain", {{"schema", {{"type", "string"}}}}}};
+  if (text.answer == "events") return {{"text/event-stream", {{"schema", {{"type", "string"}}}}}};
+  Json content = {{"application/json", {{"schema", schema(text.answer)}}}};
+  if (text.action == Action::kInfer) {
+    content["application/octet-stream"] = {{"schema", {{"type", "string"}, {"format", "binary"}}}};
+  }
+  return content;
+}
+
+Json operation(const Text& text) {
+  const Json error = {{"description", "Refused or failed, and why"},
+                      {"content", {{"application/json", {{"schema", schema("Error")}}}}}};
+  Json done = {{"description", "Done"}};
+  if (!text.answer.empty()) done["content"] = answer_content(text);
+  Json json = {{"tags", Json::array({text.tag})},
+               {"summary", text.summary},
+               {"responses", {{"200", std::move(done)}, {"4XX", error}, {"5XX", error}}}};
+  // Their 503 has the same form as their 200.
+  if (text.answer == "Ready" || text.answer == "ModelReady" || text.answer == "ModelStatus") {
+    json["responses"]["503"] = {{"description", "Not ready"}, {"content", answer_content(text)}};
+  }
+  if (text.action == Action::kStageWeights) {
+    json["responses"]["202"] = {{"description", "Staging began"}, {"content", answer_content(text)}};
+  }
+  if (!text.request.empty()) {
+    json["requestBody"] = {{"required", !text.optional},
+                           {"content", {{"application/json", {{"schema", schema(text.request)}}}}}};
+  }
+  return json;
+}
+
+Json paths(Listeners listener) {
+  Json all = Json::object();
+  for (const Route& route : routes()) {
+    if ((route.listeners & listener) == 0) continue;
+    const std::string pattern(route.pattern);
+    Json& path = all[pattern];
+    if (path.is_null()) {
+      path = Json::object();
+      Json parameters = Json::array();
+      for (const std::string_view name : {"model", "version", "region", "number"}) {
+        if (pattern.find(std::string("{").append(name).append("}")) != std::string::npos)
+          parameters.push_back(path_parameter(name));
+      }
+      if (!parameters.empty()) path["parameters"] = std::move(parameters);
+    }
+    const char* const method = route.method == Method::kGet ? "get" : route.method == Method::kPost ? "post" : "delete";
+    path[method] = operation(text_of(route.action));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string openapi_document(Listeners listener) {
+  Json json = {{"openapi", "3.0.3"},
+               {"info",
+                {{"title", "Sconce"},
+                 {"version", version()},
+                 {"license", {{"name", "Apache-2.0"}}},
+                 {"description",
+                  "Open Inference Protocol v2 with Triton's extensions, KServe v1, TensorFlow Serving's predict, and "
+                  "calls shaped like Python's."}}},
+               {"paths", paths(listener)},
+               {"components", {{"schemas", Json::parse(kSchemas)}}}};
+  return json.dump();
+}
+
+}  // namespace sconce

@@ -1,0 +1,12 @@
+// GET /: a short page that says what is served and how to ask for it.
+#pragma once
+
+#include <string>
+
+#include "server/models/repository.h"
+
+namespace sconce {
+
+std::string page_text(const Catalog& catalog, std::string_view url, bool html);
+
+}  // namespace sconce

@@ -1,0 +1,108 @@
+#include "server/answers/settings_handlers.h"
+
+#include "package_format/json_value.h"
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/base/json_cursor.h"
+#include "server/base/log.h"
+
+namespace sconce {
+namespace {
+
+using Json = OrderedJson;
+
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string log_document() {
+  const LogSettings settings = log_settings();
+  return dump({{"log_file", ""},
+               {"log_info", settings.info},
+               {"log_warning", settings.warning},
+               {"log_error", settings.error},
+               {"log_verbose_level", settings.verbose},
+               {"log_format", settings.short_dates ? "default" : "ISO8601"}});
+}
+
+void change_log_settings(std::string_view body) {
+  LogSettings settings = log_settings();
+  JsonCursor json(body);
+  json.object("the request", [&](std::string_view key) {
+    if (key == "log_info") {
+      settings.info = json.boolean("'log_info'");
+    } else if (key == "log_warning") {
+      settings.warning = json.boolean("'log_warning'");
+    } else if (key == "log_error") {
+      settings.error = json.boolean("'log_error'");
+    } else if (key == "log_verbose_level") {
+      settings.verbose = json.unsigned_integer("'log_verbose_level'");
+    } else if (key == "log_format") {
+      const std::string_view format = json.string("'log_format'");
+      SCONCE_CHECK(format == "default" || format == "ISO8601", kInvalidArgument,
+                   "'log_format' must be default or ISO8601, got '", excerpt(format), "'");
+      settings.short_dates = format == "default";
+    } else if (key == "log_file") {
+      SCONCE_FAIL(kForbidden, "'log_file' can only be set where the server is started");
+    } else {
+      SCONCE_FAIL(kInvalidArgument, "unknown log setting: '", excerpt(key), "'");
+    }
+  });
+  json.finish();
+  change_log(settings);
+  write_log(LogLevel::kInfo, "log settings were changed over HTTP");
+}
+
+std::string regions_document(const SharedMemory& memory, SharedMemory::Kind kind, std::string_view region) {
+  Json list = Json::array();
+  const auto add = [&](const SharedRegion& r) {
+    if (const PosixRegion* posix = r.posix()) {
+      list.push_back({{"name", r.name}, {"key", posix->key}, {"offset", posix->offset}, {"byte_size", r.bytes}});
+    } else {
+      list.push_back({{"name", r.name}, {"device_id", r.device()->where().index}, {"byte_size", r.bytes}});
+    }
+  };
+  if (!region.empty()) {
+    add(*memory.find(kind, region));
+  } else {
+    for (const auto& r : memory.list(kind)) add(*r);
+  }
+  return dump(list);
+}
+
+void unregister(SharedMemory& memory, SharedMemory::Kind kind, std::string_view region) {
+  region.empty() ? memory.remove_all(kind) : memory.remove(kind, region);
+}
+
+}  // namespace
+
+void handle_settings(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body,
+                     Response& response) {
+  if (!route.model.empty()) catalog.entry(route.model);
+  switch (route.action) {
+    case Action::kChangeTrace:
+      service.tracer.change(route.model, body);
+      return response.set_text(service.tracer.settings(route.model));
+    case Action::kTraceSettings:
+      return response.set_text(service.tracer.settings(route.model));
+    case Action::kChangeLog:
+      change_log_settings(body);
+      return response.set_text(log_document());
+    case Action::kLogSettings:
+      return response.set_text(log_document());
+    case Action::kSharedMemory:
+      return response.set_text(regions_document(service.shared_memory, SharedMemory::Kind::kPosix, route.region));
+    case Action::kRegisterSharedMemory:
+      return service.shared_memory.add(SharedMemory::Kind::kPosix, route.region, body);
+    case Action::kUnregisterSharedMemory:
+      return unregister(service.shared_memory, SharedMemory::Kind::kPosix, route.region);
+    case Action::kCudaSharedMemory:
+      return response.set_text(regions_document(service.shared_memory, SharedMemory::Kind::kDevice, route.region));
+    case Action::kRegisterCudaSharedMemory:
+      return service.shared_memory.add(SharedMemory::Kind::kDevice, route.region, body);
+    case Action::kUnregisterCudaSharedMemory:
+      return unregister(service.shared_memory, SharedMemory::Kind::kDevice, route.region);
+    default:
+      SCONCE_FAIL(kInternal, "route has no handler");
+  }
+}
+
+}  // namespace sconce

@@ -1,0 +1,78 @@
+#include "server/base/heavy_work.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "server/base/failure.h"
+#include "server/memory/free_memory.h"
+
+namespace sconce {
+namespace {
+
+// As many as there are cores, but a few: the models need theirs.
+size_t threads_at_most() noexcept {
+  constexpr int kMost = 4;
+  cpu_set_t cores;
+  const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return static_cast<size_t>(std::clamp(count, 1, kMost));
+}
+
+}  // namespace
+
+HeavyWork::HeavyWork() : most_(threads_at_most()) {}
+
+void HeavyWork::submit(Task& task) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_ >= idle_ && threads_.size() < most_) {
+    const auto start = [this] {
+      threads_.reserve(most_);
+      threads_.emplace_back([this] { run(); });
+    };
+    // With one thread it goes on, if more slowly.
+    threads_.empty() ? start() : (void)succeeds(start);
+  }
+  task.next = nullptr;
+  (first_ == nullptr ? first_ : last_->next) = &task;
+  last_ = &task;
+  ++waiting_;
+  wake_.notify_one();
+}
+
+void HeavyWork::run() noexcept {
+  std::unique_lock lock(mutex_);
+  bool worked = false;
+  for (;;) {
+    ++idle_;
+    const auto called = [this] { return first_ != nullptr || stopping_; };
+    // What a task made is large, and other threads free it when it is over: once this one is idle, it is given back.
+    while (worked && !wake_.wait_for(lock, std::chrono::milliseconds(500), called)) {
+      worked = false;
+      give_back_free_memory();
+    }
+    wake_.wait(lock, called);
+    --idle_;
+    if (first_ == nullptr) return;
+    Task& task = *first_;
+    first_ = task.next;
+    --waiting_;
+    lock.unlock();
+    task.work(task.context);  // which may end the task's life
+    lock.lock();
+    worked = true;
+  }
+}
+
+void HeavyWork::stop() noexcept {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace sconce

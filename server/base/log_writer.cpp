@@ -1,0 +1,133 @@
+#include "server/base/log_writer.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "server/base/failure.h"
+
+namespace sconce {
+namespace {
+
+// False: nobody will ever take it.
+bool write_all(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t done = ::write(descriptor, text.data(), text.size());
+    if (done >= 0) {
+      text.remove_prefix(static_cast<size_t>(done));
+    } else if (errno == EAGAIN) {
+      pollfd one{descriptor, POLLOUT, 0};
+      (void)::poll(&one, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+uint64_t lines_of(std::string_view text) noexcept {
+  uint64_t lines = 0;
+  for (const char c : text) lines += c == '\n';
+  return lines;
+}
+
+}  // namespace
+
+struct LogWriter::State {
+  const int descriptor;
+  const size_t room;
+  const std::function<std::string(uint64_t)> notice;
+
+  std::mutex mutex;  // all below
+  std::condition_variable wake, written;
+  std::string waiting;
+  bool writing = false, stopping = false;
+  uint64_t lost = 0, told = 0;  // told: of the lost, those that a line tells of
+
+  void count_lost(uint64_t lines) noexcept { lost += lines; }
+  // Where lines were lost, a line says so. False: there is no room for it.
+  bool tell() {
+    if (lost == told) return true;
+    const std::string line = notice(lost - told);
+    if (waiting.size() + line.size() > room) return false;
+    waiting += line;
+    told = lost;
+    return true;
+  }
+};
+
+LogWriter::LogWriter(int descriptor, size_t room, std::function<std::string(uint64_t)> notice)
+    : state_(new State{descriptor, room, std::move(notice), {}, {}, {}, {}}) {
+  std::thread([state = state_] { run(state); }).detach();
+}
+
+LogWriter::~LogWriter() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stopping = true;
+  state_->wake.notify_one();
+}
+
+void LogWriter::put(std::string_view line) noexcept {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  const bool kept = succeeds([&] {
+    // A line that is longer than all room is lost whatever else waits; a lost line keeps later ones out until it is
+    // told of, so that the order shows where it was.
+    if (state.waiting.size() + line.size() > state.room || !state.tell() ||
+        state.waiting.size() + line.size() > state.room) {
+      return state.count_lost(1);
+    }
+    state.waiting += line;
+  });
+  if (!kept) state.count_lost(1);
+  state.wake.notify_one();
+}
+
+void LogWriter::lose() noexcept {
+  const std::lock_guard lock(state_->mutex);
+  state_->count_lost(1);
+  state_->wake.notify_one();
+}
+
+bool LogWriter::flush(std::chrono::milliseconds at_most) noexcept {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  return state.written.wait_for(lock, at_most, [&] { return state.waiting.empty() && !state.writing; });
+}
+
+uint64_t LogWriter::lost() const noexcept {
+  const std::lock_guard lock(state_->mutex);
+  return state_->lost;
+}
+
+void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
+  State& state = *kept;
+  std::string text;
+  std::unique_lock lock(state.mutex);
+  for (;;) {
+    state.wake.wait(lock, [&] { return !state.waiting.empty() || state.lost != state.told || state.stopping; });
+    // Without memory for the notice the next line brings it.
+    if (!succeeds([&] { state.tell(); }) && state.waiting.empty()) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      lock.lock();
+    }
+    if (state.waiting.empty() && state.stopping) return;
+    text.clear();
+    text.swap(state.waiting);
+    state.writing = true;
+    lock.unlock();
+    const bool taken = write_all(state.descriptor, text);
+    lock.lock();
+    state.writing = false;
+    if (!taken) state.told = state.lost += lines_of(text);  // a notice would go the same way
+    if (state.waiting.empty()) state.written.notify_all();
+  }
+}
+
+}  // namespace sconce

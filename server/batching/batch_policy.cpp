@@ -1,0 +1,107 @@
+#include "server/batching/batch_policy.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+// Rows that are put together where neither package nor settings name a limit.
+constexpr int64_t kDefaultRows = 64;
+
+// Whether dimension 0 lies outside all others in the recorded strides.
+bool rows_outermost(const TensorSpec& spec) {
+  if (spec.strides.size() != spec.dims.size() || spec.strides.empty() || !spec.strides[0]) return true;
+  for (size_t d = 1; d < spec.dims.size(); ++d) {
+    if (!spec.strides[d] || *spec.strides[d] > *spec.strides[0]) return false;
+  }
+  return true;
+}
+
+// Whether the batch has a say in another dimension than the first: "2*s0" has s0 in it, "s01" has not.
+bool batch_elsewhere(const TensorSpec& spec, std::string_view symbol) {
+  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t d = 1; d < spec.dims.size(); ++d) {
+    const std::string_view text = spec.dims[d].symbol;
+    for (size_t at = text.find(symbol); at != std::string_view::npos; at = text.find(symbol, at + 1)) {
+      const size_t end = at + symbol.size();
+      if ((at == 0 || !in_name(text[at - 1])) && (end == text.size() || !in_name(text[end]))) return true;
+    }
+  }
+  return false;
+}
+
+std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
+  if (config.batching == Batching::kOff) return "setting batching is off";
+  if (model.mutates_constants) return "the model writes its buffers";
+  const std::string symbol = model.batch_symbol();
+  if (symbol.empty()) return "its inputs share no variable first dimension";
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    if (!rows_outermost(model.spec.inputs[i]))
+      return "rows of input '" + model.input_names.name(i) + "' do not lie one behind the other";
+    if (batch_elsewhere(model.spec.inputs[i], symbol))
+      return "input '" + model.input_names.name(i) + "' has the batch in another dimension, too";
+  }
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    const TensorSpec& output = model.spec.outputs[i];
+    if (output.none || model.batch_observed) continue;
+    const std::string name = "output '" + model.output_names.name(i) + "'";
+    if (!output.has_shape) return "the package does not tell the shape of " + name;
+    if (output.dims.empty() || output.dims[0].symbol != symbol)
+      return name + " does not have a row for each of the inputs";
+    if (batch_elsewhere(output, symbol)) return name + " has the batch in another dimension, too";
+  }
+  if (model.max_batch_size <= 1) return "it takes one row at a time";
+  return {};
+}
+
+int64_t rows_together(const ModelInterface& model, const ModelConfig& config) {
+  int64_t rows = config.max_batch_size;
+  if (rows == 0)
+    rows = std::max(kDefaultRows, config.preferred_batch_sizes.empty() ? 0 : config.preferred_batch_sizes.back());
+  return std::min(rows, model.max_batch_size);
+}
+
+}  // namespace
+
+int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config) {
+  if (config.batching != Batching::kAuto || !why_alone(model, config).empty()) return 1;
+  return rows_together(model, config);
+}
+
+BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config) {
+  BatchPolicy policy;
+  policy.alone = why_alone(model, config);
+  if (config.max_batch_size > 0) policy.most_rows = config.max_batch_size;
+  if (policy.alone.empty()) {
+    policy.max_rows = rows_together(model, config);
+    if (policy.max_rows <= 1) policy.alone = "setting max_batch_size is 1";
+    if (policy.max_rows > 1 && config.batching == Batching::kAuto && !model.rows_independent) {
+      policy.max_rows = 1;
+      policy.alone = model.rows_reason;
+    }
+  }
+  if (policy.alone.empty()) {
+    std::copy_if(config.preferred_batch_sizes.begin(), config.preferred_batch_sizes.end(),
+                 std::back_inserter(policy.preferred), [&](int64_t size) { return size <= policy.max_rows; });
+  }
+  policy.delay = config.batch_delay;
+  policy.queue = config.queue;
+  policy.priority_levels = config.priority_levels;
+  policy.default_priority = config.default_priority > 0 ? config.default_priority : (config.priority_levels + 1) / 2;
+  policy.timeout = config.queue_timeout;
+  policy.timeout_override = config.timeout_override;
+  policy.reject_late = config.timeout_action == TimeoutAction::kReject;
+  policy.request_timeout = config.request_timeout;
+  SCONCE_CHECK(policy.priority_levels <= 1000, kInvalidArgument, "setting priority_levels of model '", model.name,
+               "' must be 1000 or less, got ", policy.priority_levels);
+  SCONCE_CHECK(policy.priority_levels == 0 || policy.default_priority <= policy.priority_levels, kInvalidArgument,
+               "setting default_priority of model '", model.name,
+               "' is more than priority_levels: ", policy.default_priority, " of ", policy.priority_levels);
+  return policy;
+}
+
+}  // namespace sconce

@@ -1,0 +1,184 @@
+#include "server/connections/listener.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "sconce/check.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+
+namespace sconce {
+namespace {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+
+// Connections that are accepted in a row before others of the thread have their turn.
+constexpr int kInARow = 64;
+// A search for the idlest connection that a busy worker holds up, or that was lost for want of memory, begins anew.
+constexpr std::chrono::seconds kSearch{1};
+constexpr std::chrono::seconds kComplain{10};
+
+}  // namespace
+
+Listener::Listener(Worker& own, std::vector<Worker*> workers, const Address& address, Listeners kind)
+    : own_(own), workers_(std::move(workers)), kind_(kind), acceptor_(own.context()) {
+  boost::system::error_code ec;
+  tcp::resolver resolver(own.context());
+  const auto found = resolver.resolve(address.host, std::to_string(address.port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, ec);
+  SCONCE_CHECK(!ec && !found.empty(), kInvalidArgument, "cannot listen on ", address.host, ":", address.port, ": ",
+               ec.message());
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  v6_ = endpoint.address().is_v6();
+  acceptor_.open(endpoint.protocol(), ec);
+  if (!ec) acceptor_.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor_.bind(endpoint, ec);
+  if (!ec) acceptor_.listen(4096, ec);
+  if (!ec) acceptor_.native_non_blocking(true, ec);
+  if (!ec) endpoint_ = acceptor_.local_endpoint(ec);
+  SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
+  own_.watch(*this);
+}
+
+std::string Listener::address() const {
+  const std::string host = endpoint_.address().to_string();
+  return (v6_ ? "[" + host + "]" : host) + ":" + std::to_string(endpoint_.port());
+}
+
+bool Listener::is_loopback() const noexcept {
+  const asio::ip::address address = endpoint_.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  }
+  return address.is_loopback();
+}
+
+void Listener::start() { accept(); }
+
+// What is not under way afterwards begins with the next look().
+void Listener::accept() noexcept {
+  if (stopped_ || waiting_) return;
+  succeeds([this] {
+    for (int i = 0; i < kInARow; ++i) {
+      if (full() && someone_waits()) return make_room();
+      if (full() || !accept_one()) return;
+    }
+    wait_for_next();
+  });
+}
+
+void Listener::look() noexcept {
+  accept();
+  if (!waiting_ && !stopped_ && full()) succeeds([this] { wait_for_next(); });
+}
+
+bool Listener::full() const noexcept {
+  const ServerConfig& config = own_.service().config;
+  return own_.service().connections.of(kind_) >=
+         (kind_ == kPublic ? config.max_connections : config.max_side_connections);
+}
+
+bool Listener::someone_waits() noexcept {
+  pollfd one{acceptor_.native_handle(), POLLIN, 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+// False: there is none, or none can be had now.
+bool Listener::accept_one() {
+  tcp::endpoint peer;
+  auto size = static_cast<socklen_t>(peer.capacity());
+  const int descriptor = ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (descriptor >= 0) {
+    Accepted accepted(descriptor, peer, v6_, kind_, OpenConnections::Slot(own_.service().connections, kind_));
+    workers_[next_++ % workers_.size()]->serve(std::move(accepted));
+    return true;
+  }
+  switch (errno) {
+    case EAGAIN:
+      if (!stopped_) wait_for_next();
+      return false;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM: {
+      const int why = errno;
+      if (const Clock::time_point now = Clock::now(); now >= complain_again_) {
+        complain_again_ = now + kComplain;
+        log_warn("connections wait to be accepted: {}", std::strerror(why));
+      }
+      if (!stopped_) make_room();
+      return false;
+    }
+    default:
+      return true;  // that concerned the one connection
+  }
+}
+
+void Listener::wait_for_next() {
+  acceptor_.async_wait(tcp::acceptor::wait_read, [this](const boost::system::error_code& ec) {
+    waiting_ = false;
+    if (ec != asio::error::operation_aborted) accept();
+  });
+  waiting_ = true;
+}
+
+// Asks one worker after the other for its idlest connection, and has the idlest of these closed.
+struct Listener::Search {
+  Listener* listener;
+  size_t asked = 0;
+  Worker* best = nullptr;
+  Worker::Idle idle{};
+
+  void go_on() {
+    const std::vector<Worker*>& workers = listener->workers_;
+    if (asked < workers.size()) {
+      Worker& worker = *workers[asked++];
+      asio::post(worker.context(), [search = *this, &worker]() mutable {
+        const Worker::Idle here = worker.idlest(search.listener->kind_);
+        if (here.before(search.idle)) {
+          search.idle = here;
+          search.best = &worker;
+        }
+        search.go_on();
+      });
+    } else if (best != nullptr) {
+      asio::post(best->context(), [search = *this] {
+        search.best->close_idlest(search.listener->kind_);
+        search.end();
+      });
+    } else {
+      end();
+    }
+  }
+  void end() const {
+    asio::post(listener->own_.context(), [listener = listener, closed = best != nullptr] {
+      listener->searching_ = false;
+      if (closed) listener->accept();
+    });
+  }
+};
+
+void Listener::make_room() {
+  const Clock::time_point now = Clock::now();
+  if (searching_ && now < search_end_) return;
+  Search{this}.go_on();
+  searching_ = true;
+  search_end_ = now + kSearch;
+}
+
+void Listener::stop() {
+  stopped_ = true;
+  for (bool more = true; more && succeeds([&] { more = accept_one(); });) {
+  }
+  boost::system::error_code ec;
+  acceptor_.close(ec);
+}
+
+}  // namespace sconce

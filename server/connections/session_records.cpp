@@ -1,0 +1,55 @@
+// What a session leaves behind of a request: counts, the access log, traces.
+#include "server/connections/session.h"
+
+namespace sconce {
+
+// From here on the request's body has so many bytes; 0: it is over.
+void Session::count_body(size_t bytes) noexcept {
+  if (bytes == counted_) return;
+  ConnectionCounters::add(worker_.counters().bodies_in, bytes);
+  ConnectionCounters::add(worker_.counters().bodies_out, counted_);
+  counted_ = bytes;
+}
+
+void Session::log_access() const {
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count();
+  const std::array<LogField, 3> fields{LogField{"status", std::to_string(response_.status), true},
+                                       {"bytes", std::to_string(out_bytes_), true},
+                                       {"us", std::to_string(micros), true}};
+  write_log(LogLevel::kInfo, access_line_, fields);
+}
+
+void Session::trace_inputs() {
+  if (!traced_.tensors) return;
+  inference_.trace_inputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
+}
+
+void Session::trace_outputs() {
+  if (!traced_.tensors) return;
+  inference_.trace_outputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
+}
+
+void Session::record_trace() {
+  const Inference::Timeline timeline = inference_.timeline();
+  TraceRecord record;
+  // A path may be as long as a header.
+  constexpr size_t kLongest = 256;
+  record.model = route_.model.substr(0, kLongest);
+  record.version = route_.version.substr(0, kLongest);
+  record.request_id = request_id_.text();
+  record.method_and_path = "POST " + cached_path_.path.substr(0, kLongest);
+  record.status = response_.status;
+  record.parent = trace_parent_;
+  record.levels = traced_;
+  record.tensors = std::move(trace_tensors_);
+  record.start = start_;
+  record.decoded = timeline.decoded;
+  record.run_done = timeline.run_done;
+  record.queue = timeline.queue;
+  record.compute = timeline.compute;
+  record.encoded = phase_start_;
+  record.sent = Clock::now();
+  worker_.service().tracer.record(std::move(record));
+}
+
+}  // namespace sconce

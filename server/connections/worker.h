@@ -1,0 +1,120 @@
+// Worker: one io thread, its event loop and the connections it serves. Everything of a connection happens on its
+// worker's thread, so connections need no locks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "server/admin/service.h"
+#include "server/connections/accepted.h"
+#include "server/connections/busy_poll.h"
+#include "server/http/router.h"
+
+namespace sconce {
+
+class Listener;
+class Session;
+
+class Worker {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // index: of the worker's counters.
+  Worker(Service& service, size_t index);
+  ~Worker();
+
+  boost::asio::io_context& context() noexcept { return context_; }
+  Service& service() noexcept { return service_; }
+  size_t index() const noexcept { return index_; }
+  ConnectionCounters& counters() noexcept { return service_.counters[index_]; }
+
+  void start();  // runs the loop on a thread of its own
+  // Ends the loop and joins the thread. Connections that are left are dropped.
+  void stop();
+
+  // Any thread.
+  void serve(Accepted accepted);
+  // Before start(): the listener is looked at now and then.
+  void watch(Listener& listener) { watched_.push_back(&listener); }
+
+  // On the worker's thread: the connection that has waited for its client for longest. One between two requests comes
+  // before one within a request; those that came or were answered just now do not count.
+  struct Idle {
+    bool any = false, between_requests = false;
+    Clock::time_point since{};
+    bool before(const Idle& other) const noexcept {
+      if (!any || !other.any) return any;
+      if (between_requests != other.between_requests) return between_requests;
+      return since < other.since;
+    }
+  };
+  Idle idlest(Listeners listener) const noexcept;
+  void close_idlest(Listeners listener) noexcept;
+
+  // Any thread: closes connections without a request under way, now.
+  void close_idle();
+  // Any thread: closes those that wait for their client, now.
+  void end_clients(bool tell);
+
+  // For sessions, on the worker's thread.
+  const Catalog& catalog();  // valid until the handler returns
+  const CredentialSet& credentials();
+  const TlsContext* tls_of(Listeners listener);  // null for none
+  std::string_view date() const noexcept { return {date_, 29}; }
+  using Sessions = std::list<std::unique_ptr<Session>>;
+  void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
+  // Deadlines are looked at by then, rather than at the next tick.
+  void wake_by(Clock::time_point time) noexcept;
+  // A session's request went to a lane, or has come back.
+  void lane_requests(int change) noexcept { lane_requests_ += change; }
+  // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
+  void freed_much() noexcept { freed_much_ = true; }
+
+  // Any thread, and it cannot fail: the session's on_notice() is called on the worker's thread. Once per session at a
+  // time.
+  void notify(Session& session) noexcept;
+
+ private:
+  void run();
+  void turn();
+  void begin(Accepted& accepted, const std::string& peer);
+  Session* find_idlest(Listeners listener, Idle& idle) const noexcept;
+  void pass_on_notices() noexcept;
+  void tick();
+  void sleep_until(Clock::time_point time);
+  void update_date();
+
+  Service& service_;
+  const size_t index_;
+  std::atomic<Session*> noticed_{nullptr};                // newest first
+  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the handler that passes them on
+  boost::asio::io_context context_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  boost::asio::steady_timer timer_;
+  Clock::time_point wakes_at_;
+  bool sleeps_ = false;  // the timer will call tick()
+  BusyPoll busy_poll_;
+  int lane_requests_ = 0;
+  bool freed_much_ = false;
+  Sessions sessions_, retired_;
+  std::vector<Listener*> watched_;
+  std::shared_ptr<const Catalog> catalog_;
+  uint64_t catalog_generation_ = 0;
+  std::shared_ptr<const CredentialSet> credentials_;
+  uint64_t credentials_generation_ = 0;
+  std::chrono::seconds date_second_{-1};
+  char date_[32] = {};
+  std::thread thread_;
+};
+
+}  // namespace sconce

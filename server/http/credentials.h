@@ -1,0 +1,86 @@
+// Credentials: who may ask for what, and the server's certificates. Read from files, and again when those change.
+//
+// A snapshot is immutable. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/base/config.h"
+#include "server/http/router.h"
+#include "server/http/tls.h"
+
+namespace sconce {
+
+// What a token is good for, as a set.
+enum Scopes : uint8_t { kNoScope = 0, kInferScope = 1, kMetricsScope = 2, kAdminScope = 4 };
+
+class CredentialSet {
+ public:
+  struct Token {
+    std::string text;
+    uint8_t scopes = 0;
+  };
+  struct Refusal {
+    int status = 0;  // 0: none
+    std::string_view message;
+  };
+
+  bool needs_token(uint8_t scope) const noexcept { return (needed_ & scope) != 0; }
+  // authorization: the field, empty where the request has none.
+  Refusal check(uint8_t scope, std::string_view authorization) const noexcept;
+  // Of a listener's connections; null where it has no TLS.
+  const TlsContext* tls(Listeners listener) const noexcept;
+
+ private:
+  friend class Credentials;
+  std::vector<Token> tokens_;
+  uint8_t needed_ = 0;                                    // scopes that some token has
+  std::array<std::shared_ptr<const TlsContext>, 3> tls_;  // in the order of Listeners
+};
+
+class Credentials {
+ public:
+  // kIo, kInvalidArgument: the setting, the file and what is wrong with it.
+  explicit Credentials(const ServerConfig& config);
+
+  std::shared_ptr<const CredentialSet> snapshot() const;
+  // Grows with each new snapshot.
+  uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+  bool from_files() const noexcept { return !files_.empty(); }
+  // Reads what has changed, or all. What is no good leaves what there was, and the log says so.
+  void refresh(bool all = false);
+
+ private:
+  struct File {
+    std::string path;
+    bool of_tls = false;
+    uint64_t stamp[5] = {};  // device, inode, size, time: of what was read
+  };
+  static bool restamp(File& file) noexcept;  // whether it is another one
+
+  std::vector<CredentialSet::Token> read_tokens() const;
+  void read_certificates(CredentialSet& set) const;
+  void publish(CredentialSet set);
+
+  const ServerConfig& config_;
+  std::mutex refreshing_;
+  std::vector<File> files_;
+  // What could not be read is tried again at each look: descriptors or memory may be there by then.
+  struct Reading {
+    bool stale = false;
+    std::string problem;  // the last one, which is logged once
+  };
+  Reading tokens_, certificates_;  // guarded by refreshing_
+  mutable std::mutex mutex_;
+  std::shared_ptr<const CredentialSet> set_;  // guarded by mutex_
+  std::atomic<uint64_t> generation_{0};
+};
+
+}  // namespace sconce

@@ -1,0 +1,92 @@
+// RequestParser: Beast's HTTP/1 parser for the header, keeping only what the server asks about a request, and a
+// ChunkDecoder for the body. No allocation: texts are views of the buffer that was parsed, until forget_texts(). What
+// could be understood in two ways (two lengths, a length and chunks, unknown transfer codings, folded lines) is
+// refused.
+//
+// One object parses one request; confined to the connection's thread.
+#pragma once
+
+#include <boost/beast/http/basic_parser.hpp>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "server/http/chunk_decoder.h"
+#include "server/http/compression.h"
+#include "server/http/router.h"
+#include "server/memory/request_memory.h"
+
+namespace sconce {
+
+struct RequestHead {
+  Method method = Method::kOther;
+  bool head_only = false;  // HEAD
+  bool http11 = false;
+  bool accepts_html = false;
+  bool expects_continue = false;
+  std::string_view method_text, target;
+  std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
+  Coding coding = Coding::kIdentity;    // of the body
+  Coding accepts = Coding::kIdentity;   // what the answer may be compressed with
+  std::string_view request_id, traceparent;
+  // Fields that the admin port looks at; empty: absent.
+  std::string_view authorization, origin, content_type, content_digest;
+};
+
+class RequestParser final : public boost::beast::http::basic_parser<true> {
+ public:
+  using error_code = boost::beast::error_code;
+
+  explicit RequestParser(uint64_t max_body_bytes);
+
+  const RequestHead& head() const noexcept { return head_; }
+  // The buffer is about to be used for something else: from here on the header's texts are empty.
+  void forget_texts() noexcept;
+  // The header; behind it, of a body with chunks, what collect() takes. Returns the bytes that are not to come again.
+  size_t put(boost::asio::const_buffer bytes, error_code& ec);
+  bool is_done() const noexcept { return basic_parser::is_done() || chunks_.done(); }
+  // Where the bytes of a chunked body go.
+  void collect(BodyBuffer& body) noexcept { body_ = &body; }
+  // Without collect(): some bytes of a chunked body, from `here` to `room`. Those that were used are not to come again;
+  // none: more are needed.
+  struct Decoded {
+    size_t used = 0, bytes = 0;
+  };
+  Decoded decode_chunks(std::string_view here, std::span<std::byte> room, error_code& ec);
+  // A smaller limit than that of the construction, before the body of a request with chunks is read.
+  void limit_body(uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
+  // Status and text for an error that put() returned.
+  int status(error_code ec) const noexcept;
+  std::string_view problem(error_code ec) const noexcept;
+
+ private:
+  using string_view = boost::beast::string_view;
+  using verb = boost::beast::http::verb;
+  using field = boost::beast::http::field;
+
+  void on_request_impl(verb, string_view, string_view, int, error_code&) override;
+  void on_response_impl(int, string_view, int, error_code&) override {}
+  void on_field_impl(field, string_view, string_view, error_code&) override;
+  void on_header_impl(error_code&) override;
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+  std::size_t on_body_impl(string_view body, error_code&) override { return body.size(); }
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code&) override { return body.size(); }
+  void on_finish_impl(error_code&) override {}
+
+  void refuse(int status, const char* problem, error_code& ec) noexcept;
+  bool is_folded(string_view name, string_view value) const noexcept;
+  size_t collect_chunks(std::string_view here, error_code& ec);
+
+  RequestHead head_;
+  std::string_view parsed_;  // the buffer that put() is at
+  BodyBuffer* body_ = nullptr;
+  ChunkDecoder chunks_;
+  uint64_t max_body_bytes_;
+  const char* problem_ = nullptr;
+  int status_ = 0;
+  bool has_host_ = false, has_length_ = false, has_coding_ = false;
+};
+
+}  // namespace sconce

@@ -1,0 +1,69 @@
+// Response: an answer before it is sent. Its text stands behind room for the head, so that head and text leave as one
+// piece; tensors follow from where they are. Reused from request to request; confined to the connection's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "server/base/text_buffer.h"
+
+namespace sconce {
+
+namespace content_type {
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kBinary = "application/octet-stream";
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
+constexpr std::string_view kHtml = "text/html; charset=utf-8";
+}  // namespace content_type
+
+class Response {
+ public:
+  static constexpr size_t kHeadRoom = 1024;
+
+  struct Segment {
+    const void* data;
+    size_t bytes;
+  };
+
+  void reset() {
+    status = 200;
+    type = content_type::kJson;
+    fields = {};
+    json_length.reset();
+    generation = 0;
+    request_id = {};
+    segments.clear();
+    text_.clear();
+    text_.commit(text_.reserve(kHeadRoom) + kHeadRoom);
+  }
+
+  int status = 200;
+  std::string_view type = content_type::kJson;
+  std::string_view fields;            // further header fields, each with CRLF; static text
+  std::optional<size_t> json_length;  // Inference-Header-Content-Length
+  uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none did
+  std::string_view request_id;        // X-Request-Id, 128 characters at most; empty: not sent
+  std::vector<Segment> segments;      // bytes after the text; their owners live until the answer is sent
+
+  TextBuffer& text() noexcept { return text_; }
+  size_t text_bytes() const noexcept { return text_.size() - kHeadRoom; }
+  void set_text(std::string_view body) { text_.append(body); }
+  size_t body_bytes() const noexcept {
+    size_t bytes = text_bytes();
+    for (const Segment& segment : segments) bytes += segment.bytes;
+    return bytes;
+  }
+
+  // Writes the head into the room before the text. `date` is the value of the Date field.
+  // Returns head and text, without the text if `head_only`.
+  std::string_view finish(bool http11, bool close, bool head_only, std::string_view date) noexcept;
+
+ private:
+  TextBuffer text_;
+};
+
+}  // namespace sconce

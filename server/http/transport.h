@@ -1,0 +1,55 @@
+// Transport: the bytes of one connection, as they are or through TLS. Nothing here waits: what cannot go on has the
+// error would_block, and wait_type() says what for. Confined to one thread at a time.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+
+#include "server/http/tls.h"
+
+namespace sconce {
+
+class Transport {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using error_code = boost::system::error_code;
+  // What is left to send.
+  struct Buffers {
+    using value_type = boost::asio::const_buffer;
+    using const_iterator = const boost::asio::const_buffer*;
+    const_iterator first, last;
+    const_iterator begin() const noexcept { return first; }
+    const_iterator end() const noexcept { return last; }
+  };
+
+  // tls: null for none. host: as TlsStream has it.
+  Transport(Socket socket, const TlsContext* tls, const std::string& host = {});
+
+  Socket& socket() noexcept { return socket_; }  // for waiting, and for reading and writing if not encrypted
+  bool encrypted() const noexcept { return tls_ != nullptr; }
+  // True: done. Encrypted connections begin with it.
+  bool handshake(error_code& ec) noexcept;
+  std::string handshake_problem() const { return tls_->problem(); }
+
+  // Bytes that were read or written, at least one without an error.
+  size_t read_some(char* at, size_t room, error_code& ec) noexcept;
+  size_t write_some(const Buffers& buffers, error_code& ec);
+  Socket::wait_type wait_type() const noexcept { return writable_ ? Socket::wait_write : Socket::wait_read; }
+  short poll_events() const noexcept;
+  bool has_unread() noexcept;
+
+  void shutdown_send() noexcept;
+  void close() noexcept;
+
+ private:
+  size_t outcome(const TlsStream::Step& step, error_code& ec) noexcept;
+
+  Socket socket_;
+  std::unique_ptr<TlsStream> tls_;
+  std::unique_ptr<char[]> record_;  // small buffers that go out as one
+  bool writable_ = false;           // what is waited for
+};
+
+}  // namespace sconce

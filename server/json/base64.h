@@ -1,0 +1,21 @@
+// Base64 with padding (RFC 4648 section 4), without line breaks. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "server/base/text_buffer.h"
+
+namespace sconce {
+
+// Bytes that a text of this length can decode to at most.
+constexpr size_t base64_decoded_bound(size_t text) noexcept { return text / 4 * 3; }
+
+// Decodes to `out`, which has room for base64_decoded_bound(text.size()) bytes; returns how many there are. nullopt for
+// characters outside the alphabet, wrong or missing padding, and bits set behind the last byte.
+std::optional<size_t> decode_base64(std::string_view text, std::byte* out) noexcept;
+
+void append_base64(TextBuffer& out, const std::byte* data, size_t bytes);
+
+}  // namespace sconce

@@ -1,0 +1,42 @@
+// TensorList: a tensor read from nested JSON lists, whose nesting gives its shape.
+//
+// Confined to the connection's thread. Errors are kInvalidArgument.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "sconce/tensor.h"
+#include "server/base/json_cursor.h"
+#include "server/json/tensor_json.h"
+#include "server/memory/request_memory.h"
+
+namespace sconce {
+
+class TensorList {
+ public:
+  // dtype: of the tensor; complex numbers are pairs [re, im].
+  TensorList(DType dtype, TensorScratch& scratch);
+  TensorList(const TensorList&) = delete;
+  TensorList& operator=(const TensorList&) = delete;
+
+  // Reads the value at the cursor, a list however nested or a single element. All values have one shape.
+  // what: names the tensor in errors.
+  void add(JsonCursor& json, std::string_view what);
+  // The values that were added, one after the other: in a new first dimension, or just the only one.
+  Tensor stacked(std::string_view what) const;
+  Tensor single(std::string_view what) const;
+
+ private:
+  Tensor tensor(IntSpan sizes, std::string_view what) const;
+
+  const DType dtype_;
+  const size_t itemsize_;  // of an element of the list
+  TensorScratch& scratch_;
+  TensorScratch::Piece piece_;
+  ElementSink sink_;
+  NestedShape shape_;  // of each value
+  int64_t values_ = 0;
+};
+
+}  // namespace sconce

@@ -1,0 +1,323 @@
+#include "server/models/control.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/base/log.h"
+#include "server/batching/batch_policy.h"
+#include "server/signature/output_probe.h"
+#include "server/signature/row_trial.h"
+
+namespace sconce {
+namespace {
+
+constexpr size_t kMaxTasks = 1000;
+constexpr std::chrono::seconds kRest{10};  // between looks at what models keep and do not need
+
+std::string text_of(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
+// This very file is served, and loading it again was not tried in vain.
+bool is_served(const Catalog& catalog, const PackageEntry& package) {
+  const Catalog::Entry* entry = catalog.look_up(package.name);
+  return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
+           return v.state == Catalog::State::kReady && v.reason.empty() && v.file == package.file;
+         });
+}
+
+// Those that the watch looks for. Packages that were named one by one are no affair of it.
+std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder) {
+  std::vector<PackageFile> files;
+  for (const PackageEntry& package : packages) {
+    if (finder.in_repository(package.file) && std::find(files.begin(), files.end(), package.file) == files.end())
+      files.push_back(package.file);
+  }
+  return files;
+}
+
+// Whether a second look finds what the first one saw of a model, unless packages of another stem have its name. A
+// directory that changes while it is read may seem empty: that is no reason to unload what is in it.
+bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const std::vector<PackageFile>& seen) {
+  if (found.empty() || found.front().file.stem != stem) return !found.empty();
+  return std::all_of(seen.begin(), seen.end(), [&](const PackageFile& file) {
+    return std::any_of(found.begin(), found.end(), [&](const PackageEntry& entry) { return entry.file == file; });
+  });
+}
+
+}  // namespace
+
+Control::Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
+                 std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed)
+    : config_(config),
+      finder_(finder),
+      repository_(repository),
+      first_(std::move(packages)),
+      failed_(std::move(failed)),
+      watch_(repository_files_of(first_, finder)) {}
+
+std::vector<PackageEntry> Control::open(const std::vector<PackageFile>& files, bool exit_on_error) {
+  std::vector<PackageEntry> entries;
+  for (const PackageFile& file : files) {
+    try {
+      for (PackageEntry& entry : PackageFinder::open(file)) entries.push_back(std::move(entry));
+    } catch (...) {
+      if (exit_on_error) throw;
+      entries.push_back({file.stem, file, {}, nullptr});
+    }
+  }
+  PackageFinder::sort(entries);
+  return entries;
+}
+
+void Control::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Control::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Control::submit(std::function<void()> work, Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    SCONCE_CHECK(!stopping_, kUnavailable, "the server is ending");
+    SCONCE_CHECK(tasks_.size() < kMaxTasks, kQueueFull, "too many models wait to be loaded or unloaded: ", kMaxTasks);
+    tasks_.push_back({std::move(work), std::move(done)});
+  }
+  wake_.notify_one();
+}
+
+void Control::run() {
+  load_first();
+  Clock::time_point next_look = Clock::now() + config_.watch, next_rest = Clock::now() + kRest;
+  for (;;) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      const auto due = [&] { return stopping_ || !tasks_.empty(); };
+      wake_.wait_until(lock, config_.watch.count() > 0 ? std::min(next_look, next_rest) : next_rest, due);
+      if (stopping_) break;
+      if (!tasks_.empty()) {
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+    }
+    if (task.work) perform(std::move(task));
+    if (config_.watch.count() > 0 && Clock::now() >= next_look) {
+      look();
+      next_look = Clock::now() + config_.watch;
+    }
+    if (Clock::now() >= next_rest) {
+      for (const Catalog::Entry& entry : repository_.snapshot()->entries())
+        for (const Catalog::Version& version : entry.versions)
+          if (version.model) version.model->model().give_back_idle_memory();
+      next_rest = Clock::now() + kRest;
+    }
+  }
+  // Nobody adds to them any more.
+  for (Task& task : tasks_) {
+    task.work = [] { SCONCE_FAIL(kUnavailable, "the server is ending"); };
+    perform(std::move(task));
+  }
+  tasks_.clear();
+}
+
+void Control::perform(Task task) {
+  std::exception_ptr problem;
+  try {
+    task.work();
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  task.work = nullptr;
+  task.done(std::move(problem));  // who takes it is the last to let it go
+}
+
+void Control::load_first() {
+  for (const PackageEntry& package : first_) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    try {
+      load(package);
+    } catch (...) {
+      if (config_.exit_on_error) return failed_(std::current_exception());
+      watch_.failed(package.file.stem);
+    }
+  }
+  first_ = {};
+  if (repository_.snapshot()->is_ready()) log_info("ready");
+}
+
+void Control::load(const PackageEntry& package) {
+  try {
+    const bool rewritten = repository_.was_rewritten(package);
+    repository_.publish_loading(package);
+    if (!package.package) {
+      // Says why. What can be opened by now is for the next load to take: it may hold several models.
+      PackageFinder::open(package.file);
+      SCONCE_FAIL(kUnavailable, "the package could not be opened");
+    }
+    LoadedModel loaded = repository_.load(package, rewritten);
+    if (!loaded.interface.outputs_described()) {
+      try {
+        probe_outputs(*loaded.model, loaded.interface);
+      } catch (const std::exception& e) {
+        log_info("model {}: the package does not describe its outputs, and it does not run on zeros: {}", package.name,
+                 printable(e.what()));
+      }
+    }
+    const ModelConfig config = config_.model(package.name);
+    const int64_t rows = rows_to_try(loaded.interface, config);
+    if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
+    const ModelInfo& info = loaded.model->info();
+    log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
+             package.file.version, info.replicas, info.constant_bytes,
+             std::chrono::duration<double, std::milli>(info.load_time).count());
+    repository_.publish(package, std::move(loaded));
+  } catch (...) {
+    const std::string reason = text_of(std::current_exception());
+    log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
+    repository_.publish_failure(package, reason);
+    throw;
+  }
+}
+
+Control::Found Control::find(const std::string& name) {
+  Found found;
+  std::string stem;
+  for (const PackageFile& file : finder_.candidates(name)) {
+    if (!found.versions.empty() && file.stem != stem) break;
+    stem = file.stem;
+    try {
+      for (PackageEntry& entry : PackageFinder::open(file)) {
+        if (entry.name == name) found.versions.push_back(std::move(entry));
+      }
+    } catch (...) {
+      if (!found.problem) found.problem = std::current_exception();
+      const std::string reason = text_of(std::current_exception());
+      log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
+      // A name that merely begins like a file's is nothing to remember.
+      if (file.stem == name || repository_.snapshot()->look_up(name))
+        repository_.publish_failure({name, file, {}, nullptr}, reason);
+    }
+  }
+  PackageFinder::sort(found.versions);
+  return found;
+}
+
+void Control::load_found(const Found& found, const std::string& name, bool again) {
+  std::vector<const PackageEntry*> wanted;
+  {
+    const auto catalog = repository_.snapshot();
+    for (const PackageEntry& package : found.versions) {
+      if (!is_served(*catalog, package)) wanted.push_back(&package);
+    }
+  }
+  if (wanted.empty() && again && !found.problem) {
+    for (const PackageEntry& package : found.versions) wanted.push_back(&package);
+  }
+  std::exception_ptr problem = found.problem;
+  for (const PackageEntry* package : wanted) {
+    try {
+      load(*package);
+    } catch (...) {
+      if (!problem) problem = std::current_exception();
+    }
+  }
+  if (problem) std::rethrow_exception(problem);
+  repository_.keep_only(name, found.versions);
+}
+
+void Control::load_model(const std::string& name) {
+  const Found found = find(name);
+  SCONCE_CHECK(found.problem || !found.versions.empty(), kNotFound, "no package of a model '", excerpt(name),
+               "' in what is served");
+  load_found(found, name, true);
+}
+
+void Control::unload_model(const std::string& name) {
+  repository_.unload(name);
+  log_info("model {} is unloaded", name);
+}
+
+void Control::look() {
+  std::string problem;
+  try {
+    const std::vector<PackageFile> files = finder_.repository_files();
+    for (const std::string& stem : watch_.look(files)) {
+      bool taken = false;
+      try {
+        taken = update_stem(stem, files);
+      } catch (...) {
+        problem = text_of(std::current_exception());
+      }
+      if (!taken) watch_.failed(stem);
+    }
+  } catch (...) {
+    problem = text_of(std::current_exception());
+  }
+  if (!problem.empty() && problem != watch_problem_) log_error("watching repositories: {}", printable(problem));
+  watch_problem_ = problem;
+}
+
+// A package of the stem came, changed or went. False: something could not be loaded.
+bool Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
+  std::set<std::string> known;
+  std::map<std::string, std::vector<PackageFile>> names;  // and the files that have them
+  {
+    const auto catalog = repository_.snapshot();
+    for (const Catalog::Entry& entry : catalog->entries()) {
+      if (entry.versions.front().file.stem == stem) known.insert(entry.name);
+    }
+  }
+  bool complete = true;
+  for (const PackageFile& file : files) {
+    if (file.stem != stem) continue;
+    try {
+      for (const PackageEntry& entry : PackageFinder::open(file)) names[entry.name].push_back(file);
+    } catch (...) {
+      complete = false;
+    }
+  }
+  if (!complete) {
+    for (const std::string& name : known) names[name];
+    if (names.empty()) names[stem];
+  }
+  bool taken = true;
+  for (const auto& [name, seen] : names) {
+    try {
+      const Found found = find(name);
+      SCONCE_CHECK(found.problem || sees(found.versions, stem, seen), kUnavailable,
+                   "its packages change while they are looked at");
+      load_found(found, name, false);
+    } catch (...) {
+      taken = false;
+      log_warn("model {} stays as it was: {}", name, printable(text_of(std::current_exception())));
+    }
+  }
+  for (const std::string& name : known) {
+    if (names.contains(name)) continue;
+    repository_.forget(name);
+    log_info("model {} is unloaded: its package is gone", name);
+  }
+  return taken;
+}
+
+}  // namespace sconce

@@ -1,0 +1,257 @@
+#include "server/models/documents.h"
+
+#include "package_format/json_value.h"
+#include "sconce/excerpt.h"
+#include "sconce/model.h"
+#include "server/base/json_cursor.h"
+
+namespace sconce {
+namespace {
+
+using Json = OrderedJson;
+
+// Text that came from a client or a package may be no UTF-8.
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json tensor_json(const std::string& name, const TensorInterface& tensor) {
+  Json json = {{"name", name}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
+  // What travels in a carrier type is named for those who want to know.
+  if (tensor.dtype &&
+      (is_complex(*tensor.dtype) || is_float8(*tensor.dtype) || *tensor.dtype == DType::kFloat4E2M1FNx2)) {
+    json["parameters"] = {{"dtype", dtype_name(*tensor.dtype)}};
+  }
+  return json;
+}
+
+std::string config_type(std::string_view datatype) {
+  return datatype == "UNKNOWN" ? "TYPE_INVALID" : "TYPE_" + std::string(datatype);
+}
+
+Json config_tensor(const std::string& name, const TensorInterface& tensor, bool batched) {
+  std::vector<int64_t> dims = tensor.shape;
+  if (batched && !dims.empty()) dims.erase(dims.begin());
+  return {{"name", name}, {"data_type", config_type(tensor.datatype)}, {"dims", dims}, {"is_shape_tensor", false}};
+}
+
+std::string_view tensorflow_type(std::string_view datatype) {
+  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {"FP32", "DT_FLOAT"},  {"FP64", "DT_DOUBLE"},   {"FP16", "DT_HALF"},     {"BF16", "DT_BFLOAT16"},
+      {"INT8", "DT_INT8"},   {"INT16", "DT_INT16"},   {"INT32", "DT_INT32"},   {"INT64", "DT_INT64"},
+      {"UINT8", "DT_UINT8"}, {"UINT16", "DT_UINT16"}, {"UINT32", "DT_UINT32"}, {"UINT64", "DT_UINT64"},
+      {"BOOL", "DT_BOOL"}};
+  for (const auto& [name, type] : kTypes) {
+    if (name == datatype) return type;
+  }
+  return "DT_INVALID";
+}
+
+Json duration(uint64_t count, uint64_t ns) { return {{"count", count}, {"ns", ns}}; }
+
+Json queue_policy(const BatchPolicy& policy) {
+  return {
+      {"timeout_action", policy.reject_late ? "REJECT" : "DELAY"},
+      {"default_timeout_microseconds", std::chrono::duration_cast<std::chrono::microseconds>(policy.timeout).count()},
+      {"allow_timeout_override", policy.timeout_override},
+      {"max_queue_size", policy.queue}};
+}
+
+Json dynamic_batching(const BatchPolicy& policy) {
+  const auto delay = policy.delay.value_or(std::chrono::nanoseconds(0));
+  return {{"preferred_batch_size", policy.preferred},
+          {"max_queue_delay_microseconds", std::chrono::duration_cast<std::chrono::microseconds>(delay).count()},
+          {"preserve_ordering", false},
+          {"priority_levels", policy.priority_levels},
+          {"default_priority_level", policy.priority_levels == 0 ? 0 : policy.default_priority},
+          {"default_queue_policy", queue_policy(policy)},
+          {"priority_queue_policy", Json::object()}};
+}
+
+}  // namespace
+
+// By hand: there may be hardly any memory.
+std::string error_document(std::string_view message) {
+  constexpr size_t kMost = 2048;
+  const auto document = [](const std::string& shown) {
+    std::string text = "{\"error\":";
+    append_json_string(text, shown);
+    return text += '}';
+  };
+  std::string shown = shortened(std::string(message.substr(0, kMost)), kMost);
+  std::string text = document(shown);
+  // Escapes may make six bytes of one.
+  while (text.size() > kMost) text = document(shown = shortened(std::move(shown), shown.size() / 4 * 3));
+  return text;
+}
+
+std::string server_document(bool shared_memory) {
+  Json extensions = {"classification",
+                     "model_repository",
+                     "model_repository(unload_dependents)",
+                     "schedule_policy",
+                     "model_configuration",
+                     "binary_tensor_data",
+                     "parameters",
+                     "statistics",
+                     "trace",
+                     "logging",
+                     "generate"};
+  if (shared_memory) {
+    extensions.push_back("system_shared_memory");
+    extensions.push_back("cuda_shared_memory");
+  }
+  return dump({{"name", "sconce"}, {"version", version()}, {"extensions", std::move(extensions)}});
+}
+
+std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {
+  Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", "torch_aoti"}};
+  for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
+  json["inputs"] = Json::array();
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    json["inputs"].push_back(tensor_json(model.input_names.name(i), model.inputs[i]));
+  }
+  json["outputs"] = Json::array();
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    json["outputs"].push_back(tensor_json(model.output_names.name(i), model.outputs[i]));
+  }
+  return dump(json);
+}
+
+std::string config_document(const ModelInterface& model, const BatchPolicy& batching, int64_t replicas,
+                            std::string_view device) {
+  const bool batched = model.max_batch_size > 0;
+  Json inputs = Json::array(), outputs = Json::array();
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    Json input = config_tensor(model.input_names.name(i), model.inputs[i], batched);
+    input["format"] = "FORMAT_NONE";
+    input["allow_ragged_batch"] = false;
+    input["optional"] = false;
+    inputs.push_back(std::move(input));
+  }
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    Json output = config_tensor(model.output_names.name(i), model.outputs[i], batched);
+    output["label_filename"] = "";
+    outputs.push_back(std::move(output));
+  }
+  const bool cuda = device.starts_with("cuda");
+  Json config = {{"name", model.name},
+                 {"platform", "torch_aoti"},
+                 {"backend", "pytorch"},
+                 {"runtime", ""},
+                 {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+                 {"max_batch_size", model.max_batch_size},
+                 {"input", std::move(inputs)},
+                 {"output", std::move(outputs)},
+                 {"batch_input", Json::array()},
+                 {"batch_output", Json::array()},
+                 {"optimization",
+                  {{"priority", "PRIORITY_DEFAULT"},
+                   {"input_pinned_memory", {{"enable", true}}},
+                   {"output_pinned_memory", {{"enable", true}}},
+                   {"gather_kernel_buffer_threshold", 0},
+                   {"eager_batching", false}}},
+                 {"instance_group", Json::array({{{"name", model.name},
+                                                  {"kind", cuda ? "KIND_GPU" : "KIND_CPU"},
+                                                  {"count", replicas},
+                                                  {"gpus", Json::array()},
+                                                  {"secondary_devices", Json::array()},
+                                                  {"profile", Json::array()},
+                                                  {"passive", false},
+                                                  {"host_policy", ""}}})},
+                 {"default_model_filename", "model.pt2"},
+                 {"cc_model_filenames", Json::object()},
+                 {"metric_tags", Json::object()},
+                 {"parameters", Json::object()},
+                 {"model_warmup", Json::array()},
+                 {"model_transaction_policy", {{"decoupled", false}}},
+                 {"response_cache", {{"enable", false}}}};
+  if (batching.alone.empty()) {
+    config["dynamic_batching"] = dynamic_batching(batching);
+  } else {
+    config["parameters"]["requests_run_alone"] = {{"string_value", batching.alone}};
+  }
+  return dump(config);
+}
+
+std::string signature_document(const ModelInterface& model) {
+  const auto tensors = [](const TensorNames& names, const std::vector<TensorInterface>& list) {
+    Json json = Json::object();
+    for (size_t i = 0; i < list.size(); ++i) {
+      Json dims = Json::array();
+      for (const int64_t size : list[i].shape) dims.push_back({{"size", std::to_string(size)}, {"name", ""}});
+      json[names.name(i)] = {{"dtype", tensorflow_type(list[i].datatype)},
+                             {"tensor_shape", {{"dim", std::move(dims)}, {"unknown_rank", !list[i].shape_known}}},
+                             {"name", names.name(i)}};
+    }
+    return json;
+  };
+  return dump(
+      {{"model_spec", {{"name", model.name}, {"signature_name", ""}, {"version", std::to_string(model.version)}}},
+       {"metadata",
+        {{"signature_def",
+          {{"signature_def",
+            {{"serving_default",
+              {{"inputs", tensors(model.input_names, model.inputs)},
+               {"outputs", tensors(model.output_names, model.outputs)},
+               {"method_name", "tensorflow/serving/predict"}}}}}}}}}});
+}
+
+std::string statistics_document(std::span<const ModelStatistics> models) {
+  Json list = Json::array();
+  for (const ModelStatistics& m : models) {
+    const Totals& t = m.totals;
+    Json batches = Json::array();
+    for (const auto& [rows, batch] : t.batches) {
+      batches.push_back({{"batch_size", rows},
+                         {"compute_input", duration(batch.count, batch.input_ns)},
+                         {"compute_infer", duration(batch.count, batch.compute_ns)},
+                         {"compute_output", duration(batch.count, batch.output_ns)}});
+    }
+    list.push_back({{"name", m.name},
+                    {"version", std::to_string(m.version)},
+                    {"last_inference", t.last_inference_ms},
+                    {"inference_count", t.inferences},
+                    {"execution_count", t.executions},
+                    {"inference_stats",
+                     {{"success", duration(t.success, t.total_ns)},
+                      {"fail", duration(t.failures, t.failure_ns)},
+                      {"queue", duration(t.success, t.queue_ns)},
+                      {"compute_input", duration(t.success, t.input_ns)},
+                      {"compute_infer", duration(t.success, t.compute_ns)},
+                      {"compute_output", duration(t.success, t.output_ns)},
+                      {"cache_hit", duration(0, 0)},
+                      {"cache_miss", duration(0, 0)}}},
+                    {"response_stats", Json::object()},
+                    {"batch_stats", std::move(batches)},
+                    {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", m.constant_bytes}}})}});
+  }
+  return dump({{"model_stats", std::move(list)}});
+}
+
+std::string model_list_document(std::span<const std::string> names) { return dump({{"models", names}}); }
+
+std::string status_document(const std::string& name, bool ready, std::span<const IndexEntry> versions) {
+  Json list = Json::array();
+  for (const IndexEntry& entry : versions) {
+    const bool available = entry.state == "READY";
+    const bool failed = !available && !entry.reason.empty() && entry.reason != "unloaded";
+    list.push_back(
+        {{"version", std::to_string(entry.version)},
+         {"state", available                  ? "AVAILABLE"
+                   : entry.state == "LOADING" ? "LOADING"
+                                              : "END"},
+         {"status", {{"error_code", failed ? "UNKNOWN" : "OK"}, {"error_message", failed ? entry.reason : ""}}}});
+  }
+  return dump({{"name", name}, {"ready", ready}, {"model_version_status", std::move(list)}});
+}
+
+std::string index_document(std::span<const IndexEntry> entries) {
+  Json list = Json::array();
+  for (const IndexEntry& entry : entries) {
+    Json json = {{"name", entry.name}, {"version", std::to_string(entry.version)}, {"state", entry.state}};
+    if (!entry.reason.empty()) json["reason"] = entry.reason;
+    list.push_back(std::move(json));
+  }
+  return dump(list);
+}
+
+}  // namespace sconce

@@ -1,0 +1,228 @@
+#include "server/models/package_finder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "package_format/directory.h"
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code ec;
+  return fs::exists(path, ec);
+}
+
+// A directory that is itself a package: it has what the archive has.
+bool is_package_directory(const fs::path& path) {
+  return is_there(path / "archive_format") || is_there(path / "data" / "aotinductor");
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ec;
+  return fs::is_directory(path, ec);
+}
+
+void add_stamp(const fs::path& path, FileStamp& stamp) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return;  // went away: as good as a change
+  const auto mix = [](uint64_t a, uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15 + (a >> 29); };
+  stamp.identity = mix(mix(stamp.identity, status.st_ino), status.st_dev);
+  stamp.bytes += static_cast<uint64_t>(status.st_size);
+  stamp.modified_ns =
+      std::max<int64_t>(stamp.modified_ns, int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+}
+
+void add_below(const fs::path& folder, FileStamp& stamp) {
+  std::error_code ec;
+  for (const std::string& name : names_in(folder, ec)) {
+    const fs::path child = folder / name;
+    add_stamp(child, stamp);
+    if (fs::symlink_status(child, ec).type() == fs::file_type::directory) add_below(child, stamp);
+  }
+}
+
+FileStamp stamp_of(const fs::path& path) {
+  FileStamp stamp;
+  add_stamp(path, stamp);
+  if (!is_folder(path)) return stamp;
+  add_below(path, stamp);
+  return stamp;
+}
+
+std::optional<int64_t> version_of(const std::string& text) {
+  int64_t version = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (ec != std::errc() || end != text.data() + text.size() || version < 1 || text[0] == '0') return std::nullopt;
+  return version;
+}
+
+std::vector<fs::path> children(const fs::path& directory) {
+  std::error_code ec;
+  const std::vector<std::string> names = names_in(directory, ec);
+  SCONCE_CHECK(!ec, kIo, "cannot read directory: ", directory.native(), ": ", ec.message());
+  std::vector<fs::path> paths;
+  for (const std::string& name : names) paths.push_back(directory / name);
+  return paths;
+}
+
+void no_note(const std::string&) {}
+constexpr auto kAny = [](const std::string&) { return true; };
+
+}  // namespace
+
+// The package files of a repository whose stem is wanted.
+class PackageFinder::Listing {
+ public:
+  Listing(Versions policy, Note note, std::vector<PackageFile>& files) : policy_(policy), note_(note), files_(files) {}
+
+  template <class Wanted>
+  void add(const fs::path& directory, Wanted&& wanted) {
+    const size_t before = files_.size();
+    for (const fs::path& child : children(directory)) {
+      const std::string name = child.filename().string();
+      if (name.starts_with('.')) continue;
+      if (is_folder(child) && !is_package_directory(child)) {
+        if (wanted(name)) add_versions(child, name);
+      } else if (child.extension() == ".pt2" || is_package_directory(child)) {
+        const std::string stem = child.stem().string();
+        if (!is_model_name(stem)) {
+          note_("passed over, its stem is not a model's name: " + child.string());
+        } else if (wanted(stem)) {
+          files_.push_back({stem, 1, child, stamp_of(child)});
+        }
+      }
+    }
+    if (files_.size() == before) note_("repository without a model: " + directory.string());
+  }
+
+ private:
+  void add_versions(const fs::path& directory, const std::string& name) {
+    if (!is_model_name(name)) return note_("passed over, not a model's name: " + directory.string());
+    std::map<int64_t, fs::path> versions;
+    for (const fs::path& child : children(directory)) {
+      const std::optional<int64_t> version = version_of(child.filename().string());
+      if (version && is_there(child / "model.pt2")) versions.emplace(*version, child / "model.pt2");
+    }
+    if (versions.empty()) return note_("passed over, no VERSION/model.pt2 in it: " + directory.string());
+    if (policy_ == Versions::kLatest) versions.erase(versions.begin(), std::prev(versions.end()));
+    for (const auto& [version, path] : versions) files_.push_back({name, version, path, stamp_of(path)});
+  }
+
+  const Versions policy_;
+  const Note note_;
+  std::vector<PackageFile>& files_;
+};
+
+PackageFinder::PackageFinder(const ServerConfig& config) : versions_(config.versions) {
+  SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
+  for (const std::string& argument : config.serve) add_source(argument);
+}
+
+void PackageFinder::add_source(const std::string& argument) {
+  const size_t equals = argument.find('=');
+  // A path may have a '=' too: the part before it is a name only if it looks like one.
+  if (equals != std::string::npos && is_model_name(std::string_view(argument).substr(0, equals))) {
+    const fs::path path = argument.substr(equals + 1);
+    SCONCE_CHECK(is_there(path), kNotFound, "no such package: ", path.string());
+    sources_.push_back({path, argument.substr(0, equals)});
+    return;
+  }
+  const fs::path path = argument;
+  SCONCE_CHECK(is_there(path), kNotFound, "no such package or repository: ", argument);
+  if (is_folder(path) && !is_package_directory(path)) {
+    sources_.push_back({path, {}});
+    return;
+  }
+  const std::string stem = (path.has_filename() ? path : path.parent_path()).stem().string();
+  SCONCE_CHECK(is_model_name(stem), kInvalidArgument, "not a model's name (letters, digits, '_', '-', '.'): '", stem,
+               "', give another with NAME=", path.string());
+  sources_.push_back({path, stem});
+}
+
+template <class Wanted>
+std::vector<PackageFile> PackageFinder::files_of(const Source& source, Wanted&& wanted, Note note) const {
+  std::vector<PackageFile> found;
+  if (source.repository()) {
+    Listing(versions_, note, found).add(source.path, wanted);
+  } else if (wanted(source.stem)) {
+    found.push_back({source.stem, 1, source.path, stamp_of(source.path)});
+  }
+  return found;
+}
+
+std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) {
+  const std::shared_ptr<const Package> package = Package::open(file.path);
+  const bool several = package->models().size() > 1;
+  std::vector<PackageEntry> entries;
+  for (const ModelSpec& model : package->models()) {
+    entries.push_back({several ? file.stem + "." + model.name : file.stem, file, model.name, package});
+    SCONCE_CHECK(is_model_name(entries.back().name), kInvalidArgument, "not a model's name: '", entries.back().name,
+                 "' in ", file.path.string());
+  }
+  return entries;
+}
+
+void PackageFinder::sort(std::vector<PackageEntry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const PackageEntry& a, const PackageEntry& b) {
+    return a.name != b.name ? a.name < b.name : a.file.version < b.file.version;
+  });
+  const auto twice = std::adjacent_find(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return a.name == b.name && a.file.version == b.file.version;
+  });
+  if (twice == entries.end()) return;
+  SCONCE_FAIL(kAlreadyExists, "two packages for model '", twice->name, "' version ", twice->file.version, ": ",
+              twice->file.path.string(), " and ", std::next(twice)->file.path.string());
+}
+
+std::vector<PackageFile> PackageFinder::files(Note note) const {
+  std::vector<PackageFile> found;
+  for (const Source& source : sources_) {
+    for (PackageFile& file : files_of(source, kAny, note)) found.push_back(std::move(file));
+  }
+  return found;
+}
+
+std::vector<PackageFile> PackageFinder::candidates(std::string_view name) const {
+  const auto wanted = [name](const std::string& stem) {
+    return name == stem || (name.size() > stem.size() && name.starts_with(stem) && name[stem.size()] == '.');
+  };
+  std::vector<PackageFile> found;
+  for (const Source& source : sources_) {
+    for (PackageFile& file : files_of(source, wanted, no_note)) found.push_back(std::move(file));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
+    return a.stem != b.stem ? a.stem.size() > b.stem.size() : a.version < b.version;
+  });
+  return found;
+}
+
+bool PackageFinder::has_repository() const noexcept {
+  return std::any_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.repository(); });
+}
+
+bool PackageFinder::in_repository(const PackageFile& file) const noexcept {
+  return std::none_of(sources_.begin(), sources_.end(),
+                      [&](const Source& source) { return source.stem == file.stem && source.path == file.path; });
+}
+
+std::vector<PackageFile> PackageFinder::repository_files() const {
+  std::vector<PackageFile> found;
+  for (const Source& source : sources_) {
+    if (!source.repository()) continue;
+    for (PackageFile& file : files_of(source, kAny, no_note)) found.push_back(std::move(file));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
+    return a.stem != b.stem ? a.stem < b.stem : a.version < b.version;
+  });
+  return found;
+}
+
+}  // namespace sconce

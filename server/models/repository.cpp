@@ -1,0 +1,258 @@
+#include "server/models/repository.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/base/cores.h"
+#include "server/base/log.h"
+
+namespace sconce {
+namespace {
+
+// The lines of a file; none of no file. kIo.
+std::vector<std::string> read_labels(const std::string& path) {
+  std::vector<std::string> labels;
+  if (path.empty()) return labels;
+  std::ifstream file(path);
+  SCONCE_CHECK(file, kIo, "cannot read setting labels: ", path);
+  for (std::string line; std::getline(file, line);) labels.push_back(std::move(line));
+  return labels;
+}
+
+std::optional<int64_t> parse_version(std::string_view digits) {
+  int64_t version = 0;
+  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
+  if (ec != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return version;
+}
+
+}  // namespace
+
+const Catalog::Entry* Catalog::look_up(std::string_view name) const noexcept {
+  const auto it = index_.find(name);
+  return it == index_.end() ? nullptr : &entries_[it->second];
+}
+
+const Catalog::Entry& Catalog::entry(std::string_view name) const {
+  const Entry* found = look_up(name);
+  SCONCE_CHECK(found, kNotFound, "Request for unknown model: '", excerpt(name), "' is not found");
+  return *found;
+}
+
+const Catalog::Version& Catalog::find(std::string_view name, std::string_view version) const {
+  const std::vector<Version>& versions = entry(name).versions;
+  if (version.empty()) {
+    const auto ready =
+        std::find_if(versions.rbegin(), versions.rend(), [](const Version& v) { return v.state == State::kReady; });
+    return ready != versions.rend() ? *ready : versions.back();
+  }
+  const std::optional<int64_t> number = parse_version(version);
+  for (const Version& v : versions) {
+    if (number && v.version() == *number) return v;
+  }
+  SCONCE_FAIL(kNotFound, "Request for unknown model: '", excerpt(name), "' version ", excerpt(version),
+              " is not found");
+}
+
+const std::shared_ptr<ServedModel>& Catalog::ready(std::string_view name, std::string_view version) const {
+  const Version& found = find(name, version);
+  if (found.state == State::kReady) return found.model;
+  const std::vector<Version>& versions = entry(name).versions;
+  const bool all_unloaded =
+      std::all_of(versions.begin(), versions.end(), [](const Version& v) { return v.state == State::kUnloaded; });
+  SCONCE_CHECK(!version.empty() || !all_unloaded, kNotFound, "Request for unknown model: '", excerpt(name),
+               "' has no available versions");
+  SCONCE_FAIL(kUnavailable, "'", name, "' version ", found.version(), " is not at ready state",
+              found.reason.empty() ? "" : ": ", found.reason);
+}
+
+bool Catalog::is_ready() const noexcept {
+  bool any = !had_models_;
+  for (const Entry& entry : entries_) {
+    for (const Version& v : entry.versions) {
+      if (v.awaited || (v.model && v.model->failed())) return false;
+      any = any || (v.model && v.fault().empty());
+    }
+  }
+  return any;
+}
+
+Catalog::Entry& Catalog::edit(const std::string& name) {
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), name,
+                                   [](const Entry& entry, const std::string& text) { return entry.name < text; });
+  if (at != entries_.end() && at->name == name) return *at;
+  Entry& made = *entries_.insert(at, Entry{name, {}});
+  index();
+  return made;
+}
+
+Catalog::Version& Catalog::edit(const PackageEntry& package) {
+  std::vector<Version>& versions = edit(package.name).versions;
+  auto at = std::lower_bound(versions.begin(), versions.end(), package.file.version,
+                             [](const Version& v, int64_t version) { return v.version() < version; });
+  if (at == versions.end() || at->version() != package.file.version) at = versions.insert(at, Version{});
+  at->file = package.file;
+  return *at;
+}
+
+void Catalog::erase(const std::string& name) {
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.name == name; });
+  index();
+}
+
+void Catalog::index() {
+  index_.clear();
+  for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].name, i);
+}
+
+Repository::Repository(const ServerConfig& config, AlarmClock& clock, Reaper& reaper,
+                       const std::vector<PackageEntry>& packages, size_t threads)
+    : config_(config), clock_(clock), reaper_(reaper), threads_(threads) {
+  auto catalog = std::make_unique<Catalog>();
+  for (const PackageEntry& package : packages) catalog->edit(package).awaited = true;
+  catalog_ = reaper_.own(std::move(catalog));
+}
+
+std::shared_ptr<const Catalog> Repository::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return catalog_;
+}
+
+template <class Edit>
+void Repository::change(Edit&& edit) {
+  auto next = std::make_unique<Catalog>(*snapshot());
+  edit(*next);
+  std::shared_ptr<const Catalog> published = reaper_.own(std::move(next));
+  {
+    const std::lock_guard lock(mutex_);
+    catalog_.swap(published);
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
+bool Repository::was_rewritten(const PackageEntry& package) const {
+  const auto now = snapshot();
+  const Catalog::Entry* const entry = now->look_up(package.name);
+  return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
+           const FileStamp &before = v.file.stamp, &after = package.file.stamp;
+           return v.file.path == package.file.path && before.identity == after.identity &&
+                  (before != after || !v.reason.empty() || !v.fault().empty());
+         });
+}
+
+LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
+  const ModelConfig config = config_.model(package.name);
+  LoadOptions options;
+  options.model_name = package.model;
+  options.devices.clear();
+  for (const std::string& device : config.devices) options.devices.push_back(parse_device(device));
+  SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "setting devices of model '", package.name, "' is empty");
+  SCONCE_CHECK(config.replicas >= 1, kInvalidArgument, "setting replicas of model '", package.name,
+               "' must be 1 or more");
+  options.replicas = static_cast<int>(config.replicas);
+  options.threads = static_cast<int>(config.threads);
+  options.cuda_graphs = static_cast<int>(std::min<int64_t>(config.cuda_graphs, 1024));
+  options.allow_tf32 = config.allow_tf32;
+  options.cpu_set = find_cores(config.cpu_set);
+  options.check_inputs = config.check_inputs;
+  options.verify = config.verify || verify;
+  for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);
+  std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
+  ModelInterface interface(package.name, package.file.version, model->info().spec);
+  interface.labels = read_labels(config.labels);
+  return {std::move(interface), std::move(model)};
+}
+
+void Repository::publish_loading(const PackageEntry& package) {
+  const auto now = snapshot();
+  if (const Catalog::Entry* entry = now->look_up(package.name)) {
+    for (const Catalog::Version& v : entry->versions) {
+      const bool served = v.state == Catalog::State::kReady || v.state == Catalog::State::kLoading;
+      if (v.version() == package.file.version && served) return;
+    }
+  }
+  change([&](Catalog& next) {
+    Catalog::Version& version = next.edit(package);
+    version.state = Catalog::State::kLoading;
+    version.reason.clear();
+  });
+}
+
+void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
+  auto& statistics = statistics_[{package.name, package.file.version}];
+  if (!statistics) statistics = std::make_shared<Statistics>(threads_);
+  const ModelConfig config = config_.model(package.name);
+  if (config.max_batch_size > 0 && loaded.interface.max_batch_size > 0)
+    loaded.interface.max_batch_size = std::min(loaded.interface.max_batch_size, config.max_batch_size);
+  std::shared_ptr<ServedModel> served = reaper_.own(std::make_unique<ServedModel>(
+      std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below));
+  const BatchPolicy& policy = served->policy();
+  if (policy.alone.empty()) {
+    log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,
+             policy.max_rows);
+  } else {
+    log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
+  }
+  change([&](Catalog& next) {
+    Catalog::Version& version = next.edit(package);
+    version.state = Catalog::State::kReady;
+    version.reason.clear();
+    version.awaited = false;
+    version.model = std::move(served);
+    next.had_models_ = true;
+  });
+}
+
+void Repository::publish_failure(const PackageEntry& package, std::string reason) {
+  change([&](Catalog& next) {
+    Catalog::Version& version = next.edit(package);
+    if (version.state != Catalog::State::kReady) version.state = Catalog::State::kUnavailable;
+    version.reason = std::move(reason);
+  });
+}
+
+void Repository::unload(const std::string& name, Catalog::Version& version) {
+  version.state = Catalog::State::kUnloaded;
+  version.reason = "unloaded";
+  version.awaited = false;
+  version.model.reset();
+  statistics_.erase({name, version.version()});
+}
+
+void Repository::keep_only(const std::string& name, std::span<const PackageEntry> packages) {
+  const auto superseded = [&](const Catalog::Version& v) {
+    return std::none_of(packages.begin(), packages.end(),
+                        [&](const PackageEntry& p) { return p.file.version == v.version(); });
+  };
+  const auto now = snapshot();
+  const std::vector<Catalog::Version>& versions = now->entry(name).versions;
+  if (std::none_of(versions.begin(), versions.end(), superseded)) return;
+  change([&](Catalog& next) {
+    std::vector<Catalog::Version>& edited = next.edit(name).versions;
+    std::erase_if(edited,
+                  [&](const Catalog::Version& v) { return v.state == Catalog::State::kUnloaded && superseded(v); });
+    for (Catalog::Version& v : edited) {
+      if (superseded(v)) unload(name, v);
+    }
+  });
+}
+
+void Repository::unload(const std::string& name) {
+  snapshot()->entry(name);
+  change([&](Catalog& next) {
+    for (Catalog::Version& v : next.edit(name).versions) unload(name, v);
+  });
+}
+
+void Repository::forget(const std::string& name) {
+  change([&](Catalog& next) {
+    for (Catalog::Version& v : next.edit(name).versions) unload(name, v);
+    next.erase(name);
+  });
+}
+
+}  // namespace sconce

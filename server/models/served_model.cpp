@@ -1,0 +1,71 @@
+#include "server/models/served_model.h"
+
+#include <csignal>
+
+#include "server/base/log.h"
+#include "server/models/documents.h"
+#include "server/signature/body_bound.h"
+
+namespace sconce {
+namespace {
+
+std::atomic<bool> restart{false};
+
+std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const ModelConfig& config,
+                                      std::chrono::nanoseconds limit) {
+  // A run that writes its buffers stays on its lane: nothing else may run before its outputs were looked at. One that
+  // uses several threads has them on its lane.
+  const bool possible = !interface.mutates_constants && interface.spec.threads <= 1 && config.threads <= 1;
+  return possible ? limit : std::chrono::nanoseconds(0);
+}
+
+}  // namespace
+
+ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
+                         AlarmClock& clock, std::shared_ptr<Statistics> statistics,
+                         std::chrono::nanoseconds inline_below)
+    : interface_(std::move(interface)),
+      model_(std::move(model)),
+      statistics_(std::move(statistics)),
+      place_(inline_limit(interface_, config, inline_below), batch_policy(interface_, config).max_rows > 1),
+      batcher_(
+          interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
+          clock, place_, model_->info().replicas),
+      config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
+      // Sizes that are not checked are not known to be too large.
+      most_body_bytes_(config.check_inputs ? sconce::most_body_bytes(interface_) : UINT64_MAX),
+      device_fault_(config.device_fault) {}
+
+ModelStatistics ServedModel::statistics_now() const {
+  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
+}
+
+bool ServedModel::run_here(size_t bytes) noexcept {
+  // A model that runs on threads of its own would block this one. Requests that wait already go first.
+  return model_->runs_on_caller() && batcher_.waiting() == 0 && place_.here(bytes) && batcher_.take_place();
+}
+
+void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexcept {
+  if (compute.count() > 0) place_.ran(compute, 1, false, bytes);
+  batcher_.give_place();
+  failed();
+}
+
+bool ServedModel::failed() noexcept {
+  if (!model_->failed()) [[likely]]
+    return false;
+  if (failure_said_.exchange(true)) return true;
+  log_error("model {} version {} cannot run any more: its devices are lost to this process{}", interface_.name,
+            interface_.version,
+            device_fault_ == DeviceFault::kStay  ? "; it is not ready from now on"
+            : device_fault_ == DeviceFault::kEnd ? ", which ends"
+                                                 : ", which starts again");
+  if (device_fault_ == DeviceFault::kStay) return true;
+  if (device_fault_ == DeviceFault::kRestart) restart = true;
+  std::raise(SIGTERM);
+  return true;
+}
+
+bool restart_wanted() noexcept { return restart; }
+
+}  // namespace sconce

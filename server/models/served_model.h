@@ -1,0 +1,68 @@
+// ServedModel: one version of a model that is loaded, with what the server knows about it. Thread-safe; destroyed by
+// the reaper once it is served no more and its last request has left.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sconce/model.h"
+#include "server/base/alarm_clock.h"
+#include "server/base/config.h"
+#include "server/base/reaper.h"
+#include "server/batching/batcher.h"
+#include "server/models/statistics.h"
+#include "server/signature/interface.h"
+
+namespace sconce {
+
+class ServedModel final : public Reaped {
+ public:
+  // statistics: those of earlier loads go on. inline_below: see settings.def.
+  ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, AlarmClock& clock,
+              std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below);
+
+  const ModelInterface& interface() const noexcept { return interface_; }
+  Model& model() const noexcept { return *model_; }
+  const BatchPolicy& policy() const noexcept { return batcher_.policy(); }
+  const std::string& config_json() const noexcept { return config_json_; }
+  Statistics& statistics() const noexcept { return *statistics_; }
+  ModelStatistics statistics_now() const;
+  // Before replicas are added: how many there may be then.
+  void reserve_replicas(int64_t count) { batcher_.reserve(count); }
+  // Replicas were added or removed: how many there are now.
+  void set_replicas(int64_t count) noexcept { batcher_.set_replicas(count); }
+  // Of a request: none that the model takes has more.
+  uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
+  // Requests that wait for a run.
+  int64_t pending() const noexcept { return batcher_.waiting(); }
+
+  // True: the caller runs the model on its own thread, and then calls ran_here(). False: the request is one for the
+  // queue.
+  bool run_here(size_t input_bytes) noexcept;
+  // compute: zero if it did not run.
+  void ran_here(std::chrono::nanoseconds compute, size_t input_bytes) noexcept;
+  void submit(QueuedRequest& request) { batcher_.submit(request); }
+  bool cancel(QueuedRequest& request) noexcept { return batcher_.cancel(request); }
+
+  // Whether its devices are lost to this process. Says so once, and ends the server where that is configured.
+  bool failed() noexcept;
+
+ private:
+  const ModelInterface interface_;
+  const std::shared_ptr<Model> model_;
+  const std::shared_ptr<Statistics> statistics_;
+  RunPlace place_;
+  Batcher batcher_;
+  const std::string config_json_;
+  const uint64_t most_body_bytes_;
+  const DeviceFault device_fault_;
+  std::atomic<bool> failure_said_{false};
+};
+
+// Whether a model's devices were lost to this process and its settings ask for a new start.
+bool restart_wanted() noexcept;
+
+}  // namespace sconce

@@ -1,0 +1,285 @@
+#include "server/observe/metrics.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "package_format/directory.h"
+#include "server/observe/gpu_metrics.h"
+
+namespace sconce {
+namespace {
+
+enum MetricId : size_t {
+#define METRIC(id, kind, name, labels, help) id,
+#include "server/observe/metrics.def"
+#undef METRIC
+};
+
+constexpr MetricRow kRows[] = {
+#define METRIC(id, kind, name, labels, help) {name, #kind, labels, help},
+#include "server/observe/metrics.def"
+#undef METRIC
+};
+
+// One model, as the metrics see it.
+struct Sample {
+  std::string labels;  // model="m",version="1"
+  const ServedModel* model;
+  Totals totals;
+  // Of its replicas on CUDA devices.
+  int64_t devices = 0, graphs = 0, graph_fallbacks = 0;
+  uint64_t graph_replays = 0;
+};
+
+Sample sample_of(std::string labels, const ServedModel& model) {
+  Sample sample{std::move(labels), &model, model.statistics().totals()};
+  for (const ReplicaInfo& replica : model.model().replicas()) {
+    if (replica.device.type != DeviceType::kCuda) continue;
+    ++sample.devices;
+    sample.graphs += replica.graphs;
+    sample.graph_replays += replica.graph_runs;
+    sample.graph_fallbacks += !replica.no_graphs.empty();
+  }
+  return sample;
+}
+
+class Text {
+ public:
+  void head(MetricId id) {
+    put("# HELP {} {}\n# TYPE {} {}\n", kRows[id].name, kRows[id].help, kRows[id].name, kRows[id].kind);
+  }
+  void value(MetricId id, std::string_view labels, auto number) {
+    if (labels.empty()) return put("{} {}\n", kRows[id].name, number);
+    put("{}{{{}}} {}\n", kRows[id].name, labels, number);
+  }
+  template <size_t n>
+  void histogram(MetricId id, std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; ++i) {
+      count += buckets[i];
+      const std::string bound = i < kLatencyBuckets.size() ? fmt::format("{}", kLatencyBuckets[i] / 1e6) : "+Inf";
+      put("{}_bucket{{{},le=\"{}\"}} {}\n", kRows[id].name, labels, bound, count);
+    }
+    put("{}_sum{{{}}} {}\n", kRows[id].name, labels, static_cast<double>(sum_ns) * 1e-9);
+    put("{}_count{{{}}} {}\n", kRows[id].name, labels, count);
+  }
+  void batch_rows(MetricId id, std::string_view labels, const std::map<int64_t, BatchTotals>& batches) {
+    uint64_t count = 0, rows = 0;
+    auto next = batches.begin();
+    for (int64_t bound = 1; bound <= 1024; bound *= 2) {
+      for (; next != batches.end() && next->first <= bound; ++next) count += next->second.count;
+      put("{}_bucket{{{},le=\"{}\"}} {}\n", kRows[id].name, labels, bound, count);
+    }
+    for (; next != batches.end(); ++next) count += next->second.count;
+    for (const auto& [size, batch] : batches) rows += static_cast<uint64_t>(size) * batch.count;
+    put("{}_bucket{{{},le=\"+Inf\"}} {}\n{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", kRows[id].name, labels, count,
+        kRows[id].name, labels, rows, kRows[id].name, labels, count);
+  }
+  void gpus(const std::vector<GpuState>& states) {
+    const auto each = [&](MetricId id, auto member) {
+      head(id);
+      for (const GpuState& state : states) {
+        if (state.*member) value(id, fmt::format("gpu_uuid=\"{}\"", state.uuid), *(state.*member));
+      }
+    };
+    each(kGpuUse, &GpuState::utilization);
+    each(kGpuMemory, &GpuState::memory_total);
+    each(kGpuMemoryUsed, &GpuState::memory_used);
+    each(kGpuPower, &GpuState::power_watts);
+    each(kGpuPowerLimit, &GpuState::power_limit_watts);
+    each(kGpuEnergy, &GpuState::energy_joules);
+  }
+  std::string take() { return fmt::to_string(buffer_); }
+
+ private:
+  template <class... Args>
+  void put(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+  }
+  fmt::memory_buffer buffer_;
+};
+
+// Resident pages times the page size.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// 0: the system does not say.
+int64_t open_files() {
+  std::error_code ec;
+  const size_t count = names_in("/proc/self/fd", ec).size();
+  return static_cast<int64_t>(count);
+}
+
+// The path of an action, of several the shortest.
+std::string_view route_name(size_t action) noexcept {
+  for (const Route& route : routes()) {
+    if (static_cast<size_t>(route.action) == action) return route.pattern;
+  }
+  return "none";
+}
+
+// Answers by path and status: the methods of a path are actions of their own, and one series.
+using Responses = std::map<std::string_view, std::array<uint64_t, ConnectionCounters::kStatuses.size()>>;
+
+Responses responses_of(const std::vector<ConnectionCounters>& connections) {
+  Responses responses;
+  for (size_t action = 0; action <= ConnectionCounters::kNoRoute; ++action) {
+    auto& totals = responses[route_name(action)];
+    for (const ConnectionCounters& c : connections) {
+      for (size_t i = 0; i < totals.size(); ++i) totals[i] += c.responses[action][i].load(std::memory_order_relaxed);
+    }
+  }
+  return responses;
+}
+
+// Bytes in all, and those that are not available.
+std::pair<uint64_t, uint64_t> host_memory() {
+  std::ifstream file("/proc/meminfo");
+  uint64_t total = 0, available = 0, value = 0;
+  for (std::string key, unit; file >> key >> value; std::getline(file, unit)) {
+    if (key == "MemTotal:") total = value * 1024;
+    if (key == "MemAvailable:") available = value * 1024;
+  }
+  return {total, total - std::min(total, available)};
+}
+
+// Of all processors, since the last call. Metrics are answered by one thread.
+double processor_use() {
+  static uint64_t last_busy = 0, last_total = 0;
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  file >> cpu;
+  uint64_t total = 0, idle = 0, value = 0;
+  // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted as users.
+  for (int i = 0; i < 8 && file >> value; ++i) {
+    total += value;
+    if (i == 3 || i == 4) idle += value;
+  }
+  const uint64_t busy = total - idle;
+  const double use = total > last_total ? static_cast<double>(static_cast<int64_t>(busy - last_busy)) /
+                                              static_cast<double>(total - last_total)
+                                        : 0;
+  last_busy = busy;
+  last_total = total;
+  return std::clamp(use, 0.0, 1.0);
+}
+
+}  // namespace
+
+std::span<const MetricRow> metric_rows() noexcept { return kRows; }
+
+std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                         const UpdateCounters& updates, const ServerTotals& totals) {
+  Text text;
+  std::vector<Sample> samples;
+  text.head(kModelReady);
+  for (const Catalog::Entry& entry : catalog.entries()) {
+    for (const Catalog::Version& version : entry.versions) {
+      if (version.state == Catalog::State::kUnloaded) continue;
+      std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version());
+      text.value(kModelReady, labels, version.state == Catalog::State::kReady ? 1 : 0);
+      if (version.model) samples.push_back(sample_of(std::move(labels), *version.model));
+    }
+  }
+  const auto each = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Sample& sample : samples) text.value(id, sample.labels, number(sample));
+  };
+  each(kRequestSuccess, [](const Sample& s) { return s.totals.success; });
+  text.head(kRequestFailure);
+  constexpr std::string_view kReasons[kFailureReasons] = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
+  for (const Sample& sample : samples) {
+    const ModelInterface& m = sample.model->interface();
+    for (size_t i = 0; i < kFailureReasons; ++i) {
+      text.value(kRequestFailure,
+                 fmt::format("model=\"{}\",reason=\"{}\",version=\"{}\"", m.name, kReasons[i], m.version),
+                 sample.totals.failures_by_reason[i]);
+    }
+  }
+  each(kInferenceCount, [](const Sample& s) { return s.totals.inferences; });
+  each(kExecutionCount, [](const Sample& s) { return s.totals.executions; });
+  each(kRequestDuration, [](const Sample& s) { return s.totals.total_ns / 1000; });
+  each(kQueueDuration, [](const Sample& s) { return s.totals.queue_ns / 1000; });
+  each(kInputDuration, [](const Sample& s) { return s.totals.input_ns / 1000; });
+  each(kInferDuration, [](const Sample& s) { return s.totals.compute_ns / 1000; });
+  each(kOutputDuration, [](const Sample& s) { return s.totals.output_ns / 1000; });
+  each(kPending, [](const Sample& s) { return s.model->pending(); });
+  each(kLoadDuration,
+       [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
+  each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
+  each(kModelGeneration, [](const Sample& s) { return s.model->model().generation(); });
+  const auto each_on_devices = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Sample& sample : samples)
+      if (sample.devices > 0) text.value(id, sample.labels, number(sample));
+  };
+  each_on_devices(kGraphs, [](const Sample& s) { return s.graphs; });
+  each_on_devices(kGraphReplays, [](const Sample& s) { return s.graph_replays; });
+  each_on_devices(kGraphFallbacks, [](const Sample& s) { return s.graph_fallbacks; });
+  each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
+  text.head(kUpdates);
+  text.value(kUpdates, "state=\"done\"", updates.done.load());
+  text.value(kUpdates, "state=\"failed\"", updates.failed.load());
+  text.value(kUpdates, "state=\"cancelled\"", updates.cancelled.load());
+  text.head(kModelRequest);
+  for (const Sample& s : samples) text.histogram(kModelRequest, s.labels, s.totals.latency, s.totals.total_ns);
+  text.head(kModelCompute);
+  for (const Sample& s : samples)
+    text.histogram(kModelCompute, s.labels, s.totals.compute_latency, s.totals.compute_ns);
+  text.head(kBatchRows);
+  for (const Sample& s : samples) text.batch_rows(kBatchRows, s.labels, s.totals.batches);
+
+  const auto sum = [&](auto member) {
+    uint64_t total = 0;
+    for (const ConnectionCounters& c : connections) total += (c.*member).load(std::memory_order_relaxed);
+    return total;
+  };
+  text.head(kResponses);
+  for (const auto& [route, totals] : responses_of(connections)) {
+    for (size_t i = 0; i < totals.size(); ++i) {
+      if (totals[i] == 0) continue;
+      text.value(kResponses, fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route),
+                 totals[i]);
+    }
+  }
+  const auto single = [&](MetricId id, auto number) {
+    text.head(id);
+    text.value(id, {}, number);
+  };
+  const uint64_t closed = sum(&ConnectionCounters::closed), accepted = sum(&ConnectionCounters::accepted);
+  single(kConnections, accepted - std::min(accepted, closed));
+  single(kAccepted, accepted);
+  const uint64_t begun = sum(&ConnectionCounters::bodies_in), over = sum(&ConnectionCounters::bodies_out);
+  single(kInFlight, begun - std::min(begun, over));
+  single(kRequestMemory, totals.request_memory);
+  single(kRequestMemoryLimit, totals.request_memory_limit);
+  single(kLostTraces, totals.lost_traces);
+  single(kFailedTraces, totals.failed_traces);
+  single(kLostLines, totals.lost_lines);
+  single(kHeldLines, totals.held_lines);
+  const auto [total_memory, used_memory] = host_memory();
+  single(kCpuUse, processor_use());
+  single(kCpuMemory, total_memory);
+  single(kCpuMemoryUsed, used_memory);
+  // The driver's library is opened for those who use its devices.
+  static GpuReader reader;
+  const bool on_gpus = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.devices > 0; });
+  text.gpus(on_gpus ? reader.look() : std::vector<GpuState>{});
+  single(kReceived, sum(&ConnectionCounters::received));
+  single(kSent, sum(&ConnectionCounters::sent));
+  single(kResident, resident_bytes());
+  single(kStartTime, fmt::format("{:.3f}", totals.start_time));
+  if (const int64_t files = open_files(); files != 0) single(kOpenFiles, files);
+  return text.take();
+}
+
+}  // namespace sconce

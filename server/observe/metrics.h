@@ -1,0 +1,56 @@
+// Metrics in Prometheus' text format (0.0.4), and the counters of the HTTP side.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/http/router.h"
+#include "server/models/repository.h"
+#include "server/observe/update_counters.h"
+
+namespace sconce {
+
+// What one io thread counts; it alone writes.
+struct alignas(64) ConnectionCounters {
+  using Counter = std::atomic<uint64_t>;
+  // Every status there is; what is none of them counts as the last, 0.
+  static constexpr std::array<int, 24> kStatuses = {200, 202, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
+                                                    417, 429, 431, 499, 500, 501, 503, 504, 505, 507, 412, 0};
+  // Answers to what no route was found for.
+  static constexpr size_t kNoRoute = kActions;
+
+  Counter accepted{0}, closed{0}, received{0}, sent{0};
+  Counter bodies_in{0}, bodies_out{0};  // bytes of bodies: of requests that began, and of those that are over
+  std::array<std::array<Counter, kStatuses.size()>, kActions + 1> responses{};
+
+  static void add(Counter& counter, uint64_t value) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
+  // route: the number of an action, or kNoRoute.
+  void response(size_t route, int status) noexcept {
+    size_t i = 0;
+    while (i + 1 < kStatuses.size() && kStatuses[i] != status) ++i;
+    add(responses[route][i], 1);
+  }
+};
+
+struct MetricRow {
+  std::string_view name, kind, labels, help;
+};
+std::span<const MetricRow> metric_rows() noexcept;
+
+// What the server counts beside connections and models.
+struct ServerTotals {
+  double start_time = 0;  // seconds since 1970
+  uint64_t lost_traces = 0, failed_traces = 0;
+  uint64_t request_memory = 0, request_memory_limit = 0;
+  uint64_t lost_lines = 0, held_lines = 0;  // of the log
+};
+std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                         const UpdateCounters& updates, const ServerTotals& totals);
+
+}  // namespace sconce

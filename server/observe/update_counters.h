@@ -1,0 +1,13 @@
+// UpdateCounters: how weight updates ended, for the metrics. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace sconce {
+
+struct UpdateCounters {
+  std::atomic<uint64_t> done{0}, failed{0}, cancelled{0};
+};
+
+}  // namespace sconce

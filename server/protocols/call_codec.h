@@ -1,0 +1,27 @@
+// The call-spec endpoint's JSON, shaped like the Python call: {"args": [...], "kwargs": {...}} in, the model's return
+// value out.
+//
+// Containers follow the call spec: tuples, lists, deques and namedtuples are arrays, dicts and dataclasses objects. A
+// tensor is a nested list (complex numbers as [re, im]) or {"dtype", "shape", "base64"}; dtypes are the signature's.
+// Leaves that the package dropped (numbers, strings, None) are accepted and ignored. Without a call spec, args is the
+// flat list of inputs, and the answer the output or a list of outputs.
+// Confined to the connection's thread. Errors are kInvalidArgument and say where in the call: args[0]["mask"].
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "server/http/response.h"
+#include "server/memory/request_memory.h"
+#include "server/signature/interface.h"
+
+namespace sconce {
+
+// inputs: the model's, in its order and strides.
+void decode_call(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
+                 std::vector<Tensor>& inputs);
+
+void encode_call(const ModelInterface& model, std::span<const Tensor> outputs, bool base64, TensorScratch& scratch,
+                 Response& response);
+
+}  // namespace sconce

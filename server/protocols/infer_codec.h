@@ -1,0 +1,73 @@
+// Open Inference Protocol v2's inference request and answer, JSON and binary tensor extension. Matches Triton 24.10,
+// but for what it gets wrong: integers are exact, sizes are checked without overflow, bad input is always 400.
+//
+// Tensors of a request are views of its body where alignment and strides permit, else copies in the scratch. Confined
+// to the connection's thread. Errors are kInvalidArgument and name the tensor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "server/http/response.h"
+#include "server/memory/request_memory.h"
+#include "server/protocols/request_parameters.h"
+#include "server/protocols/shared_memory.h"
+#include "server/signature/interface.h"
+
+namespace sconce {
+
+struct InferRequest {
+  struct Output {
+    size_t index;
+    std::string_view json_name;  // as asked for, a JSON string; views the body
+    bool binary;
+    uint64_t classes = 0;  // of the classification extension; 0: the tensor itself
+    // Where the bytes go; null: into the answer.
+    std::shared_ptr<const SharedRegion> region;
+    uint64_t region_offset = 0, region_bytes = 0;
+  };
+  std::string_view json_id;     // a JSON string; empty: none
+  std::vector<Output> outputs;  // in the order of the answer
+  std::vector<Tensor> inputs;   // in the model's order, in the strides that it wants
+  int64_t rows = 1;             // batch size, where the model has a batch dimension
+  bool columns = false;         // of :predict: the request was by columns, not by rows
+  bool device_inputs = false;   // an input is a tensor of a device
+  bool device_outputs = false;  // an output goes to memory of a device
+  SchedulePolicy schedule;
+  std::string context;  // of the decoder: names an input in errors; kept for its memory
+
+  void clear() noexcept {
+    json_id = {};
+    outputs.clear();
+    inputs.clear();
+    rows = 1;
+    columns = device_inputs = device_outputs = false;
+    schedule = {};
+  }
+};
+
+// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null where there is none.
+void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
+                  const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
+
+// weight_version: of the weights that answered, printable ASCII. Tensors that are asked for in binary are sent from
+// where they are: outputs live until the answer is sent.
+void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
+
+// How an answer begins: {"id":...,"model_name":"...","model_version":"..."
+void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text);
+
+// The dtype that stands for a dtype's elements on the wire: components of complex, bytes of float8 and float4.
+DType wire_dtype(DType dtype) noexcept;
+
+// For codecs. kInvalidArgument that names the inputs which the request does not have.
+void check_inputs_complete(const ModelInterface& model, const InferRequest& request);
+// kUnsupported for an output that is no strided tensor of this host.
+void check_output(const Tensor& tensor);
+
+}  // namespace sconce

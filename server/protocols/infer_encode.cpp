@@ -1,0 +1,162 @@
+#include <charconv>
+#include <cstring>
+#include <string>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/base/json_cursor.h"
+#include "server/json/tensor_json.h"
+#include "server/protocols/classification.h"
+#include "server/protocols/infer_codec.h"
+
+namespace sconce {
+namespace {
+
+void append_number(TextBuffer& text, int64_t number) {
+  char* const at = text.reserve(20);  // first: it may move the text
+  text.commit(std::to_chars(at, at + 20, number).ptr);
+}
+
+void append_sizes(TextBuffer& text, IntSpan sizes) {
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (d != 0) text.append(',');
+    append_number(text, sizes[d]);
+  }
+}
+
+// An output of the classification extension, from its datatype on.
+void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, Response& response) {
+  TextBuffer& text = response.text();
+  text.append(",\"datatype\":\"BYTES\",\"shape\":[");
+  append_sizes(text, classes.shape);
+  if (!binary) {
+    text.append("],\"data\":[");
+    std::string json;
+    for (size_t i = 0; i < classes.elements.size(); ++i) {
+      if (i != 0) json += ',';
+      append_json_string(json, classes.elements[i]);
+    }
+    text.append(json);
+    return text.append("]}");
+  }
+  size_t bytes = 0;
+  for (const std::string& element : classes.elements) bytes += sizeof(uint32_t) + element.size();
+  text.append("],\"parameters\":{\"binary_data_size\":");
+  append_number(text, static_cast<int64_t>(bytes));
+  text.append("}}");
+  if (bytes == 0) return;
+  const TensorScratch::Piece piece = scratch.allocate(bytes);
+  std::byte* out = piece.data;
+  for (const std::string& element : classes.elements) {
+    const auto length = static_cast<uint32_t>(element.size());
+    std::memcpy(out, &length, sizeof length);
+    std::memcpy(out + sizeof length, element.data(), element.size());
+    out += sizeof length + element.size();
+  }
+  response.segments.push_back({piece.data, bytes});
+}
+
+// The elements in order: the tensor's own memory, or a copy in the scratch.
+const void* row_major(const Tensor& tensor, TensorScratch& scratch) {
+  if (tensor.is_contiguous()) return tensor.data();
+  const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
+  copy_to_contiguous(tensor, piece.data);
+  return piece.data;
+}
+
+void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch) {
+  SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
+               "shared memory size specified with the request for output ", excerpt(wanted.json_name), " (",
+               wanted.region_bytes, " bytes) should be at least ", tensor.bytes(), " bytes");
+  if (const DeviceRegion* device = wanted.region->device()) return device->write(wanted.region_offset, tensor);
+  wanted.region->posix()->write(wanted.region_offset, static_cast<const std::byte*>(row_major(tensor, scratch)),
+                                tensor.bytes());
+}
+
+}  // namespace
+
+void check_output(const Tensor& tensor) {
+  SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
+               "an output on this device cannot be sent: ", describe(tensor));
+}
+
+void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text) {
+  text.append('{');
+  if (!request.json_id.empty()) {
+    text.append("\"id\":");
+    text.append(request.json_id);
+    text.append(',');
+  }
+  text.append("\"model_name\":\"");
+  text.append(model.name);
+  text.append("\",\"model_version\":\"");
+  append_number(text, model.version);
+  text.append('"');
+}
+
+void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
+  TextBuffer& text = response.text();
+  append_answer_head(model, request, text);
+  text.append(",\"parameters\":{\"weight_version\":\"");
+  for (const char c : weight_version) {
+    if (c == '"' || c == '\\') text.append('\\');
+    text.append(c);
+  }
+  text.append("\"},\"outputs\":[");
+  bool first = true;
+  for (const InferRequest::Output& wanted : request.outputs) {
+    const Tensor& tensor = outputs[wanted.index];
+    if (!tensor.defined()) continue;  // the model returned None
+    if (!tensor.is_cpu()) {
+      SCONCE_CHECK(wanted.region && wanted.region->device(), kInternal, "an output was left on its device");
+      SCONCE_CHECK(tensor.layout() == Layout::kStrided, kUnsupported, "an output cannot be sent: ", describe(tensor));
+    } else {
+      check_output(tensor);
+    }
+    if (!first) text.append(',');
+    first = false;
+    text.append("{\"name\":");
+    text.append(wanted.json_name);
+    if (wanted.classes != 0) {
+      append_classes(classify(tensor, wanted.classes, model.max_batch_size > 0, model.labels), wanted.binary, scratch,
+                     response);
+      continue;
+    }
+    text.append(",\"datatype\":\"");
+    text.append(dtype_oip(tensor.dtype()));
+    text.append("\",\"shape\":[");
+    append_sizes(text, tensor.sizes());
+    if (is_complex(tensor.dtype())) text.append(tensor.dim() > 0 ? ",2" : "2");
+    if (wanted.region) {
+      text.append("]}");
+      send_to_region(tensor, wanted, scratch);
+      continue;
+    }
+    if (wanted.binary) {
+      text.append("],\"parameters\":{\"binary_data_size\":");
+      append_number(text, static_cast<int64_t>(tensor.bytes()));
+      text.append("}}");
+      if (tensor.numel() == 0) continue;
+      response.segments.push_back({row_major(tensor, scratch), tensor.bytes()});
+    } else {
+      const DType carrier = wire_dtype(tensor.dtype());
+      SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, "output ",
+                   excerpt(wanted.json_name), ": sending ", dtype_oip(tensor.dtype()),
+                   " data via JSON is not supported, use the binary data format");
+      text.append("],\"data\":");
+      // float8 and float4 travel as the bytes they are.
+      const bool bytes = carrier == DType::kUInt8 && tensor.dtype() != DType::kUInt8;
+      write_flat(text,
+                 bytes ? tensor.view_as(carrier, tensor.sizes(), tensor.strides(), tensor.storage_offset()) : tensor);
+      text.append('}');
+    }
+  }
+  text.append("]}");
+  if (!response.segments.empty()) {
+    response.type = content_type::kBinary;
+    response.json_length = response.text_bytes();
+  }
+}
+
+}  // namespace sconce

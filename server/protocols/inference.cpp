@@ -1,0 +1,223 @@
+#include "server/protocols/inference.h"
+
+#include <charconv>
+#include <utility>
+
+#include "sconce/check.h"
+#include "sconce/device_memory.h"
+#include "server/protocols/call_codec.h"
+#include "server/protocols/generate_codec.h"
+#include "server/protocols/predict_codec.h"
+
+namespace sconce {
+
+void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept {
+  model_ = std::move(model);
+  form_ = form;
+  base64_ = base64;
+  start_ = start;
+  decoded_ = run_done_ = {};
+}
+
+void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory) {
+  const ModelInterface& interface = model_->interface();
+  switch (form_) {
+    case Form::kInfer:
+      decode_infer(interface, body, json_length, shared_memory, scratch_, request_);
+      break;
+    case Form::kCall:
+      decode_call(interface, body, scratch_, request_.inputs);
+      if (interface.max_batch_size > 0 && request_.inputs[0].dim() > 0) request_.rows = request_.inputs[0].size(0);
+      break;
+    case Form::kGenerate:
+    case Form::kGenerateStream:
+      decode_generate(interface, body, scratch_, request_);
+      break;
+    case Form::kPredict:
+      decode_predict(interface, body, scratch_, request_);
+      break;
+  }
+  results_.resize(interface.outputs.size());
+  decoded_ = Clock::now();
+}
+
+bool Inference::run() {
+  SCONCE_CHECK(request_.rows <= model_->policy().most_rows, kInvalidArgument,
+               "inference request batch-size must be <= ", model_->policy().most_rows, " for '",
+               model_->interface().name, "', got ", request_.rows);
+  error = nullptr;
+  run_rows = -1;
+  alone = request_.device_inputs || request_.device_outputs;
+  // An output may be a buffer that the next run writes.
+  device_outputs = request_.device_outputs && model_->interface().spec.device_key == "cuda" &&
+                   !model_->interface().mutates_constants;
+  inputs = request_.inputs;
+  here_ = !alone && model_->run_here(input_bytes());
+  if (here_) {
+    info = model_->model().run(request_.inputs, results_);
+    run_done_ = Clock::now();
+    run_rows = request_.rows;
+    gather = split = {};
+    leave();
+    return true;
+  }
+  // What cannot run need not wait for its turn.
+  model_->model().check_inputs(request_.inputs);
+  outputs = results_;
+  rows = request_.rows;
+  priority = request_.schedule.priority;
+  timeout = request_.schedule.timeout;
+  model_->submit(*this);
+  return false;
+}
+
+Inference::Clock::time_point Inference::deadline() const noexcept {
+  const std::chrono::nanoseconds limit = model_->policy().request_timeout;
+  return limit.count() == 0 ? Clock::time_point::max() : start_ + limit;
+}
+
+void Inference::ran() {
+  if (!model_->interface().mutates_constants) return;
+  // An output may be a buffer that the next run writes.
+  for (Tensor& output : results_) {
+    if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
+    Tensor copy = Tensor::empty(output.sizes(), output.dtype());
+    copy_to_contiguous(output, static_cast<std::byte*>(copy.data()));
+    output = std::move(copy);
+  }
+}
+
+void Inference::finished() noexcept {
+  run_done_ = Clock::now();
+  notify_(context_);
+}
+
+void Inference::leave() noexcept {
+  if (std::exchange(here_, false)) model_->ran_here(info.compute, input_bytes());
+  if (run_rows >= 0)
+    model_->statistics().execution(thread_, std::exchange(run_rows, -1), decoded_ - start_ + gather, info.compute,
+                                   split);
+}
+
+void Inference::finish_run() {
+  leave();
+  if (error == nullptr) return;
+  model_->failed();
+  std::rethrow_exception(std::exchange(error, nullptr));
+}
+
+bool Inference::has_long_answer(bool compressed) const noexcept {
+  constexpr size_t kText = 128 * 1024, kCopied = 8 * 1024 * 1024;
+  size_t text = 0, all = 0;
+  for (const Tensor& result : results_) {
+    if (result.defined()) all += result.bytes();
+  }
+  if (form_ != Form::kInfer || compressed) {
+    text = all;
+  } else {
+    for (const InferRequest::Output& wanted : request_.outputs) {
+      if (results_[wanted.index].defined() && (wanted.classes != 0 || (!wanted.binary && !wanted.region)))
+        text += results_[wanted.index].bytes();
+    }
+  }
+  return text > kText || all > kCopied;
+}
+
+void Inference::encode(Response& response) {
+  response.generation = info.generation;
+  const ModelInterface& interface = model_->interface();
+  switch (form_) {
+    case Form::kInfer: {
+      if (device_outputs) fetch_outputs();
+      char number[20];
+      std::string_view version;
+      if (info.label) {
+        version = *info.label;
+      } else {
+        const char* const end = std::to_chars(number, number + sizeof number, info.generation).ptr;
+        version = {number, static_cast<size_t>(end - number)};
+      }
+      return encode_infer(interface, request_, version, results_, scratch_, response);
+    }
+    case Form::kCall:
+      return encode_call(interface, results_, base64_, scratch_, response);
+    case Form::kGenerate:
+    case Form::kGenerateStream:
+      return encode_generate(interface, request_, results_, form_ == Form::kGenerateStream, response);
+    case Form::kPredict:
+      return encode_predict(interface, request_, results_, response);
+  }
+}
+
+// Those that do not go to memory of a device.
+void Inference::fetch_outputs() {
+  for (const InferRequest::Output& wanted : request_.outputs) {
+    Tensor& output = results_[wanted.index];
+    if (!output.defined() || output.is_cpu() || (wanted.region && wanted.region->device())) continue;
+    Tensor here = scratch_.tensor(output.sizes(), output.dtype());
+    transfer(output, here);
+    output = std::move(here);
+  }
+}
+
+Inference::Timeline Inference::timeline() const noexcept {
+  if (!model_ || run_done_ == Clock::time_point{}) return {model_ ? decoded_ : Clock::time_point{}, {}, {}, {}};
+  return {decoded_, run_done_, info.queue, info.compute};
+}
+
+void Inference::trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const {
+  const TensorNames& names = model_->interface().input_names;
+  for (size_t i = 0; i < request_.inputs.size(); ++i)
+    to.push_back(describe_for_trace(kQueueInput, std::string(names.name(i)), request_.inputs[i], most_elements));
+}
+
+void Inference::trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const {
+  const TensorNames& names = model_->interface().output_names;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (!results_[i].defined()) continue;  // None
+    to.push_back(describe_for_trace(kBackendOutput, std::string(names.name(i)), results_[i], most_elements));
+  }
+}
+
+void Inference::succeed() {
+  const Clock::time_point now = Clock::now();
+  model_->statistics().success(
+      thread_, {now - start_, info.queue, decoded_ - start_ + gather, info.compute, now - run_done_ + split},
+      request_.rows);
+}
+
+std::string Inference::explain(std::string message) const {
+  constexpr std::string_view kInput = "input ";
+  if (!model_ || !message.starts_with(kInput)) return message;
+  const char* const digits = message.data() + kInput.size();
+  const char* const end = message.data() + message.size();
+  size_t index = 0;
+  const auto [next, ec] = std::from_chars(digits, end, index);
+  const size_t close = message.find(')');
+  if (ec != std::errc() || !std::string_view(next, static_cast<size_t>(end - next)).starts_with(" (") ||
+      close == std::string::npos || index >= model_->interface().inputs.size()) {
+    return message;
+  }
+  return "input '" + model_->interface().input_names.name(index) + "'" + message.substr(close + 1);
+}
+
+void Inference::fail(ErrorCode code) noexcept {
+  if (!model_) return;
+  if (here_) leave();
+  model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
+}
+
+void Inference::clear() noexcept {
+  if (!model_) return;
+  leave();
+  for (Tensor& tensor : results_) tensor = Tensor();
+  request_.clear();
+  scratch_.reset();
+  inputs = {};
+  outputs = {};
+  info = {};
+  error = nullptr;
+  model_.reset();
+}
+
+}  // namespace sconce

@@ -1,0 +1,20 @@
+// :predict of KServe's v1 protocol and of TensorFlow Serving.
+//
+// Rows: {"instances": [...]}, each a value or, with several inputs, an object of them by name; the answer is
+// {"predictions": [...]} in the same form. Columns: {"inputs": VALUE or {NAME: VALUE}}; the answer is {"outputs": ...}.
+// Values are nested lists in the dtypes of the signature. Confined to the connection's thread. Errors are
+// kInvalidArgument and name the input.
+#pragma once
+
+#include <span>
+
+#include "server/protocols/infer_codec.h"
+
+namespace sconce {
+
+// Sets request.columns.
+void decode_predict(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request);
+void encode_predict(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
+                    Response& response);
+
+}  // namespace sconce

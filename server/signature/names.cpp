@@ -1,0 +1,99 @@
+#include "server/signature/names.h"
+
+#include <charconv>
+#include <cstdint>
+
+#include "server/base/json_cursor.h"
+
+namespace sconce {
+namespace {
+
+bool has_keys(const SpecNode& node) noexcept {
+  using Kind = SpecNode::Kind;
+  return node.kind == Kind::kDict || node.kind == Kind::kOrderedDict || node.kind == Kind::kDefaultDict ||
+         node.kind == Kind::kDataclass;
+}
+
+// Names of the leaves below node, in flat order.
+void collect(const SpecNode& node, const std::string& path, std::vector<std::string>& names) {
+  if (node.kind == SpecNode::Kind::kLeaf) {
+    names.push_back(path);
+    return;
+  }
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const std::string key = has_keys(node) ? node.keys[i] : std::to_string(i);
+    collect(node.children[i], path + "[" + key + "]", names);
+  }
+}
+
+// N of "argN_1"; -1 for other names.
+int64_t argument_number(std::string_view name) noexcept {
+  if (!name.starts_with("arg") || !name.ends_with("_1") || name.size() < 6) return -1;
+  const std::string_view digits = name.substr(3, name.size() - 5);
+  int64_t number = 0;
+  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return ec == std::errc() && end == digits.data() + digits.size() ? number : -1;
+}
+
+}  // namespace
+
+std::vector<size_t> input_leaves(const ModelSpec& spec) {
+  const CallSpec& call = spec.call_spec;
+  if (!call.known || spec.inputs.empty() || call.input_leaf.size() == spec.inputs.size()) return call.input_leaf;
+  // Arguments of the graph are numbered: lifted parameters first, then the leaves of the call, dropped ones too.
+  std::vector<int64_t> numbers;
+  for (const TensorSpec& input : spec.inputs) {
+    numbers.push_back(argument_number(input.name));
+    if (numbers.back() < 0 || (numbers.size() > 1 && numbers.back() <= numbers[numbers.size() - 2])) return {};
+  }
+  const auto leaves = static_cast<int64_t>(call.args.leaves() + call.kwargs.leaves());
+  const int64_t first_leaf = numbers.front();
+  if (numbers.back() - first_leaf != leaves - 1 && !(first_leaf == 0 && numbers.back() < leaves)) return {};
+  std::vector<size_t> result;
+  for (const int64_t number : numbers) result.push_back(static_cast<size_t>(number - first_leaf));
+  return result;
+}
+
+TensorNames::TensorNames(std::vector<std::string> names, std::string_view alias,
+                         const std::vector<TensorSpec>& tensors) {
+  names.resize(tensors.size());
+  const auto alias_of = [&](size_t i) { return std::string(alias) + std::to_string(i); };
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    // Two keys may look alike (1 and "1"): the later one goes by its alias.
+    if (names[i].empty() || !index_.emplace(names[i], i).second) names[i] = alias_of(i);
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) index_.emplace(alias_of(i), i);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].name.empty()) index_.emplace(tensors[i].name, i);
+  }
+  first_ = std::move(names);
+  for (const std::string& name : first_) append_json_string(json_.emplace_back(), name);
+}
+
+TensorNames TensorNames::of_inputs(const ModelSpec& spec) {
+  std::vector<std::string> names(spec.inputs.size());
+  if (const std::vector<size_t> leaf_of = input_leaves(spec); leaf_of.size() == names.size()) {
+    std::vector<std::string> leaves;
+    collect(spec.call_spec.args, "ARGS", leaves);
+    collect(spec.call_spec.kwargs, "KWARGS", leaves);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (leaf_of[i] < leaves.size()) names[i] = leaves[leaf_of[i]];
+    }
+  }
+  return {std::move(names), "INPUT__", spec.inputs};
+}
+
+TensorNames TensorNames::of_outputs(const ModelSpec& spec) {
+  std::vector<std::string> names;
+  if (spec.call_spec.known) collect(spec.call_spec.result, "RESULT", names);
+  if (names.size() != spec.outputs.size()) names.assign(spec.outputs.size(), {});
+  return {std::move(names), "OUTPUT__", spec.outputs};
+}
+
+std::string TensorNames::list() const {
+  std::string text;
+  for (const std::string& name : first_) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+}  // namespace sconce

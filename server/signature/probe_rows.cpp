@@ -1,0 +1,118 @@
+#include "server/signature/probe_rows.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "sconce/float_types.h"
+
+namespace sconce {
+namespace {
+
+constexpr double kFar = 1000;  // how much larger and smaller rows are than ordinary ones
+
+// splitmix64's finaliser: as good as random for each index, without a state.
+uint64_t mixed(uint64_t x) noexcept {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+// The sum of three even numbers: mean 0, variance 1, from -3 to 3.
+double ordinary(uint64_t bits) noexcept {
+  constexpr double kStep = 2.0 / (1 << 21);
+  const auto part = [&](int shift) { return static_cast<double>(bits >> shift & 0x1FFFFF) * kStep - 1; };
+  return part(0) + part(21) + part(42);
+}
+
+double float_value(const ProbeRow& row, const RowStyle& style, uint64_t bits) noexcept {
+  double value = ordinary(bits);
+  if (style.unsigned_values) value = std::abs(value) / 3;
+  value *= style.scale;
+  switch (row.kind) {
+    case RowKind::kOrdinary:
+      break;
+    case RowKind::kSmall:
+      value /= kFar;
+      break;
+    case RowKind::kConstant:
+      value = (0.25 + static_cast<double>(row.seed % 4) / 4) * style.scale;
+      break;
+    case RowKind::kZeros:
+      return 0;
+    case RowKind::kLargeUp:
+      value = std::abs(value) * kFar;
+      break;
+    case RowKind::kLargeDown:
+      value = -std::abs(value) * kFar;
+      break;
+    case RowKind::kNotANumber:
+      return std::numeric_limits<double>::quiet_NaN();
+    case RowKind::kInfinite:
+      if (bits >> 63) value = std::copysign(std::numeric_limits<double>::infinity(), value);
+      break;
+  }
+  if (row.nudge != 0) value *= 1 + style.unit * (static_cast<double>(mixed(bits ^ row.nudge) % 3) - 1);
+  return value;
+}
+
+bool bit_value(const ProbeRow& row, uint64_t bits) noexcept {
+  switch (row.kind) {
+    case RowKind::kConstant:
+    case RowKind::kLargeUp:
+      return true;
+    case RowKind::kZeros:
+      return false;
+    case RowKind::kSmall:
+      return (bits & 7) == 0;
+    case RowKind::kLargeDown:
+      return (bits & 7) != 0;
+    default:
+      return (bits & 1) != 0;
+  }
+}
+
+template <class T>
+T element(const ProbeRow& row, const RowStyle& style, uint64_t bits) noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    return bit_value(row, bits);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(bit_value(row, bits));
+  } else if constexpr (kIsComplex<T>) {
+    using Part = std::conditional_t<std::is_same_v<T, ComplexDouble>, double, float>;
+    return T(std::complex<Part>(static_cast<Part>(float_value(row, style, bits)),
+                                static_cast<Part>(float_value(row, style, mixed(bits)))));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return float_value(row, style, bits);
+  } else {
+    return T(static_cast<float>(float_value(row, style, bits)));
+  }
+}
+
+}  // namespace
+
+bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count, const ProbeRow& row,
+               const RowStyle& style) {
+  if (input.numel() == 0) return true;
+  const int64_t per_row = input.numel() / input.size(0);
+  const uint64_t seed = mixed(uint64_t{row.seed} << 32 | ordinal);
+  const auto fill = [&]<class T>(T* data) {
+    for (int64_t i = 0; i < count * per_row; ++i)
+      data[first * per_row + i] = element<T>(row, style, mixed(seed + static_cast<uint64_t>(i)));
+    return true;
+  };
+  switch (input.dtype()) {
+#define SCONCE_X(enumerator, type)                                                                                 \
+  case DType::enumerator:                                                                                          \
+    if constexpr (!std::is_same_v<type, Float4E2M1FNx2>) return fill(static_cast<type*>(input.storage()->data())); \
+    return false;
+    SCONCE_CPP_TYPES(SCONCE_X)
+#undef SCONCE_X
+    default:
+      break;
+  }
+  return false;
+}
+
+}  // namespace sconce

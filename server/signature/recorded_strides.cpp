@@ -1,0 +1,63 @@
+#include "server/signature/recorded_strides.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "sconce/check.h"
+
+namespace sconce {
+
+bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept {
+  const size_t rank = sizes.size();
+  if (spec.strides.size() != rank) return true;
+  std::array<int64_t, Tensor::kMaxRank> strides;
+  contiguous_strides(sizes, strides.data());
+  for (size_t d = 0; d < rank; ++d) {
+    if (sizes[d] == 0) return true;
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    if (spec.strides[d] && sizes[d] > 1 && *spec.strides[d] != strides[d]) return false;
+  }
+  return true;
+}
+
+Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch) {
+  const size_t rank = static_cast<size_t>(tensor.dim());
+  if (row_major_is_recorded(tensor.sizes(), spec)) return tensor;
+
+  // Recorded strides are used as they are. Those that depend on sizes are not recorded: their dimensions lie outside
+  // the others, in order.
+  std::array<int64_t, Tensor::kMaxRank> strides;
+  int64_t dense = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    if (!spec.strides[d]) continue;
+    strides[d] = *spec.strides[d];
+    int64_t extent = 0;
+    SCONCE_CHECK(strides[d] >= 0 && !__builtin_mul_overflow(strides[d], tensor.sizes()[d], &extent), kInvalidArgument,
+                 "input '", spec.name, "' is too large for its recorded strides: ", describe(tensor));
+    dense = std::max(dense, extent);
+  }
+  for (size_t d = rank; d-- > 0;) {
+    if (spec.strides[d]) continue;
+    strides[d] = dense;
+    SCONCE_CHECK(!__builtin_mul_overflow(dense, tensor.sizes()[d], &dense), kInvalidArgument, "input '", spec.name,
+                 "' is too large for its recorded strides: ", describe(tensor));
+  }
+  const IntSpan span{strides.data(), rank};
+  const TensorScratch::Piece piece = scratch.allocate(storage_bytes_needed(tensor.sizes(), span, 0, tensor.itemsize()));
+  Tensor laid_out = scratch.over(piece.storage, piece.data, tensor.dtype(), tensor.sizes(), span);
+  copy_from_contiguous(static_cast<const std::byte*>(tensor.data()), laid_out);
+  if (!laid_out.is_dense()) {
+    // Elements may share memory (an expanded example input): then their values must agree.
+    const TensorScratch::Piece back = scratch.allocate(tensor.bytes());
+    copy_to_contiguous(laid_out, back.data);
+    SCONCE_CHECK(std::memcmp(back.data, tensor.data(), tensor.bytes()) == 0, kInvalidArgument, "input '", spec.name,
+                 "' has elements that share memory in the strides the package was compiled for, but differ in the "
+                 "request: strides ",
+                 to_string(span));
+  }
+  return laid_out;
+}
+
+}  // namespace sconce

@@ -1,0 +1,372 @@
+#include "server/signature/row_trial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "server/base/log.h"
+#include "server/signature/probe_inputs.h"
+#include "server/signature/probe_rows.h"
+#include "server/signature/row_answers.h"
+
+namespace sconce {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kMaxElements = int64_t{1} << 24;  // of the inputs of a run
+// A model whose row takes so long is tried with few rows; with more, not at all.
+constexpr std::chrono::microseconds kQuick{1500};
+constexpr std::chrono::milliseconds kLong{100};
+constexpr std::chrono::seconds kSlowest{2};
+constexpr size_t kLargeAnswer = size_t{8} << 20;  // bytes of a row's outputs, from which on it is tried with few rows
+constexpr size_t kMaxAnswer = size_t{256} << 20;
+constexpr int64_t kCompany = 5;         // rows of a run with neighbours
+constexpr int64_t kLargeRun = 1 << 22;  // elements of the longest run's inputs
+constexpr uint32_t kFirstSeed = 1;
+constexpr uint32_t kSeeds = 3;  // that are tried where kernels of other sizes seem to differ
+
+struct Known {
+  ProbeRow row;
+  RowAlone alone;
+};
+
+constexpr const char* kMixed = "a try showed that a row's outputs depend on the other rows";
+constexpr const char* kPlaced = "a try showed that a row's outputs depend on its place or on the number of rows";
+constexpr const char* kUnsteady = "its answers change too much with the last places of its inputs";
+constexpr const char* kBlind = "it answers the same to all made-up inputs";
+
+class RowTrial {
+ public:
+  RowTrial(Model& model, const ModelInterface& interface, int64_t most_rows, RowEffort effort)
+      : model_(model), interface_(interface), batch_(interface.batch_symbol()), effort_(effort) {
+    // Recorded minima of 2 are those of 1 (sconce/package.h).
+    const int64_t least = interface.spec.inputs[0].dims[0].min;
+    block_ = least <= 2 ? 1 : least;
+    most_ = most_rows / block_;
+    on_device_ = model.info().devices.front().type != DeviceType::kCpu;
+  }
+
+  // Empty: rows are independent.
+  std::string why_not() {
+    if (most_ < 2) return "two requests of the fewest rows are more than a run may have";
+    for (const auto step : {&RowTrial::find_inputs, &RowTrial::repeat})
+      if (std::string reason = (this->*step)(); !reason.empty()) return reason;
+    if (effort_ == RowEffort::kFew) return try_few();
+    for (const auto step :
+         {&RowTrial::learn_rows, &RowTrial::try_neighbours, &RowTrial::try_sizes, &RowTrial::compare_rows})
+      if (std::string reason = (this->*step)(); !reason.empty()) return reason;
+    return {};
+  }
+
+ private:
+  std::string find_inputs();
+  std::string repeat();
+  std::string try_few();
+  std::string try_few(const ProbeRow& row);
+  std::string learn_rows();
+  std::string try_neighbours();
+  std::string try_company(std::span<const size_t> company);
+  std::string try_sizes();
+  std::string compare_rows();
+
+  // False: it did not answer, and problem_ says why.
+  bool run(std::span<const ProbeRow> rows, RowAnswers& answers);
+  bool ask(std::span<const ProbeRow> rows, RowAnswers& answers);
+  bool learn(const ProbeRow& row, std::vector<Known>& rows);
+  void set_style();
+  std::string failed() const { return "a run of several made-up rows fails: " + problem_; }
+  std::string unknown(std::string_view why) const {
+    return "it is not known whether rows influence each other: " + std::string(why);
+  }
+
+  Model& model_;
+  const ModelInterface& interface_;
+  const std::string batch_;
+  int64_t block_ = 1;  // rows of the model that stand for one: the fewest that a request may have
+  int64_t most_ = 1;   // of those, in a run
+  bool on_device_ = false;
+  RowEffort effort_;
+  int64_t others_ = 0;    // size of dimensions other than the batch
+  int64_t elements_ = 0;  // of one row's inputs
+  RowStyle style_;
+  RowTolerance same_kernels_, other_kernels_;
+  std::chrono::nanoseconds time_{}, of_a_row_{};  // of the last run, of one row
+  std::vector<Known> subjects_, hostile_;
+  RowAnswers first_;
+  std::string problem_;
+};
+
+bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const ProbeInputs made = make_probe_inputs(interface_, ProbeSizes(batch_, count * block_, others_), kMaxElements);
+  if (made.problem != ProbeInputs::Problem::kNone) {
+    problem_ = "input '" + interface_.input_names.name(made.at) +
+               (made.problem == ProbeInputs::Problem::kTooLarge ? "' is too large" : "' is not described in full");
+    return false;
+  }
+  elements_ = 0;
+  for (size_t i = 0; i < made.tensors.size(); ++i) {
+    const Tensor& input = made.tensors[i];
+    elements_ += input.numel() / count;
+    bool filled = input.storage()->bytes() == input.bytes();
+    for (size_t k = 0; filled && k < rows.size(); ++k)
+      filled = fill_rows(input, i, static_cast<int64_t>(k) * block_, block_, rows[k], style_);
+    if (!filled) {
+      problem_ = "nothing can be made up for input '" + interface_.input_names.name(i) + "'";
+      return false;
+    }
+  }
+  std::vector<Tensor> outputs(interface_.outputs.size());
+  const auto start = Clock::now();
+  model_.run(made.tensors, outputs);
+  time_ = Clock::now() - start;
+  problem_ = answers.take(outputs, count, block_, interface_.output_names);
+  return problem_.empty();
+}
+
+bool RowTrial::run(std::span<const ProbeRow> rows, RowAnswers& answers) {
+  try {
+    return ask(rows, answers);
+  } catch (const std::exception& e) {
+    problem_ = printable(e.what());
+    return false;
+  }
+}
+
+// What the nudges and bounds are, by the coarsest dtype in which the model computes.
+void RowTrial::set_style() {
+  double unit = 0;
+  bool nudged = false;
+  for (const TensorSpec& input : interface_.spec.inputs) {
+    unit = std::max(unit, rounding_unit(*input.dtype));
+    nudged = nudged || rounding_unit(*input.dtype) > 0;
+  }
+  for (const RowAnswers::Output& output : first_.outputs) {
+    if (!output.none) unit = std::max(unit, rounding_unit(output.dtype));
+  }
+  if (interface_.spec.coarsest_buffer) unit = std::max(unit, rounding_unit(*interface_.spec.coarsest_buffer));
+  for (const ConstantSpec& constant : interface_.spec.constants) {
+    if (constant.dtype) unit = std::max(unit, rounding_unit(*constant.dtype));
+  }
+  style_.unit = 2 * unit;
+  same_kernels_ = {.of_largest = 4 * unit, .of_nudge = 1, .integers = false};
+  // Sums in another order. Where no input can be nudged, they stand for what the model makes of such differences.
+  const double sums = nudged ? 32 : unit > 0x1p-10 ? 32 : unit > 0x1p-20 ? 64 : 512;
+  other_kernels_ = {.of_largest = sums * unit, .of_nudge = 8, .integers = true};
+}
+
+// Sizes of other dimensions and ranges of values with which a single row runs.
+std::string RowTrial::find_inputs() {
+  // On a device a number that is taken for an index out of bounds may end the device's use: they stay near 1.
+  if (on_device_) style_.scale = 1e-3;
+  const ProbeRow row{.seed = kFirstSeed};
+  std::string problem;
+  for (const int64_t others : {0, 16, 64, 224}) {
+    others_ = others;
+    for (const bool unsigned_values : {false, true}) {
+      style_.unsigned_values = unsigned_values;
+      if (run({&row, 1}, first_)) return {};
+      if (problem.empty()) problem = problem_;
+      if (model_.failed()) return unknown(problem);
+    }
+  }
+  return unknown("it does not run on made-up inputs: " + problem);
+}
+
+std::string RowTrial::repeat() {
+  set_style();
+  // What takes so long is not asked twice: that it answers the same shows beside different neighbours, too.
+  if (on_device_ || time_ < kLong) {
+    const ProbeRow row{.seed = kFirstSeed};
+    RowAnswers again;
+    if (!run({&row, 1}, again)) return unknown("it ran once, and then did not: " + problem_);
+    const RowAlone alone{.answers = first_, .nudged = {}};
+    if (!row_agrees(first_, 0, again, 0, alone, other_kernels_)) return "it does not answer the same twice";
+    // Some kernels add up in any order.
+    if (!row_agrees(first_, 0, again, 0, alone, {})) same_kernels_ = other_kernels_;
+  }
+  if (time_ > kSlowest) return unknown("a run takes too long for a try");
+  const size_t bytes = first_.bytes();
+  if (bytes > kMaxAnswer) return unknown("its outputs are too large for a try");
+  const bool slow = time_ > kQuick && effort_ == RowEffort::kAsTimed;
+  if (slow || elements_ * kCompany > kMaxElements || bytes > kLargeAnswer) effort_ = RowEffort::kFew;
+  of_a_row_ = time_;
+  return {};
+}
+
+bool RowTrial::learn(const ProbeRow& row, std::vector<Known>& rows) {
+  Known known{.row = row, .alone = {}};
+  if (row.kind == RowKind::kOrdinary && row.seed == kFirstSeed) {
+    known.alone.answers = first_;
+  } else if (!run({&row, 1}, known.alone.answers)) {
+    return false;
+  }
+  for (uint32_t nudge = 1; nudge <= 2; ++nudge) {
+    ProbeRow nudged = row;
+    nudged.nudge = nudge;
+    if (!run({&nudged, 1}, known.alone.nudged.emplace_back())) known.alone.nudged.pop_back();
+  }
+  rows.push_back(std::move(known));
+  return true;
+}
+
+// Seven rows in all: one by itself and beside three neighbours. Kernels and places of the first two are the same.
+std::string RowTrial::try_few(const ProbeRow& row) {
+  RowAlone alone{.answers = first_, .nudged = {}};
+  if (row.seed != kFirstSeed && !run({&row, 1}, alone.answers)) return unknown(problem_);
+  // Nudging costs a run: only where it decides.
+  bool steady = true;
+  const auto agrees = [&](const RowAnswers& expected, size_t at, const RowAnswers& got, size_t where,
+                          const RowTolerance& tolerance) {
+    if (row_agrees(expected, at, got, where, alone, tolerance)) return true;
+    if (!alone.nudged.empty()) return false;
+    ProbeRow nudged = row;
+    nudged.nudge = 1;
+    if (!run({&nudged, 1}, alone.nudged.emplace_back())) return false;
+    steady = row_is_steady(alone, other_kernels_);
+    return row_agrees(expected, at, got, where, alone, tolerance);
+  };
+  const std::pair<size_t, RowKind> places[] = {
+      {0, RowKind::kLargeDown}, {0, on_device_ ? RowKind::kConstant : RowKind::kNotANumber}, {1, RowKind::kLargeUp}};
+  bool blind = true;
+  RowAnswers first, got;
+  for (const auto& [place, kind] : places) {
+    ProbeRow rows[2];
+    rows[place] = row;
+    rows[1 - place] = {.kind = kind, .seed = row.seed + 1};
+    if (!run(rows, got)) {
+      const std::string reason = failed();
+      if (run({&rows[1 - place], 1}, got)) return reason;
+      continue;  // as learn_rows() leaves it out
+    }
+    blind = blind && row_agrees(alone.answers, 0, got, 1 - place, alone, {});
+    if (!agrees(alone.answers, 0, got, place, other_kernels_)) return steady ? kPlaced : unknown(kUnsteady);
+    if (place == 0 && !first.outputs.empty() && !agrees(first, 0, got, 0, same_kernels_)) return kMixed;
+    if (place == 0) first = got;
+  }
+  return !steady ? unknown(kUnsteady) : blind ? unknown(kBlind) : std::string();
+}
+
+// As try_sizes() has it: other seeds decide.
+std::string RowTrial::try_few() {
+  std::string reason;
+  for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
+    reason = try_few({.seed = kFirstSeed + 16 * attempt});
+    if (reason != kPlaced) break;
+  }
+  return reason;
+}
+
+// What rows answer by themselves. One that fails is no neighbour: a run with it fails, and its requests run one by one.
+std::string RowTrial::learn_rows() {
+  for (const uint32_t seed : {kFirstSeed, kFirstSeed + 1}) {
+    if (!learn({.kind = RowKind::kOrdinary, .seed = seed}, subjects_)) return unknown(problem_);
+  }
+  for (const RowKind kind : {RowKind::kSmall, RowKind::kConstant, RowKind::kZeros})
+    learn({.kind = kind, .seed = 3}, subjects_);
+  for (const RowKind kind :
+       {RowKind::kLargeUp, RowKind::kLargeDown, RowKind::kNotANumber, RowKind::kInfinite, RowKind::kOrdinary}) {
+    const bool number = kind != RowKind::kNotANumber && kind != RowKind::kInfinite;
+    if (number || !on_device_) learn({.kind = kind, .seed = 4}, hostile_);
+  }
+  if (std::none_of(subjects_.begin(), subjects_.end(),
+                   [&](const Known& known) { return row_is_steady(known.alone, other_kernels_); }))
+    return unknown(kUnsteady);
+  return {};
+}
+
+// A model that seems to look at nothing shows nothing.
+std::string RowTrial::compare_rows() {
+  const auto same = [&](const Known& known) { return row_agrees(first_, 0, known.alone.answers, 0, known.alone, {}); };
+  if (std::all_of(subjects_.begin(), subjects_.end(), same) && std::all_of(hostile_.begin(), hostile_.end(), same))
+    return unknown(kBlind);
+  return {};
+}
+
+// The same kernels at the same places: neighbours alone differ, and must not show at all.
+std::string RowTrial::try_company(std::span<const size_t> company) {
+  std::vector<ProbeRow> rows;
+  for (const size_t i : company) rows.push_back(subjects_[i].row);
+  RowAnswers expected, got;
+  if (!run(rows, expected)) return failed();
+  for (size_t h = 0; h < hostile_.size(); ++h) {
+    // Every other row, or one half of them: rows that are taken in pairs, or from the other end, are found as well.
+    const auto side = [&](size_t k) { return h % 2 == 0 ? k % 2 : k < rows.size() / 2 ? 0 : 1; };
+    for (size_t replaced = 0; replaced < 2; ++replaced) {
+      std::vector<ProbeRow> beside = rows;
+      for (size_t k = 0; k < rows.size(); ++k) {
+        if (side(k) == replaced) beside[k] = hostile_[h].row;
+      }
+      if (!run(beside, got)) return failed();
+      for (size_t k = 0; k < rows.size(); ++k) {
+        if (side(k) != replaced && !row_agrees(expected, k, got, k, subjects_[company[k]].alone, same_kernels_))
+          return kMixed;
+      }
+    }
+  }
+  return {};
+}
+
+std::string RowTrial::try_neighbours() {
+  const auto count = static_cast<size_t>(std::min(kCompany, most_));
+  for (size_t first = 0; first < subjects_.size(); first += count) {
+    std::vector<size_t> company;
+    for (size_t k = 0; k < count; ++k) company.push_back((first + k) % subjects_.size());
+    if (std::string reason = try_company(company); !reason.empty()) return reason;
+  }
+  return {};
+}
+
+// Other numbers of rows and other places, against each row by itself: other kernels, so that sums are rounded
+// otherwise. Where that shows, in a number that is rounded to few values, other seeds decide.
+std::string RowTrial::try_sizes() {
+  std::vector<int64_t> counts{2, 3, 5};
+  const bool small = elements_ * most_ < kLargeRun && first_.bytes() * static_cast<size_t>(most_) < kLargeAnswer;
+  if (small && of_a_row_ * most_ < std::chrono::milliseconds(30)) counts.push_back(most_);
+  for (int64_t& count : counts) count = std::min(count, most_);
+  std::string problem;
+  for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
+    std::vector<Known> known;
+    for (const std::vector<Known>* rows : {&subjects_, &hostile_}) {
+      for (const Known& row : *rows) {
+        ProbeRow other = row.row;
+        other.seed += 16 * attempt;
+        if (attempt == 0) known.push_back(row);
+        if (attempt > 0) learn(other, known);
+      }
+    }
+    problem.clear();
+    for (size_t c = 0; c < counts.size() && problem.empty(); ++c) {
+      std::vector<ProbeRow> rows;
+      const auto place = [&](size_t k) { return (k + c + 1) % known.size(); };
+      for (size_t k = 0; k < static_cast<size_t>(counts[c]); ++k) rows.push_back(known[place(k)].row);
+      RowAnswers got;
+      if (!run(rows, got)) return failed();
+      for (size_t k = 0; k < rows.size(); ++k) {
+        const Known& row = known[place(k)];
+        // What becomes of NaN (by a ReLU, say) differs from kernel to kernel.
+        RowTolerance tolerance = other_kernels_;
+        tolerance.garbage = row.row.kind == RowKind::kNotANumber || row.row.kind == RowKind::kInfinite;
+        if (!row_agrees(row.alone.answers, 0, got, k, row.alone, tolerance)) problem = kPlaced;
+      }
+    }
+    if (problem.empty()) return {};
+  }
+  return problem;
+}
+
+}  // namespace
+
+void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort) {
+  if (!interface.spec.rows_joined.empty()) {
+    interface.rows_reason = "its generated source joins the rows of a run: '" + interface.spec.rows_joined +
+                            "' is made of all of them, and outputs of it";
+    return;
+  }
+  interface.rows_reason = RowTrial(model, interface, most_rows, effort).why_not();
+  interface.rows_independent = interface.rows_reason.empty();
+}
+
+}  // namespace sconce

@@ -1,0 +1,67 @@
+#include "src/cpu/convolution/convolution.h"
+
+#include "sconce/check.h"
+#include "src/cpu/convolution/direct/convolution_channels.h"
+#include "src/cpu/convolution/direct/convolution_depthwise.h"
+#include "src/cpu/convolution/direct/convolution_planes.h"
+#include "src/cpu/convolution/onednn_convolution.h"
+#include "src/tensor/copy.h"
+
+namespace sconce {
+
+void convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output) {
+  if (output.numel() == 0 || onednn::convolve(shape, operands, output)) return;
+  const DType dtype = operands.input.dtype;
+  const bool small_float = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  if (depthwise_suits(shape, operands, output)) return convolve_depthwise(shape, operands, output);
+  if (small_float && (output.stride(1) == 1 || operands.weight.blocked))
+    return convolve_channels(shape, operands, output);
+  convolve_planes(shape, operands, output);
+}
+
+namespace {
+
+// As ATen's kernels are instantiated.
+void check_dtypes(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight, const Tensor* bias) {
+  const DType dtype = input.dtype();
+  SCONCE_CHECK(weight.dtype() == dtype, kInvalidArgument, "convolution: input type ", dtype_name(dtype),
+               " and weight type ", dtype_name(weight.dtype()), " should be the same");
+  const bool convertible = is_floating(dtype) && bias && is_floating(bias->dtype()) && !onednn_takes(dtype);
+  SCONCE_CHECK(!bias || bias->dtype() == dtype || convertible, kInvalidArgument, "convolution: input type ",
+               dtype_name(dtype), " and bias type ", bias ? dtype_name(bias->dtype()) : "", " should be the same");
+  const bool narrow =
+      dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32;
+  const bool supported =
+      is_floating(dtype) || dtype == DType::kInt64 || (narrow && !shape.transposed && shape.dilation == Dims3{1, 1, 1});
+  SCONCE_CHECK(supported, kUnsupported, "convolution: not implemented for '", dtype_name(dtype), "'",
+               narrow ? " with dilation or transposed" : "");
+}
+
+}  // namespace
+
+namespace cpu {
+
+Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, IntSpan stride, IntSpan padding,
+                   IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups) {
+  const ConvolutionShape shape =
+      convolution_shape({"convolution", stride, padding, dilation, output_padding, transposed, groups}, input.sizes(),
+                        weight.sizes(), bias);
+  if (shape.batch != 0 && shape.in_channels != 0) check_dtypes(shape, input, weight, bias);
+  Tensor output = convolution_output(shape, input.dtype(), convolution_is_channels_last(shape, input, weight));
+  if (output.numel() == 0) return output;
+  ConvolutionOperands operands;
+  operands.input = activation_view(input);
+  operands.weight = weight_view(shape, weight);
+  operands.bias = bias;
+  Tensor converted;
+  if (bias && bias->dtype() != input.dtype()) {
+    converted = to_dtype(*bias, input.dtype());
+    operands.bias = &converted;
+  }
+  if (weight.storage()->immutable()) operands.constant = weight.storage().get();
+  convolve(shape, operands, output);
+  return output;
+}
+
+}  // namespace cpu
+}  // namespace sconce

@@ -1,0 +1,39 @@
+// Depthwise convolution over channels-last float32 tensors: one filter per channel, lanes along the channels, no copy
+// of the input.
+#pragma once
+
+#include <cstdint>
+
+#include "src/cpu/convolution/direct/convolution_operands.h"
+
+namespace sconce {
+
+// Whether convolve_depthwise() can: as many groups as channels, in and out; not transposed; float32 with adjacent
+// channels on both sides.
+bool depthwise_suits(const ConvolutionShape& shape, const ConvolutionOperands& operands, const Tensor& output) noexcept;
+
+// The output is written whole. Uses the calling thread's team.
+void convolve_depthwise(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
+
+// The inner loop, one table per instruction set: some pixels of a row, one vector of channels.
+struct DepthwiseRow {
+  const float* input;              // what the first pixel's tap 0 reads, were it not for `row_input`
+  int64_t column;                  // from one input column to the next
+  int64_t step, dilation;          // in columns, from pixel to pixel and from tap to tap
+  const int64_t* row_input;        // by row of the kernel: offset of the input row
+  const float* const* row_weight;  // and the weights of its tap 0
+  int64_t rows;
+  int64_t weight_pitch;  // from tap to tap
+  const float* bias;     // a vector, or null
+  float* output;
+  int64_t output_pixel;
+  int64_t lanes;  // channels that exist
+  bool accumulate, relu;
+};
+
+struct DepthwiseTiles {
+  // Taps [first, last) of each row, for `pixels` pixels.
+  void (*run)(const DepthwiseRow& row, int64_t pixels, int64_t first, int64_t last, int64_t kernel) noexcept;
+};
+
+}  // namespace sconce

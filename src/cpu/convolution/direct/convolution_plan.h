@@ -1,0 +1,24 @@
+// What plans of convolutions depend on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "src/cpu/convolution/direct/convolution_operands.h"
+#include "src/cpu/onednn/plan_table.h"
+
+namespace sconce {
+
+// What a plan depends on, as a row of numbers.
+class PlanKey {
+ public:
+  // Shape, strides, dtypes and fusion; not where the tensors lie, but for whether fusion.other is the output.
+  PlanKey(const ConvolutionShape& shape, const ConvolutionOperands& operands, const ActivationView& output) noexcept;
+  uint64_t hash() const noexcept;
+  friend bool operator==(const PlanKey&, const PlanKey&) noexcept = default;
+
+ private:
+  std::array<int64_t, 56> words_;
+};
+
+}  // namespace sconce

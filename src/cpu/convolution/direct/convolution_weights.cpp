@@ -1,0 +1,159 @@
+#include "src/cpu/convolution/direct/convolution_weights.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "sconce/check.h"
+
+namespace sconce {
+namespace {
+
+struct Kept {
+  std::array<int64_t, 15> recipe;
+  std::unique_ptr<void, decltype(&std::free)> data{nullptr, &std::free};
+};
+constexpr char kKind = 0;
+
+// One group's block of vectors.
+void order_block(const WeightView& weight, const WeightOrder& order, const std::vector<int64_t>& tap_at,
+                 const std::vector<int64_t>& rows, int64_t group, int64_t block, float* to) {
+  const ChannelTiles& tiles = *order.tiles;
+  const ChannelBlocks blocks(tiles, order.out);
+  const int64_t apart = blocks.vectors(block) * tiles.width;
+  const auto taps = static_cast<int64_t>(order.taps.size());
+  const auto evenly = [&](int64_t step) {
+    for (size_t t = 1; t < tap_at.size(); ++t)
+      if (tap_at[t] != tap_at[t - 1] + step) return false;
+    return true;
+  };
+  const int64_t in = order.in;
+  for (int v = 0; v < blocks.vectors(block); ++v, to += tiles.width) {
+    const int64_t lane = (blocks.first_vector(block) + v) * tiles.width;
+    const int64_t columns = std::min<int64_t>(tiles.width, order.out - lane);
+    const float* from = static_cast<const float*>(weight.data) + group * weight.group + lane * weight.out;
+    if (in > 1 && weight.in == 1) {
+      if (evenly(in)) {
+        tiles.transpose(from + tap_at[0], weight.out, columns, taps * in, nullptr, true, to, apart);
+      } else {
+        for (int64_t t = 0; t < taps; ++t)
+          tiles.transpose(from + tap_at[static_cast<size_t>(t)], weight.out, columns, in, nullptr, true,
+                          to + t * in * apart, apart);
+      }
+    } else if (evenly(1) && (in == 1 || weight.in == taps)) {
+      tiles.transpose(from + tap_at[0], weight.out, columns, taps * in, in == 1 ? nullptr : rows.data(), true, to,
+                      apart);
+    } else {
+      for (int64_t t = 0; t < taps; ++t)
+        for (int64_t i = 0; i < in; ++i) {
+          float* row = to + (t * in + i) * apart;
+          const float* at = from + tap_at[static_cast<size_t>(t)] + i * weight.in;
+          for (int64_t c = 0; c < columns; ++c) row[c] = at[c * weight.out];
+        }
+    }
+    // Lanes without a channel are computed with, so they should be numbers.
+    const int64_t written = std::min<int64_t>((columns + 7) / 8 * 8, tiles.width);
+    for (int64_t k = 0; written < tiles.width && k < taps * in; ++k)
+      std::fill(to + k * apart + written, to + k * apart + tiles.width, 0.0f);
+  }
+}
+
+void order_weight(const ConvolutionShape& shape, const WeightView& given, const WeightOrder& order, float* to) {
+  if (order.taps.empty()) return;
+  Tensor keep;
+  WeightView weight = float_weight(shape, given, keep);
+  if (order.depthwise) weight.out = weight.group;  // every group is one channel
+  const Dims3& kernel = shape.kernel;
+  std::vector<int64_t> tap_at;
+  for (const int64_t t : order.taps)
+    tap_at.push_back(t / (kernel[1] * kernel[2]) * weight.kernel[0] + t / kernel[2] % kernel[1] * weight.kernel[1] +
+                     t % kernel[2] * weight.kernel[2]);
+  // Where input i, tap t lies at i * taps + t, this is the row it belongs to.
+  std::vector<int64_t> rows;
+  const auto taps = static_cast<int64_t>(order.taps.size());
+  if (order.in > 1 && weight.in == taps)
+    for (int64_t i = 0; i < order.in; ++i)
+      for (int64_t t = 0; t < taps; ++t) rows.push_back(t * order.in + i);
+  const ChannelBlocks blocks(*order.tiles, order.out);
+  for (int64_t g = 0; g < order.groups; ++g)
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      order_block(weight, order, tap_at, rows, g, b, to);
+      to += blocks.vectors(b) * order.tiles->width * order.in * taps;
+    }
+}
+
+}  // namespace
+
+ChannelBlocks::ChannelBlocks(const ChannelTiles& tiles, int64_t channels) noexcept {
+  all_vectors = (channels + tiles.width - 1) / tiles.width;
+  count = (all_vectors + tiles.vectors - 1) / tiles.vectors;
+  least_ = all_vectors / count;
+  longer_ = all_vectors % count;
+}
+
+void WeightOrder::set_recipe(const ConvolutionShape& shape, const WeightView& weight) noexcept {
+  const auto mix = [](uint64_t h, int64_t value) {
+    h = (h ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15;
+    return h ^ h >> 29;
+  };
+  constexpr uint64_t kStart = 0xcbf29ce484222325;
+  uint64_t tap_list = kStart;
+  for (const int64_t t : taps) tap_list = mix(tap_list, t);
+  recipe = {static_cast<int64_t>(weight.dtype),
+            weight.group,
+            weight.out,
+            weight.in,
+            weight.kernel[0],
+            weight.kernel[1],
+            weight.kernel[2],
+            groups,
+            out,
+            in,
+            static_cast<int64_t>(taps.size()),
+            shape.kernel[2],
+            tiles->width,
+            (depthwise ? 1 : 0) + (weight.blocked ? 2 : 0),
+            static_cast<int64_t>(tap_list)};
+  hash = kStart;
+  for (const int64_t word : recipe) hash = mix(hash, word);
+}
+
+OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& weight, const WeightOrder& order,
+                             Storage* constant) {
+  if (!constant) {
+    const int64_t elems = order.group_elems() * order.groups;
+    own_ = Tensor::empty({&elems, 1}, DType::kFloat32);
+    order_weight(shape, weight, order, own_.data_as<float>());
+    data_ = own_.data_as<float>();
+    return;
+  }
+  if (!order.depthwise) dtype_ = weight.dtype;
+  const auto offset = static_cast<const std::byte*>(weight.data) - static_cast<const std::byte*>(constant->data());
+  const DerivedKey key{&kKind, {static_cast<int64_t>(order.hash), offset}};
+  const auto how = [&]() -> Storage::Derive {
+    return [shape, view = weight, order, dtype = dtype_, offset](Storage& from) mutable {
+      view.data = static_cast<const std::byte*>(from.data()) + offset;
+      auto made = std::make_shared<Kept>();
+      made->recipe = order.recipe;
+      const int64_t elems = order.group_elems() * order.groups;
+      const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(dtype) + 63) / 64 * 64;
+      made->data.reset(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
+      SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
+      if (dtype == DType::kFloat32) {
+        order_weight(shape, view, order, static_cast<float*>(made->data.get()));
+      } else {
+        const Tensor floats = Tensor::empty({&elems, 1}, DType::kFloat32);
+        order_weight(shape, view, order, floats.data_as<float>());
+        scatter_floats(floats.data_as<float>(), dtype, made->data.get(), 1, elems);
+      }
+      return made;
+    };
+  };
+  // A packed weight's description belongs to its storage: no other has the same, and none can replace it.
+  const auto* kept = static_cast<const Kept*>(constant->derived(key, std::ref(how)));
+  SCONCE_CHECK(kept->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
+  data_ = kept->data.get();
+}
+
+}  // namespace sconce

@@ -1,0 +1,19 @@
+// Addition, subtraction and multiplication with numbers of any kind: the operators behind those of elementwise_ops.h,
+// whose numbers are always floating. Match aten::add, sub and mul, torch 2.15.
+#pragma once
+
+#include "src/tensor/scalar.h"
+
+namespace sconce::cpu {
+
+// Whether results of the dtype can be made with that alpha: kInvalidArgument.
+void check_alpha(const char* name, DType dtype, const Scalar& alpha);
+
+Tensor add(const Tensor& self, const Tensor& other, Scalar alpha);  // self + alpha * other
+Tensor add_number(const Tensor& self, Scalar other, Scalar alpha);
+Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha);
+Tensor subtract_number(const Tensor& self, Scalar other, Scalar alpha);
+Tensor multiply(const Tensor& self, const Tensor& other);
+Tensor multiply_number(const Tensor& self, Scalar other);
+
+}  // namespace sconce::cpu

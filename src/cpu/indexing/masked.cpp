@@ -1,0 +1,140 @@
+#include "src/cpu/indexing/masked.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sconce/check.h"
+#include "src/cpu/indexing/nonzero.h"
+#include "src/device/threads.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/elements/block_copy.h"
+#include "src/tensor/elements/dispatch.h"
+#include "src/tensor/factory.h"
+#include "src/tensor/fill.h"
+#include "src/tensor/strided_loop.h"
+
+namespace sconce {
+namespace {
+
+template <class E>
+void blend_run(E* __restrict to, const uint8_t* __restrict set, E value, int64_t n) noexcept {
+  if constexpr (sizeof(E) == 16) {
+    for (int64_t i = 0; i < n; ++i)
+      if (set[i]) to[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = set[i] ? value : to[i];
+  }
+}
+
+// Calls element(position, rank) for each set bit and run(position, rank) for 64 set bits at once, by blocks in
+// parallel.
+template <class Element, class Run>
+void for_each_set(const NonzeroBits& bits, const Element& element, const Run& run) {
+  parallel_for(0, bits.blocks(), 1, [&](int64_t begin, int64_t end) noexcept {
+    int64_t k = bits.before_block(begin);
+    const int64_t last = std::min(end * NonzeroBits::kBlock, bits.words());
+    for (int64_t w = begin * NonzeroBits::kBlock; w < last; ++w) {
+      uint64_t word = bits.word(w);
+      if (~word == 0) {
+        run(w * 64, k);
+        k += 64;
+        continue;
+      }
+      for (; word; word &= word - 1) element(w * 64 + std::countr_zero(word), k++);
+    }
+  });
+}
+
+}  // namespace
+
+void fill_where(Tensor& self, const Tensor& mask, const void* element) {
+  if (self.numel() == 0) return;
+  const StridedLoop<2> loop(self.sizes(), {self.strides(), mask.strides()}, {self.itemsize(), 1});
+  dispatch_bytes(self.itemsize(), [&]<class E>() {
+    const E value = load_unaligned<E>(element);
+    const auto fill_row = [value](char* const* p, const int64_t* stride, int64_t n) {
+      const auto* set = reinterpret_cast<const uint8_t*>(p[1]);
+      if (stride[0] == sizeof(E) && stride[1] == 0) {
+        if (*set) fill_run(p[0], value, n);
+      } else if (stride[0] == sizeof(E) && stride[1] == 1) {
+        blend_run(reinterpret_cast<E*>(p[0]), set, value, n);
+      } else {
+        for (int64_t i = 0; i < n; ++i)
+          if (set[i * stride[1]]) store_unaligned(p[0] + i * stride[0], value);
+      }
+    };
+    parallel_for(0, loop.numel, 32 << 10, [&](int64_t begin, int64_t end) noexcept {
+      loop.run({static_cast<char*>(self.data()), static_cast<char*>(mask.data())}, begin, end, fill_row);
+    });
+  });
+}
+
+namespace cpu {
+
+Tensor masked_select(const Tensor& self, const Tensor& mask) {
+  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument, "masked_select: expected BoolTensor for mask, got ",
+               dtype_name(mask.dtype()));
+  const Shape shape = broadcast_shapes("masked_select", self.sizes(), mask.sizes());
+  const NonzeroBits bits(expand("masked_select", mask, shape));
+  const Tensor packed = contiguous(expand("masked_select", self, shape));
+  const int64_t count = bits.count();
+  Tensor out = Tensor::empty({&count, 1}, self.dtype());
+  dispatch_bytes(self.itemsize(), [&]<class E>() {
+    const auto* from = static_cast<const char*>(packed.data());
+    auto* to = static_cast<char*>(out.data());
+    constexpr int64_t kItem = sizeof(E);
+    for_each_set(
+        bits,
+        [=](int64_t position, int64_t k) noexcept { std::memcpy(to + k * kItem, from + position * kItem, kItem); },
+        [=](int64_t position, int64_t k) noexcept {
+          std::memcpy(to + k * kItem, from + position * kItem, 64 * kItem);
+        });
+  });
+  return out;
+}
+
+Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntSpan sizes) {
+  const Tensor selected = masked_select(grad_output, mask);
+  Tensor out = empty_checked("masked_scatter_backward", sizes, grad_output.dtype());
+  SCONCE_CHECK(selected.numel() <= out.numel(), kInvalidArgument, "masked_scatter_backward: sizes ", to_string(sizes),
+               " are too few for ", selected.numel(), " elements");
+  zero(out);
+  std::memcpy(out.data(), selected.data(), selected.bytes());
+  return out;
+}
+
+void check_masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  SCONCE_CHECK(self.dtype() == source.dtype(), kInvalidArgument,
+               "masked_scatter: expected self and source to have same dtypes but got ", dtype_name(self.dtype()),
+               " and ", dtype_name(source.dtype()));
+  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
+               "masked_scatter_ only supports boolean masks, but got mask with dtype ", dtype_name(mask.dtype()));
+}
+
+Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  check_masked_scatter(self, mask, source);
+  const Shape shape = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());
+  Tensor out = clone_contiguous(expand("masked_scatter", self, shape));
+  const NonzeroBits bits(expand("masked_scatter", mask, shape));
+  SCONCE_CHECK(bits.count() <= source.numel(), kInvalidArgument,
+               "masked_scatter: Number of elements of source < number of ones in mask: ", source.numel(), " < ",
+               bits.count());
+  const Tensor packed = contiguous(source);
+  dispatch_bytes(self.itemsize(), [&]<class E>() {
+    const auto* from = static_cast<const char*>(packed.data());
+    auto* to = static_cast<char*>(out.data());
+    constexpr int64_t kItem = sizeof(E);
+    for_each_set(
+        bits,
+        [=](int64_t position, int64_t k) noexcept { std::memcpy(to + position * kItem, from + k * kItem, kItem); },
+        [=](int64_t position, int64_t k) noexcept {
+          std::memcpy(to + position * kItem, from + k * kItem, 64 * kItem);
+        });
+  });
+  return out;
+}
+
+}  // namespace cpu
+
+}  // namespace sconce

@@ -1,0 +1,40 @@
+// What quantised linear layers and convolutions share: their weights, and what becomes of their sums.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sconce/tensor.h"
+#include "src/cpu/vector/post_ops.h"
+
+namespace sconce {
+
+// The second tensor of a fused operation.
+struct QuantisedOther {
+  enum class How { kNone, kSum, kAdd } how = How::kNone;  // kSum: it holds the result
+  Tensor tensor;
+  double scale = 1, zero_point = 0;
+};
+
+// result = activation(sum * scale[n] + bias[n] + other), times 1 / output_scale plus the zero point where the result is
+// quantised.
+struct QuantisedResult {
+  Tensor scale;  // float32 [n], contiguous: input times weight
+  Tensor bias;   // the same, or undefined
+  Fusion fusion;
+  QuantisedOther other;
+  bool quantised = false;
+  double output_scale = 1;
+  int64_t output_zero_point = 0;
+};
+
+// sums [m, n] of int32 or float32, contiguous; output of m rows: uint8, int8, float32, float16, bfloat16 or float8; and
+// so other, if any, whose rows lie like the output's.
+void finish_quantised(const QuantisedResult& result, const Tensor& sums, int64_t m, int64_t n, Tensor& output);
+
+// Only integers are scaled. kInvalidArgument.
+void check_sum(std::string_view name, const QuantisedOther& other, DType output);
+
+}  // namespace sconce

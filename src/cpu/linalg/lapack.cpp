@@ -1,0 +1,27 @@
+#include "src/cpu/linalg/lapack.h"
+
+#include <dlfcn.h>
+
+namespace sconce {
+namespace {
+
+bool shares_work_space() noexcept {
+  void* const library = dlopen(sconce_lazy_LAPACK.soname, RTLD_LAZY | RTLD_NOLOAD);
+  if (!library) return false;
+  // Of OpenBLAS alone, also where it is what the library is linked with; 0: without threads.
+  const auto parallel = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_parallel"));
+  const bool shares = parallel && parallel() == 0;
+  dlclose(library);  // the lazy library keeps it
+  return shares;
+}
+
+}  // namespace
+
+LapackTurn::LapackTurn() {
+  require_lapack();
+  static const bool takes_turns = shares_work_space();
+  static std::mutex mutex;
+  if (takes_turns) lock_ = std::unique_lock(mutex);
+}
+
+}  // namespace sconce

@@ -1,0 +1,83 @@
+// What operators of linear algebra have in common: batches of column-major matrices as LAPACK takes them.
+#pragma once
+
+#include <string_view>
+
+#include "src/cpu/linalg/lapack.h"
+#include "src/tensor/elements/dispatch.h"
+#include "src/tensor/strided_loop.h"
+
+namespace sconce {
+
+// [..., m, n] uninitialised; its matrices one after the other, column-major or row-major. The strides are ATen's
+// (batched_matrix_contiguous_strides), which with fewer than two dimensions are plain ones.
+Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major = true, Device device = {});
+// [0]: a result that was not asked for.
+Tensor no_matrix(DType dtype, Device device = {});
+// A column-major copy, on the device of self.
+Tensor column_major_copy(const Tensor& self);
+// Sizes without the last `count` dimensions, followed by what is given.
+Shape batch_shape(const Tensor& self, int count = 2);
+Shape with_matrix(Shape batch, int64_t m, int64_t n);
+Shape with_last(Shape batch, int64_t n);
+int64_t count_of(IntSpan sizes);
+// A view of self's matrices for every place of the batch; kInvalidArgument "NAME: ..." where they do not fit.
+Tensor broadcast_matrices(const char* name, const Tensor& self, const Shape& batch);
+
+// kInvalidArgument "NAME: ...": fewer than two dimensions; an integer or low-precision dtype; not square.
+void check_matrices(std::string_view name, const Tensor& self);
+void check_square(std::string_view name, const Tensor& self);
+// "NAME: WHICH should have at least 2 dimensions, ...".
+void check_matrix_rank(const char* name, const char* which, const Tensor& tensor);
+// The arguments of lu_unpack, pivots where they are asked for.
+void check_factored(const char* name, const Tensor& LU_data, const Tensor* LU_pivots);
+// ATen's linearSolveCheckInputs: A [..., n, n], b [..., n, k] of one dtype.
+void check_solvable(const char* name, const Tensor& b, const Tensor& A);
+void check_same_dtype(const char* name, const Tensor& A, const Tensor& B);
+// A X = B, or X A = B where not left.
+void check_equation(const char* name, const Tensor& A, const Tensor& B, bool left);
+// B is a vector for A [..., n, n], or a batch of them, rather than a matrix.
+bool is_vector_for(const Tensor& A, const Tensor& B);
+// The arguments of ormqr.
+void check_reflectors(const char* name, const Tensor& self, const Tensor& tau, const Tensor& other, bool left);
+int int_size(std::string_view name, int64_t size);  // LAPACK's integers; kUnsupported above 2^31
+
+template <class T>
+T conjugate(T value) {
+  if constexpr (kIsComplex<T>)
+    return std::conj(value);
+  else
+    return value;
+}
+
+// float, double, complex of both.
+template <class F>
+void dispatch_lapack(DType dtype, std::string_view name, F&& f) {
+  require_lapack();
+  detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(dtype, name, f);
+}
+
+// Uninitialised elements that live as long as the object.
+template <class T>
+class Workspace {
+ public:
+  explicit Workspace(int64_t count) : bytes_(make(count)) {}
+  T* data() const noexcept { return static_cast<T*>(bytes_.data()); }
+
+ private:
+  static Tensor make(int64_t count) {
+    const int64_t bytes = (count > 0 ? count : 1) * static_cast<int64_t>(sizeof(T));
+    return Tensor::empty(IntSpan(&bytes, 1), DType::kUInt8);
+  }
+  Tensor bytes_;
+};
+// What a query for the best size of a workspace said, in the first element of a real or complex array.
+template <class T>
+int workspace_size(const T& answer) {
+  if constexpr (kIsComplex<T>)
+    return static_cast<int>(answer.real() + 1);
+  else
+    return static_cast<int>(answer + 1);
+}
+
+}  // namespace sconce

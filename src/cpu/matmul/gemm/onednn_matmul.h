@@ -1,0 +1,38 @@
+// Matrix products by oneDNN; when, onednn.h says.
+#pragma once
+
+#include <cstdint>
+
+#include "src/cpu/matmul/gemm/gemm.h"
+#include "src/cpu/onednn/mkldnn_weight.h"
+#include "src/cpu/onednn/onednn.h"
+
+namespace sconce::onednn {
+
+// Thresholds, in multiplications, and the rows below which our kernels are faster.
+constexpr double kProductFloat = 1 << 23, kProductBFloat16 = 1 << 20, kProductInt8 = 1 << 17;
+constexpr int64_t kProductRows = 16;
+
+// False, and nothing is done, where our kernels are to be used. A: rows with unit column stride.
+bool matrix_product(const MatrixProduct& product);
+// c[m, n] of int32 from a[m, k] of int8 or uint8 and b[k, n] of int8. Exact.
+bool int8_matrix_product(bool a_is_signed, const MatrixProduct& product);
+
+// c[m, n] = activation((a[m, k] W + bias) COMBINATION other), everything contiguous but where said.
+struct LinearLayer {
+  DType dtype;
+  int64_t m, n, k;
+  const void* input;
+  Storage* constant;   // of the weight
+  const void* weight;  // [n, k], strides in elements
+  int64_t weight_out, weight_in;
+  const BlockedWeight* blocked;  // where it is opaque
+  const Tensor* bias;            // [n], or null
+  Fusion fusion;
+  const void* other;                // of the same dtype
+  int64_t other_row, other_column;  // strides, 0 where broadcast
+  void* output;
+};
+bool linear_layer(const LinearLayer& layer);
+
+}  // namespace sconce::onednn

@@ -1,0 +1,114 @@
+#include "src/cpu/onednn/onednn_weight.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "sconce/check.h"
+#include "src/cpu/onednn/plan_table.h"
+
+namespace sconce::onednn {
+namespace {
+
+constexpr char kKind = 0;
+
+struct Kept {
+  std::unique_ptr<void, void (*)(void*)> bytes{nullptr, std::free};
+  dnnl::memory memory;
+};
+
+uint64_t hash_desc(const dnnl_memory_desc_t& d, uint64_t seed) {
+  std::array<int64_t, 6 + 5 * DNNL_MAX_NDIMS> words{
+      static_cast<int64_t>(seed), d.ndims, d.data_type, d.offset0, d.format_kind, d.format_desc.blocking.inner_nblks};
+  size_t n = 6;
+  const auto add = [&](const dnnl_dims_t& values, int count) {
+    for (int i = 0; i < count; ++i) words[n++] = values[i];
+  };
+  add(d.dims, d.ndims);
+  add(d.padded_dims, d.ndims);
+  add(d.format_desc.blocking.strides, d.ndims);
+  add(d.format_desc.blocking.inner_blks, d.format_desc.blocking.inner_nblks);
+  add(d.format_desc.blocking.inner_idxs, d.format_desc.blocking.inner_nblks);
+  return hash_words(words);
+}
+
+bool is_padded(const dnnl_memory_desc_t& d) {
+  return std::memcmp(d.dims, d.padded_dims, sizeof(int64_t) * static_cast<size_t>(d.ndims)) != 0;
+}
+
+// `available`: bytes from `data` to the end of the storage.
+std::shared_ptr<void> make(const void* data, size_t available, const WeightLayout& layout) {
+  auto kept = std::make_shared<Kept>();
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % 64 == 0;
+  if (layout.from == layout.to && aligned && !is_padded(layout.to.data)) {
+    kept->memory = dnnl::memory(layout.to, engine(), const_cast<void*>(data));
+    return kept;
+  }
+  const size_t bytes = (layout.to.get_size() + 63) / 64 * 64;
+  kept->bytes.reset(std::aligned_alloc(64, bytes));
+  SCONCE_CHECK(kept->bytes, kOutOfMemory, "oneDNN: cannot allocate ", bytes, " bytes for a constant");
+  kept->memory = dnnl::memory(layout.to, engine(), kept->bytes.get());
+  // A source with paddings is one that must not be written: the library would put zeros there.
+  dnnl::memory source(layout.from, engine(), DNNL_MEMORY_NONE);
+  std::unique_ptr<void, void (*)(void*)> copy(nullptr, std::free);
+  if (is_padded(layout.from.data)) {
+    const size_t size = layout.from.get_size();
+    copy.reset(std::aligned_alloc(64, (size + 63) / 64 * 64));
+    SCONCE_CHECK(copy, kOutOfMemory, "oneDNN: cannot allocate ", size, " bytes for a constant");
+    // The library counts whole rows where a description leaves gaps; no element lies behind the storage's end.
+    std::memcpy(copy.get(), data, std::min(size, available));
+    source.set_data_handle(copy.get());
+  } else {
+    source.set_data_handle(const_cast<void*>(data));
+  }
+  set_threads();
+  dnnl::stream stream(engine());
+  dnnl::reorder(source, kept->memory).execute(stream, source, kept->memory);
+  return kept;
+}
+
+}  // namespace
+
+WeightLayout::WeightLayout(const dnnl::memory::desc& has, const dnnl::memory::desc& wants)
+    : from(has), to(wants), hash(hash_desc(wants.data, hash_desc(has.data, 1))) {}
+
+std::optional<dnnl::memory::desc> blocked_desc(const BlockedWeight& w, bool turned) {
+  const size_t rank = w.dims.size();
+  if (w.strides.size() != rank || w.block_sizes.size() > DNNL_MAX_NDIMS) return std::nullopt;
+  if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8) return std::nullopt;
+  dnnl_memory_desc_t d{};
+  d.ndims = static_cast<int>(rank);
+  d.data_type = static_cast<dnnl_data_type_t>(data_type(w.dtype));
+  d.offset0 = w.first;
+  d.format_kind = dnnl_blocked;
+  const auto place = [&](size_t i) { return !turned || i + 2 < rank ? i : 2 * rank - 3 - i; };
+  for (size_t i = 0; i < rank; ++i) {
+    d.dims[place(i)] = w.dims[i];
+    d.padded_dims[place(i)] = w.padded[i];
+    d.format_desc.blocking.strides[place(i)] = w.strides[i];
+  }
+  d.format_desc.blocking.inner_nblks = static_cast<int>(w.block_sizes.size());
+  for (size_t b = 0; b < w.block_sizes.size(); ++b) {
+    d.format_desc.blocking.inner_blks[b] = w.block_sizes[b];
+    d.format_desc.blocking.inner_idxs[b] = static_cast<int64_t>(place(static_cast<size_t>(w.block_dims[b])));
+  }
+  return dnnl::memory::desc(d);
+}
+
+dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout) {
+  const int64_t offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(constant.data());
+  const auto how = [&]() -> Storage::Derive {
+    return [offset, layout](Storage& from) {
+      return make(static_cast<const std::byte*>(from.data()) + offset, from.bytes() - static_cast<size_t>(offset),
+                  layout);
+    };
+  };
+  const auto* kept =
+      static_cast<const Kept*>(constant.derived({&kKind, {offset, static_cast<int64_t>(layout.hash)}}, std::ref(how)));
+  return kept->memory.get();
+}
+
+}  // namespace sconce::onednn

@@ -1,0 +1,29 @@
+// Constant weights as oneDNN's primitives read them: put in order once and kept with their storage, or used as they lie
+// where PyTorch packed them so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "src/cpu/onednn/mkldnn_weight.h"
+#include "src/cpu/onednn/onednn.h"
+
+namespace sconce::onednn {
+
+// From the layout a weight has to the one that a primitive chose.
+struct WeightLayout {
+  dnnl::memory::desc from, to;
+  uint64_t hash = 0;
+
+  WeightLayout() = default;
+  WeightLayout(const dnnl::memory::desc& has, const dnnl::memory::desc& wants);
+};
+
+// The dimensions of an opaque weight as they are, or `turned`: the last two exchanged. None where its layout cannot be
+// said in the library's words.
+std::optional<dnnl::memory::desc> blocked_desc(const BlockedWeight& weight, bool turned);
+
+// Belongs to the storage, whose bytes never change. kOutOfMemory.
+dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout);
+
+}  // namespace sconce::onednn

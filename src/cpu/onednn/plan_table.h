@@ -1,0 +1,38 @@
+// Plans of convolutions and matrix products, kept by the thread that made them: what follows from sizes and strides
+// alone is worked out once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace sconce {
+
+uint64_t hash_words(std::span<const int64_t> words) noexcept;
+
+// A bounded table of plans, one to a slot.
+template <class Plan, class Key>
+class PlanTable {
+ public:
+  // The plan of this key; make() makes it if it is not there. Valid until the next call on this thread.
+  template <class F>
+  static const Plan& get(const Key& key, F make) {
+    static thread_local std::unique_ptr<std::array<Slot, kSlots>> slots;
+    if (!slots) slots = std::make_unique<std::array<Slot, kSlots>>();
+    Slot& slot = (*slots)[key.hash() % kSlots];
+    if (!slot || slot->key != key) slot = std::make_unique<Kept>(Kept{key, make()});
+    return slot->plan;
+  }
+
+ private:
+  static constexpr size_t kSlots = 256;
+  struct Kept {
+    Key key;
+    Plan plan;
+  };
+  using Slot = std::unique_ptr<Kept>;
+};
+
+}  // namespace sconce

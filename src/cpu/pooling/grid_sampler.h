@@ -1,0 +1,43 @@
+// Sampling at given places, and its gradients. Match aten::grid_sampler_2d, grid_sampler_3d,
+// _grid_sampler_2d_cpu_fallback and their gradients (torch 2.15, CPU).
+//
+// input [N, C, (D,) H, W], grid [N, ..., 2 or 3] of the same floating dtype, coordinates from -1 to 1, x first.
+// interpolation_mode: 0 linear, 1 nearest, 2 cubic; padding_mode: 0 zeros, 1 border, 2 reflection. Any strides;
+// row-major results. Half types are computed in float. kInvalidArgument; kUnsupported for dtypes.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "src/cpu/pooling/grid_taps.h"
+#include "src/tensor/strided_loop.h"
+
+namespace sconce::cpu {
+
+Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners);
+// The same of float32 but where a coordinate is no number: taps outside of the input do not count.
+Tensor grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
+                                    int64_t padding_mode, bool align_corners);
+Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners);
+// Gradients by input (undefined where output_mask[0] is 0) and by grid.
+std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                                               std::span<const int32_t> output_mask);
+std::array<Tensor, 2> grid_sampler_2d_cpu_fallback_backward(const Tensor& grad_output, const Tensor& input,
+                                                            const Tensor& grid, int64_t interpolation_mode,
+                                                            int64_t padding_mode, bool align_corners);
+std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                                               std::span<const int32_t> output_mask);
+
+// What kernels need of both, checked; dims: 2 or 3.
+GridGeometry grid_geometry(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation,
+                           int64_t padding, bool align_corners, int dims);
+Shape grid_sampled_sizes(const Tensor& input, const Tensor& grid);
+void check_grid_gradient(std::string_view name, const Tensor& grad_output, const Tensor& input, IntSpan sizes,
+                         std::span<const int32_t> output_mask);
+
+}  // namespace sconce::cpu

@@ -1,0 +1,269 @@
+#include "src/cpu/pooling/pooling.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "sconce/check.h"
+#include "src/cpu/pooling/pooling_plan.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/elements/dispatch.h"
+
+namespace sconce {
+namespace {
+
+// "NAME: kernel_size must ..." One number stands for all dimensions.
+int64_t setting(std::string_view name, const char* what, IntSpan values, int dims, int i) {
+  SCONCE_CHECK(values.size() == 1 || values.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": ", what,
+               " must be a single int or ", dims, " ints, got ", values.size());
+  const int64_t value = values[values.size() == 1 ? 0 : static_cast<size_t>(i)];
+  SCONCE_CHECK(value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max(),
+               kInvalidArgument, name, ": ", what, " ", value, " does not fit 32 bits");
+  return value;
+}
+
+PoolAxis pool_axis(std::string_view name, int64_t input, int64_t kernel, int64_t stride, int64_t padding,
+                   int64_t dilation, bool ceil_mode) {
+  SCONCE_CHECK(kernel > 0, kInvalidArgument, name, ": kernel size should be greater than zero, but got ", kernel);
+  SCONCE_CHECK(stride > 0, kInvalidArgument, name, ": stride should be greater than zero, but got ", stride);
+  SCONCE_CHECK(dilation > 0, kInvalidArgument, name, ": dilation should be greater than zero, but got ", dilation);
+  SCONCE_CHECK(padding >= 0, kInvalidArgument, name, ": pad must be non-negative, but got pad: ", padding);
+  SCONCE_CHECK(padding <= kernel / 2, kInvalidArgument, name,
+               ": pad should be at most half of kernel size, but got pad=", padding, ", kernel_size=", kernel);
+  PoolAxis axis{.input = input, .kernel = kernel, .stride = stride, .padding = padding, .dilation = dilation};
+  const int64_t reach = input + 2 * padding - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
+  axis.output = (reach >= 0 ? reach / stride : -((-reach + stride - 1) / stride)) + 1;
+  // The last window starts inside the input or its left padding.
+  if (ceil_mode && (axis.output - 1) * stride >= input + padding) --axis.output;
+  SCONCE_CHECK(axis.output >= 1, kInvalidArgument, name, ": Output size is too small: an input of size ", input,
+               " gives ", axis.output);
+  return axis;
+}
+
+// From dimension `first` on, none may be empty.
+void check_sizes(std::string_view name, const Tensor& self, int dims, int64_t first) {
+  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Expected ", dims + 1,
+               "D or ", dims + 2, "D tensor for input, but got: ", to_string(self.sizes()));
+  for (int64_t d = first; d < self.dim(); ++d)
+    SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
+                 ": Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+                 to_string(self.sizes()), " with dimension ", d, " being empty");
+}
+
+}  // namespace
+
+std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
+                                  IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
+  check_sizes(name, self, dims, self.dim() - dims - 1);
+  std::array<PoolAxis, 3> axes;
+  for (int i = 0; i < dims; ++i) {
+    const int64_t kernel = setting(name, "kernel_size", kernel_size, dims, i);
+    axes[static_cast<size_t>(3 - dims + i)] =
+        pool_axis(name, self.size(self.dim() - dims + i), kernel,
+                  stride.empty() ? kernel : setting(name, "stride", stride, dims, i),
+                  setting(name, "padding", padding, dims, i), setting(name, "dilation", dilation, dims, i), ceil_mode);
+  }
+  return axes;
+}
+
+std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
+                                      bool channels_may_be_empty) {
+  // As ATen, which asks nothing of the first dimension, be it the batch or the channels.
+  check_sizes(name, self, dims, channels_may_be_empty ? self.dim() - dims : 1);
+  SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": output_size must hold ",
+               dims, " numbers, got ", output_size.size());
+  std::array<PoolAxis, 3> axes;
+  for (int i = 0; i < dims; ++i) {
+    const int64_t input = self.size(self.dim() - dims + i), output = output_size[static_cast<size_t>(i)];
+    SCONCE_CHECK(output >= 0, kInvalidArgument, name,
+                 ": elements of output_size must be greater than or equal to 0 but received ", to_string(output_size));
+    PoolAxis& axis = axes[static_cast<size_t>(3 - dims + i)];
+    axis = {.input = input, .output = output, .adaptive = true};
+    if (output > 0) axis.kernel = axis.stride = std::max<int64_t>(input / output, 1);
+  }
+  return axes;
+}
+
+namespace {
+
+bool computed_in_float(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+DType compute_dtype(DType dtype) {
+  if (computed_in_float(dtype)) return DType::kFloat32;
+  return dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16 ? DType::kInt32 : dtype;
+}
+
+// The result in the dtype of the input.
+Tensor finished(const Tensor& computed, DType dtype) { return to_dtype(computed, dtype); }
+
+std::array<Tensor, 2> run_max(std::string_view name, const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims,
+                              PoolFormat format) {
+  const PoolPlan plan = plan_pooling(name, self, axes, dims, format, compute_dtype(self.dtype()));
+  Tensor out = plan.empty_result(plan.input.dtype()), indices = plan.empty_result(DType::kInt64);
+  if (out.numel() > 0)
+    detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32>(
+        plan.input.dtype(), name,
+        [&]<class T>() -> void { max_pool<T>(plan, out.data_as<T>(), indices.data_as<int64_t>()); });
+  // A window that holds nothing has the least number of its own dtype, not of the one it was computed in.
+  const DType dtype = self.dtype();
+  if (dtype == DType::kInt8 || dtype == DType::kInt16) {
+    const int32_t least = dtype == DType::kInt8 ? INT8_MIN : INT16_MIN;
+    for (int32_t& value : std::span(out.data_as<int32_t>(), static_cast<size_t>(out.numel())))
+      value = std::max(value, least);
+  }
+  return {finished(out, self.dtype()), std::move(indices)};
+}
+
+Tensor run_average(std::string_view name, const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims,
+                   PoolFormat format, bool include_padding, int64_t divisor) {
+  const PoolPlan plan = plan_pooling(name, self, axes, dims, format, compute_dtype(self.dtype()));
+  Tensor out = plan.empty_result(plan.input.dtype());
+  if (out.numel() > 0)
+    detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64>(
+        plan.input.dtype(), name,
+        [&]<class T>() -> void { average_pool<T>(plan, out.data_as<T>(), include_padding, divisor); });
+  return finished(out, self.dtype());
+}
+
+void check_max_dtype(std::string_view name, DType dtype) {
+  if (!is_floating(dtype) &&
+      (!is_integral(dtype, false) || dtype == DType::kUInt16 || dtype == DType::kUInt32 || dtype == DType::kUInt64))
+    fail_dispatch(dtype, name);
+}
+
+Tensor average(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride,
+               IntSpan padding, bool ceil_mode, bool include_padding, std::optional<int64_t> divisor_override) {
+  SCONCE_CHECK(!divisor_override || *divisor_override != 0, kInvalidArgument, name, ": divisor must be not zero");
+  const int64_t one = 1;
+  const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  const DType dtype = self.dtype();
+  if ((!is_floating(dtype) && dtype != DType::kInt64) || (dims == 3 && computed_in_float(dtype)))
+    fail_dispatch(dtype, name);
+  if (dims == 3)
+    for (const PoolAxis& axis : axes)
+      SCONCE_CHECK(axis.input >= axis.kernel, kInvalidArgument, name, ": input image of size ", axis.input,
+                   " is smaller than kernel size ", axis.kernel);
+  return run_average(name, self, axes, dims, dims == 2 ? PoolFormat::kSuggested : PoolFormat::kRowMajor,
+                     include_padding, divisor_override.value_or(0));
+}
+
+}  // namespace
+
+PoolPlan plan_pooling(std::string_view name, const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims,
+                      PoolFormat format, DType dtype) {
+  const bool batched = self.dim() == dims + 2;
+  PoolPlan plan;
+  plan.axes = axes;
+  plan.batch = batched ? self.size(0) : 1;
+  plan.channels = self.size(batched ? 1 : 0);
+  const int64_t table_bytes =
+      (axes[0].output + axes[1].output + axes[2].output) * static_cast<int64_t>(sizeof(PoolAxis::Window));
+  plan.window_table = Tensor::empty(IntSpan(&table_bytes, 1), DType::kUInt8);
+  auto* window = static_cast<PoolAxis::Window*>(plan.window_table.data());
+  for (const PoolAxis& axis : axes)
+    for (int64_t o = 0; o < axis.output; ++o) *window++ = axis.window(o);
+  plan.sizes = Shape(self.sizes());
+  for (int i = 0; i < dims; ++i)
+    plan.sizes[plan.sizes.rank() - dims + i] = axes[static_cast<size_t>(3 - dims + i)].output;
+  const MemoryFormat last = dims == 2 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsLast3d;
+  if (format == PoolFormat::kSuggested) {
+    if (batched) {
+      plan.channels_last = suggested_format(self) == last;
+    } else if (dims == 3) {
+      SCONCE_CHECK(suggested_format(self) == MemoryFormat::kContiguous, kUnsupported, name,
+                   ": Unsupported memory format. Supports only ChannelsLast3d, Contiguous");
+      // One image of a channels-last batch stays so.
+      Shape sizes, strides;
+      sizes.push_back(1);
+      strides.push_back(self.numel());
+      for (int64_t d = 0; d < self.dim(); ++d) {
+        sizes.push_back(self.size(d));
+        strides.push_back(self.stride(d));
+      }
+      plan.channels_last =
+          !self.is_contiguous() && is_channels_last_3d(self.as_strided(sizes, strides, self.storage_offset()));
+    }
+  }
+  if (plan.channels_last && batched) {
+    format_strides(name, plan.sizes, last, plan.strides);
+    if (self.dtype() == dtype && (dims == 2 ? is_channels_last(self) : is_channels_last_3d(self))) {
+      plan.input = self;
+    } else {
+      plan.input = empty_in_format(name, self, dtype, last);
+      copy(self, plan.input);
+    }
+  } else if (plan.channels_last) {
+    plan.input = to_dtype(self, dtype);
+    const Shape& s = plan.sizes;
+    const int64_t strides[] = {1, s[2] * s[3] * s[0], s[3] * s[0], s[0]};
+    std::copy_n(strides, 4, plan.strides);
+  } else {
+    contiguous_strides(plan.sizes, plan.strides);
+    if (self.dtype() == dtype) {
+      plan.input = contiguous(self);
+    } else {
+      plan.input = Tensor::empty(self.sizes(), dtype);
+      copy(self, plan.input);
+    }
+  }
+  return plan;
+}
+
+namespace cpu {
+
+std::array<Tensor, 2> max_pool2d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                              IntSpan dilation, bool ceil_mode) {
+  check_max_dtype("max_pool2d", self.dtype());
+  return run_max("max_pool2d", self,
+                 pool_axes("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), 2,
+                 PoolFormat::kSuggested);
+}
+std::array<Tensor, 2> max_pool3d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                                              IntSpan dilation, bool ceil_mode) {
+  check_max_dtype("max_pool3d", self.dtype());
+  return run_max("max_pool3d", self,
+                 pool_axes("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), 3,
+                 PoolFormat::kSuggested);
+}
+Tensor avg_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
+                  bool count_include_pad, std::optional<int64_t> divisor_override) {
+  return average("avg_pool2d", self, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+}
+Tensor avg_pool3d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
+                  bool count_include_pad, std::optional<int64_t> divisor_override) {
+  return average("avg_pool3d", self, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
+}
+
+Tensor _adaptive_avg_pool2d(const Tensor& self, IntSpan output_size) {
+  const auto axes = adaptive_axes("adaptive_avg_pool2d", self, 2, output_size, true);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_avg_pool2d");
+  return run_average("adaptive_avg_pool2d", self, axes, 2, PoolFormat::kSuggested, false, 0);
+}
+Tensor _adaptive_avg_pool3d(const Tensor& self, IntSpan output_size) {
+  const auto axes = adaptive_axes("adaptive_avg_pool3d", self, 3, output_size, false);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_avg_pool3d");
+  if (!computed_in_float(self.dtype()))
+    return run_average("adaptive_avg_pool3d", self, axes, 3, PoolFormat::kRowMajor, false, 0);
+  const PoolPlan plan = plan_pooling("adaptive_avg_pool3d", self, axes, 3, PoolFormat::kRowMajor, self.dtype());
+  Tensor out = plan.empty_result(self.dtype());
+  if (out.numel() == 0) return out;
+  if (self.dtype() == DType::kFloat16)
+    average_pool_rounded(plan, out.data_as<Half>());
+  else
+    average_pool_rounded(plan, out.data_as<BFloat16>());
+  return out;
+}
+std::array<Tensor, 2> adaptive_max_pool2d(const Tensor& self, IntSpan output_size) {
+  const auto axes = adaptive_axes("adaptive_max_pool2d", self, 2, output_size, false);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_max_pool2d");
+  return run_max("adaptive_max_pool2d", self, axes, 2, PoolFormat::kSuggested);
+}
+std::array<Tensor, 2> adaptive_max_pool3d(const Tensor& self, IntSpan output_size) {
+  const auto axes = adaptive_axes("adaptive_max_pool3d", self, 3, output_size, false);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_max_pool3d");
+  return run_max("adaptive_max_pool3d", self, axes, 3, PoolFormat::kRowMajor);
+}
+
+}  // namespace cpu
+}  // namespace sconce

@@ -1,0 +1,271 @@
+#include "src/cpu/pooling/pooling_backward.h"
+
+#include <algorithm>
+
+#include "sconce/check.h"
+#include "src/cpu/pooling/plane_scatter.h"
+#include "src/cpu/pooling/pooling_plan.h"
+#include "src/tensor/copy.h"
+#include "src/tensor/elements/dispatch.h"
+#include "src/tensor/fill.h"
+#include "src/tensor/rows/planes.h"
+
+namespace sconce::cpu {
+namespace {
+
+// Sizes that the pooled tensor must have.
+void check_pooled(std::string_view name, const char* what, const Tensor& given, const Tensor& self,
+                  const std::array<PoolAxis, 3>& axes, int dims) {
+  bool fits = given.dim() == self.dim();
+  for (int64_t d = 0; fits && d < self.dim(); ++d) {
+    const int64_t axis = d - (self.dim() - dims);
+    fits = given.size(d) == (axis < 0 ? self.size(d) : axes[static_cast<size_t>(3 - dims + axis)].output);
+  }
+  SCONCE_CHECK(fits, kInvalidArgument, name, ": ", what, " of sizes ", to_string(given.sizes()),
+               " does not fit an input of ", to_string(self.sizes()));
+}
+void check_indices(std::string_view name, const Tensor& indices, const Tensor& grad) {
+  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
+               ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
+  SCONCE_CHECK(std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin(), grad.sizes().end()),
+               kInvalidArgument, name, ": indices of sizes ", to_string(indices.sizes()), " beside a gradient of ",
+               to_string(grad.sizes()));
+}
+
+// Row-major in the dtype that sums are made in.
+Tensor packed(const Tensor& tensor, DType dtype) { return contiguous(to_dtype(tensor, dtype)); }
+
+Tensor by_indices(std::string_view name, const Tensor& grad_output, const Tensor& self, const Tensor& indices, int dims,
+                  MemoryFormat format) {
+  const DType dtype = summed_dtype(self.dtype());
+  const Tensor grads = packed(grad_output, dtype), index = contiguous(indices);
+  Tensor sums = Tensor::empty(self.sizes(), dtype);
+  if (grads.numel() == 0)
+    zero(sums);
+  else
+    dispatch_float_double(dtype, name, [&]<class T>() {
+      scatter_planes<T, true>(name, grads.data_as<T>(), index.data_as<int64_t>(), planes_of(grads.sizes(), dims),
+                              sums.data_as<T>(), planes_of(self.sizes(), dims).size);
+    });
+  return in_format(name, sums, self.dtype(), format);
+}
+
+// One image [C, D, H, W] of a channels-last batch.
+bool is_channels_last_image(const Tensor& t) {
+  if (t.is_contiguous()) return false;
+  const int64_t sizes[] = {1, t.size(0), t.size(1), t.size(2), t.size(3)};
+  const int64_t strides[] = {t.numel(), t.stride(0), t.stride(1), t.stride(2), t.stride(3)};
+  return is_channels_last_3d(t.as_strided(sizes, strides, t.storage_offset()));
+}
+
+Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims, IntSpan kernel_size,
+                    IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& indices) {
+  const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+  check_gradient_dtype(name, grad_output, self);
+  check_pooled(name, "grad_output", grad_output, self, axes, dims);
+  check_indices(name, indices, grad_output);
+  if (dims == 2 || self.dim() == 5) return by_indices(name, grad_output, self, indices, dims, suggested_format(self));
+  // Of one image ATen looks at the gradient's layout.
+  Tensor result = by_indices(name, grad_output, self, indices, dims, MemoryFormat::kContiguous);
+  if (!is_channels_last_image(grad_output)) return result;
+  const int64_t c = self.size(0), h = self.size(2), w = self.size(3), strides[] = {1, h * w * c, w * c, c};
+  Tensor last = Tensor::empty_strided(self.sizes(), strides, self.dtype());
+  copy(result, last);
+  return last;
+}
+
+Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims,
+                             const Tensor& indices) {
+  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected an input of ",
+               dims + 1, " or ", dims + 2, " dimensions, got ", to_string(self.sizes()));
+  SCONCE_CHECK(grad_output.dim() == self.dim(), kInvalidArgument, name, ": expected ", self.dim(),
+               " dimensions of grad_output, got ", to_string(grad_output.sizes()));
+  const IntSpan pooled = grad_output.sizes().last(static_cast<size_t>(dims));
+  for (const int64_t size : grad_output.sizes().subspan(1))
+    SCONCE_CHECK(size > 0, kInvalidArgument, name,
+                 ": Expected grad_output to have non-zero size for non-batch dimensions, ",
+                 "but grad_output has sizes ", to_string(grad_output.sizes()));
+  const auto axes = adaptive_axes(name, self, dims, pooled, true);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+  check_gradient_dtype(name, grad_output, self);
+  check_pooled(name, "grad_output", grad_output, self, axes, dims);
+  check_indices(name, indices, grad_output);
+  return by_indices(name, grad_output, self, indices, dims,
+                    dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
+}
+
+// Every gradient spread evenly over its window.
+template <class T>
+void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool include_padding,
+            int64_t divisor) noexcept {
+  const auto& [depth, height, width] = axes;
+  constexpr int64_t kBlock = 64;  // results of a row at a time
+  PoolAxis::Window w[kBlock];
+  int64_t across[kBlock];
+  T share[kBlock];
+  for (int64_t first = 0; first < width.output; first += kBlock) {
+    const int64_t count = std::min(kBlock, width.output - first);
+    int64_t widest = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      w[i] = width.window(first + i);
+      across[i] = include_padding ? width.padded_size(first + i) : std::max<int64_t>(w[i].end - w[i].begin, 1);
+      widest = std::max(widest, w[i].end - w[i].begin);
+    }
+    for (int64_t od = 0; od < depth.output; ++od)
+      for (int64_t oh = 0; oh < height.output; ++oh) {
+        const T* const values = grad + (od * height.output + oh) * width.output + first;
+        const auto d = depth.window(od), h = height.window(oh);
+        if (d.empty() || h.empty()) continue;
+        const int64_t along =
+            include_padding ? depth.padded_size(od) * height.padded_size(oh) : (d.end - d.begin) * (h.end - h.begin);
+        for (int64_t i = 0; i < count; ++i)
+          share[i] = static_cast<T>(values[i] / static_cast<T>(divisor ? divisor : along * across[i]));
+        for (int64_t id = d.begin; id < d.end; ++id)
+          for (int64_t ih = h.begin; ih < h.end; ++ih) {
+            T* const row = sums + (id * height.input + ih) * width.input;
+            for (int64_t k = 0; k < widest; ++k)
+              for (int64_t i = 0; i < count; ++i)
+                if (w[i].begin + k < w[i].end) row[w[i].begin + k] += share[i];
+          }
+      }
+  }
+}
+
+Tensor average_backward(std::string_view name, const Tensor& grad_output, const Tensor& self,
+                        const std::array<PoolAxis, 3>& axes, int dims, bool include_padding, int64_t divisor,
+                        MemoryFormat format) {
+  check_gradient_dtype(name, grad_output, self);
+  check_pooled(name, "grad_output", grad_output, self, axes, dims);
+  const DType dtype = summed_dtype(self.dtype());
+  const Tensor grads = packed(grad_output, dtype);
+  Tensor sums = Tensor::empty(self.sizes(), dtype);
+  zero(sums);
+  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(self.sizes(), dims);
+  if (grads.numel() > 0)
+    detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64>(dtype, name, [&]<class T>() {
+      for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
+        spread(axes, grads.data_as<T>() + plane * from.size, sums.data_as<T>() + plane * to.size, include_padding,
+               divisor);
+      });
+    });
+  return in_format(name, sums, self.dtype(), format);
+}
+
+Tensor avg_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims, IntSpan kernel_size,
+                    IntSpan stride, IntSpan padding, bool ceil_mode, bool include_padding,
+                    std::optional<int64_t> divisor, MemoryFormat format) {
+  SCONCE_CHECK(!divisor || *divisor != 0, kInvalidArgument, name, ": divisor must be not zero");
+  const int64_t one = 1;
+  const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  const bool half = summed_dtype(self.dtype()) != self.dtype();
+  if ((!is_floating(self.dtype()) && self.dtype() != DType::kInt64) || (half && dims == 3))
+    fail_dispatch(self.dtype(), name);
+  return average_backward(name, grad_output, self, axes, dims, include_padding, divisor.value_or(0), format);
+}
+
+Tensor adaptive_avg_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims,
+                             MemoryFormat format) {
+  SCONCE_CHECK(grad_output.dim() == self.dim() && self.dim() >= dims + 1, kInvalidArgument, name, ": Expected ",
+               dims + 1, "D or ", dims + 2, "D tensor, but got ", to_string(self.sizes()), " and grad_output ",
+               to_string(grad_output.sizes()));
+  for (int64_t d = 1; d < grad_output.dim(); ++d)
+    SCONCE_CHECK(grad_output.size(d) > 0, kInvalidArgument, name,
+                 ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
+                 to_string(grad_output.sizes()));
+  const auto axes = adaptive_axes(name, self, dims, grad_output.sizes().last(static_cast<size_t>(dims)), true);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+  return average_backward(name, grad_output, self, axes, dims, false, 0, format);
+}
+
+Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, IntSpan output_size, int dims) {
+  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
+               ": elements in indices should be type int64 but got: ", dtype_name(indices.dtype()));
+  SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": There should be exactly ",
+               dims, " elements in output_size, but got ", output_size.size());
+  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Input should be a ",
+               dims + 1, "d or ", dims + 2, "d Tensor, but got ", to_string(self.sizes()));
+  SCONCE_CHECK(std::equal(self.sizes().begin(), self.sizes().end(), indices.sizes().begin(), indices.sizes().end()),
+               kInvalidArgument, name, ": Expected shape of indices to be same as that of the input tensor (",
+               to_string(self.sizes()), ") but got indices tensor with shape: ", to_string(indices.sizes()));
+  Shape sizes(self.sizes());
+  for (int64_t d = 1; d < self.dim(); ++d)
+    SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
+                 ": Expected input to have non-zero size for non-batch dimensions, but got ", to_string(self.sizes()));
+  for (int d = 0; d < dims; ++d) {
+    SCONCE_CHECK(output_size[static_cast<size_t>(d)] >= 0, kInvalidArgument, name, ": output_size ",
+                 to_string(output_size), " is negative");
+    sizes[sizes.rank() - dims + d] = output_size[static_cast<size_t>(d)];
+  }
+  const Tensor values = contiguous(self), index = contiguous(indices);
+  Tensor out = Tensor::empty(sizes, self.dtype());
+  if (values.numel() == 0)
+    zero(out);
+  else
+    dispatch_floating(self.dtype(), name, [&]<class T>() {
+      scatter_planes<T, false>(name, values.data_as<T>(), index.data_as<int64_t>(), planes_of(self.sizes(), dims),
+                               out.data_as<T>(), planes_of(sizes, dims).size);
+    });
+  return in_format(name, out, self.dtype(), dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
+}
+
+}  // namespace
+
+void check_gradient_dtype(std::string_view name, const Tensor& grad, const Tensor& self) {
+  SCONCE_CHECK(grad.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(self.dtype()),
+               " for `grad_output` but got dtype ", dtype_name(grad.dtype()));
+}
+
+Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
+                                        IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
+                                        const Tensor& indices) {
+  return max_backward("max_pool2d_backward", grad_output, self, 2, kernel_size, stride, padding, dilation, ceil_mode,
+                      indices);
+}
+Tensor max_pool3d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
+                                        IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
+                                        const Tensor& indices) {
+  return max_backward("max_pool3d_backward", grad_output, self, 3, kernel_size, stride, padding, dilation, ceil_mode,
+                      indices);
+}
+Tensor avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size, IntSpan stride,
+                           IntSpan padding, bool ceil_mode, bool count_include_pad,
+                           std::optional<int64_t> divisor_override) {
+  return avg_backward("avg_pool2d_backward", grad_output, self, 2, kernel_size, stride, padding, ceil_mode,
+                      count_include_pad, divisor_override, suggested_format(self));
+}
+Tensor avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size, IntSpan stride,
+                           IntSpan padding, bool ceil_mode, bool count_include_pad,
+                           std::optional<int64_t> divisor_override) {
+  return avg_backward("avg_pool3d_backward", grad_output, self, 3, kernel_size, stride, padding, ceil_mode,
+                      count_include_pad, divisor_override, MemoryFormat::kContiguous);
+}
+Tensor _adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor& self) {
+  return adaptive_avg_backward("adaptive_avg_pool2d_backward", grad_output, self, 2, suggested_format(self));
+}
+Tensor _adaptive_avg_pool3d_backward(const Tensor& grad_output, const Tensor& self) {
+  return adaptive_avg_backward("adaptive_avg_pool3d_backward", grad_output, self, 3, MemoryFormat::kContiguous);
+}
+Tensor adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
+  return adaptive_max_backward("adaptive_max_pool2d_backward", grad_output, self, 2, indices);
+}
+Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
+  return adaptive_max_backward("adaptive_max_pool3d_backward", grad_output, self, 3, indices);
+}
+
+Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_size) {
+  return unpool("max_unpool2d", self, indices, output_size, 2);
+}
+void check_unpool3d(IntSpan stride, IntSpan padding) {
+  SCONCE_CHECK(stride.size() == 3 && padding.size() == 3, kInvalidArgument,
+               "max_unpool3d: There should be exactly three elements (depth, height, width) in stride and padding");
+  for (const int64_t s : stride)
+    SCONCE_CHECK(s > 0, kInvalidArgument, "max_unpool3d: strides should be greater than zero, but got ",
+                 to_string(stride));
+}
+Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_size, IntSpan stride, IntSpan padding) {
+  check_unpool3d(stride, padding);
+  return unpool("max_unpool3d", self, indices, output_size, 3);
+}
+
+}  // namespace sconce::cpu

@@ -1,0 +1,232 @@
+#include "src/cpu/pooling/resample_backward.h"
+
+#include <array>
+#include <memory>
+
+#include "sconce/check.h"
+#include "src/tensor/elements/dispatch.h"
+#include "src/tensor/fill.h"
+#include "src/tensor/rows/planes.h"
+
+namespace sconce::cpu {
+namespace {
+
+// Gradients of a separable resize: `axes` depth, height, width; `taps_used` per pooled axis.
+template <class T>
+void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<const Taps<T>*, 3>& taps, size_t used,
+                  const T* grad, T* sums) noexcept {
+  const size_t used_d = axes[0].output == 1 && axes[0].input == 1 ? 1 : used;
+  const size_t used_h = axes[1].output == 1 && axes[1].input == 1 ? 1 : used;
+  for (int64_t od = 0; od < axes[0].output; ++od)
+    for (int64_t oh = 0; oh < axes[1].output; ++oh)
+      for (int64_t ow = 0; ow < axes[2].output; ++ow, ++grad)
+        for (size_t d = 0; d < used_d; ++d)
+          for (size_t h = 0; h < used_h; ++h) {
+            const T outer = used_d == 1 ? T(1) : taps[0][od].weight[d];
+            const T weight = outer * (used_h == 1 ? T(1) : taps[1][oh].weight[h]) * *grad;
+            T* row = sums + (taps[0][od].at[d] * axes[1].input + taps[1][oh].at[h]) * axes[2].input;
+            for (size_t w = 0; w < used; ++w) row[taps[2][ow].at[w]] += weight * taps[2][ow].weight[w];
+          }
+}
+
+Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                       bool align_corners, std::array<std::optional<double>, 3> scales, int dims, ResampleMode mode) {
+  const std::array<ResampledAxis, 3> axes = resized_axes(name, grad_output, output_size, input_size, scales, dims);
+  const ResampleModes modes = resample_modes(axes, dims, mode);
+  const DType dtype = summed_dtype(grad_output.dtype());
+  const Tensor grads = contiguous(to_dtype(grad_output, dtype));
+  Tensor sums = Tensor::empty(input_size, dtype);
+  zero(sums);
+  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(input_size, dims);
+  if (grads.numel() > 0)
+    dispatch_float_double(dtype, name, [&]<class T>() {
+      const int64_t coordinates = axes[0].output + axes[1].output + axes[2].output;
+      const auto table = std::make_unique<Taps<T>[]>(static_cast<size_t>(coordinates));
+      Taps<T>* next = table.get();
+      std::array<const Taps<T>*, 3> taps;
+      for (size_t a = 0; a < 3; ++a) {
+        taps[a] = next;
+        for (int64_t o = 0; o < axes[a].output; ++o) *next++ = make_taps<T>(modes[a], axes[a], align_corners, o);
+      }
+      for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
+        resize_plane<T>(axes, taps, taps_of(mode), grads.data_as<T>() + plane * from.size,
+                        sums.data_as<T>() + plane * to.size);
+      });
+    });
+  const bool nearest = mode == ResampleMode::kNearest || mode == ResampleMode::kNearestExact;
+  const bool row_major = mode == ResampleMode::kCubic || (nearest && dims == 3);
+  return in_format(name, sums, grad_output.dtype(),
+                   row_major ? MemoryFormat::kContiguous : suggested_format(grad_output));
+}
+
+Tensor padding_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims,
+                        bool reflect) {
+  const PaddedSides sides = padded_sides(name, grad_output, self, padding, dims);
+  const auto &in = sides.in, &out = sides.out;
+  const DType dtype = summed_dtype(self.dtype());
+  const Tensor grads = contiguous(to_dtype(grad_output, dtype));
+  Tensor sums = Tensor::empty(self.sizes(), dtype);
+  zero(sums);
+  const Planes from = planes_of(grads.sizes(), dims), to = planes_of(self.sizes(), dims);
+  if (grads.numel() > 0 && to.size > 0)
+    detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(
+        dtype, name, [&]<class T>() {
+          for_planes(from.count, from.size, [&](int64_t plane) noexcept {
+            const T* grad = grads.data_as<T>() + plane * from.size;
+            T* target = sums.data_as<T>() + plane * to.size;
+            const auto from_axis = [&](size_t axis, int64_t at) { return sides.source(axis, at, reflect); };
+            for (int64_t d = 0; d < out[0]; ++d)
+              for (int64_t h = 0; h < out[1]; ++h) {
+                T* row = target + (from_axis(0, d) * in[1] + from_axis(1, h)) * in[2];
+                for (int64_t w = 0; w < out[2]; ++w) row[from_axis(2, w)] += *grad++;
+              }
+          });
+        });
+  return in_format(name, sums, self.dtype(), suggested_format(self));
+}
+
+}  // namespace
+
+std::array<ResampledAxis, 3> resized_axes(std::string_view name, const Tensor& grad_output, IntSpan output_size,
+                                          IntSpan input_size, const std::array<std::optional<double>, 3>& scales,
+                                          int dims) {
+  const auto n = static_cast<size_t>(dims);
+  SCONCE_CHECK(output_size.size() == n && input_size.size() == n + 2, kInvalidArgument, name, ": It is expected ", dims,
+               " output sizes and ", dims + 2, " input sizes, got ", to_string(output_size), " and ",
+               to_string(input_size));
+  std::array<ResampledAxis, 3> axes;
+  for (size_t d = 0; d < n; ++d) axes[3 - n + d] = {input_size[d + 2], output_size[d], scales[3 - n + d]};
+  for (const ResampledAxis& axis : axes)
+    SCONCE_CHECK(axis.input > 0 && axis.output > 0, kInvalidArgument, name,
+                 ": Input and output sizes should be greater than 0, but got input ", to_string(input_size),
+                 ", output ", to_string(output_size));
+  SCONCE_CHECK(input_size[0] >= 0 && input_size[1] >= 0, kInvalidArgument, name, ": input sizes ",
+               to_string(input_size), " are negative");
+  bool fits = grad_output.dim() == static_cast<int64_t>(n) + 2;
+  for (int64_t d = 0; fits && d < grad_output.dim(); ++d)
+    fits =
+        grad_output.size(d) == (d < 2 ? input_size[static_cast<size_t>(d)] : output_size[static_cast<size_t>(d) - 2]);
+  SCONCE_CHECK(fits, kInvalidArgument, name, ": Expected grad_output to have the same shape as output; output_size ",
+               to_string(output_size), ", input_size ", to_string(input_size), " but got grad_output of ",
+               to_string(grad_output.sizes()));
+  if (!is_floating(grad_output.dtype())) fail_dispatch(grad_output.dtype(), name);
+  return axes;
+}
+
+ResampleModes resample_modes(const std::array<ResampledAxis, 3>& axes, int dims, ResampleMode mode) noexcept {
+  if (mode != ResampleMode::kCubic) return {mode, mode, mode};
+  // A cubic resize to the same sizes copies, whatever the scales say.
+  const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
+  ResampleModes modes;
+  for (size_t a = 0; a < 3; ++a) modes[a] = same || a < 3 - static_cast<size_t>(dims) ? ResampleMode::kLinear : mode;
+  return modes;
+}
+
+PaddedSides padded_sides(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding,
+                         int dims) {
+  SCONCE_CHECK(padding.size() == static_cast<size_t>(2 * dims), kInvalidArgument, name,
+               ": padding size is expected to be ", 2 * dims, ", got ", padding.size());
+  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected ", dims + 1,
+               "D or ", dims + 2, "D input, got ", to_string(self.sizes()));
+  PaddedSides sides;
+  auto& [in, out, before] = sides;
+  for (int d = 0; d < dims; ++d) {
+    const auto to = static_cast<size_t>(3 - dims + d), pair = 2 * static_cast<size_t>(dims - 1 - d);
+    in[to] = self.size(self.dim() - dims + d);
+    before[to] = padding[pair];
+    SCONCE_CHECK(!__builtin_add_overflow(in[to], padding[pair], &out[to]) &&
+                     !__builtin_add_overflow(out[to], padding[pair + 1], &out[to]),
+                 kInvalidArgument, name, ": padding ", to_string(padding), " is too large");
+  }
+  bool fits = grad_output.dim() == self.dim() && grad_output.dtype() == self.dtype();
+  for (int64_t d = 0; fits && d < self.dim(); ++d) {
+    const int64_t axis = d - (self.dim() - dims);
+    fits = grad_output.size(d) == (axis < 0 ? self.size(d) : out[static_cast<size_t>(3 - dims + axis)]);
+  }
+  SCONCE_CHECK(fits, kInvalidArgument, name, ": gradOutput ", describe(grad_output), " unexpected for an input ",
+               describe(self), " and padding ", to_string(padding));
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype())) fail_dispatch(self.dtype(), name);
+  return sides;
+}
+
+int64_t PaddedSides::source(size_t axis, int64_t at, bool reflect) const noexcept {
+  at -= before[axis];
+  if (reflect) at = at < 0 ? -at : at >= in[axis] ? 2 * (in[axis] - 1) - at : at;
+  return std::clamp<int64_t>(at, 0, in[axis] - 1);
+}
+
+Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                  bool align_corners, std::optional<double> scales) {
+  return resize_backward("upsample_linear1d_backward", grad_output, output_size, input_size, align_corners,
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kLinear);
+}
+Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+  return resize_backward("upsample_bicubic2d_backward", grad_output, output_size, input_size, align_corners,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kCubic);
+}
+Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                     bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
+                                     std::optional<double> scales_w) {
+  return resize_backward("upsample_trilinear3d_backward", grad_output, output_size, input_size, align_corners,
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kLinear);
+}
+Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                    bool align_corners, std::optional<double> scales_h,
+                                    std::optional<double> scales_w) {
+  return resize_backward("upsample_bilinear2d_backward", grad_output, output_size, input_size, align_corners,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kLinear);
+}
+Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales) {
+  return resize_backward("upsample_nearest1d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kNearest);
+}
+Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales_h, std::optional<double> scales_w) {
+  return resize_backward("upsample_nearest2d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kNearest);
+}
+Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   std::optional<double> scales_d, std::optional<double> scales_h,
+                                   std::optional<double> scales_w) {
+  return resize_backward("upsample_nearest3d_backward", grad_output, output_size, input_size, false,
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearest);
+}
+Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales) {
+  return resize_backward("_upsample_nearest_exact1d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kNearestExact);
+}
+Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales_h, std::optional<double> scales_w) {
+  return resize_backward("_upsample_nearest_exact2d_backward", grad_output, output_size, input_size, false,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kNearestExact);
+}
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                          std::optional<double> scales_d, std::optional<double> scales_h,
+                                          std::optional<double> scales_w) {
+  return resize_backward("_upsample_nearest_exact3d_backward", grad_output, output_size, input_size, false,
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearestExact);
+}
+Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("replication_pad1d_backward", grad_output, self, padding, 1, false);
+}
+Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("replication_pad2d_backward", grad_output, self, padding, 2, false);
+}
+Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("replication_pad3d_backward", grad_output, self, padding, 3, false);
+}
+
+Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("reflection_pad1d_backward", grad_output, self, padding, 1, true);
+}
+Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("reflection_pad2d_backward", grad_output, self, padding, 2, true);
+}
+Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_backward("reflection_pad3d_backward", grad_output, self, padding, 3, true);
+}
+
+}  // namespace sconce::cpu

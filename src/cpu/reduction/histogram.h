@@ -1,0 +1,35 @@
+// Histograms. Match aten::histc, histogram.* and _histogramdd_* (torch 2.15, CPU).
+//
+// Any strides; float and double, with a given range also half and bfloat16. Elements outside of the range and NaNs are
+// not counted; the last bin holds its right edge. kInvalidArgument for bins, ranges and weights that ATen refuses.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sconce/tensor.h"
+#include "src/tensor/arguments.h"
+
+namespace sconce::cpu {
+
+using OptReals = std::optional<std::span<const double>>;
+
+// Counts [bins] over [min, max], over the elements' own range where min == max.
+Tensor histc(const Tensor& self, int64_t bins, double min, double max);
+// Counts or, with weight of self's sizes, sums [bins], and edges [bins + 1]. density: divided by the total and by the
+// bin's width. range: two numbers.
+std::array<Tensor, 2> histogram_bin_ct(const Tensor& self, int64_t bins, OptReals range, const Tensor* weight,
+                                       bool density);
+// self [..., D], bins D numbers, range 2 D numbers, weight [...]: counts of sizes `bins`.
+Tensor _histogramdd_from_bin_cts(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight, bool density);
+
+// The edges that _histogramdd_from_bin_cts counts between, [bins + 1] for each dimension.
+std::vector<Tensor> _histogramdd_bin_edges(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight,
+                                           bool density);
+// Between given edges, which rise, of self's dtype; one tensor for each of the D dimensions.
+Tensor _histogramdd_from_bin_tensors(const Tensor& self, TensorList bins, const Tensor* weight, bool density);
+std::array<Tensor, 2> histogram_bins_tensor(const Tensor& self, const Tensor& bins, const Tensor* weight, bool density);
+
+}  // namespace sconce::cpu

@@ -1,0 +1,23 @@
+// Means, variances, products and truth over dimensions; all of them where none is named. Row-major results. Floats and
+// complex are accumulated in double. Any strides. Match aten's mean, prod, var, var_mean, any (torch 2.15, CPU).
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "src/tensor/scalar.h"
+
+namespace sconce::cpu {
+
+Tensor mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype);  // no integers
+// Integers and bool give int64 where no dtype is given.
+Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype);
+// Divided by the count less `correction` (1 where none is given); real, also of complex numbers.
+Tensor var(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction, bool keepdim);
+std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
+                               bool keepdim);
+// Whether one of them is not zero: bool, uint8 of uint8.
+Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);
+Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);
+
+}  // namespace sconce::cpu

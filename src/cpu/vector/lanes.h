@@ -1,0 +1,196 @@
+// Functions of numbers in a form that GCC turns into vector code: in a loop, lanes::sin(x) becomes calls of SLEEF's
+// function for vectors as wide as the loop's. Alone, and in the last few elements of a row, it is libm's. Accurate to
+// 1 ulp as ATen's, which calls the same ones; quick_* are as vector_math.h says for float.
+//
+// require_library(sleef_library()) before the first call. What a condition chooses from is computed on both sides and
+// chosen by choose(): a call within a branch keeps the loop from becoming vector code.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "sconce/float_types.h"
+#include "src/cpu/vector/error_function.h"
+#include "src/cpu/vector/vector_math.h"
+#include "src/device/cpu_isa.h"
+#include "src/device/sleef.h"
+
+#if defined(__clang__)
+#define SCONCE_LANE_FUNCTION [[gnu::const, gnu::nothrow]]
+#else
+#define SCONCE_LANE_FUNCTION [[gnu::simd("notinbranch"), gnu::const, gnu::nothrow]]
+#endif
+
+extern "C" {
+#define SCONCE_LANES_v(function)                                \
+  SCONCE_LANE_FUNCTION float sconce_lane_##function##_f(float); \
+  SCONCE_LANE_FUNCTION double sconce_lane_##function##_d(double);
+#define SCONCE_LANES_vv(function)                                      \
+  SCONCE_LANE_FUNCTION float sconce_lane_##function##_f(float, float); \
+  SCONCE_LANE_FUNCTION double sconce_lane_##function##_d(double, double);
+#define SCONCE_LANES(function, parameters, name, accuracy) SCONCE_LANES_##parameters(function)
+#include "src/device/sleef_lanes.def"
+#undef SCONCE_LANES
+#undef SCONCE_LANES_v
+#undef SCONCE_LANES_vv
+}
+
+namespace sconce::lanes {
+
+#define SCONCE_LANES_v(function)                                                                  \
+  [[gnu::always_inline]] inline float function(float x) { return sconce_lane_##function##_f(x); } \
+  [[gnu::always_inline]] inline double function(double x) { return sconce_lane_##function##_d(x); }
+#define SCONCE_LANES_vv(function)                                                                             \
+  [[gnu::always_inline]] inline float function(float x, float y) { return sconce_lane_##function##_f(x, y); } \
+  [[gnu::always_inline]] inline double function(double x, double y) { return sconce_lane_##function##_d(x, y); }
+#define SCONCE_LANES(function, parameters, name, accuracy) SCONCE_LANES_##parameters(function)
+#include "src/device/sleef_lanes.def"
+#undef SCONCE_LANES
+#undef SCONCE_LANES_v
+#undef SCONCE_LANES_vv
+
+[[gnu::always_inline]] inline float quick_exp(float x) { return exponential(x); }
+[[gnu::always_inline]] inline double quick_exp(double x) { return exp(x); }
+[[gnu::always_inline]] inline float quick_tanh(float x) { return hyperbolic_tangent(x); }
+[[gnu::always_inline]] inline double quick_tanh(double x) { return tanh(x); }
+[[gnu::always_inline]] inline float quick_erf(float x) { return error_function(x); }
+[[gnu::always_inline]] inline double quick_erf(double x) { return error_function(x); }
+[[gnu::always_inline]] inline float quick_erfc(float x) { return complementary_error_function(x); }
+[[gnu::always_inline]] inline double quick_erfc(double x) { return erfc(x); }
+// Of x, and e^(-x^2): where 1 is added.
+[[gnu::always_inline]] inline float coarse_erf(float x, float power) { return coarse_error_function(x, power); }
+[[gnu::always_inline]] inline double coarse_erf(double x, double) { return error_function(x); }
+template <class T>
+[[gnu::always_inline]] inline T quick_sigmoid(T x) {
+  return T(1) / (T(1) + quick_exp(-x));
+}
+
+// condition ? a : b, both of them computed.
+template <class T>
+[[gnu::always_inline]] inline T choose(bool condition, T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  const Bits mask = -static_cast<Bits>(condition);
+  return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
+}
+
+}  // namespace sconce::lanes
+
+namespace sconce {
+
+// f for map_elements, rows with the widest vectors of the CPU; bfloat16 is converted beside the computation.
+template <class F>
+struct InLanes {
+  using OnBFloat16 = void;
+  F f;
+  template <class... In>
+  auto operator()(In... in) const {
+    return f(in...);
+  }
+  template <class Out, class... In>
+  void row(int64_t count, Out* out, const In*... in) const noexcept {
+    has_avx512() ? wide(count, out, in...) : narrow(count, out, in...);
+  }
+  template <class... In>
+  void bfloat16_row(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    constexpr int64_t kBlock = 256;
+    const auto run = has_avx512() ? &InLanes::wide_block<In...> : &InLanes::narrow_block<In...>;
+    for (int64_t begin = 0; begin < count; begin += kBlock)
+      (this->*run)(std::min(kBlock, count - begin), out + begin, in + begin...);
+  }
+  template <class Out, class... In>
+  [[gnu::flatten]] void narrow(int64_t count, Out* out, const In*... in) const noexcept {
+    const F held = f;  // no store reaches it
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) out[i] = held(in[i]...);
+  }
+  template <class Out, class... In>
+  [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void wide(
+      int64_t count, Out* out, const In*... in) const noexcept {
+    const F held = f;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) out[i] = held(in[i]...);
+  }
+
+ private:
+  // At most 256 elements.
+  template <class... In>
+  [[gnu::always_inline]] inline void block(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    const F held = f;
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      alignas(64) float values[sizeof...(In)][256], result[256];
+      (widen(count, in, values[I]), ...);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) result[i] = held(values[I][i]...);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) out[i] = BFloat16(result[i]);
+    }
+    (std::index_sequence_for<In...>());
+  }
+  [[gnu::always_inline]] static inline void widen(int64_t count, const BFloat16* from, float* to) noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+  }
+  template <class... In>
+  [[gnu::flatten]] void narrow_block(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    block(count, out, in...);
+  }
+  template <class... In>
+  [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
+  wide_block(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    block(count, out, in...);
+  }
+};
+
+// The same, but plain(x...), an element at a time, where beyond(x...) says that SLEEF's function ends before the type's
+// numbers do.
+template <class F, class Beyond, class Plain>
+struct InLanesWithin {
+  using OnBFloat16 = void;
+  F f;
+  Beyond beyond;
+  Plain plain;
+  template <class... In>
+  auto operator()(In... in) const {
+    return plain(in...);
+  }
+  // out is none of the inputs.
+  template <class Out, class... In>
+  void row(int64_t count, Out* out, const In*... in) const noexcept {
+    InLanes<F>{f}.row(count, out, in...);
+    mend(count, out, in...);
+  }
+  template <class... In>
+  void bfloat16_row(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    InLanes<F>{f}.bfloat16_row(count, out, in...);
+    mend(count, out, in...);
+  }
+
+ private:
+  template <class T>
+  static auto computed(T x) noexcept {
+    if constexpr (std::is_same_v<T, BFloat16>)
+      return static_cast<float>(x);
+    else
+      return x;
+  }
+  template <class Out, class... In>
+  void mend(int64_t count, Out* out, const In*... in) const noexcept {
+    bool any = false;
+    for (int64_t i = 0; i < count; ++i) any |= beyond(computed(in[i])...);
+    for (int64_t i = 0; any && i < count; ++i)
+      if (beyond(computed(in[i])...)) out[i] = Out(plain(computed(in[i])...));
+  }
+};
+
+// Up to where SLEEF's functions of these types hold: hyperbolic ones, their inverses, log1p.
+template <class T>
+constexpr T kMostOfPower = std::is_same_v<T, float> ? T(88) : T(709);
+template <class T>
+constexpr T kMostOfSquare = std::is_same_v<T, float> ? T(1e19) : T(1e154);
+template <class T>
+constexpr T kMostOfLog1p = std::is_same_v<T, float> ? T(1e37) : T(1e306);
+
+}  // namespace sconce

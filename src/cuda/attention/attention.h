@@ -1,0 +1,83 @@
+// Attention over tensors [B, H, T, D], as the operators of attention_abi.cpp and sequence_attention_abi.cpp have it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sconce/tensor.h"
+#include "src/cuda/attention/attention_dropout.h"
+
+namespace sconce::cuda {
+
+struct Attention {
+  Tensor out;        // [B, H, T, D]
+  Tensor logsumexp;  // [B, H, T] float32
+};
+
+enum class OutLayout {
+  kByToken,  // [B, T, H, D] in memory
+  kOfQuery   // the order of the query's dimensions
+};
+
+// What query i sees: keys up to i + base + right where causal, from i + base - left on where bounded. The base is 0, or
+// from the end: the last query's last key is then the last one.
+struct AttentionSight {
+  bool causal = false, from_end = false, bounded = false;
+  int64_t right = 0, left = 0;
+  int64_t base(int64_t queries, int64_t keys) const { return from_end ? keys - queries : 0; }
+};
+
+struct AttentionCall : AttentionSight {
+  const char* name;
+  const Tensor* bias = nullptr;
+  const Tensor* slopes = nullptr;  // ALiBi's, float32 [H] or [B, H]
+  AttentionDropout dropout = {};
+  std::optional<double> scale = std::nullopt;
+  OutLayout layout = OutLayout::kByToken;
+  int64_t logsumexp_rows = 0;    // for each head: infinity behind the last query
+  float empty_logsumexp = 0;     // of a query that sees nothing
+  const Tensor* into = nullptr;  // where the result goes, of its sizes
+
+  explicit AttentionCall(const char* operator_name) : name(operator_name) {}
+};
+Attention attend(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value);
+
+struct GradientCall : AttentionSight {
+  const char* name;
+  const Tensor& grad;
+  const Tensor& query;
+  const Tensor& key;
+  const Tensor& value;
+  const Tensor& logsumexp;  // [B, H, rows]
+  const Tensor* bias = nullptr;
+  AttentionDropout dropout = {};
+  std::optional<double> scale = std::nullopt;
+  bool by_token = false;  // gradients are [B, T, H, D] in memory, not in the order of what they are of
+  bool of_bias = false;
+
+  GradientCall(const char* operator_name, const Tensor& of, const Tensor& q, const Tensor& k, const Tensor& v,
+               const Tensor& sums)
+      : name(operator_name), grad(of), query(q), key(k), value(v), logsumexp(sums) {}
+};
+struct Gradients {
+  Tensor query, key, value, bias;
+};
+Gradients attention_gradients(const GradientCall& call);
+
+// Of p, from the generator of the query's device, which goes on behind it; kNone of p = 0. kInvalidArgument for p.
+AttentionDropout draw_flash_dropout(const char* name, double p, int64_t batch, int64_t heads);
+// Which takes `count` numbers.
+AttentionDropout draw_efficient_dropout(const char* name, double p, int64_t count, int64_t heads, int64_t queries,
+                                        int64_t keys);
+// As it was drawn: state is [seed, offset]; or each of one element. Waits for the device.
+AttentionDropout flash_dropout(const char* name, double p, int64_t heads, const Tensor& state);
+AttentionDropout efficient_dropout(const char* name, double p, int64_t heads, int64_t queries, int64_t keys,
+                                   const Tensor& seed, const Tensor& offset);
+// What the operators give for the way back: of p = 0 memory that nobody has written, as PyTorch's.
+Tensor flash_state(const AttentionDropout& dropout, Device device);
+struct EfficientState {
+  Tensor seed, offset;
+};
+EfficientState efficient_state(const AttentionDropout& dropout, Device device);
+
+}  // namespace sconce::cuda

@@ -1,0 +1,35 @@
+// Attention's softmax on a device, for host code. All memory is the caller's and of the device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "src/cuda/attention/attention_dropout.h"
+
+namespace sconce::cuda {
+
+// Rows of scores [rows, columns], float: scaled, masked, exponentiated and normalised in place; their logsumexp.
+struct SoftmaxRows {
+  int64_t rows, columns;
+  int64_t queries;  // rows per head
+  float scale;
+  bool causal;
+  int64_t diagonal;  // causal: query i sees keys up to i + diagonal
+  bool bounded;      // query i sees keys from i + lowest on
+  int64_t lowest;
+  float empty_logsumexp;  // of a row that sees nothing
+  const float* bias;      // null: none; strides in elements by batch, head, query, key
+  int64_t heads, bias_strides[4];
+  int64_t first_head;   // of all batches: row 0 is its first
+  const float* slopes;  // ALiBi's, null: none; strides by batch, head
+  int64_t slope_strides[2];
+  bool slope_by_key;  // slope * key is added; else -slope * |query + slope_base - key|
+  int64_t slope_base;
+  void* halves;  // null, or where the probabilities go instead, of half_type: float16 (5) or bfloat16 (15)
+  int half_type;
+  AttentionDropout dropout;  // of the probabilities, once they are normalised
+};
+void launch_softmax(const SoftmaxRows& rows, float* scores, float* logsumexp, cudaStream_t stream);
+
+}  // namespace sconce::cuda

@@ -1,0 +1,34 @@
+// Elementwise operators as they are called by name, with numbers of any kind.
+#pragma once
+
+#include "src/tensor/scalar.h"
+
+namespace sconce::cuda {
+
+Tensor add(const Tensor& self, const Tensor& other, Scalar alpha);
+Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha);
+Tensor multiply(const Tensor& self, const Tensor& other);
+Tensor multiply_number(const Tensor& self, Scalar other);
+Tensor add_number(const Tensor& self, Scalar other, Scalar alpha);
+Tensor subtract_number(const Tensor& self, Scalar other, Scalar alpha);
+Tensor divide(const Tensor& self, const Tensor& other);
+Tensor divide_number(const Tensor& self, Scalar other);
+Tensor power_of_number(const Tensor& self, Scalar exponent);
+Tensor number_power(Scalar self, const Tensor& exponent);
+Tensor complex(const Tensor& real, const Tensor& imag);
+
+// Integers and bool are taken as float32.
+Tensor reciprocal(const Tensor& self);
+Tensor exp(const Tensor& self);
+Tensor log(const Tensor& self);
+Tensor sqrt(const Tensor& self);
+Tensor sin(const Tensor& self);
+Tensor cos(const Tensor& self);
+Tensor tanh(const Tensor& self);
+Tensor sigmoid(const Tensor& self);
+Tensor neg(const Tensor& self);             // integers stay; no bool
+Tensor conj(const Tensor& self);            // a copy; real tensors are themselves
+Tensor conj_physical(const Tensor& self);   // the same tensor where it is real
+Tensor _conj_physical(const Tensor& self);  // a copy
+
+}  // namespace sconce::cuda

@@ -1,0 +1,187 @@
+// QR, eigenvalues and singular values. Match aten's operators of the same names (torch 2.15, CUDA with cuSOLVER) but
+// for the signs of vectors; float32, float64 and their complex dtypes; any strides.
+#include <algorithm>
+
+#include "src/cpu/linalg/matrix_batch.h"
+#include "src/cuda/linalg/linalg.h"
+#include "src/cuda/linalg/linalg_kernels.h"
+#include "src/cuda/linalg/linalg_library.h"
+#include "src/cuda/runtime/copy.h"
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/table/ops.h"
+#include "src/tensor/dimensions.h"
+#include "src/tensor/factory.h"
+
+namespace sconce::cuda {
+namespace {
+
+DType complex_of(DType dtype) {
+  return dtype == DType::kFloat32 ? DType::kComplex64 : dtype == DType::kFloat64 ? DType::kComplex128 : dtype;
+}
+
+// Column-major [rows, columns] of both, from the first columns of [from_rows, ...].
+void take(Part::Kind kind, int64_t count, int64_t rows, int64_t columns, Tensor& to, int64_t to_columns,
+          const Tensor& from, int64_t from_rows, int64_t from_columns) {
+  const int64_t to_rows = rows;
+  launch_part({kind, count, rows, columns, to_rows * to_columns, 1, to_rows, from_rows * from_columns, 1, from_rows},
+              to.data(), from.data(), static_cast<int>(to.dtype()), current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+}
+
+// {eigenvalues, eigenvectors or nothing}
+std::array<Tensor, 2> eigen(const char* name, const Tensor& self, bool vectors) {
+  check_square(name, self);
+  const LinalgScope scope(name, self);
+  const DType dtype = complex_of(self.dtype());
+  const Shape batch = batch_shape(self);
+  const int64_t n = self.size(self.dim() - 1);
+  Tensor a = empty_matrices(Shape(self.sizes()), dtype, true, self.device());
+  copy(self, a, false);
+  Tensor values = Tensor::empty(with_last(batch, n), dtype, self.device());
+  Tensor result = vectors ? empty_matrices(Shape(self.sizes()), dtype, true, self.device()) : Tensor{};
+  Tensor info = zeroed_info(batch, self.device());
+  if (a.numel() > 0)
+    eigen_general(Matrices(a), values.data(), vectors ? result.data() : nullptr, info.data_as<int32_t>());
+  check_info(info, name, self.dim() == 2);
+  return {values, result};
+}
+
+}  // namespace
+
+std::array<Tensor, 2> geqrf(const Tensor& self) {
+  SCONCE_CHECK(self.dim() >= 2, kInvalidArgument, "torch.geqrf: input must have at least 2 dimensions.");
+  check_matrices("geqrf", self);
+  const LinalgScope scope("geqrf", self);
+  const int64_t k = std::min(self.size(self.dim() - 2), self.size(self.dim() - 1));
+  Tensor a = column_major_copy(self), tau = Tensor::empty(with_last(batch_shape(self), k), self.dtype(), self.device());
+  if (a.numel() > 0) factor_qr(Matrices(a), tau.data());
+  return {a, tau};
+}
+
+Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool transpose) {
+  const char* const name = "torch.ormqr";
+  const Tensor &tau = input2, &other = input3;
+  check_reflectors(name, self, tau, other, left);
+  const LinalgScope scope(name, self);
+  Tensor out = column_major_copy(other);
+  const int64_t reflectors = tau.size(tau.dim() - 1);
+  if (out.numel() == 0 || reflectors == 0) return out;
+  const Tensor a = column_major_copy(self), packed = contiguous(tau);
+  apply_q(Matrices(a), packed.data(), reflectors, Matrices(out), left ? Side::kLeft : Side::kRight,
+          transpose ? Form::kAdjoint : Form::kPlain);
+  return out;
+}
+
+Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
+  const char* const name = "torch.linalg.householder_product";
+  SCONCE_CHECK(input.dim() >= 2, kInvalidArgument, name, ": input must have at least 2 dimensions.");
+  check_matrices(name, input);
+  const int64_t m = input.size(input.dim() - 2), n = input.size(input.dim() - 1);
+  SCONCE_CHECK(m >= n, kInvalidArgument, name, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  SCONCE_CHECK(tau.dim() == input.dim() - 1 && tau.dtype() == input.dtype() && n >= tau.size(tau.dim() - 1),
+               kInvalidArgument, name, ": tau ", describe(tau), " does not go with input ", describe(input));
+  for (int64_t d = 0; d + 1 < tau.dim(); ++d)
+    SCONCE_CHECK(tau.size(d) == input.size(d), kInvalidArgument, name, ": tau ", describe(tau),
+                 " does not go with input ", describe(input));
+  const LinalgScope scope(name, input);
+  Tensor out = column_major_copy(input);
+  const Tensor packed = contiguous(tau);
+  const int64_t k = tau.size(tau.dim() - 1);
+  if (out.numel() > 0) make_q(Matrices(out), packed.data(), k, k);
+  return out;
+}
+
+std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
+  check_matrices("linalg.qr", A);
+  SCONCE_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kInvalidArgument,
+               "linalg.qr: qr received unrecognized mode '", mode,
+               "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  const LinalgScope scope("linalg.qr", A);
+  const int64_t m = A.size(A.dim() - 2), n = A.size(A.dim() - 1), k = std::min(m, n);
+  const bool complete = mode == "complete", wants_q = mode != "r";
+  const Shape batch = batch_shape(A);
+  const int64_t count = count_of(batch), rows = complete ? m : k;
+  Tensor q = wants_q ? empty_matrices(with_matrix(batch, m, rows), A.dtype(), true, A.device())
+                     : no_matrix(A.dtype(), A.device());
+  Tensor r = empty_matrices(with_matrix(batch, rows, n), A.dtype(), true, A.device());
+  if (A.numel() == 0) {
+    fill_zero(r);
+    if (wants_q && q.numel() > 0) fill_identity(q);  // no columns
+    return {q, r};
+  }
+  const Tensor factored = column_major_copy(A);
+  const Tensor tau = Tensor::empty(with_last(batch, k), A.dtype(), A.device());
+  factor_qr(Matrices(factored), tau.data());
+  take(Part::kUpper, count, rows, n, r, n, factored, m, n);
+  if (wants_q) {
+    if (rows > k) fill_zero(q);
+    take(Part::kAll, count, m, k, q, rows, factored, m, n);
+    make_q(Matrices(q), tau.data(), k, k);
+  }
+  return {q, r};
+}
+
+std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v) {
+  check_square("linalg.eigh", A);
+  SCONCE_CHECK(UPLO == "L" || UPLO == "U" || UPLO == "l" || UPLO == "u", kInvalidArgument,
+               "linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got ", UPLO);
+  const LinalgScope scope("linalg.eigh", A);
+  const Shape batch = batch_shape(A);
+  Tensor values = Tensor::empty(with_last(batch, A.size(A.dim() - 1)), value_dtype(A.dtype()), A.device());
+  Tensor vectors = column_major_copy(A), info = zeroed_info(batch, A.device());
+  if (A.numel() > 0)
+    eigen_symmetric(Matrices(vectors), UPLO == "L" || UPLO == "l" ? Triangle::kLower : Triangle::kUpper, compute_v,
+                    values.data(), info.data_as<int32_t>());
+  check_info(info, "linalg.eigh", A.dim() == 2);
+  return {values, compute_v ? vectors : no_matrix(A.dtype(), A.device())};
+}
+
+std::array<Tensor, 2> linalg_eig(const Tensor& self) { return eigen("torch.linalg.eig", self, true); }
+Tensor _linalg_eigvals(const Tensor& self) { return eigen("torch.linalg.eigvals", self, false)[0]; }
+
+std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
+                                  std::optional<std::string_view> driver) {
+  check_matrices("linalg.svd", A);
+  SCONCE_CHECK(!driver || *driver == "gesvd" || *driver == "gesvdj" || *driver == "gesvda", kInvalidArgument,
+               "linalg.svd: unknown driver '", driver.value_or(""), "', expected gesvd, gesvdj or gesvda");
+  const LinalgScope scope("linalg.svd", A);
+  const int64_t m = A.size(A.dim() - 2), n = A.size(A.dim() - 1), k = std::min(m, n);
+  const Shape batch = batch_shape(A);
+  const DType dtype = A.dtype();
+  const Device device = A.device();
+  Tensor s = Tensor::empty(with_last(batch, k), value_dtype(dtype), device);
+  const auto none = [&] { return no_matrix(dtype, device); };
+  const Shape u_sizes = with_matrix(batch, m, full_matrices ? m : k),
+              vh_sizes = with_matrix(batch, full_matrices ? n : k, n);
+  if (A.numel() == 0) {
+    Tensor u = compute_uv ? empty_matrices(u_sizes, dtype, true, device) : none(),
+           vh = compute_uv ? empty_matrices(vh_sizes, dtype, false, device) : none();
+    for (Tensor* full : {&u, &vh})
+      if (compute_uv && full_matrices && full->numel() > 0) fill_identity(*full);
+    return {u, s, vh};
+  }
+  const char job = !compute_uv ? 'N' : full_matrices ? 'A' : 'S';
+  Tensor info = zeroed_info(batch, device);
+  const bool tall = m >= n;
+  // cuSOLVER takes tall matrices: of a wide one, U' S V'^H of its conjugate transpose gives V' S U'^H.
+  Tensor a = column_major_copy(tall ? A : cpu::transpose(A, -2, -1));
+  if (!tall) conjugate(a);
+  const int64_t longer = std::max(m, n);
+  Tensor left =
+      compute_uv ? empty_matrices(with_matrix(batch, longer, full_matrices ? longer : k), dtype, true, device) : none();
+  Tensor right = compute_uv ? empty_matrices(with_matrix(batch, k, k), dtype, true, device) : none();
+  singular_values(Matrices(a), job, s.data(), left.data(), right.data(), info.data_as<int32_t>());
+  check_info(info, "linalg.svd", A.dim() == 2);
+  if (!compute_uv) return {left, s, right};
+  if (tall) {
+    Tensor vh = empty_matrices(vh_sizes, dtype, false, device);
+    copy(right, vh, false);
+    return {left, s, vh};
+  }
+  conjugate(left);
+  conjugate(right);
+  Tensor u = column_major_copy(cpu::transpose(right, -2, -1));
+  return {u, s, cpu::transpose(left, -2, -1)};
+}
+
+}  // namespace sconce::cuda

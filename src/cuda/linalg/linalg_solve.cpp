@@ -1,0 +1,283 @@
+// What rests on the LU and Cholesky factorisations, and triangular systems. Match aten's operators of the same names
+// (torch 2.15, CUDA with cuSOLVER), result strides among them; float32, float64 and their complex dtypes; any strides.
+// What a factorisation reports is looked at only where an error is asked for, with a wait.
+#include <algorithm>
+
+#include "src/cpu/linalg/linalg_errors.h"
+#include "src/cpu/linalg/matrix_batch.h"
+#include "src/cuda/linalg/linalg.h"
+#include "src/cuda/linalg/linalg_kernels.h"
+#include "src/cuda/linalg/linalg_library.h"
+#include "src/cuda/runtime/copy.h"
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/table/ops.h"
+#include "src/tensor/dimensions.h"
+#include "src/tensor/factory.h"
+
+namespace sconce::cuda {
+
+Tensor zeroed_info(IntSpan batch, Device device) {
+  Tensor info = Tensor::empty(batch, DType::kInt32, device);
+  fill_zero(info);
+  return info;
+}
+
+void fill_identity(Tensor& t) {
+  fill_zero(t);
+  const int64_t rank = t.dim();
+  Shape sizes = batch_shape(t), strides(t.strides().first(static_cast<size_t>(rank - 2)));
+  sizes.push_back(std::min(t.size(rank - 2), t.size(rank - 1)));
+  strides.push_back(t.stride(rank - 2) + t.stride(rank - 1));
+  Tensor diagonal = t.as_strided(sizes, strides, t.storage_offset());
+  const float single[4] = {1};
+  const double wide[2] = {1};
+  fill(diagonal,
+       t.dtype() == DType::kFloat32 || t.dtype() == DType::kComplex64 ? static_cast<const void*>(single) : wide);
+}
+
+void check_info(const Tensor& info, std::string_view name, bool is_matrix) {
+  Tensor here = Tensor::empty(info.sizes(), DType::kInt32);
+  copy(info, here, true);
+  cpu::_linalg_check_errors(here, name, is_matrix);
+}
+
+void conjugate(Tensor& t) {
+  if (!is_complex(t.dtype())) return;
+  launch_conjugate(t.data(), static_cast<int>(t.dtype()), t.numel(), current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+}
+
+namespace {
+
+int number(const Tensor& t) { return static_cast<int>(t.dtype()); }
+
+void exchange_rows(Tensor& b, int64_t rows, int64_t columns, const Tensor& pivots, bool backwards) {
+  launch_exchange_rows(b.data(), number(b), b.numel() / (rows * columns), rows, columns, pivots.data_as<int32_t>(),
+                       rows, backwards, current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+}
+
+Tensor int_pivots(const char* name, const Tensor& pivots, const Shape& sizes) {
+  Tensor packed = Tensor::empty(sizes, DType::kInt32, pivots.device());
+  copy(sconce::expand(name, pivots, sizes), packed, false);
+  return packed;
+}
+
+// As ATen factors the transpose of a row-major real matrix, and shows it.
+Tensor as_factored(const Tensor& A) {
+  return A.is_contiguous() && !is_complex(A.dtype()) ? cpu::transpose(A, -2, -1) : A;
+}
+
+void determinant(const Tensor& lu, const Tensor& pivots, Tensor& result, Tensor* logarithm) {
+  launch_determinant(lu.data(), pivots.data_as<int32_t>(), result.numel(), lu.size(lu.dim() - 1), result.data(),
+                     logarithm ? logarithm->data() : nullptr, number(lu), current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+}
+
+}  // namespace
+
+std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors) {
+  check_matrices("torch.linalg.lu_factor_ex", A);
+  const LinalgScope scope("torch.linalg.lu_factor_ex", A);
+  const int64_t k = std::min(A.size(A.dim() - 2), A.size(A.dim() - 1));
+  const Shape batch = batch_shape(A);
+  Tensor lu = column_major_copy(A), pivots = Tensor::empty(with_last(batch, k), DType::kInt32, A.device()),
+         info = zeroed_info(batch, A.device());
+  if (!pivot)
+    launch_plain_pivots(pivots.data_as<int32_t>(), pivots.numel() / std::max<int64_t>(k, 1), k, current_stream());
+  if (lu.numel() > 0) factor_lu(Matrices(lu), pivot ? pivots.data_as<int32_t>() : nullptr, info.data_as<int32_t>());
+  if (check_errors) check_info(info, "torch.linalg.lu_factor_ex", A.dim() == 2);
+  return {lu, pivots, info};
+}
+
+std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data, bool unpack_pivots) {
+  check_factored("torch.lu_unpack", LU_data, unpack_pivots ? &LU_pivots : nullptr);
+  const DeviceScope scope(LU_data.device());
+  const int64_t m = LU_data.size(LU_data.dim() - 2), n = LU_data.size(LU_data.dim() - 1), k = std::min(m, n);
+  const Shape batch = batch_shape(LU_data);
+  const int64_t count = count_of(batch);
+  const DType dtype = LU_data.dtype();
+  const Device device = LU_data.device();
+  Tensor P = no_matrix(dtype, device), L = no_matrix(dtype, device), U = no_matrix(dtype, device);
+  if (unpack_data) {
+    L = Tensor::empty(with_matrix(batch, m, k), dtype, device);
+    U = Tensor::empty(with_matrix(batch, k, n), dtype, device);
+    const Tensor lu = contiguous(LU_data);
+    launch_part({Part::kUnitLower, count, m, k, m * k, k, 1, m * n, n, 1}, L.data(), lu.data(), number(lu),
+                current_stream());
+    launch_part({Part::kUpper, count, k, n, k * n, n, 1, m * n, n, 1}, U.data(), lu.data(), number(lu),
+                current_stream());
+  }
+  if (unpack_pivots) {
+    const Tensor pivots = contiguous(LU_pivots);
+    P = Tensor::empty(with_matrix(batch, m, m), dtype, device);
+    const Tensor order = Tensor::empty(with_last(batch, m), DType::kInt32, device);
+    launch_permutations(pivots.data_as<int32_t>(), count, m, k, order.data_as<int32_t>(), P.data(), number(P),
+                        current_stream());
+  }
+  SCONCE_CUDA(cudaGetLastError());
+  return {P, L, U};
+}
+
+std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot) {
+  check_matrices("linalg.lu", A);
+  const auto [lu, pivots, info] = linalg_lu_factor_ex(A, pivot, false);
+  auto [P, L, U] = lu_unpack(lu, pivots, true, pivot);
+  return {P, L, U};
+}
+
+Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
+  const char* const name = "linalg.lu_solve";
+  check_square(name, LU);
+  check_equation(name, LU, B, left);
+  SCONCE_CHECK(pivots.dtype() == DType::kInt32 && pivots.dim() == LU.dim() - 1 &&
+                   std::equal(pivots.sizes().begin(), pivots.sizes().end(), LU.sizes().begin()),
+               kInvalidArgument, name, ": pivots of a factorisation of ", describe(LU),
+               " should be int32 without its last dimension, got ", describe(pivots));
+  const LinalgScope scope(name, LU);
+  const Shape batch = broadcast_shapes(name, batch_shape(LU), batch_shape(B));
+  const int64_t n = LU.size(LU.dim() - 1), right = B.size(left ? B.dim() - 1 : B.dim() - 2);
+  const Tensor wanted = broadcast_matrices(name, B, batch);
+  Tensor out = empty_matrices(Shape(wanted.sizes()), B.dtype(), left, B.device());
+  copy(wanted, out, false);
+  if (out.numel() == 0) return out;
+  const Tensor lu = column_major_copy(broadcast_matrices(name, LU, batch));
+  const Tensor p = int_pivots(name, pivots, with_last(batch, n));
+  // X op(A) = B is op(A)^T X^T = B^T, and the row-major X is a column-major X^T.
+  const bool conjugates = !left && adjoint;
+  const Form form = left == adjoint ? (left ? Form::kAdjoint : Form::kTransposed) : Form::kPlain;
+  const Matrices a(lu), x(out.data(), count_of(batch), n, right, out);
+  if (conjugates) conjugate(out);
+  if (form == Form::kPlain) {
+    exchange_rows(out, n, right, p, false);
+    solve_triangular(a, x, Side::kLeft, Triangle::kLower, form, true);
+    solve_triangular(a, x, Side::kLeft, Triangle::kUpper, form, false);
+  } else {
+    solve_triangular(a, x, Side::kLeft, Triangle::kUpper, form, false);
+    solve_triangular(a, x, Side::kLeft, Triangle::kLower, form, true);
+    exchange_rows(out, n, right, p, true);
+  }
+  if (conjugates) conjugate(out);
+  return out;
+}
+
+std::array<Tensor, 4> _linalg_solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors) {
+  check_square("linalg.solve", A);
+  check_same_dtype("linalg.solve", A, B);
+  const bool vector = is_vector_for(A, B);
+  SCONCE_CHECK(left || !vector, kInvalidArgument,
+               "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False");
+  const Tensor b = vector ? cpu::unsqueeze(B, -1) : B;
+  check_equation("linalg.solve", A, b, left);
+  const LinalgScope scope("linalg.solve", A);
+  const auto [lu, pivots, info] = linalg_lu_factor_ex(A, true, false);
+  if (check_errors) check_info(info, "torch.linalg.solve_ex", A.dim() == 2);
+  Tensor x = linalg_lu_solve(lu, pivots, b, left, false);
+  if (vector) {
+    const Tensor column = cpu::select(x, -1, 0);
+    x = empty_matrices(Shape(column.sizes()), x.dtype(), left, x.device());
+    copy(column, x, false);
+  }
+  return {x, lu, pivots, info};
+}
+
+std::array<Tensor, 2> linalg_inv_ex(const Tensor& A, bool check_errors) {
+  check_square("linalg.inv", A);
+  const LinalgScope scope("linalg.inv", A);
+  Tensor identity = empty_matrices(Shape(A.sizes()), A.dtype(), true, A.device());
+  fill_identity(identity);
+  auto [inverse, lu, pivots, info] = _linalg_solve_ex(A, identity, true, false);
+  if (check_errors) check_info(info, "linalg.inv_ex", A.dim() == 2);
+  return {inverse, info};
+}
+
+std::array<Tensor, 3> _linalg_det(const Tensor& A) {
+  check_square("linalg.det", A);
+  const LinalgScope scope("linalg.det", A);
+  const auto [lu, pivots, info] = linalg_lu_factor_ex(as_factored(A), true, false);
+  Tensor result = Tensor::empty(batch_shape(A), A.dtype(), A.device());
+  determinant(lu, pivots, result, nullptr);
+  return {result, lu, pivots};
+}
+
+std::array<Tensor, 4> _linalg_slogdet(const Tensor& A) {
+  check_square("linalg.slogdet", A);
+  const LinalgScope scope("linalg.slogdet", A);
+  const auto [lu, pivots, info] = linalg_lu_factor_ex(as_factored(A), true, false);
+  const Shape batch = batch_shape(A);
+  Tensor sign = Tensor::empty(batch, A.dtype(), A.device()),
+         logarithm = Tensor::empty(batch, value_dtype(A.dtype()), A.device());
+  determinant(lu, pivots, sign, &logarithm);
+  return {sign, logarithm, lu, pivots};
+}
+
+Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular) {
+  const char* const name = "linalg.solve_triangular";
+  check_square(name, self);
+  check_equation(name, self, B, left);
+  const LinalgScope scope(name, self);
+  const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(B));
+  const Tensor a = column_major_copy(broadcast_matrices(name, self, batch));
+  Tensor out = column_major_copy(broadcast_matrices(name, B, batch));
+  if (out.numel() > 0)
+    solve_triangular(Matrices(a), Matrices(out), left ? Side::kLeft : Side::kRight,
+                     upper ? Triangle::kUpper : Triangle::kLower, Form::kPlain, unitriangular);
+  return out;
+}
+
+std::array<Tensor, 2> triangular_solve(const Tensor& self, const Tensor& A, bool upper, bool transpose,
+                                       bool unitriangular) {
+  const char* const name = "triangular_solve";
+  check_solvable(name, self, A);
+  const LinalgScope scope(name, self);
+  const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(A));
+  Tensor x = column_major_copy(broadcast_matrices(name, self, batch)),
+         a = column_major_copy(broadcast_matrices(name, A, batch));
+  if (x.numel() > 0)
+    solve_triangular(Matrices(a), Matrices(x), Side::kLeft, upper ? Triangle::kUpper : Triangle::kLower,
+                     transpose ? Form::kTransposed : Form::kPlain, unitriangular);
+  return {x, a};
+}
+
+std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
+  check_square("linalg.cholesky", self);
+  const LinalgScope scope("linalg.cholesky", self);
+  Tensor l = column_major_copy(self), info = zeroed_info(batch_shape(self), self.device());
+  if (l.numel() > 0) {
+    const Matrices a(l);
+    factor_cholesky(a, upper ? Triangle::kUpper : Triangle::kLower, info.data_as<int32_t>());
+    launch_part({upper ? Part::kUpper : Part::kLower, a.count, a.rows, a.columns, a.rows * a.columns, 1, a.rows,
+                 a.rows * a.columns, 1, a.rows},
+                l.data(), l.data(), number(l), current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+  }
+  if (check_errors) check_info(info, "linalg.cholesky_ex", self.dim() == 2);
+  return {l, info};
+}
+
+Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
+  const char* const name = "cholesky_solve";
+  check_solvable(name, self, input2);
+  check_matrices(name, self);
+  const LinalgScope scope(name, self);
+  const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(input2));
+  const Tensor factor = column_major_copy(broadcast_matrices(name, input2, batch));
+  Tensor out = column_major_copy(broadcast_matrices(name, self, batch));
+  if (out.numel() == 0) return out;
+  const Matrices a(factor), x(out);
+  const Triangle triangle = upper ? Triangle::kUpper : Triangle::kLower;
+  solve_triangular(a, x, Side::kLeft, triangle, upper ? Form::kAdjoint : Form::kPlain, false);
+  solve_triangular(a, x, Side::kLeft, triangle, upper ? Form::kPlain : Form::kAdjoint, false);
+  return out;
+}
+
+// As on CUDA in ATen, a singular factor gives infinities.
+Tensor cholesky_inverse(const Tensor& self, bool upper) {
+  check_square("cholesky_inverse", self);
+  const LinalgScope scope("cholesky_inverse", self);
+  Tensor identity = empty_matrices(Shape(self.sizes()), self.dtype(), true, self.device());
+  fill_identity(identity);
+  return cholesky_solve(identity, self, upper);
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,96 @@
+#include "src/cuda/memory/model_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/runtime/stream.h"
+#include "src/device/device_backend.h"
+#include "src/shim/guard.h"
+
+namespace sconce::cuda {
+namespace {
+
+std::mutex mutex;
+std::map<const char*, size_t>& reserved() {
+  static std::map<const char*, size_t> ranges;
+  return ranges;
+}
+
+bool is_reserved(const void* address) noexcept {
+  const std::lock_guard lock(mutex);
+  const auto after = reserved().upper_bound(static_cast<const char*>(address));
+  if (after == reserved().begin()) return false;
+  const auto range = std::prev(after);
+  return static_cast<const char*>(address) < range->first + range->second;
+}
+
+bool noted(void* to, const void* from, size_t bytes, cudaError_t& error) noexcept {
+  if (!is_reserved(to)) return false;
+  DeviceLoading* loading = DeviceLoading::current();
+  error = loading && loading->note_copy(to, from, bytes) ? cudaSuccess : cudaErrorInvalidValue;
+  return true;
+}
+
+// The error stays with the thread: the model's own tells less.
+bool refused(const char* what) noexcept {
+  return current().capturing && shim::guard("cudaMemcpy", [&] { refuse_capture(what); }) != 0;
+}
+
+// What the model is told, it throws. Left with the thread, a kernel's launch would be blamed for it later.
+cudaError_t told(cudaError_t error) noexcept {
+  if (error != cudaSuccess) cudaGetLastError();
+  return error;
+}
+
+}  // namespace
+
+cudaError_t model_malloc(void** address, size_t bytes) noexcept {
+  if (!DeviceLoading::current() || bytes == 0) return told(cudaMalloc(address, bytes));
+  void* range = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return cudaErrorMemoryAllocation;
+  const auto keep = [&] {
+    const std::lock_guard lock(mutex);
+    reserved().emplace(static_cast<const char*>(range), bytes);
+  };
+  if (shim::guard("cudaMalloc", keep) != 0) {
+    ::munmap(range, bytes);
+    return cudaErrorMemoryAllocation;
+  }
+  *address = range;
+  return cudaSuccess;
+}
+
+cudaError_t model_free(void* address) noexcept {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto range = reserved().find(static_cast<const char*>(address)); range != reserved().end()) {
+      ::munmap(address, range->second);
+      reserved().erase(range);
+      return cudaSuccess;
+    }
+  }
+  // The model frees in destructors, and ends the process where that fails.
+  SCONCE_CUDA_RELEASE(cudaFree(address));
+  return cudaSuccess;
+}
+
+cudaError_t model_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) noexcept {
+  cudaError_t error;
+  if (noted(to, from, bytes, error)) return error;
+  if (refused("a copy that the host waits for")) return cudaErrorStreamCaptureUnsupported;
+  return told(cudaMemcpy(to, from, bytes, kind));
+}
+
+cudaError_t model_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                               cudaStream_t stream) noexcept {
+  cudaError_t error;
+  if (noted(to, from, bytes, error)) return error;
+  if (kind != cudaMemcpyDeviceToDevice && refused("a copy from or to the host"))
+    return cudaErrorStreamCaptureUnsupported;
+  return told(cudaMemcpyAsync(to, from, bytes, kind, stream));
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,60 @@
+#include "src/cuda/memory/shared_memory.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/runtime/stream.h"
+
+namespace sconce::cuda {
+namespace {
+
+void close(void* data, Device device) noexcept {
+  const ReleaseScope scope(device.index);
+  SCONCE_CUDA_RELEASE(cudaIpcCloseMemHandle(data));
+}
+
+}  // namespace
+
+StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> bytes, Device device) {
+  cudaIpcMemHandle_t handle;
+  static_assert(sizeof handle == kDeviceMemoryHandleBytes);
+  std::memcpy(&handle, bytes.data(), sizeof handle);
+  const DeviceScope scope(device);
+  SCONCE_CUDA(cudaSetDevice(device.index));  // the first use of a device on this thread makes its context current
+  void* data = nullptr;
+  if (const cudaError_t error = cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess);
+      error != cudaSuccess) {
+    cudaGetLastError();
+    SCONCE_CHECK(error != cudaErrorMemoryAllocation, kOutOfMemory, "failed to open CUDA IPC handle: out of memory");
+    SCONCE_FAIL(kInvalidArgument, "failed to open CUDA IPC handle: ", cudaGetErrorString(error));
+  }
+  struct Guard {
+    void* data;
+    Device device;
+    ~Guard() {
+      if (data) close(data, device);
+    }
+  } guard{data, device};
+  // An allocation is the device's that made it, whatever the request says.
+  cudaPointerAttributes attributes{};
+  SCONCE_CUDA(cudaPointerGetAttributes(&attributes, data));
+  SCONCE_CHECK(attributes.device == device.index, kInvalidArgument, "failed to open CUDA IPC handle: its memory is on ",
+               "device ", attributes.device, ", not on ", device.index);
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  const auto at = reinterpret_cast<CUdeviceptr>(data);
+  SCONCE_CUDA(cuMemGetAddressRange(&base, &size, at));
+  StoragePtr storage = StoragePtr::adopt(new Storage(
+      data, size - (at - base), device,
+      [](void* address, size_t, void* index) noexcept {
+        close(address, Device{DeviceType::kCuda, static_cast<int8_t>(reinterpret_cast<intptr_t>(index))});
+      },
+      reinterpret_cast<void*>(static_cast<intptr_t>(device.index))));
+  guard.data = nullptr;
+  return storage;
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,278 @@
+// Sampling at given places, and gradients of resizing and of padding by the border. Match aten::grid_sampler_3d, its
+// gradient and that of grid_sampler_2d, upsample_linear1d_backward, upsample_bicubic2d_backward,
+// upsample_trilinear3d_backward, replication_pad1d_backward and replication_pad2d_backward (torch 2.15, CUDA). Half
+// types are computed in float32 and rounded once. Gradients of resizing and padding are the same every time; those by
+// the input of grid_sampler are summed in any order, as PyTorch's. Checks are the CPU's.
+#include "src/cuda/pooling/resample.h"
+
+#include <bit>
+#include <vector>
+
+#include "src/cpu/pooling/grid_sampler.h"
+#include "src/cpu/pooling/resample_antialias.h"
+#include "src/cpu/pooling/resample_backward.h"
+#include "src/cuda/pooling/resample_kernels.h"
+#include "src/cuda/runtime/copy.h"
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/runtime/stream.h"
+#include "src/cuda/table/ops.h"
+#include "src/tensor/factory.h"
+#include "src/tensor/rows/planes.h"
+
+namespace sconce::cuda {
+namespace {
+
+using cpu::LowPass;
+
+std::array<Tensor, 2> grid_slopes(const char* name, const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                  int64_t interpolation, int64_t padding, bool align_corners,
+                                  std::span<const int32_t> output_mask, int dims) {
+  GridGeometry geometry = cpu::grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  if (geometry.interpolation != GridInterpolation::kCubic) geometry.nan = GridNan::kOutside;
+  const Shape sizes = cpu::grid_sampled_sizes(input, grid);
+  cpu::check_grid_gradient(name, grad_output, input, sizes, output_mask);
+  const DeviceScope scope(input.device());
+  const DType dtype = input.dtype();
+  Tensor by_input;
+  if (output_mask[0]) by_input = zeros(input.sizes(), summed_dtype(dtype), input.device());
+  Tensor by_grid = Tensor::empty(grid.sizes(), dtype, input.device());
+  const Tensor grads = cuda::contiguous(grad_output), in = cuda::contiguous(input), places = cuda::contiguous(grid);
+  check_launch(name,
+               launch_grid_slopes(geometry, static_cast<int>(dtype), grads.data(), in.data(), places.data(),
+                                  by_input.defined() ? by_input.data() : nullptr, by_grid.data(), current_stream()),
+               dtype);
+  return {by_input.defined() ? converted(by_input, dtype) : Tensor(), by_grid};
+}
+
+// Of which coordinates of the output each of the input's has a share.
+class Line {
+ public:
+  Line(int64_t input, int64_t output) : shares_(static_cast<size_t>(input)), output_(output) {}
+  void add(int64_t input, int64_t output, double weight) {
+    if (weight == 0) return;
+    shares_[static_cast<size_t>(input)].push_back({output, weight});
+    ++count_;
+  }
+  int64_t words() const { return input() + 1 + 2 * count_; }
+  // Of which the copy lies at `there`.
+  GatheredLine write(int64_t* here, const int64_t* there) const {
+    const int64_t places = input() + 1;
+    int64_t next = 0;
+    for (size_t i = 0; i < shares_.size(); ++i) {
+      here[i] = next;
+      for (const Share& share : shares_[i]) {
+        here[places + next] = share.output;
+        here[places + count_ + next++] = std::bit_cast<int64_t>(share.weight);
+      }
+    }
+    here[shares_.size()] = next;
+    return {input(), output_, there, there + places, reinterpret_cast<const double*>(there + places + count_)};
+  }
+
+ private:
+  struct Share {
+    int64_t output;
+    double weight;
+  };
+  int64_t input() const { return static_cast<int64_t>(shares_.size()); }
+
+  std::vector<std::vector<Share>> shares_;
+  int64_t output_, count_ = 0;
+};
+
+void gather(const char* name, const std::array<Line, 3>& lines, int64_t planes, const Tensor& grads, Tensor& out) {
+  if (out.numel() == 0) return;
+  const int64_t words = lines[0].words() + lines[1].words() + lines[2].words();
+  Tensor table = Tensor::empty(IntSpan(&words, 1), DType::kInt64);
+  Tensor sent = Tensor::empty(IntSpan(&words, 1), DType::kInt64, grads.device());
+  GatheredLine gathered[3];
+  int64_t at = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    gathered[i] = lines[i].write(table.data_as<int64_t>() + at, sent.data_as<int64_t>() + at);
+    at += lines[i].words();
+  }
+  copy(table, sent, true);
+  const Tensor packed = cuda::contiguous(grads);
+  check_launch(name,
+               launch_gather_lines(gathered, planes, static_cast<int>(grads.dtype()), packed.data(), out.data(),
+                                   current_stream()),
+               grads.dtype());
+}
+
+template <class T>
+void add_taps(Line& line, const ResampledAxis& axis, ResampleMode mode, bool align_corners) {
+  for (int64_t o = 0; o < axis.output; ++o) {
+    const Taps<T> taps = make_taps<T>(mode, axis, align_corners, o);
+    for (size_t i = 0; i < taps_of(mode); ++i) line.add(taps.at[i], o, taps.weight[i]);
+  }
+}
+
+template <class F>
+void for_weights(const LineWindows& windows, const F& f) {
+  for (size_t to = 0; to < windows.windows.size(); ++to)
+    for (int64_t j = 0; j < windows.windows[to].count; ++j)
+      f(static_cast<int64_t>(to), windows.windows[to].first + j,
+        windows.weights[to * static_cast<size_t>(windows.width) + static_cast<size_t>(j)]);
+}
+
+// Channels last where `like` is, unless row-major is asked for.
+Tensor in_format_of(const char* name, const Tensor& like, bool row_major, const Tensor& packed) {
+  const MemoryFormat format = row_major ? MemoryFormat::kContiguous : suggested_format(like);
+  if (format == MemoryFormat::kContiguous) return packed;
+  Shape strides(packed.sizes());
+  format_strides(name, packed.sizes(), format, strides.data());
+  Tensor formatted = Tensor::empty_strided(packed.sizes(), strides, packed.dtype(), packed.device());
+  copy(packed, formatted, false);
+  return formatted;
+}
+
+Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                       bool align_corners, const std::array<std::optional<double>, 3>& scales, int dims,
+                       ResampleMode mode) {
+  const auto axes = cpu::resized_axes(name, grad_output, output_size, input_size, scales, dims);
+  const cpu::ResampleModes modes = cpu::resample_modes(axes, dims, mode);
+  const DeviceScope scope(grad_output.device());
+  std::array<Line, 3> lines{Line(axes[0].input, axes[0].output), Line(axes[1].input, axes[1].output),
+                            Line(axes[2].input, axes[2].output)};
+  for (size_t a = 0; a < 3; ++a)
+    grad_output.dtype() == DType::kFloat64 ? add_taps<double>(lines[a], axes[a], modes[a], align_corners)
+                                           : add_taps<float>(lines[a], axes[a], modes[a], align_corners);
+  Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
+  gather(name, lines, input_size[0] * input_size[1], grad_output, out);
+  return in_format_of(name, grad_output, mode == ResampleMode::kCubic, out);
+}
+
+Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
+                std::optional<double> scales_h, std::optional<double> scales_w) {
+  cpu::check_low_pass(filter, self, output_size);
+  const DeviceScope scope(self.device());
+  const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
+  std::array<Line, 3> lines{Line(1, 1), Line(sizes[2], self.size(2)), Line(sizes[3], self.size(3))};
+  lines[0].add(0, 0, 1);
+  const std::optional<double> scales[] = {scales_h, scales_w};
+  for (size_t a = 0; a < 2; ++a) {
+    const LineWindows windows = cpu::low_pass_windows(filter, self.dtype(), self.size(2 + static_cast<int64_t>(a)),
+                                                      sizes[2 + a], align_corners, scales[a]);
+    for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(to, from, weight); });
+  }
+  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
+  gather(name, lines, sizes[0] * sizes[1], self, out);
+  return in_format_of(name, self, false, out);
+}
+
+Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_output, IntSpan output_size,
+                         IntSpan input_size, bool align_corners, std::optional<double> scales_h,
+                         std::optional<double> scales_w) {
+  cpu::check_low_pass_gradient(filter, grad_output, output_size, input_size);
+  const DeviceScope scope(grad_output.device());
+  std::array<Line, 3> lines{Line(1, 1), Line(input_size[2], output_size[0]), Line(input_size[3], output_size[1])};
+  lines[0].add(0, 0, 1);
+  const std::optional<double> scales[] = {scales_h, scales_w};
+  for (size_t a = 0; a < 2; ++a) {
+    const LineWindows windows =
+        cpu::low_pass_windows(filter, grad_output.dtype(), input_size[2 + a], output_size[a], align_corners, scales[a]);
+    for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(from, to, weight); });
+  }
+  Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
+  gather(name, lines, input_size[0] * input_size[1], grad_output, out);
+  return in_format_of(name, grad_output, filter == LowPass::kBicubic, out);
+}
+
+Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {
+  const cpu::PaddedSides sides = cpu::padded_sides(name, grad_output, self, padding, dims);
+  const DeviceScope scope(self.device());
+  std::array<Line, 3> lines{Line(sides.in[0], sides.out[0]), Line(sides.in[1], sides.out[1]),
+                            Line(sides.in[2], sides.out[2])};
+  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
+  if (out.numel() == 0) return out;
+  for (size_t a = 0; a < 3; ++a)
+    for (int64_t o = 0; o < sides.out[a]; ++o) lines[a].add(sides.source(a, o, false), o, 1);
+  gather(name, lines, self.numel() / (sides.in[0] * sides.in[1] * sides.in[2]), grad_output, out);
+  return out;
+}
+
+}  // namespace
+
+Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+                       bool align_corners) {
+  constexpr const char* kName = "grid_sampler_3d";
+  const GridGeometry geometry =
+      cpu::grid_geometry(kName, input, grid, interpolation_mode, padding_mode, align_corners, 3);
+  const DeviceScope scope(input.device());
+  Tensor out = Tensor::empty(cpu::grid_sampled_sizes(input, grid), input.dtype(), input.device());
+  const Tensor in = cuda::contiguous(input), places = cuda::contiguous(grid);
+  check_launch(kName,
+               launch_grid_sample(geometry, static_cast<int>(input.dtype()), in.data(), places.data(), out.data(),
+                                  current_stream()),
+               input.dtype());
+  return out;
+}
+std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                                               std::span<const int32_t> output_mask) {
+  return grid_slopes("grid_sampler_2d_backward", grad_output, input, grid, interpolation_mode, padding_mode,
+                     align_corners, output_mask, 2);
+}
+std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+                                               std::span<const int32_t> output_mask) {
+  return grid_slopes("grid_sampler_3d_backward", grad_output, input, grid, interpolation_mode, padding_mode,
+                     align_corners, output_mask, 3);
+}
+
+Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                  bool align_corners, std::optional<double> scales) {
+  return resize_gradient("upsample_linear1d_backward", grad_output, output_size, input_size, align_corners,
+                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kLinear);
+}
+Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                   bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+  return resize_gradient("upsample_bicubic2d_backward", grad_output, output_size, input_size, align_corners,
+                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kCubic);
+}
+Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                     bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
+                                     std::optional<double> scales_w) {
+  return resize_gradient("upsample_trilinear3d_backward", grad_output, output_size, input_size, align_corners,
+                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kLinear);
+}
+
+Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_gradient("replication_pad1d_backward", grad_output, self, padding, 1);
+}
+Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
+  return padding_gradient("replication_pad2d_backward", grad_output, self, padding, 2);
+}
+
+Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                               std::optional<double> scales_h, std::optional<double> scales_w) {
+  return low_pass("_upsample_bilinear2d_aa", LowPass::kBilinear, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                        bool align_corners, std::optional<double> scales_h,
+                                        std::optional<double> scales_w) {
+  return low_pass_gradient("_upsample_bilinear2d_aa_backward", LowPass::kBilinear, grad_output, output_size, input_size,
+                           align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return low_pass("_upsample_bicubic2d_aa", LowPass::kBicubic, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w) {
+  return low_pass_gradient("_upsample_bicubic2d_aa_backward", LowPass::kBicubic, grad_output, output_size, input_size,
+                           align_corners, scales_h, scales_w);
+}
+Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return low_pass("_upsample_lanczos2d_aa", LowPass::kLanczos, self, output_size, align_corners, scales_h, scales_w);
+}
+Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                                       bool align_corners, std::optional<double> scales_h,
+                                       std::optional<double> scales_w) {
+  return low_pass_gradient("_upsample_lanczos2d_aa_backward", LowPass::kLanczos, grad_output, output_size, input_size,
+                           align_corners, scales_h, scales_w);
+}
+
+}  // namespace sconce::cuda

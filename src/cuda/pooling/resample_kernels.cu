@@ -1,0 +1,280 @@
+#include <type_traits>
+
+#include "src/cuda/device_code/device_types.cuh"
+#include "src/cuda/device_code/division.cuh"
+#include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/pooling/resample_kernels.h"
+
+namespace sconce::cuda {
+namespace {
+
+// kTaps: how many there are. What the loop over channels needs of them stays in registers.
+template <class C, int kTaps>
+struct Taps {
+  template <class T>
+  __device__ Taps(const GridGeometry& g, const T* grid) {
+    GridGeometry known = g;  // what their number says is known when compiled
+    if (kTaps == 4 || kTaps == 16) known.dims = 2;
+    if (kTaps == 8) known.dims = 3;
+    known.interpolation = kTaps == 1    ? GridInterpolation::kNearest
+                          : kTaps == 16 ? GridInterpolation::kCubic
+                                        : GridInterpolation::kLinear;
+    C place[3];
+    for (int d = 0; d < known.dims; ++d) place[d] = widened(grid[d]);
+    grid_taps(known, place, tap);
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k) {
+      offset[k] = tap[k].offset;
+      weight[k] = tap[k].weight;
+    }
+  }
+  GridTap<C> tap[kTaps];
+  int64_t offset[kTaps];
+  C weight[kTaps];
+};
+// f(std::integral_constant) of how many taps a place has.
+template <class F>
+void by_taps(const GridGeometry& g, F&& f) {
+  switch (grid_tap_count(g)) {
+    case 1:
+      return f(std::integral_constant<int, 1>());
+    case 4:
+      return f(std::integral_constant<int, 4>());
+    case 8:
+      return f(std::integral_constant<int, 8>());
+    case 16:
+      return f(std::integral_constant<int, 16>());
+    default:
+      return f(std::integral_constant<int, 64>());
+  }
+}
+
+// The 64 taps of a cubic in three dimensions as its three axes: whole taps would be 64 offsets and weights for each
+// thread.
+template <class C>
+struct CubicAxes {
+  template <class T>
+  __device__ CubicAxes(const GridGeometry& g, const T* grid)
+      : x(g, 0, static_cast<C>(widened(grid[0]))),
+        y(g, 1, static_cast<C>(widened(grid[1]))),
+        z(g, 2, static_cast<C>(widened(grid[2]))) {
+    for (int i = 0; i < 4; ++i) {
+      row[i] = y.at[i] * g.step[1];
+      layer[i] = z.at[i] * g.step[2];
+    }
+  }
+  // f(offset, i, j, k) for each tap; the offset is -1 outside.
+  template <class F>
+  __device__ void each(F&& f) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const bool has_row = z.at[k] >= 0 && y.at[j] >= 0;
+        const int64_t begin = layer[k] + row[j];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) f(has_row && x.at[i] >= 0 ? begin + x.at[i] : int64_t{-1}, i, j, k);
+      }
+  }
+  GridCubic<C> x, y, z;
+  int64_t row[4], layer[4];
+};
+
+// Outside of the input a cubic takes zeros, so that a weight of NaN shows; the others take nothing there.
+template <class T, int kTaps>
+void sample_by(const GridGeometry& g, const T* from, const T* places, T* to, cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
+  grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const Taps<C, kTaps> taps(g, places + i * g.dims);
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    const T* plane = from + n * g.channels * g.in_plane;
+    T* result = to + n * g.channels * g.out_plane + place;
+    for (int64_t c = 0; c < g.channels; ++c, plane += g.in_plane, result += g.out_plane) {
+      C sum = 0;
+#pragma unroll
+      for (int k = 0; k < kTaps; ++k)
+        if (taps.offset[k] >= 0)
+          sum += widened(plane[taps.offset[k]]) * taps.weight[k];
+        else if (kTaps == 16)
+          sum += 0 * taps.weight[k];
+      *result = narrowed<T>(sum);
+    }
+  });
+}
+template <class T>
+void sample_cubic_3d(const GridGeometry& g, const T* from, const T* places, T* to, cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
+  grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const CubicAxes<C> axes(g, places + i * 3);
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    const T* plane = from + n * g.channels * g.in_plane;
+    T* result = to + n * g.channels * g.out_plane + place;
+    for (int64_t c = 0; c < g.channels; ++c, plane += g.in_plane, result += g.out_plane) {
+      C sum = 0;
+      axes.each([&](int64_t offset, int i, int j, int k) {
+        const C value = offset >= 0 ? widened(plane[offset]) : C(0);
+        sum += value * (axes.z.weight[k] * axes.y.weight[j]) * axes.x.weight[i];
+      });
+      *result = narrowed<T>(sum);
+    }
+  });
+}
+template <class T>
+cudaError_t sample(const GridGeometry& g, const void* in, const void* grid, void* out, cudaStream_t stream) {
+  const T *from = static_cast<const T*>(in), *places = static_cast<const T*>(grid);
+  T* to = static_cast<T*>(out);
+  by_taps(g, [&](auto taps) {
+    constexpr int kTaps = decltype(taps)::value;
+    if constexpr (kTaps == 64)
+      sample_cubic_3d(g, from, places, to, stream);
+    else
+      sample_by<T, kTaps>(g, from, places, to, stream);
+  });
+  return cudaGetLastError();
+}
+
+template <class T, int kTaps>
+void slopes_by(const GridGeometry& g, const T* grad, const T* from, const T* places, Compute<T>* sums, T* to,
+               cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
+  grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const Taps<C, kTaps> taps(g, places + i * g.dims);
+    C products[kTaps] = {};
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const int64_t plane = (n * g.channels + c) * g.in_plane;
+      const C own = widened(grad[(n * g.channels + c) * g.out_plane + place]);
+#pragma unroll
+      for (int k = 0; k < kTaps; ++k) {
+        if (taps.offset[k] < 0) continue;  // the product stays 0
+        products[k] += widened(from[plane + taps.offset[k]]) * own;
+        if (sums) atomicAdd(sums + plane + taps.offset[k], taps.weight[k] * own);
+      }
+    }
+    for (int d = 0; d < g.dims; ++d) {
+      C slope = 0;
+#pragma unroll
+      for (int k = 0; k < kTaps; ++k)
+        if (kTaps == 16 || taps.offset[k] >= 0) slope += products[k] * taps.tap[k].slope[d];
+      to[i * g.dims + d] = narrowed<T>(slope);
+    }
+  });
+}
+template <class T>
+void slopes_cubic_3d(const GridGeometry& g, const T* grad, const T* from, const T* places, Compute<T>* sums, T* to,
+                     cudaStream_t stream) {
+  const GridGeometry geometry = g;
+  const Divider out_plane(g.out_plane);
+  grid_loop(g.batch * g.out_plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GridGeometry& g = geometry;
+    const CubicAxes<C> axes(g, places + i * 3);
+    int64_t n = i;
+    const int64_t place = out_plane.take(n);
+    C slope[3] = {};
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const int64_t plane = (n * g.channels + c) * g.in_plane;
+      const C own = widened(grad[(n * g.channels + c) * g.out_plane + place]);
+      axes.each([&](int64_t offset, int i, int j, int k) {
+        const C x = axes.x.weight[i], y = axes.y.weight[j], z = axes.z.weight[k];
+        const C product = offset >= 0 ? widened(from[plane + offset]) * own : C(0);
+        slope[0] += product * axes.x.slope[i] * y * z;
+        slope[1] += product * x * axes.y.slope[j] * z;
+        slope[2] += product * x * y * axes.z.slope[k];
+        if (sums && offset >= 0) atomicAdd(sums + plane + offset, x * y * z * own);
+      });
+    }
+    for (int d = 0; d < 3; ++d) to[i * 3 + d] = narrowed<T>(slope[d]);
+  });
+}
+template <class T>
+cudaError_t slopes(const GridGeometry& g, const void* grads, const void* in, const void* grid, void* by_input,
+                   void* by_grid, cudaStream_t stream) {
+  const T *grad = static_cast<const T*>(grads), *from = static_cast<const T*>(in),
+          *places = static_cast<const T*>(grid);
+  auto* sums = static_cast<Compute<T>*>(by_input);
+  T* to = static_cast<T*>(by_grid);
+  by_taps(g, [&](auto taps) {
+    constexpr int kTaps = decltype(taps)::value;
+    if constexpr (kTaps == 64)
+      slopes_cubic_3d(g, grad, from, places, sums, to, stream);
+    else
+      slopes_by<T, kTaps>(g, grad, from, places, sums, to, stream);
+  });
+  return cudaGetLastError();
+}
+
+struct Lines {
+  GatheredLine line[3];
+};
+
+template <class T>
+cudaError_t gather(const GatheredLine (&given)[3], int64_t planes, const void* grads, void* out, cudaStream_t stream) {
+  const Lines lines{{given[0], given[1], given[2]}};
+  const T* grad = static_cast<const T*>(grads);
+  T* to = static_cast<T*>(out);
+  const int64_t plane = given[0].input * given[1].input * given[2].input,
+                out_plane = given[0].output * given[1].output * given[2].output;
+  const Divider by_width(given[2].input), by_height(given[1].input), by_depth(given[0].input);
+  grid_loop(planes * plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const GatheredLine &depth = lines.line[0], &height = lines.line[1], &width = lines.line[2];
+    int64_t number = i;
+    const int64_t w = by_width.take(number), h = by_height.take(number), d = by_depth.take(number);
+    const T* from = grad + number * out_plane;
+    C sum = 0;
+    for (int64_t z = depth.begin[d]; z < depth.begin[d + 1]; ++z)
+      for (int64_t y = height.begin[h]; y < height.begin[h + 1]; ++y) {
+        const T* row = from + (depth.at[z] * height.output + height.at[y]) * width.output;
+        const double outer = depth.weight[z] * height.weight[y];
+        for (int64_t x = width.begin[w]; x < width.begin[w + 1]; ++x)
+          sum += widened(row[width.at[x]]) * static_cast<C>(outer * width.weight[x]);
+      }
+    to[i] = narrowed<T>(sum);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch_grid_sample(const GridGeometry& geometry, int dtype, const void* in, const void* grid, void* out,
+                               cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(sample, geometry, in, grid, out, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_grid_slopes(const GridGeometry& geometry, int dtype, const void* grads, const void* in,
+                               const void* grid, void* by_input, void* by_grid, cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(slopes, geometry, grads, in, grid, by_input, by_grid, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t launch_gather_lines(const GatheredLine (&lines)[3], int64_t planes, int dtype, const void* grads, void* out,
+                                cudaStream_t stream) {
+  switch (dtype) {
+    SCONCE_FLOATING_CASES(gather, lines, planes, grads, out, stream)
+    SCONCE_COMPLEX_CASES(gather, lines, planes, grads, out, stream)
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+}  // namespace sconce::cuda

@@ -1,0 +1,33 @@
+// Reductions of segments on a device, for host code. dtype: c10::ScalarType; cudaErrorNotSupported for others than
+// floating ones.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace sconce::cuda {
+
+// As SegmentReduction of src/cpu/reduction/segment_reduce.h.
+enum class SegmentKind { kMax, kMean, kMin, kSum, kProduct };
+
+// data [outer, size, inner], packed; segment s of row o is [bounds[o][s], bounds[o][s + 1]), of [outer, count + 1].
+struct SegmentCall {
+  SegmentKind kind;
+  int dtype;
+  int64_t outer, count, size, inner;
+  const void* data;
+  const int64_t* bounds;
+  bool has_initial;
+  double initial;
+  int* noted;  // bounds that descend or lie outside
+  int note;
+};
+cudaError_t launch_segments(const SegmentCall& call, void* out, cudaStream_t stream);
+// out [outer, size, inner], zeros before.
+cudaError_t launch_segment_slopes(const SegmentCall& call, const void* grads, const void* results, void* out,
+                                  cudaStream_t stream);
+// bounds of lengths: an exclusive sum of each row, sums [outer, count] being inclusive.
+void launch_segment_bounds(const int64_t* sums, int64_t outer, int64_t count, int64_t* bounds, cudaStream_t stream);
+
+}  // namespace sconce::cuda

@@ -1,0 +1,164 @@
+#include "src/cuda/device_code/division.cuh"
+#include "src/cuda/device_code/element_sizes.cuh"
+#include "src/cuda/device_code/elements.cuh"
+#include "src/cuda/runtime/strided_copy.h"
+
+namespace sconce::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(int64_t numel) {
+  const int64_t blocks = (numel + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(blocks < 65535 * 16 ? blocks : 65535 * 16);
+}
+
+struct CopyWalk {
+  explicit CopyWalk(const CopyShape& given) : shape(given) {
+    for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
+  }
+  __device__ void offsets(int64_t index, int64_t& to, int64_t& from) const {
+    to = from = 0;
+    for (int d = 0; d < shape.rank; ++d) {
+      const int64_t at = d + 1 < shape.rank ? sizes[d].take(index) : index;
+      to += at * shape.to[d];
+      from += at * shape.from[d];
+    }
+  }
+
+  CopyShape shape;
+  Divider sizes[kMaxCopyRank];
+};
+
+// Bytes that are moved at once where elements lie side by side on both sides: itemsize or up to 16, then aligned to
+// as many. The shape becomes one of those.
+int widened_item(CopyShape& shape, uintptr_t to, uintptr_t from, int itemsize) {
+  if (shape.rank == 0 || shape.to[0] != itemsize || shape.from[0] != itemsize) return itemsize;
+  int64_t all = static_cast<int64_t>(to | from) | shape.sizes[0] * itemsize;
+  for (int d = 1; d < shape.rank; ++d) all |= shape.to[d] | shape.from[d];
+  int wide = 16;
+  while (wide > itemsize && all % wide != 0) wide /= 2;
+  const int64_t each = wide / itemsize;
+  shape.sizes[0] /= each;
+  shape.numel /= each;
+  shape.to[0] = shape.from[0] = wide;
+  return wide;
+}
+
+__global__ void copy_kernel(CopyWalk walk, char* to, int to_dtype, const char* from, int from_dtype) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < walk.shape.numel;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    int64_t t, f;
+    walk.offsets(i, t, f);
+    store(to + t, to_dtype, load(from + f, from_dtype));
+  }
+}
+
+template <class T>
+__global__ void move_kernel(CopyWalk walk, char* to, const char* from) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < walk.shape.numel;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    int64_t t, f;
+    walk.offsets(i, t, f);
+    *reinterpret_cast<T*>(to + t) = *reinterpret_cast<const T*>(from + f);
+  }
+}
+
+// Elements that lie side by side in different dimensions of the two sides: through a square of shared memory, so that
+// both are read and written in rows.
+constexpr int kSquare = 32, kSquareRows = 8;
+struct TurnedWalk {
+  CopyWalk walk;          // of the other dimensions
+  int64_t rows, columns;  // along `to`, along `from`
+  int64_t row_from, column_to;
+  Divider squares_across, squares;
+};
+template <class T>
+__global__ void __launch_bounds__(kSquare* kSquareRows) turn_kernel(TurnedWalk turn, char* to, const char* from) {
+  __shared__ T square[kSquare][kSquare + 1];
+  int64_t plane = blockIdx.x, t, f;
+  int64_t within = turn.squares.take(plane);
+  turn.walk.offsets(plane, t, f);
+  const int64_t across = turn.squares_across.take(within) * kSquare, down = within * kSquare;
+  const T* source = reinterpret_cast<const T*>(from + f);
+  for (int y = threadIdx.y; y < kSquare; y += kSquareRows) {
+    const int64_t column = across + threadIdx.x, row = down + y;
+    if (row < turn.rows && column < turn.columns)
+      square[y][threadIdx.x] =
+          *reinterpret_cast<const T*>(reinterpret_cast<const char*>(source + column) + row * turn.row_from);
+  }
+  __syncthreads();
+  T* target = reinterpret_cast<T*>(to + t);
+  for (int y = threadIdx.y; y < kSquare; y += kSquareRows) {
+    const int64_t row = down + threadIdx.x, column = across + y;
+    if (row < turn.rows && column < turn.columns)
+      *reinterpret_cast<T*>(reinterpret_cast<char*>(target + row) + column * turn.column_to) = square[threadIdx.x][y];
+  }
+}
+
+template <class T>
+bool turned(const CopyShape& shape, char* to, const char* from, cudaStream_t stream) {
+  constexpr int64_t kItem = sizeof(T), kLeast = 8;
+  if (shape.rank < 2 || shape.to[0] != kItem || shape.from[0] == kItem || shape.sizes[0] < kLeast) return false;
+  int other = 1;
+  while (other < shape.rank && shape.from[other] != kItem) ++other;
+  if (other == shape.rank || shape.sizes[other] < kLeast) return false;
+  CopyShape rest;
+  for (int d = 1; d < shape.rank; ++d) {
+    if (d == other) continue;
+    rest.sizes[rest.rank] = shape.sizes[d];
+    rest.to[rest.rank] = shape.to[d];
+    rest.from[rest.rank++] = shape.from[d];
+    rest.numel *= shape.sizes[d];
+  }
+  const int64_t across = (shape.sizes[other] + kSquare - 1) / kSquare, down = (shape.sizes[0] + kSquare - 1) / kSquare;
+  const int64_t blocks = across * down * rest.numel;
+  if (blocks > INT32_MAX) return false;
+  const TurnedWalk turn{CopyWalk(rest),  shape.sizes[0],  shape.sizes[other],    shape.from[0],
+                        shape.to[other], Divider(across), Divider(across * down)};
+  turn_kernel<T><<<static_cast<unsigned>(blocks), dim3(kSquare, kSquareRows), 0, stream>>>(turn, to, from);
+  return true;
+}
+
+template <class T>
+__global__ void fill_kernel(CopyWalk walk, char* to, T value) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < walk.shape.numel;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    int64_t t, f;
+    walk.offsets(i, t, f);
+    *reinterpret_cast<T*>(to + t) = value;
+  }
+}
+
+}  // namespace
+
+void launch_copy(const CopyShape& shape, void* to, int to_dtype, const void* from, int from_dtype,
+                 cudaStream_t stream) {
+  copy_kernel<<<blocks_for(shape.numel), kThreads, 0, stream>>>(CopyWalk(shape), static_cast<char*>(to), to_dtype,
+                                                                static_cast<const char*>(from), from_dtype);
+}
+
+void launch_move(const CopyShape& shape, void* to, const void* from, int itemsize, cudaStream_t stream) {
+  CopyShape wide = shape;
+  const int item = widened_item(wide, reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), itemsize);
+  by_width(item, item > itemsize, [&](auto sample) {
+    using T = decltype(sample);
+    auto* target = static_cast<char*>(to);
+    const auto* source = static_cast<const char*>(from);
+    if (turned<T>(wide, target, source, stream)) return;
+    move_kernel<T><<<blocks_for(wide.numel), kThreads, 0, stream>>>(CopyWalk(wide), target, source);
+  });
+}
+
+void launch_fill(const CopyShape& shape, void* to, const void* element, int itemsize, cudaStream_t stream) {
+  CopyShape wide = shape;
+  for (int d = 0; d < wide.rank; ++d) wide.from[d] = wide.to[d];
+  const int item = widened_item(wide, reinterpret_cast<uintptr_t>(to), 0, itemsize);
+  by_width(item, item > itemsize, [&](auto sample) {
+    for (int at = 0; at < item; at += itemsize)
+      __builtin_memcpy(reinterpret_cast<char*>(&sample) + at, element, static_cast<size_t>(itemsize));
+    fill_kernel<<<blocks_for(wide.numel), kThreads, 0, stream>>>(CopyWalk(wide), static_cast<char*>(to), sample);
+  });
+}
+
+}  // namespace sconce::cuda

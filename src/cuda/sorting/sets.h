@@ -1,0 +1,13 @@
+// Distinct elements and counts, called by name: signatures as src/cpu/sorting/sets.h has them.
+#pragma once
+
+#include <array>
+
+#include "sconce/tensor.h"
+
+namespace sconce::cuda {
+
+std::array<Tensor, 3> _unique2(const Tensor& self, bool sorted, bool return_inverse, bool return_counts);
+Tensor bincount(const Tensor& self, const Tensor* weights, int64_t minlength);
+
+}  // namespace sconce::cuda

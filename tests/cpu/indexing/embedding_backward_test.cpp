@@ -1,0 +1,35 @@
+#include "src/cpu/indexing/embedding_backward.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "src/cpu/movement/movement.h"
+#include "src/tensor/fill.h"
+#include "tests/cpu/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+
+TEST_CASE("_embedding_bag_dense_backward: modes, weights, frequencies, padding") {
+  run_cases("more_gradients.cases", "_embedding_bag_dense_backward", [](Case& c) {
+    return std::vector<Tensor>{cpu::_embedding_bag_dense_backward(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3),
+                                                                  c.tensor(4), c.integer(5), c.boolean(6), c.integer(7),
+                                                                  c.args[8].optional_tensor(), c.integer(9))};
+  });
+}
+TEST_CASE("_embedding_bag_per_sample_weights_backward: bags given and from offsets") {
+  run_cases("more_gradients.cases", "_embedding_bag_per_sample_weights_backward", [](Case& c) {
+    return std::vector<Tensor>{cpu::_embedding_bag_per_sample_weights_backward(
+        c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.integer(5), c.integer(6))};
+  });
+}
+
+TEST_CASE("embedding_renorm, embedding_dense_backward: indices of another dtype are refused") {
+  const std::vector<int64_t> matrix{2, 3}, row{2};
+  Tensor weight = Tensor::empty(matrix, DType::kFloat32), index = Tensor::empty(row, DType::kFloat32);
+  zero(weight);
+  zero(index);
+  CHECK_THROWS_WITH(cpu::embedding_renorm(weight, index, 1, 2), doctest::Contains("int64 or int32"));
+  CHECK_THROWS_WITH(cpu::embedding_dense_backward(weight, index, 2, -1, false), doctest::Contains("int64 or int32"));
+}

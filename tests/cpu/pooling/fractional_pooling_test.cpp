@@ -1,0 +1,59 @@
+#include "src/cpu/pooling/fractional_pooling.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "tests/cpu/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+using Results = std::vector<Tensor>;
+
+namespace {
+
+template <class F>
+void run_forward(std::string_view op, F pool) {
+  run_cases("gradients.cases", op, [&](Case& c) {
+    auto [out, indices] = pool(c.tensor(0), c.args[1].integers(), c.args[2].integers(), c.tensor(3));
+    return Results{out, indices};
+  });
+}
+template <class F>
+void run_backward(std::string_view op, F backward, std::string_view file = "gradients.cases") {
+  run_cases(file, op, [&](Case& c) {
+    return Results{backward(c.tensor(0), c.tensor(1), c.args[2].integers(), c.args[3].integers(), c.tensor(4))};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("fractional_max_pool2d: windows from samples") {
+  run_forward("fractional_max_pool2d", cpu::fractional_max_pool2d);
+}
+TEST_CASE("fractional_max_pool3d: windows from samples") {
+  run_forward("fractional_max_pool3d", cpu::fractional_max_pool3d);
+}
+TEST_CASE("fractional_max_pool2d_backward: sums at indices") {
+  run_backward("fractional_max_pool2d_backward", cpu::fractional_max_pool2d_backward);
+}
+TEST_CASE("fractional_max_pool3d_backward: sums at indices") {
+  run_backward("fractional_max_pool3d_backward", cpu::fractional_max_pool3d_backward);
+}
+TEST_CASE("fractional_max_pool2d_backward: gradients by their strides, indices in the order of memory") {
+  run_backward("fractional_max_pool2d_backward", cpu::fractional_max_pool2d_backward, "sampling.cases");
+}
+TEST_CASE("fractional_max_pool3d_backward: gradients by their strides, indices in the order of memory") {
+  run_backward("fractional_max_pool3d_backward", cpu::fractional_max_pool3d_backward, "sampling.cases");
+}
+TEST_CASE("fractional_max_pool2d_backward: indices whose memory ends before are read by their strides") {
+  Tensor self = Tensor::empty(IntSpan(std::array<int64_t, 3>{1, 4, 4}), DType::kFloat32);
+  Tensor grad = Tensor::empty(IntSpan(std::array<int64_t, 3>{1, 2, 2}), DType::kFloat32);
+  for (int64_t i = 0; i < 4; ++i) grad.data_as<float>()[i] = static_cast<float>(i + 1);
+  Tensor one = Tensor::empty(IntSpan(std::array<int64_t, 1>{1}), DType::kInt64);
+  one.data_as<int64_t>()[0] = 5;
+  const std::array<int64_t, 3> sizes{1, 2, 2}, none{0, 0, 0};
+  const std::array<int64_t, 2> two{2, 2};
+  const Tensor slopes = cpu::fractional_max_pool2d_backward(grad, self, two, two, one.as_strided(sizes, none, 0));
+  for (int64_t i = 0; i < 16; ++i) CHECK(slopes.data_as<float>()[i] == (i == 5 ? 10 : 0));
+}

@@ -1,0 +1,65 @@
+#include "src/cpu/reduction/scan.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "src/device/threads.h"
+#include "tests/cpu/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+using Ints = std::vector<int64_t>;
+
+namespace {
+
+constexpr const char* kFile = "sorting.cases";
+
+std::optional<DType> dtype_of(const Value& v) {
+  return v.none() ? std::nullopt : std::optional(static_cast<DType>(v.integer()));
+}
+
+std::vector<Tensor> both(std::array<Tensor, 2> results) { return {results[0], results[1]}; }
+
+}  // namespace
+
+TEST_CASE("cumsum: as PyTorch") {
+  run_cases(kFile, "cumsum",
+            [](Case& c) { return std::vector{cpu::cumsum(c.tensor(0), c.integer(1), dtype_of(c.args[2]))}; });
+}
+TEST_CASE("cumprod: as PyTorch") {
+  run_cases(kFile, "cumprod",
+            [](Case& c) { return std::vector{cpu::cumprod(c.tensor(0), c.integer(1), dtype_of(c.args[2]))}; });
+}
+TEST_CASE("cummax: as PyTorch") {
+  run_cases(kFile, "cummax", [](Case& c) { return both(cpu::cummax(c.tensor(0), c.integer(1))); });
+}
+TEST_CASE("cummin: as PyTorch") {
+  run_cases(kFile, "cummin", [](Case& c) { return both(cpu::cummin(c.tensor(0), c.integer(1))); });
+}
+TEST_CASE("logcumsumexp: as PyTorch") {
+  run_cases(kFile, "logcumsumexp", [](Case& c) { return std::vector{cpu::logcumsumexp(c.tensor(0), c.integer(1))}; });
+}
+
+TEST_CASE("cumsum: large, along each dimension, one and two threads") {
+  const int before = kernel_threads();
+  for (int threads : {1, 2}) {
+    set_kernel_threads(threads);
+    const Ints sizes{70, 33, 301};
+    Tensor t = Tensor::empty(sizes, DType::kInt32);
+    for (int64_t i = 0; i < t.numel(); ++i) t.data_as<int32_t>()[i] = static_cast<int32_t>(i * 31 % 97) - 40;
+    for (int64_t dim = 0; dim < 3; ++dim) {
+      const Tensor got = cpu::cumsum(t, dim, std::nullopt);
+      REQUIRE(got.dtype() == DType::kInt64);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < t.numel(); ++i) {
+        const int64_t step = t.stride(dim), at = i / step % sizes[static_cast<size_t>(dim)];
+        const int64_t previous = at == 0 ? 0 : got.data_as<int64_t>()[i - step];
+        wrong += got.data_as<int64_t>()[i] != previous + t.data_as<int32_t>()[i];
+      }
+      CHECK(wrong == 0);
+    }
+  }
+  set_kernel_threads(before);
+}

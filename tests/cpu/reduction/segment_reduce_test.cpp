@@ -1,0 +1,47 @@
+#include "src/cpu/reduction/segment_reduce.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sconce/error.h"
+#include "tests/cpu/case_file.h"
+
+using namespace sconce;
+using namespace sconce::testing;
+using Results = std::vector<Tensor>;
+
+namespace {
+std::optional<double> real(const Value& value) {
+  return value.none() ? std::nullopt : std::optional<double>(value.real());
+}
+}  // namespace
+
+TEST_CASE("segment_reduce: lengths and offsets, empty segments, initial values, NaN") {
+  run_cases("statistics.cases", "segment_reduce", [](Case& c) {
+    return Results{cpu::segment_reduce(c.tensor(0), c.text(1), c.args[2].optional_tensor(), c.args[3].optional_tensor(),
+                                       c.args[4].optional_tensor(), c.integer(5), c.boolean(6), real(c.args[7]))};
+  });
+}
+TEST_CASE("_segment_reduce_backward: shared extrema, zeros in products") {
+  run_cases("statistics.cases", "_segment_reduce_backward", [](Case& c) {
+    return Results{cpu::_segment_reduce_backward(c.tensor(0), c.tensor(1), c.tensor(2), c.text(3),
+                                                 c.args[4].optional_tensor(), c.args[5].optional_tensor(), c.integer(6),
+                                                 real(c.args[7]))};
+  });
+}
+
+// What torch.segment_reduce gives.
+TEST_CASE("segment_reduce: empty data") {
+  using Ints = std::vector<int64_t>;
+  const Tensor data = Tensor::empty(Ints{0, 5}, DType::kFloat32);
+  Tensor lengths = Tensor::empty(Ints{2}, DType::kInt64);
+  std::fill_n(lengths.data_as<int64_t>(), 2, int64_t{0});
+  const Tensor got = cpu::segment_reduce(data, "sum", &lengths, nullptr, nullptr, 0, false, std::nullopt);
+  CHECK(std::ranges::equal(got.sizes(), Ints{2, 5}));
+  CHECK(std::all_of(got.data_as<float>(), got.data_as<float>() + 10, [](float v) { return v == 0; }));
+  const Tensor none = Tensor::empty(Ints{0}, DType::kInt64);
+  CHECK(cpu::segment_reduce(data, "max", &none, nullptr, nullptr, 0, true, std::nullopt).size(0) == 0);
+  CHECK_THROWS_WITH_AS(cpu::segment_reduce(data, "max", &none, nullptr, nullptr, 0, false, std::nullopt),
+                       doctest::Contains("lengths must not be empty"), Error);
+}

@@ -1,0 +1,87 @@
+// Files that comments and scripts name are there. documents_test.cpp has the documents.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+const std::vector<std::string> kFolders = {"cmake",   "conf",           "docker", "docs", "examples",
+                                           "include", "package_format", "server", "src",  "tests"};
+// Their examples are paths of trees that are made up.
+bool made_up(const std::string& path) { return path.starts_with("tests/rules/"); }
+
+// Texts in which a path from the root of the repository is meant as one.
+std::vector<SourceFile> texts() {
+  std::vector<SourceFile> files = read_tree(
+      kFolders, {".h", ".cpp", ".cu", ".cuh", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".symbols", ".map"});
+  for (const char* const path : {"README.md", "CMakeLists.txt", "dev", "dev.packages"})
+    files.push_back({path, read_text(path)});
+  return files;
+}
+
+// Comments of C++, all of anything else. Line breaks stay where they are.
+std::string prose_of(const SourceFile& file) {
+  static const std::set<std::string> cplusplus = {".h", ".cpp", ".cu", ".cuh", ".def"};
+  if (!cplusplus.contains(std::filesystem::path(file.path).extension().string())) return file.text;
+  return comments_of(file.text);
+}
+
+// "src/x.h", "tests/cuda/"; not the ends of longer paths, nor such as ${binary}/server/.
+std::vector<std::string> paths_in(const std::string& text) {
+  static const std::regex path(
+      R"re((^|[^\w/.}$*-])((?:cmake|conf|docker|docs|examples|include|package_format|server|src|tests)/)re"
+      R"re((?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:h|cpp|cu|cuh|def|py|sh|md|inc|symbols|map|txt|cases)\b|(?=[\s`'",;:)]|$))))re");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), path), end; it != end; ++it) found.push_back((*it)[2]);
+  return found;
+}
+
+// "gemm.h" and "sort_rows.cuh" of our own naming: a file is called so.
+std::vector<std::string> names_in(const std::string& text) {
+  static const std::regex name(R"re((?:^|[^\w/.*<"}-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+\.(?:h|cpp|cu|cuh|def))(?!\w))re");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it) found.push_back((*it)[1]);
+  return found;
+}
+
+// Files of PyTorch, CUDA and the C library that comments refer to.
+const std::set<std::string> kForeign = {"c_shim_cpu.h", "shim_common.cpp", "shim_deprecated.h"};
+
+}  // namespace
+
+TEST_CASE("paths: those in comments and scripts exist") {
+  for (const SourceFile& file : texts()) {
+    if (made_up(file.path)) continue;
+    const std::string folder = file.path.substr(0, file.path.rfind('/') + 1);
+    // A CMakeLists.txt names what is beside it; documents, what is in their folder.
+    for (const std::string& path : paths_in(prose_of(file)))
+      CHECK_MESSAGE((exists(path) || exists(folder + path)), file.path << " names " << path);
+  }
+}
+
+TEST_CASE("paths: files that comments call by name alone exist") {
+  std::set<std::string> names;
+  for (const SourceFile& file : read_tree(kFolders, {".h", ".cpp", ".cu", ".cuh", ".def"}))
+    names.insert(file.path.substr(file.path.rfind('/') + 1));
+  for (const SourceFile& file : read_tree({"include", "package_format", "server", "src", "examples"},
+                                          {".h", ".cpp", ".cu", ".cuh", ".def", ".md"}))
+    for (const std::string& name : names_in(prose_of(file)))
+      CHECK_MESSAGE((names.contains(name) || kForeign.contains(name)), file.path << " names " << name);
+}
+
+TEST_CASE("paths: seen in comments and scripts") {
+  CHECK(paths_in("See src/cpu/x.h, (docs/a.md) and `tests/cuda/`; not a/src/x.h, ${x}/src/y.h, src/*/z.h, src/x.") ==
+        std::vector<std::string>{"src/cpu/x.h", "docs/a.md", "tests/cuda/"});
+  CHECK(names_in("as gemm_pack.h and (sort_rows.cuh) say, not gemm.h, <a_b.h>, x/a_b.h, a_b.html, *_test.cpp") ==
+        std::vector<std::string>{"gemm_pack.h", "sort_rows.cuh"});
+  CHECK(prose_of({"x.cpp", "f(\"src/a.h\");  // src/b.h\n/* src/c.h */ g();"}) ==
+        std::string(18, ' ') + "src/b.h\n   src/c.h        ");
+  CHECK(prose_of({"x.sh", "run src/a.sh"}) == "run src/a.sh");
+}
+
+}  // namespace sconce::rules

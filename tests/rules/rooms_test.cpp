@@ -1,0 +1,129 @@
+// The rooms of the large folders: which may include which, and how many files one holds.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+using Rooms = std::vector<std::string>;
+
+// Beginnings of paths. A room includes itself and those that stand before it in its list. A file belongs to the longest
+// beginning that it has.
+const Rooms kServer = {
+    "server/memory/",   "server/base/",        "server/json/",      "server/http/",     "server/signature/",
+    "server/batching/", "server/models/",      "server/protocols/", "server/observe/",  "server/admin/",
+    "server/answers/",  "server/connections/", "server/server.",    "server/commands/", "server/",
+};
+const Rooms kOperators = {
+    "src/tensor/elements/",   "src/tensor/",          "src/tensor/rows/",
+    "src/cpu/vector/",        "src/cpu/elementwise/", "src/cpu/indexing/",
+    "src/cpu/movement/",      "src/cpu/reduction/",   "src/cpu/onednn/",
+    "src/cpu/matmul/gemm/",   "src/cpu/matmul/",      "src/cpu/linalg/",
+    "src/cpu/normalisation/", "src/cpu/sorting/",     "src/cpu/random/",
+    "src/cpu/pooling/",       "src/cpu/attention/",   "src/cpu/convolution/direct/",
+    "src/cpu/convolution/",   "src/cpu/layers/",
+};
+const Rooms kCuda = {
+    "src/cuda/device_code/",     "src/cuda/runtime/",       "src/cuda/memory/",
+    "src/cuda/cudnn/",           "src/cuda/table/",         "src/cuda/tensor/",
+    "src/cuda/elementwise/",     "src/cuda/normalisation/", "src/cuda/random/",
+    "src/cuda/indexing/",        "src/cuda/reduction/",     "src/cuda/sorting/",
+    "src/cuda/matmul/",          "src/cuda/linalg/",        "src/cuda/pooling/",
+    "src/cuda/attention/flash/", "src/cuda/attention/",     "src/cuda/convolution/",
+    "src/cuda/layers/",          "src/cuda/abi/",           "src/cuda/",
+};
+
+// Rooms of src/cuda that are no family of operators.
+const std::set<std::string> kDeviceOnly = {"abi", "cudnn", "device_code", "memory", "runtime", "table"};
+
+const std::vector<std::string> kCode = {".h", ".cpp", ".cu", ".cuh", ".def"};
+constexpr long kMostFiles = 30;
+// Folders that are not divided yet.
+const std::map<std::string, long> kUndivided = {
+    {"package_format", 55}, {"src/custom_ops", 42}, {"src/loader", 36}, {"src/runner", 36}};
+
+// Where a path stands in a list; -1: nowhere.
+long place_of(const std::string& path, const Rooms& rooms) {
+  long best = -1;
+  size_t length = 0;
+  for (size_t i = 0; i < rooms.size(); ++i)
+    if (path.starts_with(rooms[i]) && rooms[i].size() > length) {
+      best = static_cast<long>(i);
+      length = rooms[i].size();
+    }
+  return best;
+}
+
+std::vector<std::string> upward(const SourceFile& file, const Rooms& rooms) {
+  static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*"([^"]+)")re", std::regex::multiline);
+  std::vector<std::string> bad;
+  const long own = place_of(file.path, rooms);
+  if (own < 0) return bad;
+  for (std::sregex_iterator it(file.text.begin(), file.text.end(), include), end; it != end; ++it)
+    if (place_of((*it)[1], rooms) > own)
+      bad.push_back(file.path + ":" + std::to_string(line_of(file.text, static_cast<size_t>(it->position(0)))) + ": " +
+                    (*it)[1].str());
+  return bad;
+}
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+TEST_CASE("rooms: each includes those before it") {
+  for (const SourceFile& file : read_tree({"src", "server"}, kCode))
+    for (const Rooms* rooms : {&kServer, &kOperators, &kCuda})
+      for (const std::string& bad : upward(file, *rooms)) FAIL_CHECK(bad);
+}
+
+TEST_CASE("rooms: a violation is seen") {
+  CHECK(upward({"server/json/x.cpp", "#include \"server/json/x.h\"\n#include \"server/base/y.h\"\n"}, kServer).empty());
+  CHECK(upward({"server/json/x.cpp", "\n#include \"server/http/y.h\"\n"}, kServer) ==
+        std::vector<std::string>{"server/json/x.cpp:2: server/http/y.h"});
+  CHECK(upward({"server/server.cpp", "#include \"server/commands/y.h\"\n"}, kServer).size() == 1);
+  CHECK(upward({"src/tensor/x.cpp", "#include \"src/cpu/vector/y.h\"\n"}, kOperators).size() == 1);
+  CHECK(upward({"src/tensor/elements/x.cpp", "#include \"src/tensor/y.h\"\n"}, kOperators).size() == 1);
+  CHECK(upward({"src/tensor/rows/x.cpp", "#include \"src/tensor/y.h\"\n"}, kOperators).empty());
+  CHECK(upward({"src/model.cpp", "#include \"src/cpu/vector/y.h\"\n"}, kOperators).empty());
+}
+
+TEST_CASE("rooms: each folder is in the order, and each of the order is there") {
+  for (const SourceFile& file : read_tree({"src/tensor", "src/cpu", "src/cuda", "server"}, kCode)) {
+    const std::string folder = folder_of(file.path) + "/";
+    bool known = folder == "server/";
+    for (const Rooms* rooms : {&kServer, &kOperators, &kCuda})
+      known |= std::find(rooms->begin(), rooms->end(), folder) != rooms->end();
+    CHECK_MESSAGE(known, file.path << " is in a folder that the order does not have");
+  }
+  for (const Rooms* rooms : {&kServer, &kOperators, &kCuda})
+    for (const std::string& room : *rooms)
+      if (room.ends_with("/")) CHECK_MESSAGE(exists(room), room);
+}
+
+TEST_CASE("rooms: no folder is a hall") {
+  std::map<std::string, long> files;
+  for (const SourceFile& file : read_tree({"include", "package_format", "src", "server", "examples", "tests"}, kCode))
+    ++files[folder_of(file.path)];
+  for (const auto& [folder, count] : files) {
+    const auto more = kUndivided.find(folder);
+    const long most = more == kUndivided.end() ? kMostFiles : more->second;
+    CHECK_MESSAGE(count <= most, folder << " has " << count << " files; divide it");
+  }
+}
+
+TEST_CASE("rooms: families of operators have one name on all devices") {
+  for (const std::string& room : kCuda) {
+    const std::string family = room.substr(std::string("src/cuda/").size());
+    if (family.empty() || kDeviceOnly.contains(family.substr(0, family.find('/'))) || family == "attention/flash/")
+      continue;
+    CHECK_MESSAGE((exists("src/cpu/" + family) || exists("src/" + family)), room << " has no family on the CPU");
+  }
+}
+
+}  // namespace sconce::rules

@@ -1,0 +1,91 @@
+#include "server/admin/weights_dir.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "sconce/error.h"
+
+using namespace sconce;
+namespace fs = std::filesystem;
+
+namespace {
+
+// secret beside a folder `dir` with file, sub/file, and links: inside -> sub/file, outside -> ../secret, up -> ..
+class Tree {
+ public:
+  Tree() {
+    std::string name = (fs::temp_directory_path() / "sconce-weights-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()));
+    root_ = name;
+    fs::create_directories(root_ / "dir" / "sub");
+    std::ofstream(root_ / "secret") << "secret";
+    std::ofstream(root_ / "dir" / "file") << "file";
+    std::ofstream(root_ / "dir" / "sub" / "file") << "sub";
+    fs::create_symlink("sub/file", root_ / "dir" / "inside");
+    fs::create_symlink("../secret", root_ / "dir" / "outside");
+    fs::create_symlink("..", root_ / "dir" / "up");
+  }
+  ~Tree() { fs::remove_all(root_); }
+  std::string dir() const { return (root_ / "dir").string(); }
+  std::string secret() const { return (root_ / "secret").string(); }
+
+ private:
+  fs::path root_;
+};
+
+std::string content(const std::string& directory, const std::string& name) {
+  try {
+    const WeightsFile file(directory, name);
+    std::ifstream stream(file.path());
+    return {std::istreambuf_iterator<char>(stream), {}};
+  } catch (const Error& e) {
+    return wire_name(e.code());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("weights_dir: files below it, and no others") {
+  const Tree tree;
+  CHECK(content(tree.dir(), "file") == "file");
+  CHECK(content(tree.dir(), "sub/file") == "sub");
+  CHECK(content(tree.dir(), "./sub/../sub/file") == "sub");
+  CHECK(content(tree.dir(), "inside") == "sub");
+  for (const std::string& name : {std::string("outside"), std::string("up/secret"), std::string("../secret"),
+                                  std::string("sub/../../secret"), std::string(".."), tree.secret()}) {
+    CAPTURE(name);
+    CHECK(content(tree.dir(), name) == "FORBIDDEN");
+  }
+  CHECK(content(tree.dir(), "missing") == "NOT_FOUND");
+  CHECK(content(tree.dir(), "file/x") == "NOT_FOUND");
+  CHECK(content(tree.dir(), "sub") == "INVALID_ARGUMENT");
+  CHECK(content(tree.dir(), "") == "INVALID_ARGUMENT");
+  CHECK(content(tree.dir(), std::string("file\0x", 6)) == "INVALID_ARGUMENT");
+  CHECK(content("", "file") == "FORBIDDEN");
+  CHECK(content(tree.dir() + "/missing", "file") == "IO");
+}
+
+TEST_CASE("weights_dir: where there is no openat2") {
+  const Tree tree;
+  const int directory = ::open(tree.dir().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(directory >= 0);
+  for (const char* name : {"file", "sub/file", "./sub//file"}) {
+    CAPTURE(std::string(name));
+    const int fd = open_stepwise(directory, name);
+    CHECK(fd >= 0);
+    ::close(fd);
+  }
+  for (const std::string& name : {std::string("outside"), std::string("inside"), std::string("up/secret"),
+                                  std::string("../secret"), std::string("sub/../file"), tree.secret()}) {
+    CAPTURE(name);
+    CHECK(open_stepwise(directory, name) == -1);
+    CHECK((errno == EXDEV || errno == ELOOP || errno == ENOTDIR));
+  }
+  CHECK(open_stepwise(directory, "missing/x") == -1);
+  CHECK(errno == ENOENT);
+  ::close(directory);
+}

@@ -1,0 +1,84 @@
+#include "server/batching/run_place.h"
+
+#include "doctest/doctest.h"
+
+using namespace sconce;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Requests that did not run here, of `count`. queued: what one costs in the queue.
+int queued_of(RunPlace& place, int count, std::chrono::nanoseconds single, std::chrono::nanoseconds queued) {
+  int result = 0;
+  for (int i = 0; i < count; ++i) {
+    if (place.here()) {
+      place.ran(single, 1, false);
+    } else {
+      ++result;
+      // Batches of four; some come alone.
+      if (result % 16 == 0) place.ran(single, 1, true);
+      if (result % 4 == 0) place.ran(4 * queued, 4, true);
+    }
+  }
+  return result;
+}
+
+RunPlace& tried(RunPlace& place, std::chrono::nanoseconds single) {
+  for (int i = 0; i < 8; ++i) {
+    CHECK_FALSE(place.here());  // nothing is known yet
+    place.ran(single, 1, true);
+  }
+  return place;
+}
+
+}  // namespace
+
+TEST_CASE("run place: quick runs happen where the request was read, slow ones do not") {
+  RunPlace quick(200us, false), slow(200us, false), never(0us, false);
+  CHECK(queued_of(tried(quick, 100us), 1000, 100us, 1us) == 0);
+  CHECK(queued_of(tried(slow, 300us), 1000, 300us, 1us) == 1000);
+  CHECK(queued_of(tried(never, 1us), 1000, 1us, 1us) == 1000);
+}
+
+TEST_CASE("run place: what is much larger than what is known to be quick is a lane's to do") {
+  for (const size_t usual : {size_t{16}, size_t{40'000}}) {
+    RunPlace place(200us, false);
+    for (int i = 0; i < 8; ++i) place.ran(50us, 1, true, usual);
+    CHECK(place.here(usual));
+    CHECK(place.here(usual * 4));
+    CHECK(place.here(4096));
+    CHECK_FALSE(place.here(1 << 20));
+    CHECK_FALSE(place.here(size_t{1} << 40));
+    // Where all are larger from now on and no slower, they are the usual ones.
+    for (int i = 0; i < 100; ++i) place.ran(50us, 1, true, 1 << 20);
+    CHECK(place.here(1 << 20));
+  }
+}
+
+TEST_CASE("run place: runs that take less than the queue never go there, batches or not") {
+  RunPlace place(200us, true);
+  CHECK(queued_of(tried(place, 2us), 5000, 2us, 0us) == 0);
+}
+
+TEST_CASE("run place: where sharing runs pays, requests stay in the queue") {
+  RunPlace place(200us, true);
+  CHECK(queued_of(tried(place, 100us), 10000, 100us, 10us) == 10000);
+}
+
+TEST_CASE("run place: where sharing runs does not pay, tries become rare") {
+  RunPlace place(200us, true);
+  tried(place, 100us);
+  const int first = queued_of(place, 2000, 100us, 100us);
+  CHECK(first >= 64);
+  queued_of(place, 30000, 100us, 100us);
+  CHECK(queued_of(place, 30000, 100us, 100us) <= 4 * 64);
+}
+
+TEST_CASE("run place: when sharing begins to pay, it is found out") {
+  RunPlace place(200us, true);
+  queued_of(tried(place, 100us), 30000, 100us, 100us);
+  queued_of(place, 9000, 100us, 10us);
+  CHECK(queued_of(place, 10000, 100us, 10us) == 10000);
+  queued_of(place, 2000, 100us, 100us);
+  CHECK(queued_of(place, 30000, 100us, 100us) < 2000);
+}

@@ -1,0 +1,115 @@
+#include "server/signature/names.h"
+
+#include <doctest/doctest.h>
+
+using namespace sconce;
+using Kind = SpecNode::Kind;
+
+namespace {
+
+SpecNode node(Kind kind, std::vector<SpecNode> children = {}, std::vector<std::string> keys = {}) {
+  SpecNode n;
+  n.kind = kind;
+  n.children = std::move(children);
+  n.keys = std::move(keys);
+  n.int_keys.resize(n.keys.size());
+  return n;
+}
+SpecNode leaf() { return node(Kind::kLeaf); }
+
+std::vector<std::string> all(const TensorNames& names) {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < names.size(); ++i) list.push_back(names.name(i));
+  return list;
+}
+
+ModelSpec model(size_t inputs, size_t outputs) {
+  ModelSpec spec;
+  for (size_t i = 0; i < inputs; ++i) spec.inputs.emplace_back().name = "arg" + std::to_string(i) + "_1";
+  for (size_t i = 0; i < outputs; ++i) spec.outputs.emplace_back().name = "output" + std::to_string(i);
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("names: arguments, nested and by keyword") {
+  ModelSpec spec = model(6, 3);
+  spec.call_spec.known = true;
+  spec.call_spec.args =
+      node(Kind::kTuple, {leaf(), node(Kind::kList, {leaf(), leaf()}), node(Kind::kDict, {leaf()}, {"key"})});
+  spec.call_spec.kwargs = node(Kind::kDict, {leaf(), node(Kind::kTuple, {leaf()})}, {"mask", "pair"});
+  spec.call_spec.input_leaf = {0, 1, 2, 3, 4, 5};
+  spec.call_spec.result =
+      node(Kind::kDict,
+           {node(Kind::kNamedTuple, {leaf()}), node(Kind::kNone), node(Kind::kDataclass, {leaf(), leaf()}, {"a", "b"})},
+           {"logits", "none", "stats"});
+  const TensorNames inputs = TensorNames::of_inputs(spec);
+  CHECK(all(inputs) == std::vector<std::string>{"ARGS[0]", "ARGS[1][0]", "ARGS[1][1]", "ARGS[2][key]", "KWARGS[mask]",
+                                                "KWARGS[pair][0]"});
+  CHECK(inputs.find("ARGS[2][key]") == 3);
+  CHECK(inputs.find("INPUT__4") == 4);
+  CHECK(inputs.find("arg5_1") == 5);
+  CHECK_FALSE(inputs.find("INPUT__6").has_value());
+  CHECK_FALSE(inputs.find("").has_value());
+  CHECK_FALSE(inputs.find("args[0]").has_value());
+  const TensorNames outputs = TensorNames::of_outputs(spec);
+  CHECK(all(outputs) == std::vector<std::string>{"RESULT[logits][0]", "RESULT[stats][a]", "RESULT[stats][b]"});
+  CHECK(outputs.find("OUTPUT__2") == 2);
+  CHECK(outputs.find("output0") == 0);
+  CHECK(outputs.list() == "'RESULT[logits][0]', 'RESULT[stats][a]', 'RESULT[stats][b]'");
+}
+
+TEST_CASE("names: one tensor and a tuple of one") {
+  ModelSpec spec = model(1, 1);
+  spec.call_spec.known = true;
+  spec.call_spec.result = leaf();
+  CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"RESULT"});
+  spec.call_spec.result = node(Kind::kTuple, {leaf()});
+  CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"RESULT[0]"});
+}
+
+TEST_CASE("names: dropped leaves") {
+  ModelSpec spec = model(2, 1);
+  spec.call_spec.known = true;
+  spec.call_spec.args = node(Kind::kTuple, {leaf(), leaf(), leaf()});
+  spec.call_spec.kwargs = node(Kind::kDict);
+  spec.call_spec.result = leaf();
+  spec.call_spec.input_leaf = {0, 2};
+  CHECK(all(TensorNames::of_inputs(spec)) == std::vector<std::string>{"ARGS[0]", "ARGS[2]"});
+  // Where the spec does not say, the numbers of the generated names may.
+  spec.call_spec.input_leaf = {};
+  const auto names_for = [&](std::string first, std::string second) {
+    spec.inputs[0].name = std::move(first);
+    spec.inputs[1].name = std::move(second);
+    return all(TensorNames::of_inputs(spec));
+  };
+  using Names = std::vector<std::string>;
+  CHECK(names_for("arg4_1", "arg6_1") == Names{"ARGS[0]", "ARGS[2]"});    // the middle one was dropped
+  CHECK(names_for("arg4_1", "arg5_1") == Names{"INPUT__0", "INPUT__1"});  // the first or the last one
+  CHECK(names_for("arg1_1", "arg2_1") == Names{"INPUT__0", "INPUT__1"});
+  CHECK(names_for("arg0_1", "arg1_1") == Names{"ARGS[0]", "ARGS[1]"});    // nothing can stand before the first
+  CHECK(names_for("arg4_1", "arg9_1") == Names{"INPUT__0", "INPUT__1"});  // too far apart
+  CHECK(names_for("arg6_1", "arg4_1") == Names{"INPUT__0", "INPUT__1"});  // not in order
+  CHECK(names_for("x", "arg4_1") == Names{"INPUT__0", "INPUT__1"});
+  CHECK(names_for("arg_1", "arg2_1") == Names{"INPUT__0", "INPUT__1"});
+}
+
+TEST_CASE("names: no call spec, or one that does not fit") {
+  ModelSpec spec = model(1, 2);
+  CHECK(all(TensorNames::of_inputs(spec)) == std::vector<std::string>{"INPUT__0"});
+  CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"OUTPUT__0", "OUTPUT__1"});
+  spec.call_spec.known = true;
+  spec.call_spec.result = leaf();
+  CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"OUTPUT__0", "OUTPUT__1"});
+}
+
+TEST_CASE("names: keys that look alike, and keys that need escaping") {
+  ModelSpec spec = model(0, 3);
+  spec.call_spec.known = true;
+  spec.call_spec.result = node(Kind::kDict, {leaf(), leaf(), leaf()}, {"1", "1", "a\"b"});
+  const TensorNames outputs = TensorNames::of_outputs(spec);
+  CHECK(all(outputs) == std::vector<std::string>{"RESULT[1]", "OUTPUT__1", "RESULT[a\"b]"});
+  CHECK(outputs.find("RESULT[1]") == 0);
+  CHECK(outputs.find("OUTPUT__1") == 1);
+  CHECK(outputs.json(2) == "\"RESULT[a\\\"b]\"");
+}
