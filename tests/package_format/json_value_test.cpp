@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <optional>
+#include <utility>
 
 #include "tests/runner/counted_memory.h"
 
@@ -37,7 +38,8 @@ TEST_CASE_TEMPLATE("json values: no memory at any step of building them", Json, 
     try {
       // Of a list of initialisers nlohmann loses what it has made so far: docs/faults.md.
       Json json = Json::parse(R"({"name":[1,2,[3,"a text that is too long to be kept in place"]],"list":[[{"x":1}]]})");
-      json["more"]["object"] = json["name"];
+      Json name = json["name"];
+      json["more"]["object"] = std::move(name);
       const Json copy = Json::parse(json.dump());
       if (copy != json) FAIL_CHECK("another value");
     } catch (const std::bad_alloc&) {
