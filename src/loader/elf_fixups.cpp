@@ -26,6 +26,7 @@ class Patcher {
     bind_own_functions(image_.relocations());
     bind_own_functions(image_.plt_relocations());
     redirect_needed();
+    postpone_initialisers();
     make_versions_weak();
     drop_unmapped_sections();
     merge_patches();
@@ -108,6 +109,15 @@ class Patcher {
 
   void put_dynamic(size_t index, int64_t tag, uint64_t value) {
     put(image_.dynamic_offset() + index * sizeof(Elf64_Dyn), Elf64_Dyn{tag, {value}});
+  }
+
+  // The dynamic linker runs them with its lock held, and keeps it for good if one throws.
+  void postpone_initialisers() {
+    for (size_t i = 0; i < image_.dynamic().size(); ++i) {
+      const int64_t tag = image_.dynamic()[i].d_tag;
+      if (tag == DT_INIT_ARRAYSZ) put_dynamic(i, tag, 0);
+      if (tag == DT_INIT) put_dynamic(i, DT_DEBUG, 0);  // which means nothing in a library
+    }
   }
 
   bool already_needs_sconce() const {

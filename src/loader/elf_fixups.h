@@ -47,6 +47,7 @@ struct Fixups {
   bool needs_sconce = false;
 };
 
+// Among the changes: the dynamic linker finds no initialisers. Whoever loads the library runs them.
 Fixups compute_fixups(const ElfImage& image, const FixupOptions& options = {});
 
 // "libtorch.so", "libtorch_cpu.so", "libc10.so", "libc10_cuda.so", ...

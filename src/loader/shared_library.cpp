@@ -103,6 +103,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   library.take_thread_image(image);
   if (fixups.names_uncalled)
     for (const Uncalled& uncalled : uncalled_names()) library.rebind(uncalled.symbol, uncalled.replacement);
+  library.initialise();
   return library;
 }
 
@@ -167,10 +168,31 @@ void SharedLibrary::remember(const ElfImage& image) {
       case DT_PLTRELSZ:
         layout_.plt_relocations.size = value;
         break;
+      case DT_INIT:
+        layout_.initialiser = value;
+        break;
+      case DT_INIT_ARRAY:
+        layout_.initialisers.offset = value;
+        break;
+      case DT_INIT_ARRAYSZ:
+        layout_.initialisers.size = value;
+        break;
     }
   }
+  if (layout_.initialisers.size)
+    image.offset_of(layout_.initialisers.offset, layout_.initialisers.size, "table of initialisers");
   for (const Elf64_Phdr& segment : image.segments())
     if (segment.p_type == PT_GNU_RELRO) layout_.relro = {segment.p_vaddr, segment.p_memsz};
+}
+
+void SharedLibrary::initialise() const {
+  using Initialiser = void (*)(int, char**, char**);
+  char* none[] = {nullptr};
+  const auto run = [&](uint64_t address) { reinterpret_cast<Initialiser>(address)(0, none, environ); };
+  const auto base = reinterpret_cast<uint64_t>(base_);
+  if (layout_.initialiser) run(base + layout_.initialiser);
+  const auto* const pointers = reinterpret_cast<const uint64_t*>(base_ + layout_.initialisers.offset);
+  for (uint64_t i = 0; i < layout_.initialisers.size / sizeof(uint64_t); ++i) run(pointers[i]);
 }
 
 void SharedLibrary::take_thread_image(const ElfImage& image) {

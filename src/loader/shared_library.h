@@ -31,8 +31,8 @@ class SharedLibrary {
   // `image` is only read during the call. `holes` are ranges of it that are not copied and read as zeros: constants
   // that are served from elsewhere. kCorruptPackage, kIncompatible (a symbol or library is missing: preflight says so
   // in better words), kIo (no memory or file to map code from: names every way that was tried), kInvalidArgument (a
-  // hole where the dynamic linker reads). `still_good` is called once the copy is made and before any of it runs; what
-  // it throws goes on.
+  // hole where the dynamic linker reads); what one of its initialisers throws. `still_good` is called once the copy is
+  // made and before any of it runs; what it throws goes on.
   static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false,
                             const std::function<void()>& still_good = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
@@ -67,11 +67,14 @@ class SharedLibrary {
     uint64_t first = 0, last = 0;  // what segments occupy
     uint64_t symbols = 0, symbol_count = 0, strings = 0;
     ByteRange relocations{}, plt_relocations{}, relro{};
+    uint64_t initialiser = 0;
+    ByteRange initialisers{};  // pointers to them
   };
   void place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
              const std::function<void()>& still_good);
   void remember(const ElfImage& image);
   void take_thread_image(const ElfImage& image);
+  void initialise() const;
   void unload() noexcept;
 
   std::string name_, backing_;

@@ -134,6 +134,21 @@ TEST_CASE("shared library: nothing runs of a copy that its file's owner calls no
   CHECK(open_files() == before);
 }
 
+TEST_CASE("shared library: an initialiser that throws leaves the dynamic linker to others") {
+  const std::vector<std::byte> bytes = sample("sample_throws");
+  const size_t before = open_files();
+  setenv("SAMPLE_THROWS", "1", 1);
+  CHECK_THROWS_AS(SharedLibrary::load(ElfImage(bytes, "throws")), std::bad_alloc);
+  unsetenv("SAMPLE_THROWS");
+  CHECK(mappings("memfd:throws") == 0);
+  CHECK(open_files() == before);
+  std::thread([&] {  // waited for ever, where the lock had been kept
+    const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "throws-no-more"));
+    CHECK(library.function<int()>("sample_initialised")() == 2);
+  })
+      .join();
+}
+
 TEST_CASE("shared library: two of one image share nothing") {
   const std::vector<std::byte> bytes = sample("sample_model");
   const SharedLibrary a = SharedLibrary::load(ElfImage(bytes, "model")),
