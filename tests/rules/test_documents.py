@@ -200,7 +200,11 @@ OTHERS = {
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
     "# scopes          token": said,
-    "stage      names, dtypes": said,
+    "stage      checks names": said,
+    "model.pt2": said,
+    "Model::run(inputs)": said,
+    "client": said,
+    "POST .../weights": said,
     "include/sconce < package_format": run_by("tests/rules/layering_test.cpp::layering"),
 }
 
