@@ -16,7 +16,7 @@ enum class RowEffort : int8_t {
 
 // Whether a row gets the same answer whatever rows it shares a run with, wherever it stands among them and however many
 // there are. Sets rows_independent, or rows_reason to why not or why that is not known. Rows of a run: most_rows at
-// most. docs/http.md tells what is tried.
+// most. server/README.md tells what is tried.
 void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort = RowEffort::kAsTimed);
 
 }  // namespace sconce
