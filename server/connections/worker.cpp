@@ -12,10 +12,10 @@
 
 #include "sconce/check.h"
 #include "server/base/failure.h"
-#include "server/memory/free_memory.h"
-#include "server/connections/listener.h"
 #include "server/base/log.h"
+#include "server/connections/listener.h"
 #include "server/connections/session.h"
+#include "server/memory/free_memory.h"
 
 namespace sconce {
 namespace {
@@ -121,7 +121,8 @@ void Worker::begin(Accepted& accepted, const std::string& peer) {
   socket.assign(accepted.v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.descriptor(), ec);
   SCONCE_CHECK(!ec, kUnavailable, ec.message());
   accepted.give_away();
-  sessions_.push_front(std::make_unique<Session>(*this, std::move(socket), accepted.listener(), accepted.take_slot(), peer));
+  sessions_.push_front(
+      std::make_unique<Session>(*this, std::move(socket), accepted.listener(), accepted.take_slot(), peer));
   ConnectionCounters::add(counters().accepted, 1);
   sessions_.front()->start(sessions_.begin());
 }

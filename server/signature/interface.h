@@ -33,7 +33,7 @@ struct ModelInterface {
   bool batch_observed = false;      // two runs showed that all outputs have a row for each of the inputs
   bool rows_independent = false;    // a try showed that a row's outputs do not depend on the other rows
   std::string rows_reason = "it was not tried whether rows influence each other";  // why not, else
-  bool mutates_constants = false;   // a run may change what the next one returns
+  bool mutates_constants = false;  // a run may change what the next one returns
 
   ModelInterface(std::string name, int64_t version, ModelSpec spec);
 

@@ -10,8 +10,8 @@ int compiled_threads() noexcept;
 // call.
 void set_compiled_threads(int threads);
 
-// For loops that ask how many threads they get, as compiled templates do: kernel_threads(), but no more than the package
-// was compiled for, since it has scratch for those alone.
+// For loops that ask how many threads they get, as compiled templates do: kernel_threads(), but no more than the
+// package was compiled for, since it has scratch for those alone.
 int template_threads() noexcept;
 
 }  // namespace sconce

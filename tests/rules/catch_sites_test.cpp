@@ -11,8 +11,14 @@ namespace sconce::rules {
 namespace {
 
 const std::set<std::string> kCatchSites = {
-    "src/shim/guard.h",      "src/shim/guard.cpp", "src/runner/lane.cpp", "server/models/control.cpp",
-    "server/admin/operations.cpp", "server/connections/session.cpp", "server/base/failure.cpp",  "server/main.cpp",
+    "src/shim/guard.h",
+    "src/shim/guard.cpp",
+    "src/runner/lane.cpp",
+    "server/models/control.cpp",
+    "server/admin/operations.cpp",
+    "server/connections/session.cpp",
+    "server/base/failure.cpp",
+    "server/main.cpp",
     "server/signature/row_trial.cpp",
 };
 

@@ -19,7 +19,7 @@ Tensor dist(const Tensor& self, const Tensor& other, Scalar p);  // the norm of 
 Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim);  // integers as float32
 // NaN counts as 0; integers and bool as by sum.
 Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype);
-Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim);      // int64, of any dtype
+Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim);  // int64, of any dtype
 std::array<Tensor, 2> std_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
                                bool keepdim);
 

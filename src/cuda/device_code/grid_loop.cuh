@@ -18,7 +18,7 @@ void grid_loop(int64_t count, cudaStream_t stream, F body) {
   if (count == 0) return;
   const int64_t blocks = (count + kThreads - 1) / kThreads;
   grid_loop_kernel<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0, stream>>>(count,
-                                                                                                                 body);
+                                                                                                                body);
 }
 
 }  // namespace sconce::cuda

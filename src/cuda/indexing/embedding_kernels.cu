@@ -1,9 +1,8 @@
-#include "src/cuda/indexing/embedding_kernels.h"
-
 #include <cmath>
 
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/indexing/embedding_kernels.h"
 
 namespace sconce::cuda {
 namespace {

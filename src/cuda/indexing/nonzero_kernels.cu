@@ -1,11 +1,10 @@
-#include "src/cuda/indexing/nonzero_kernels.h"
-
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
+#include <cub/device/device_select.cuh>
+
+#include "src/cuda/indexing/nonzero_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -26,23 +25,32 @@ __global__ void for_each_kernel(int64_t count, F body) {
 
 __device__ bool is_nonzero(const void* elements, int dtype, int64_t i) {
   switch (dtype) {
-    case 5: return __half2float(static_cast<const __half*>(elements)[i]) != 0;
-    case 6: return static_cast<const float*>(elements)[i] != 0;
-    case 7: return static_cast<const double*>(elements)[i] != 0;
+    case 5:
+      return __half2float(static_cast<const __half*>(elements)[i]) != 0;
+    case 6:
+      return static_cast<const float*>(elements)[i] != 0;
+    case 7:
+      return static_cast<const double*>(elements)[i] != 0;
     case 8:
       return __half2float(static_cast<const __half*>(elements)[2 * i]) != 0 ||
              __half2float(static_cast<const __half*>(elements)[2 * i + 1]) != 0;
-    case 9: return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
+    case 9:
+      return static_cast<const float*>(elements)[2 * i] != 0 || static_cast<const float*>(elements)[2 * i + 1] != 0;
     case 10:
       return static_cast<const double*>(elements)[2 * i] != 0 || static_cast<const double*>(elements)[2 * i + 1] != 0;
-    case 15: return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
+    case 15:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]) != 0;
     case 2:
-    case 27: return static_cast<const uint16_t*>(elements)[i] != 0;
+    case 27:
+      return static_cast<const uint16_t*>(elements)[i] != 0;
     case 3:
-    case 28: return static_cast<const uint32_t*>(elements)[i] != 0;
+    case 28:
+      return static_cast<const uint32_t*>(elements)[i] != 0;
     case 4:
-    case 29: return static_cast<const uint64_t*>(elements)[i] != 0;
-    default: return static_cast<const uint8_t*>(elements)[i] != 0;
+    case 29:
+      return static_cast<const uint64_t*>(elements)[i] != 0;
+    default:
+      return static_cast<const uint8_t*>(elements)[i] != 0;
   }
 }
 
@@ -64,11 +72,16 @@ void gather(const void* elements, const int64_t* positions, int64_t count, int64
 void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
                    void* values, cudaStream_t stream) {
   switch (itemsize) {
-    case 1: return gather<uint8_t>(elements, positions, count, length, values, stream);
-    case 2: return gather<uint16_t>(elements, positions, count, length, values, stream);
-    case 4: return gather<uint32_t>(elements, positions, count, length, values, stream);
-    case 16: return gather<uint4>(elements, positions, count, length, values, stream);
-    default: return gather<uint64_t>(elements, positions, count, length, values, stream);
+    case 1:
+      return gather<uint8_t>(elements, positions, count, length, values, stream);
+    case 2:
+      return gather<uint16_t>(elements, positions, count, length, values, stream);
+    case 4:
+      return gather<uint32_t>(elements, positions, count, length, values, stream);
+    case 16:
+      return gather<uint4>(elements, positions, count, length, values, stream);
+    default:
+      return gather<uint64_t>(elements, positions, count, length, values, stream);
   }
 }
 

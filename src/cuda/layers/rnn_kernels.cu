@@ -1,7 +1,6 @@
-#include "src/cuda/layers/rnn_kernels.h"
-
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/layers/rnn_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -34,10 +33,14 @@ void lstm_cell_as(const LstmCell& cell, cudaStream_t stream) {
 
 void launch_lstm_cell(const LstmCell& cell, int dtype, cudaStream_t stream) {
   switch (dtype) {
-    case 5: return lstm_cell_as<__half, float>(cell, stream);
-    case 6: return lstm_cell_as<float, float>(cell, stream);
-    case 7: return lstm_cell_as<double, double>(cell, stream);
-    default: return lstm_cell_as<__nv_bfloat16, float>(cell, stream);
+    case 5:
+      return lstm_cell_as<__half, float>(cell, stream);
+    case 6:
+      return lstm_cell_as<float, float>(cell, stream);
+    case 7:
+      return lstm_cell_as<double, double>(cell, stream);
+    default:
+      return lstm_cell_as<__nv_bfloat16, float>(cell, stream);
   }
 }
 

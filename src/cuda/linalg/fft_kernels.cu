@@ -1,7 +1,6 @@
-#include "src/cuda/linalg/fft_kernels.h"
-
 #include "src/cuda/device_code/elements.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/linalg/fft_kernels.h"
 
 namespace sconce::cuda {
 namespace {

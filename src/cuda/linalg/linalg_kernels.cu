@@ -1,6 +1,5 @@
-#include "src/cuda/linalg/linalg_kernels.h"
-
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/linalg/linalg_kernels.h"
 
 namespace sconce::cuda {
 namespace {
@@ -33,10 +32,14 @@ struct Numbers<Complex<R>> {
 template <class F>
 void by_type(int dtype, F&& f) {
   switch (dtype) {
-    case 6: return f(float{});
-    case 7: return f(double{});
-    case 9: return f(Complex<float>{});
-    default: return f(Complex<double>{});
+    case 6:
+      return f(float{});
+    case 7:
+      return f(double{});
+    case 9:
+      return f(Complex<float>{});
+    default:
+      return f(Complex<double>{});
   }
 }
 
@@ -183,9 +186,8 @@ void launch_plain_pivots(int32_t* pivots, int64_t count, int64_t pivot_count, cu
 
 void launch_determinant(const void* lu, const int32_t* pivots, int64_t count, int64_t n, void* result, void* logarithm,
                         int dtype, cudaStream_t stream) {
-  by_type(dtype, [&](auto sample) {
-    determinant_as<decltype(sample)>(lu, pivots, count, n, result, logarithm, stream);
-  });
+  by_type(dtype,
+          [&](auto sample) { determinant_as<decltype(sample)>(lu, pivots, count, n, result, logarithm, stream); });
 }
 
 void launch_inverses(const void* values, void* inverses, int dtype, int64_t count, int64_t length, const double* floors,

@@ -1,9 +1,8 @@
-#include "src/cuda/matmul/matmul_kernels.h"
-
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/matmul/int4_weights.cuh"
+#include "src/cuda/matmul/matmul_kernels.h"
 #include "src/cuda/matmul/per_line.cuh"
 
 namespace sconce::cuda {
@@ -39,8 +38,8 @@ void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, 
     const int64_t chunk = chunks.take(row), at = (per_group.quotient(chunk) * n + row) * 2;
     int64_t tile = chunk;
     const int64_t part = per_tile.take(tile);
-    const auto* first = reinterpret_cast<const uint32_t*>(packed) +
-                        ((row / 8 * tiles + tile) * 32 + row % 8 * 4) * words + part / 4;
+    const auto* first =
+        reinterpret_cast<const uint32_t*>(packed) + ((row / 8 * tiles + tile) * 32 + row % 8 * 4) * words + part / 4;
     const Int4Scale by(__halves2bfloat162(scales[at], scales[at + 1]));
     Pack<__nv_bfloat162, 4> result;
 #pragma unroll

@@ -1,10 +1,9 @@
 // Radix selection: counts of digits from the highest on say which digit the last element wanted has, and how many of
 // those with that digit are wanted; then one more pass fetches what is before it, and of what is equal the first.
-#include "src/cuda/sorting/select_kernels.h"
-
 #include <algorithm>
 #include <cub/block/block_scan.cuh>
 
+#include "src/cuda/sorting/select_kernels.h"
 #include "src/cuda/sorting/sort_keys.cuh"
 
 namespace sconce::cuda {

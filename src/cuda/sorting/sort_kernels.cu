@@ -1,10 +1,9 @@
-#include "src/cuda/sorting/sort_kernels.h"
-
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <type_traits>
 
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/sorting/sort_kernels.h"
 #include "src/cuda/sorting/sort_rows.cuh"
 
 namespace sconce::cuda {

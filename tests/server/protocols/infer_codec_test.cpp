@@ -1,5 +1,4 @@
 #include "server/protocols/infer_codec.h"
-#include "server/signature/recorded_strides.h"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "server/signature/recorded_strides.h"
 #include "tests/server/spec_builder.h"
 
 using namespace sconce;
