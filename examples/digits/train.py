@@ -32,13 +32,13 @@ os.environ["CXX"] = str(here / "portable_cxx.sh")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 
-import numpy as np
-import torch
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from torch import nn
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.model_selection import train_test_split  # noqa: E402
+from torch import nn  # noqa: E402
 
-from portable_package import make_portable
+from portable_package import make_portable  # noqa: E402
 
 
 class Digits(nn.Module):

@@ -144,7 +144,7 @@ def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "el
         x, y = s.sample(a, [700], layouts=("packed",)), s.sample(b, [1400], layouts=("packed",))[::2]
         out.add("mul_Tensor", aten.mul.Tensor, x, y)
         out.add("mul_Tensor", aten.mul.Tensor, x, y[:1])
-    add = lambda x, y, k: aten.add.Tensor(x, y, alpha=k)  # noqa: E731
+    add = lambda x, y, k: aten.add.Tensor(x, y, alpha=k)
     out.add("add_Tensor", add, torch.zeros(3), torch.zeros(4), 1.0, message="must match")
     out.add("add_Tensor", add, torch.zeros(3, dtype=torch.int32), torch.zeros(3, dtype=torch.int32), 1.0,
             message="argument alpha must not be a floating point number")

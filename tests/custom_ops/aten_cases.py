@@ -4,11 +4,11 @@ import re
 import sys
 
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
+import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cpu"))
-from case_writer import CaseWriter, Samples  # noqa: E402
+from case_writer import CaseWriter, Samples  # noqa: E402, F401
 
 FLOATS = [torch.float32, torch.float64]
 HALVES = [torch.float16, torch.bfloat16]

@@ -6,8 +6,8 @@ import pathlib
 import re
 
 import torch
-import torch._inductor.inductor_prims  # noqa: F401  (registers them)
-import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
+import torch._inductor.inductor_prims  # registers them
+import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 
 HERE = pathlib.Path(__file__).resolve().parent
 rows = set()

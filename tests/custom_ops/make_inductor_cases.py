@@ -3,7 +3,7 @@
     .venv/bin/python tests/custom_ops/make_inductor_cases.py      # torch 2.15
 """
 import torch
-import torch._inductor.inductor_prims  # noqa: F401  (registers them)
+import torch._inductor.inductor_prims  # registers them
 
 from aten_cases import Atens, Samples
 

@@ -18,10 +18,10 @@ sys.path += [str(DIGITS), str(HERE.parent / "server")]
 os.environ["CXX"] = str(DIGITS / "portable_cxx.sh")
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 
-import torch
-from make_packages import strip  # of tests/server
-from portable_package import make_portable
-from torch._inductor.package import package_aoti
+import torch  # noqa: E402
+from make_packages import strip  # noqa: E402  # of tests/server
+from portable_package import make_portable  # noqa: E402
+from torch._inductor.package import package_aoti  # noqa: E402
 
 OPTIONS = {"aot_inductor.package": True, "cpp.march": "x86-64-v3", "cpp.simdlen": 256, "cpp.threads": 1}
 

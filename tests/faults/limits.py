@@ -84,9 +84,9 @@ def group_places(subject, group, name, unlimited, values):
 def run(campaign, seconds):
     with Subject(warm_up=everything) as subject:
         subject.settle()
-        proc = lambda: pathlib.Path(f"/proc/{subject.server.process.pid}")  # noqa: E731
-        files = lambda: len(list((proc() / "fd").iterdir()))  # noqa: E731
-        pages = lambda: int((proc() / "statm").read_text().split()[0]) * resource.getpagesize()  # noqa: E731
+        proc = lambda: pathlib.Path(f"/proc/{subject.server.process.pid}")
+        files = lambda: len(list((proc() / "fd").iterdir()))
+        pages = lambda: int((proc() / "statm").read_text().split()[0]) * resource.getpagesize()
         places = [(f"{o.name}, {n} descriptors more",
                    lambda o=o, n=n: with_limit(subject, o, resource.RLIMIT_NOFILE, lambda: files() + n))
                   for o in ALL for n in range(9)]
@@ -100,7 +100,7 @@ def run(campaign, seconds):
             with Subject(warm_up=everything) as subject, Group(controller, subject) as group:
                 if controller == "pids":
                     subject.settle()
-                    threads = lambda: group.read("pids.current")  # noqa: E731
+                    threads = lambda: group.read("pids.current")
                     places = group_places(subject, group, "pids.max", "max",
                                           [(f"{n} threads more", lambda n=n: threads() + n) for n in range(3)])
                 else:

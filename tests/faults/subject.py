@@ -20,9 +20,9 @@ import time
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
-from client import Connection, Outcome, ask, request_bytes  # noqa: E402
-from control import Control  # noqa: E402
-from serving import FAKE_MODELS, PROGRAM, ROOT, Server  # noqa: E402
+from client import ask, request_bytes
+from control import Control
+from serving import FAKE_MODELS, PROGRAM, ROOT, Server
 
 INTERPOSER = PROGRAM.parent.parent / "tests/faults/fault_interposer.so"
 DIGITS = ROOT / "examples/digits"

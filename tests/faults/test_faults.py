@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
-from serving import FAKE_MODELS, PROGRAM, SANITIZED  # noqa: E402
+from serving import FAKE_MODELS, PROGRAM, SANITIZED
 
 INTERPOSER = PROGRAM.parent.parent / "tests/faults/fault_interposer.so"
 pytestmark = pytest.mark.skipif(
@@ -22,7 +22,7 @@ SECONDS = {"allocations": 6, "calls": 5, "peers": 4, "crashes": 4, "limits": 3, 
 def test_nothing_is_lost(kind):
     import run
     from campaign import Campaign
-    module = dict((m.__name__, m) for m, _ in run.KINDS)[kind]
+    module = {m.__name__: m for m, _ in run.KINDS}[kind]
     said = io.StringIO()
     campaign = Campaign(seed=7, stop_at=5, out=said)
     run.run_some(campaign, [(module, 1)], SECONDS[kind])

@@ -233,7 +233,7 @@ def quantised():
         y = torch.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 255)
         y = torch.ops.quantized_decomposed.quantize_per_tensor(y, 0.05, 10, 0, 255, torch.uint8)
         return m.net(torch.ops.quantized_decomposed.dequantize_per_tensor(y, 0.05, 10, 0, 255, torch.uint8)), y
-    import torch.ao.quantization.fx._decomposed  # noqa: F401
+    import torch.ao.quantization.fx._decomposed
     return Of(forward, net=nn.Linear(8, 4)), (torch.randn(3, 8),)
 
 

@@ -1,6 +1,5 @@
 """One process of run.py: JSON requests on its standard input, an answer for each on its standard output."""
 import gc
-import importlib
 import json
 import os
 import pathlib

@@ -335,7 +335,7 @@ def disagreement(got, wanted):
         rtol, atol = tolerance(w.dtype)
         narrow = w.element_size() == 1 and w.is_floating_point()
         try:
-            torch.testing.assert_close(*((t.float() if narrow else t for t in (g, w))), rtol=rtol, atol=atol,
+            torch.testing.assert_close(*(t.float() if narrow else t for t in (g, w)), rtol=rtol, atol=atol,
                                        equal_nan=True, check_stride=False)
         except Exception:
             return "PyTorch's package and eager differ"

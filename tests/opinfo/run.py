@@ -54,7 +54,7 @@ def conform(options, folder):
         return {}
     if case["status"] == "SKIP":
         return {"error": "skipped: " + case["reason"]}
-    outputs = dict(re.findall(r"^(?:step 0 \(run\): )?output (\d+): (.*)$", case["reason"], re.M))
+    outputs = dict(re.findall(r"^(?:step 0 \(run\): )?output (\d+): (.*)$", case["reason"], re.MULTILINE))
     if outputs and "output" in case["reason"].split("\n")[0]:
         return {"outputs": {int(i): reason for i, reason in outputs.items()}}
     return {"error": case["reason"]}
@@ -123,7 +123,7 @@ class Worker:
         import packages
 
         if not pool:
-            return
+            return None
         try:
             package = packages.Package(pool, mode)
         except Exception as error:

@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import threading
-import time
 
 import pytest
 from serving import FAKE_MODELS, PACKAGES, Server, until

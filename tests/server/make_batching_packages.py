@@ -16,7 +16,7 @@ os.environ["CXX"] = str(pathlib.Path(__file__).resolve().parents[2] / "examples/
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 
-import torch  # noqa: E402
+import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
@@ -24,7 +24,7 @@ from torch.export import Dim
 from make_packages import HERE, OPTIONS, strip
 
 sys.path.insert(0, str(HERE.parents[1] / "examples/digits"))
-from portable_package import make_portable  # noqa: E402
+from portable_package import make_portable
 
 SHARE, ALONE = {}, {}
 

@@ -4,10 +4,9 @@ import json
 import os
 import struct
 import threading
-import time
 
 import pytest
-from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, expected,
+from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, expected,  # noqa: F401
                           server, shared)
 from serving import FAKE_MODELS, read_answer, run_serve, until
 from weights_files import content_digest, fake_weights, floats, repeated, safetensors

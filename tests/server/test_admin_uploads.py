@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,
+from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,  # noqa: F401
                           chunks, expected, server, shared, wait_until_idle)
 from serving import FAKE_MODELS, SANITIZED, read_answer, until
 from weights_files import content_digest, fake_weights, repeated, safetensors

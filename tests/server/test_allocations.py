@@ -1,8 +1,6 @@
 """Once warm, a request asks for no memory: where it was read, and through a lane."""
 import http.client
 import json
-import os
-import pathlib
 import struct
 
 import pytest

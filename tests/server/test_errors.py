@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from admin_server import FAKE, AdminServer
-from serving import PACKAGES, read_all, read_answer
+from serving import PACKAGES, read_all
 from weights_files import content_digest, floats, repeated, safetensors
 
 LONG = "k" * 3_000_000

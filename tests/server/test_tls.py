@@ -3,7 +3,6 @@ import http.client
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import socket
@@ -14,8 +13,8 @@ import threading
 import time
 
 import pytest
-from admin_server import FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, STREAM, AdminServer, chunks, expected
-from certificates import authority, stranger
+from admin_server import FAKE, GOOD, LARGE, LARGE_FEATURES, AdminServer, chunks, expected
+from certificates import authority, stranger  # noqa: F401
 from serving import PROGRAM, fake_expected, read_all, read_answer, run_serve, until
 from weights_files import fake_weights
 

@@ -4,7 +4,7 @@ import signal
 import threading
 
 import pytest
-from admin_server import FAKE, GOOD, ONES, AdminServer, expected
+from admin_server import FAKE, GOOD, AdminServer
 from serving import no_descriptors, run_serve, until
 
 INFER, METRICS, ADMIN, ALL = "infer-infer-infer-1", "metrics-metrics-1", "admin-admin-admin-1", "everything-everything"

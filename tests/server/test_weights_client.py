@@ -5,7 +5,6 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 
 import pytest
 from admin_server import AdminServer

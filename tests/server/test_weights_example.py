@@ -10,7 +10,7 @@ import time
 import pytest
 from serving import PROGRAM, ROOT
 
-BLOCKS = dict(re.findall(r"```sh (\w+)\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.S))
+BLOCKS = dict(re.findall(r"```sh (\w+)\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.DOTALL))
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the example uses curl")

@@ -67,8 +67,8 @@ def wheel_url(version):
 
 def declarations(text):
     """Name -> "RESULT (PARAMETERS)" of every function that the header exports."""
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
-    text = re.sub(r"^\s*#.*?(?<!\\)$", " ", text, flags=re.M | re.S)
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    text = re.sub(r"^\s*#.*?(?<!\\)$", " ", text, flags=re.MULTILINE | re.DOTALL)
     found = {}
     for match in re.finditer(r"AOTI_TORCH_EXPORT\s+([\w\s\*]+?)\b((?:aoti_)?(?:torch|record)\w*)\s*\(([^;{]*?)\)\s*;", text):
         result, name, parameters = (" ".join(part.split()) for part in match.groups())

@@ -59,7 +59,7 @@ def record(name, device, folder):
     torch.manual_seed(0)
     module, inputs = model_zoo.MODELS[name]()
     module = module.eval().to(device)
-    of = lambda b: [t.to(device) for t in inputs(b)]  # noqa: E731
+    of = lambda b: [t.to(device) for t in inputs(b)]
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
     with torch.no_grad():
@@ -76,7 +76,7 @@ def record(name, device, folder):
         for b in [b for b in BATCHES for _ in range(2)]:
             torch.manual_seed(100 + len(steps))
             tensors = of(b)
-            leaves = lambda tree: [t for t in pytree.tree_leaves(tree)]  # noqa: E731
+            leaves = lambda tree: [t for t in pytree.tree_leaves(tree)]
             same = leaves(module(*tensors))
             loaded = leaves(loader(*tensors))
             try:

@@ -5,7 +5,7 @@ import sys
 import time
 
 package, inputs_path, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-import torch
+import torch  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -29,7 +29,7 @@ DTYPES = {0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torc
           6: torch.float32, 7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool,
           15: torch.bfloat16}
 inputs = read_inputs(inputs_path)
-from torch._C._aoti import AOTIModelPackageLoader  # the class behind aoti_load_package
+from torch._C._aoti import AOTIModelPackageLoader  # noqa: E402  # the class behind aoti_load_package
 
 before = time.monotonic()
 runner = AOTIModelPackageLoader(package, "model", True, 1, -1)

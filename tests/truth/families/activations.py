@@ -53,7 +53,7 @@ def draw(d):
     if name in COMPLEX and d.chance(0.2):
         dtype = d.choice(elements.COMPLEX[:2])
     shape = elements.sizes(d)
-    t = lambda s, kind=dtype: d.laid_out(  # noqa: E731
+    t = lambda s, kind=dtype: d.laid_out(
         values(d, kind, s) if not kind.is_complex else d.values(kind, s), elements.LAYOUTS)
     label = f"{dtype} {shape}"
     options, arguments, proxied = {}, [], d.chance(0.7)

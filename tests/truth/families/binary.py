@@ -183,9 +183,9 @@ def draw(d):
         if short == "add":
             numbers.append(1.0)
         rest = {"alpha": 1.0} if short == "add" else {}
-        call = lambda **o: case.shim(first + label, SHIMS[name], *numbers, torch=lambda *w: operator(*w[:2], **rest), **o)  # noqa: E731
+        call = lambda **o: case.shim(first + label, SHIMS[name], *numbers, torch=lambda *w: operator(*w[:2], **rest), **o)
     else:
-        call = lambda **o: case.named(first + label, short, overload, *arguments, proxied=proxied, **options, **o)  # noqa: E731
+        call = lambda **o: case.named(first + label, short, overload, *arguments, proxied=proxied, **options, **o)
         if exact and name in SHIMS:
             return call(zeros=True)
     if short == "floor_divide" and any(t in elements.HALVES for t in types):

@@ -47,11 +47,11 @@ def draw(d):
         x, w = d.tensor(dtype, g.input_sizes(), kind), d.tensor(dtype, g.weight_sizes(), kind)
         grad = d.tensor(dtype, [g.batch, g.outputs, *g.output()], kind)
         arguments = (g.kernel, g.stride, g.padding)
-        by_name = lambda grad, x, w: [r for r, wanted in zip(abi.call_named(  # noqa: E731
+        by_name = lambda grad, x, w: [r for r, wanted in zip(abi.call_named(
             "_slow_conv2d_backward", "output_mask", grad, x, w, *arguments, mask), mask) if wanted]
         # Row-major ones: of others ATen's gives wrong gradients of the weight.
-        rows = lambda t: t.clone(memory_format=torch.contiguous_format)  # noqa: E731
-        slow = lambda grad, x, w: [r for r, wanted in zip(torch.ops.aten._slow_conv2d_backward.output_mask(  # noqa: E731
+        rows = lambda t: t.clone(memory_format=torch.contiguous_format)
+        slow = lambda grad, x, w: [r for r, wanted in zip(torch.ops.aten._slow_conv2d_backward.output_mask(
             rows(grad), rows(x), rows(w), *arguments, mask), mask) if wanted]
         return case.Case(f"_slow_conv2d_backward {dtype} {g} {mask}", by_name, slow, [grad, x, w], strides=False,
                          error=10 + terms(g) ** 0.5 + terms(g) / 16, magnitude=lambda g, x, w: slow(g.abs(), x.abs(), w.abs()))

@@ -46,7 +46,7 @@ def sizes(d):
 def tensors(d, dtype, b, h, hk, tq, tk, size, value, kind):
     """q, k, v, and how they lie."""
     way = d.choice(("of one", "of one", "by token", "by token", "by head", "wider", "any", "heads of one", "keys of one"))
-    make = lambda *shape: d.values(dtype, shape, kind).to(d.device)  # noqa: E731
+    make = lambda *shape: d.values(dtype, shape, kind).to(d.device)
     if way == "of one" and tq == tk and size == value:
         all_of_them = make(b, tq, h + 2 * hk, size)
         return [t.transpose(1, 2) for t in all_of_them.split([h, hk, hk], 2)], way

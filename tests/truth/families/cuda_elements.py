@@ -90,7 +90,7 @@ def arithmetic(d):
             exponent = d.choice((0.0, 1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0, 1.7))
             if exponent < 0 and dtype.is_complex:  # at its pole, which part is NaN and which infinite means nothing
                 x = d.laid_out(torch.where(x.cpu() == 0, torch.ones((), dtype=dtype), x.cpu()))
-            return case.named(f"{label} exponent {exponent}", "pow", "Tensor_Scalar", x, exponent, **({"error": 64.0, "magnitude": lambda a, b: torch.pow(a, b).abs()}))
+            return case.named(f"{label} exponent {exponent}", "pow", "Tensor_Scalar", x, exponent, error=64.0, magnitude=lambda a, b: torch.pow(a, b).abs())
         if op in ("add", "sub"):
             return case.named(f"{label} {value} {alpha}", op, "Scalar", x, value, alpha, **tolerance(dtype) | dict(magnitude=lambda a, *_: a.abs() + 10))
         return case.named(f"{label} {value}", "mul", "Scalar", x, value, **tolerance(dtype))

@@ -25,18 +25,18 @@ def transform(d):
     # Every result is a sum of all: as large as the root of the sum of squares, times the logarithm of steps.
     if way == "c2c":
         x, forward = d.tensor(d.choice(COMPLEX), shape, "normal", LAYOUTS), d.chance(0.5)
-        f = lambda x, *r: aten._fft_c2c(x, *r)  # noqa: E731
+        f = lambda x, *r: aten._fft_c2c(x, *r)
         arguments = [x, dims, norm, forward]
     elif way == "r2c":
         x, one = d.tensor(d.choice(REALS), shape, "normal", LAYOUTS), d.chance(0.6)
-        f = lambda x, *r: aten._fft_r2c(x, *r)  # noqa: E731
+        f = lambda x, *r: aten._fft_r2c(x, *r)
         arguments = [x, dims, norm, one]
     else:
         x = d.tensor(d.choice(COMPLEX), shape, "normal", LAYOUTS)
         size = d.choice((2 * (shape[dims[-1]] - 1), 2 * shape[dims[-1]] - 1))
         if size < 1:
             return None
-        f = lambda x, *r: aten._fft_c2r(x, *r)  # noqa: E731
+        f = lambda x, *r: aten._fft_c2r(x, *r)
         arguments = [x, dims, norm, size]
         terms *= 2
     scale = {0: 1.0, 1: terms ** -0.5, 2: 1.0 / terms}[norm]
@@ -67,7 +67,7 @@ def algebra(d):
     if way in ("lu", "solve", "inverse", "determinant", "lu_solve", "triangular"):
         a, batch = matrices(d, dtype, n, n, "regular")
         label = f"{dtype} {list(a.shape)} {a.stride()}"
-        bound = lambda *v: (1 + v[0].abs().amax())  # noqa: E731
+        bound = lambda *v: (1 + v[0].abs().amax())
         if way == "lu":
             return case.named(label, "linalg_lu_factor_ex", "", a, pivot=True, **near, magnitude=bound)
         if way == "inverse":
@@ -78,7 +78,7 @@ def algebra(d):
         left = d.chance(0.6)
         b = d.laid_out(d.values(dtype, (*batch, *((n, r) if left else (r, n)))), ("packed", "permuted", "padded"))
         label += f" {left} {b.stride()}"
-        two = lambda a, b, *_: 4 * b.abs().amax()  # noqa: E731
+        two = lambda a, b, *_: 4 * b.abs().amax()
         if way == "solve":
             return case.Case(f"_linalg_solve_ex {label}", lambda a, b: abi.call_named("_linalg_solve_ex", "", a, b, left=left)[:1],
                              lambda a, b: list(aten._linalg_solve_ex(a, b, left=left))[:1], [a, b], magnitude=two, **near)
@@ -116,7 +116,7 @@ def algebra(d):
     m = d.choice((n, n, n + 3, max(1, n // 2)))
     a, batch = matrices(d, dtype, m, n)
     label = f"{dtype} {list(a.shape)} {a.stride()}"
-    size = lambda a: (1 + a.abs().amax() * max(m, n) ** 0.5)  # noqa: E731
+    size = lambda a: (1 + a.abs().amax() * max(m, n) ** 0.5)
     if way == "qr":
         mode = d.choice(("reduced", "complete"))
 
@@ -157,7 +157,7 @@ def recurrent(d):
     if d.chance(0.4):
         dtype = d.choice((torch.float32, torch.float64, torch.float16))
         b, h = d.size(1, 7, 8, low=1, high=60), d.size(1, 5, 8, 32, low=1, high=60)
-        t = lambda *s: d.tensor(dtype, s, "normal", ("packed", "packed", "permuted", "padded"))  # noqa: E731
+        t = lambda *s: d.tensor(dtype, s, "normal", ("packed", "packed", "permuted", "padded"))
         given = [t(b, 4 * h), t(b, 4 * h), t(b, h), *((t(4 * h), t(4 * h)) if d.chance(0.5) else (None, None))]
         return case.shim(f"{dtype} {b} {h}", "_thnn_fused_lstm_cell", *given, torch=lambda *v: aten._thnn_fused_lstm_cell(*v), error=32.0, strides=False,
                          magnitude=lambda a, *r: 1 + a.abs().amax() if a.numel() else a)

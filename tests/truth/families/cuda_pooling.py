@@ -54,7 +54,7 @@ def window(d, dims, spatial, averages=False):
         dilation = [d.choice((1, 1, 1, 2, 3)) for _ in spatial]
     if averages:
         dilation = [1] * dims
-    full = lambda v: v * dims if len(v) == 1 else v  # noqa: E731
+    full = lambda v: v * dims if len(v) == 1 else v
     for n, k, p, q in zip(spatial, full(kernel), full(padding), full(dilation)):
         if n + 2 * p < (k - 1) * q + 1 or p > k // 2:
             return None
@@ -191,7 +191,7 @@ def fractional(d):
     grad, at = place(d, d.values(dtype, at.shape)), place(d, at.cpu())
     back = getattr(aten, f"{name}_backward")
     # ATen's own takes only packed ones as they are (2d asserts, 3d reads others wrongly).
-    expected = lambda g, x, k, s, i: back(g.contiguous(), x.contiguous(), k, s, i.contiguous())  # noqa: E731
+    expected = lambda g, x, k, s, i: back(g.contiguous(), x.contiguous(), k, s, i.contiguous())
     half = torch.finfo(dtype).eps / 2.0 ** -23 if dtype.itemsize == 2 else 1
     return case.shim(f"{label} {grad.stride()} {at.stride()}", f"{name}_backward", grad, x, kernel, size, at, torch=expected,
                      error=(8 + 2.0 * torch.Size(kernel).numel()) * half, strides=False,

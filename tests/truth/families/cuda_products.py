@@ -227,7 +227,7 @@ def groups(d):
     ends = sorted(16 * d.randrange(0, {"rows": m, "columns": n, "steps": k, "batch": 16}[way] // 16 + 1) for _ in range(g))
     if way != "columns" and d.chance(0.7):
         ends[-1] = {"rows": m, "steps": k, "batch": 16}[way]
-    v = lambda *shape: d.values(dtype, shape).to(d.device)  # noqa: E731
+    v = lambda *shape: d.values(dtype, shape).to(d.device)
     a = v(m, k) if way in ("rows", "steps") else v(g, m, k)
     b = v(n, k).mT if way in ("columns", "steps") else v(g, n, k).mT
     offs = None if way == "batch" else torch.tensor(ends, dtype=torch.int32, device=d.device)

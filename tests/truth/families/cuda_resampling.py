@@ -33,17 +33,17 @@ def grid(d):
     back = dims == 2 or d.chance(0.5)
     label = f"{dtype} {list(x.shape)} {x.stride()} {list(at.shape)} {at.stride()} {mode} {padding} {corners}"
     if mode == 1:  # what lies half way between two goes to either: the same float32 steps decide
-        exact = lambda f: (lambda *v: f(*[t.to(dtype) if isinstance(t, torch.Tensor) else t for t in v]))  # noqa: E731
+        exact = lambda f: (lambda *v: f(*[t.to(dtype) if isinstance(t, torch.Tensor) else t for t in v]))
     else:
-        exact = lambda f: f  # noqa: E731
+        exact = lambda f: f
     slack = dict(error=2.0 ** 8, strides=False)
     if not back:
-        f = lambda *v: aten.grid_sampler_3d(*v)  # noqa: E731
+        f = lambda *v: aten.grid_sampler_3d(*v)
         return case.shim(label, "grid_sampler_3d", x, at, mode, padding, corners, torch=f, exact=exact(f), magnitude=lambda x, *_: x.abs().amax(), **slack)
     grad = place(d, d.values(dtype, (n, c, *outs)))
     mask = d.choice(([True, True], [True, True], [False, True]))
     name = f"grid_sampler_{dims}d_backward"
-    f = lambda *v: [t for t, wanted in zip(getattr(aten, name)(*v), mask) if wanted]  # noqa: E731
+    f = lambda *v: [t for t, wanted in zip(getattr(aten, name)(*v), mask) if wanted]
     some = max(sizes) * 8.0 * c
     # A place near a whole number has another slope on its other side, as float32 or float64 has it.
     return case.Case(f"{name} {label} {mask}", lambda *v: [t for t, wanted in zip(abi.call(name, *v, mode, padding, corners, mask), mask) if wanted],
@@ -106,7 +106,7 @@ def observed(d):
     x = d.tensor(torch.float32, (d.size(1, 5, 8, low=1, high=40), d.size(1, 31, 256, 2048, low=1, high=3000)), d.choice(("normal", "wide", "positive")), ("packed", "packed", "permuted", "padded"))
     n = x.shape[0] if rows else 1
     observe, quantise, symmetric = d.choice((0, 1, 1)), d.choice((0, 1, 1)), d.chance(0.5)
-    t = lambda v, dtype=torch.float32: torch.full((n,), v, dtype=dtype, device=d.device)  # noqa: E731
+    t = lambda v, dtype=torch.float32: torch.full((n,), v, dtype=dtype, device=d.device)
     state = [torch.tensor([observe], device=d.device), torch.tensor([quantise], device=d.device), t(-1.0), t(2.5), t(0.02), t(3, torch.int32)]
     low, high = d.choice(((-128, 127), (0, 255), (0, 15)))
     rest = [d.choice((0.01, 0.5, 1.0)), low, high, 0, rows, symmetric]

@@ -58,9 +58,9 @@ def scan(d):
         # Products of what is cut off to zero and grows beyond all: as ATen has it, step by step.
         x = d.laid_out((1 + d.values(torch.float64 if not dtype.is_complex else torch.complex128, x.shape) * min(0.05, 3 / max(length, 1) ** 0.5)).to(dtype)
                        if dtype.is_floating_point or dtype.is_complex else x.cpu())
-    wide = lambda x: x.cpu().to(x.dtype if x.is_complex() else torch.float64)  # noqa: E731
+    wide = lambda x: x.cpu().to(x.dtype if x.is_complex() else torch.float64)
     # One step after the other, on the host: infinity from the middle of a row times the zero before it is nobody's NaN.
-    exact = lambda x: [getattr(torch, op)(wide(x), dim).to(x.device)]  # noqa: E731
+    exact = lambda x: [getattr(torch, op)(wide(x), dim).to(x.device)]
     if op == "cumsum":
         # Equal terms are rounded the same way every time.
         options = dict(error=8 + 2.0 * length ** 0.5 + (length / 32 if kind == "special" else 0) + (length / 2 if length and x.stride(dim) == 0 else 0),

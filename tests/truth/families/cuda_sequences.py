@@ -3,7 +3,6 @@ pages of keys and in place, _efficient_attention_forward; windows, slopes of ALi
 import torch
 
 import abi
-import case
 from attention_reference import Attention, hidden
 from cuda_attention import judged, padded
 
@@ -72,7 +71,7 @@ def flash(d):
     if several and (max(queries) == 0 or max(keys) == 0):
         return None
     left, right = sight(d, causal, max(queries))
-    v = lambda *s: d.values(dtype, s).to(d.device)  # noqa: E731
+    v = lambda *s: d.values(dtype, s).to(d.device)
     tq, tk = sum(queries), sum(keys)
     form = d.choice(("apart", "of one"))
     most_q, most_k = max(queries), max(keys)
@@ -82,7 +81,7 @@ def flash(d):
     if left is None and right is None and slopes is None and not causal and d.chance(0.1):
         scale = -0.1
     label = f"{dtype} {queries} {keys} {h}/{hk}x{size} {'causal' if causal else ''} window {left} {right} scale {scale} slopes {slopes is not None and list(slopes.shape)} {form}"
-    each = lambda i: None if slopes is None else slopes[i] if slopes.dim() == 2 else slopes  # noqa: E731
+    each = lambda i: None if slopes is None else slopes[i] if slopes.dim() == 2 else slopes
 
     def reference(q, parts_of_keys):
         """Of several lengths: joined; else a batch."""
@@ -111,7 +110,7 @@ def flash(d):
 
         def paged(q, k, w):
             return reference(q.split(queries), [(rows(k, i), rows(w, i)) for i in range(n)])
-        given = lambda q, k, w: [q, k, w, cq, ck, most_q, most_k, 0.0, causal, False, scale, left, right, used, slopes, table, None]  # noqa: E731
+        given = lambda q, k, w: [q, k, w, cq, ck, most_q, most_k, 0.0, causal, False, scale, left, right, used, slopes, table, None]
         if d.chance(0.3) and slopes is None:
             out = torch.empty(tq, h, size, dtype=dtype, device=d.device)
             return judged(f"in place, pages of {page} {way} {label}", lambda q, k, w: [out] + abi.call(f"{FLASH}_no_dropout_inplace_v2", out, *given(q, k, w)), paged, [q, k, w])
@@ -158,7 +157,7 @@ def efficient(d):
         keys = [d.choice((q, d.size(1, 16, 64, 256, low=1, high=600))) for q in queries]
     else:
         queries, keys = [d.size(16, 33, 64, low=1, high=300)] * n, [d.size(16, 64, 256, 1024, low=1, high=1500)] * n
-    v = lambda *s: d.values(dtype, s).to(d.device)  # noqa: E731
+    v = lambda *s: d.values(dtype, s).to(d.device)
     most_q, most_k = max(queries), max(keys)
     rows = (most_q + 31) // 32 * 32 if wants else 0
     label = f"{dtype} {queries} {keys} {h}x{size}/{value} mask {mask} window {window} scale {scale} sums {wants}"
@@ -203,11 +202,11 @@ def gradients(d):
     causal = d.chance(0.5)
     queries = [d.choice((1, 5, 17, 33, 64)) for _ in range(n)]
     keys = [d.choice((q, q + 7, d.size(16, 64, low=1, high=200))) for q in queries]
-    v = lambda *s: d.values(dtype, s).to(d.device)  # noqa: E731
+    v = lambda *s: d.values(dtype, s).to(d.device)
     q, k, w, grad = v(sum(queries), h, size), v(sum(keys), h, size), v(sum(keys), h, size), v(sum(queries), h, size)
     cq, ck = ends(queries, d.device), ends(keys, d.device)
     left = d.choice((None, None, 5))
-    of = lambda q, k, w: [attention(*p, None, causal, left, None, None, dtype, max(queries), max(keys)) for p in zip(q.split(queries), k.split(keys), w.split(keys))]  # noqa: E731
+    of = lambda q, k, w: [attention(*p, None, causal, left, None, None, dtype, max(queries), max(keys)) for p in zip(q.split(queries), k.split(keys), w.split(keys))]
     sums = torch.cat([a.sums(torch.inf)[0] for a in of(q, k, w)], 1).float()
     nothing, state = torch.empty(0, device=d.device), torch.zeros(2, dtype=torch.int64, device=d.device)
 

@@ -19,8 +19,8 @@ def draw(d):
     while batch * tokens * width * (width + tokens) > 1 << 22:
         tokens, batch = (tokens + 1) // 2, (batch + 1) // 2
         depth, width = max(1, depth // 2), heads * max(1, depth // 2)
-    t = lambda *shape: d.tensor(dtype, shape, "normal", LAYOUTS)  # noqa: E731
-    w = lambda *shape: d.laid_out((d.values(torch.float32, shape) / shape[-1] ** 0.5).to(dtype), ("packed", "packed", "permuted", "sliced"))  # noqa: E731
+    t = lambda *shape: d.tensor(dtype, shape, "normal", LAYOUTS)
+    w = lambda *shape: d.laid_out((d.values(torch.float32, shape) / shape[-1] ** 0.5).to(dtype), ("packed", "packed", "permuted", "sliced"))
     op = d.choice(("rescale", "attention", "attention", "encoder"))
     label = f"{dtype} B {batch} T {tokens} H {heads} D {width}"
     if op == "rescale":

@@ -10,7 +10,6 @@ import math
 import torch
 
 import case
-import elements
 
 DEVICES = ("cpu",)
 ATEN = torch.ops.aten

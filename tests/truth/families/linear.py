@@ -129,7 +129,7 @@ def half(d):
     """Weights of float16: fbgemm's, packed by ours, and oneDNN's."""
     x, w, b = operands(d, torch.float32, d.choice(("normal", "few", "wide")), big=False)
     hold = abi.Constant if d.chance(0.5) else (lambda t: t)
-    rounded = lambda w: w.half().to(w.dtype)  # noqa: E731
+    rounded = lambda w: w.half().to(w.dtype)
     common = dict(error=bound(w.size(1)), strides=False)
     if d.chance(0.6):
         def ours(x, w, b):
@@ -157,7 +157,7 @@ def int8(d):
     w = torch.randint(-128, 128, (n, k), generator=d.torch).to(torch.int8)
     scales = d.tensor(dtype, (n,), "positive", ("packed", "sliced", "offset"))
     # Not ATen's operator, which reads beyond strided operands.
-    formula = lambda x, w, s: (x @ w.to(x.dtype).mT) * s  # noqa: E731
+    formula = lambda x, w, s: (x @ w.to(x.dtype).mT) * s
     return case.Case(f"_weight_int8pack_mm {dtype} {m} {n} {k}", lambda x, w, s: abi.call("_weight_int8pack_mm", x, w, s),
                      lambda x, w, s: formula(x.float(), w, s.float()).to(dtype), [x, w, scales], exact=formula, error=bound(k),
                      magnitude=lambda x, w, s: formula(x.abs(), w.double().abs(), s.abs()))
@@ -254,7 +254,7 @@ def scaled(d):
         # Compared as numbers: within half a step of theirs.
         steps = {torch.float8_e4m3fn: (2.0 ** -4, 2.0 ** -10), torch.float8_e5m2: (2.0 ** -3, 2.0 ** -17)}[out_dtype or a.dtype]
         top = torch.finfo(out_dtype or a.dtype).max
-        clip = lambda t: t.clamp(-top, top)  # noqa: E731
+        clip = lambda t: t.clamp(-top, top)
         return case.Case(f"_scaled_mm {a.dtype} {b.dtype} {m} {n} {k} to {out_dtype} {list(sa.shape)}",
                          lambda *v: [t.double().nan_to_num(top, top, -top) for t in abi.call("_scaled_mm", *v, None, out_dtype, False)],
                          lambda *v: clip(formula(*v)), arguments, exact=lambda *v: clip(formula(*v)), slack=0,
@@ -282,7 +282,7 @@ def grouped(d):
         cuts = sorted(d.randrange(total + 1) for _ in range(groups - 1)) + [total]
         return torch.tensor(cuts, dtype=torch.int32)
     turn = d.chance(0.5)
-    b3 = lambda: (d.values(dtype, (groups, n, k)).mT if turn else d.values(dtype, (groups, k, n)))  # noqa: E731
+    b3 = lambda: (d.values(dtype, (groups, n, k)).mT if turn else d.values(dtype, (groups, k, n)))
     if form == "2d3d":
         rows = d.size(8, 16, low=0, high=40)
         a, b, offs = d.values(dtype, (rows, k)), b3(), offsets(rows)

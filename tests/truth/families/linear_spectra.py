@@ -126,7 +126,7 @@ def eigh(d):
 
     nothing = torch.zeros(())
     label = f"{dtype} {list(a.shape)} {a.stride()} {letter} vectors {vectors} {way}"
-    values = lambda: torch.linalg.eigvalsh(whole)  # noqa: E731
+    values = lambda: torch.linalg.eigvalsh(whole)
     if not vectors:
         return composed(label, "_linalg_eigh", run, [a], lambda v: [values(), nothing, torch.zeros(0)], 8 + n,
                         lambda v: [norm(whole).squeeze(-1), nothing, nothing], strides=False)
@@ -153,7 +153,7 @@ def eig(d):
 
     def exact(a):
         a = a.to(torch.complex128)
-        trace = lambda m: torch.diagonal(m, dim1=-2, dim2=-1).sum(-1)  # noqa: E731
+        trace = lambda m: torch.diagonal(m, dim1=-2, dim2=-1).sum(-1)
         found = [trace(a), trace(a @ a), torch.zeros(())]
         return found + [torch.zeros(a.shape, dtype=torch.complex128), torch.ones(a.shape[:-1], dtype=torch.float64)] if vectors else found
 
@@ -237,7 +237,7 @@ def pseudo_inverse(d):
 
     made.ours = lambda a: check(call(a)[0], a)
     made.torch = lambda a: check(reference(a), a)
-    whole = lambda v: torch.linalg.pinv(v, rtol=1e-3)  # noqa: E731
+    whole = lambda v: torch.linalg.pinv(v, rtol=1e-3)
     made.exact = lambda v: [v, whole(v)]
     made.error = 16 + 2 * (m + n)
     made.magnitude = lambda v: [norm(v) * (norm(v) * norm(whole(v)) + 1), norm(whole(v)) * (norm(v) * norm(whole(v)) + 1) ** 2]

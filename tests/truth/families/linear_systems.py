@@ -197,8 +197,8 @@ def triangular(d):
     b = right_sides(d, dtype, lead, n, columns, left)
     of = whole.transpose(-2, -1) if transposed else whole
     both = torch.broadcast_shapes(whole.shape[:-2], b.shape[:-2]) + b.shape[-2:]
-    exact = lambda *v: [wide(b).expand(both), torch.zeros(())]  # noqa: E731
-    sizes = lambda *v: [solution_sizes(of, wide(b).expand(both), left), torch.zeros(())]  # noqa: E731
+    exact = lambda *v: [wide(b).expand(both), torch.zeros(())]
+    sizes = lambda *v: [solution_sizes(of, wide(b).expand(both), left), torch.zeros(())]
     label = f"{dtype} {list(t.shape)} {list(b.shape)} {t.stride()} {b.stride()} upper {upper} left {left} unit {unit} transposed {transposed}"
     if by_name:
         def run(call, t, b):
@@ -209,7 +209,7 @@ def triangular(d):
         # ATen solves in place of B's own memory order; ours is column-major, as the meta function says.
         return made
 
-    def run(call, b, t):  # noqa: F811
+    def run(call, b, t):
         x, copied = call(b, t, upper, transposed, unit)
         return [of @ wide(x), layout_of(x, copied)]
 
@@ -247,8 +247,8 @@ def cholesky_solve(d):
     whole = adjoint(wide(factor)) @ wide(factor) if upper else wide(factor) @ adjoint(wide(factor))
     b = right_sides(d, dtype, lead, n, columns, True)
     both = torch.broadcast_shapes(whole.shape[:-2], b.shape[:-2]) + b.shape[-2:]
-    exact = lambda *v: [wide(b).expand(both), torch.zeros(())]  # noqa: E731
-    sizes = lambda *v: [solution_sizes(whole, wide(b).expand(both), True), torch.zeros(())]  # noqa: E731
+    exact = lambda *v: [wide(b).expand(both), torch.zeros(())]
+    sizes = lambda *v: [solution_sizes(whole, wide(b).expand(both), True), torch.zeros(())]
     t = d.laid_out(spoilt(d, factor, upper, False), LAYOUTS[:-1])
     label = f"{dtype} {list(t.shape)} {list(b.shape)} {t.stride()} {b.stride()} upper {upper}"
 
@@ -291,7 +291,7 @@ def ldl(d):
     b = d.tensor(dtype, [*lead, n, columns], "normal", LAYOUTS)
     nothing = torch.zeros(())
     label = f"{dtype} {list(a.shape)} {list(b.shape)} {a.stride()} {b.stride()} hermitian {hermitian}"
-    sizes = lambda *v: [solution_sizes(whole, b, True), nothing, nothing][:3]  # noqa: E731
+    sizes = lambda *v: [solution_sizes(whole, b, True), nothing, nothing][:3]
     if d.chance(0.5):
         def run(call, a, b):
             packed, pivots, info = call(a, hermitian=hermitian)
@@ -301,7 +301,7 @@ def ldl(d):
         return composed(label, "linalg_ldl_factor_ex", run, [a, b], lambda a, b: [b, nothing, nothing], 16 + n, sizes, strides=False)
     packed, pivots, _ = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
 
-    def run(call, packed, pivots, b):  # noqa: F811
+    def run(call, packed, pivots, b):
         x = call(packed, pivots, b, hermitian=hermitian)
         return [whole @ wide(x), layout_of(x)]
 

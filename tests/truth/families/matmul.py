@@ -52,7 +52,7 @@ def draw_small(d):
         x, c = torch.rand(k + 1, m, 3, generator=d.torch) < 0.2, torch.rand(n, k + 1, generator=d.torch) < 0.3
         return case.named(f"bool {list(x.shape)}", "_compute_linear_combination", "", d.laid_out(x), c, strides=False) if m and n else None
     dtype = d.choice((torch.float8_e4m3fn, torch.float8_e5m2))
-    t = lambda *shape: d.laid_out(torch.randint(-3, 4, shape, generator=d.torch).float().to(dtype), ("packed", "permuted", "expanded"))  # noqa: E731
+    t = lambda *shape: d.laid_out(torch.randint(-3, 4, shape, generator=d.torch).float().to(dtype), ("packed", "permuted", "expanded"))
     label = f"{dtype} m {m} n {n} k {k}"
     if d.chance(0.4):
         return case.named(label, "mm", "", t(m, k), t(k, n))
@@ -78,7 +78,7 @@ def draw_any(d):
     batch = d.size(2, 4, 8, high=9)
     while batch * m * n * k > 1 << 24:
         batch = batch // 2
-    t = lambda *shape: d.tensor(dtype, shape, kind, LAYOUTS)  # noqa: E731
+    t = lambda *shape: d.tensor(dtype, shape, kind, LAYOUTS)
     alpha, beta = d.choice((1, 1, 0, -2, 0.5)), d.choice((1, 1, 0, 3, -0.25))
     label = f"{dtype} m {m} n {n} k {k} batch {batch} {kind}"
     if op == "mm":
@@ -120,7 +120,7 @@ def draw_cpu_only(d):
     batch = d.size(2, 4, 8, high=9)
     while batch * m * n * k > 1 << 22:
         batch = batch // 2
-    t = lambda *shape: d.tensor(dtype, shape, kind, LAYOUTS)  # noqa: E731
+    t = lambda *shape: d.tensor(dtype, shape, kind, LAYOUTS)
     alpha = d.choice((1, 1, 0, -2, 0.5) if floats else (1, 1, 0, -2, 3))
     beta = d.choice((1, 1, 0, 3, -0.25) if floats else (1, 1, 0, 3, -1))
     if dtype == torch.uint8:
@@ -158,19 +158,19 @@ def draw_cpu_only(d):
             self = t(*d.choice(((n,), (m, n), (1, n), (m, 1), (1,), ())))
         else:
             self = t(*d.choice(((n,), (m, n), (m, 1), (batch, m, n), (1, 1, n), (batch, 1, n), (batch, m, 1), ())))
-        wide = lambda of: lambda out, self, a, b: function(of(self), a, b, beta=of(beta), alpha=of(alpha))  # noqa: E731
+        wide = lambda of: lambda out, self, a, b: function(of(self), a, b, beta=of(beta), alpha=of(alpha))
         return case.Case(f"{op} {scaled} self {list(self.shape)} {'in place' if self is out else ''}",
                          lambda out, self, a, b: abi.call(op, out, self, a, hold(b), beta, alpha),
                          lambda out, self, a, b: function(self, a, b, beta=beta, alpha=alpha, out=out), [out, self, a, b],
                          written=[0], exact=wide(lambda v: v), **product(k, wide(positive)))
     if op == "addmv":
         self = t(*d.choice(((m,), (m,), (1,), ()) if m * k else ((m,),)))  # of nothing ATen gives self back, of its size
-        f = lambda of: lambda s, a, v: torch.addmv(of(s), a, v, beta=of(beta), alpha=of(alpha))  # noqa: E731
+        f = lambda of: lambda s, a, v: torch.addmv(of(s), a, v, beta=of(beta), alpha=of(alpha))
         return case.Case(f"addmv {scaled} self {list(self.shape)}", lambda s, a, v: abi.call("addmv", s, a, v, beta, alpha),
                          f(lambda v: v), [self, t(m, k), t(k)], **product(k, f(positive)))
     if op == "addbmm":
         self = t(*d.choice(((m, n), (n,), (m, 1), ())))
-        f = lambda of: lambda s, a, b: torch.addbmm(of(s), a, b, beta=of(beta), alpha=of(alpha))  # noqa: E731
+        f = lambda of: lambda s, a, b: torch.addbmm(of(s), a, b, beta=of(beta), alpha=of(alpha))
         return case.Case(f"addbmm {scaled} self {list(self.shape)}",
                          lambda s, a, b: abi.call("addbmm", s, a, b, beta, alpha), f(lambda v: v),
                          [self, t(batch, m, k), t(batch, k, n)], **product(k * batch, f(positive)))
@@ -206,7 +206,7 @@ def draw_cpu_only(d):
         a = d.tensor(first, (m, k), "wide", LAYOUTS)
         b = d.tensor(torch.int8, (k, n), "wide", LAYOUTS)
         # ATen takes no uint8; its sums are exact all the same.
-        sums = lambda a, b: (a.long() @ b.long()).int()  # noqa: E731
+        sums = lambda a, b: (a.long() @ b.long()).int()
         if op == "_int_mm":
             return case.Case(f"_int_mm {first} {label}", lambda a, b: abi.call_named("_int_mm", "", a, hold(b)), sums, [a, b])
         out = written_to(d, torch.int32, (m, n), "normal")

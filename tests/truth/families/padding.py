@@ -38,7 +38,7 @@ def draw(d):
             return None
         if d.chance(0.4):
             return case.named(f"{label} {pad} {value}", "constant_pad_nd", "", x, pad, value, zeros=True, both=True)
-        return case.shim(f"{label} {pad} {value}", "pad", x, pad, "constant", d.choice((value, None)) if not value else value,
+        return case.shim(f"{label} {pad} {value}", "pad", x, pad, "constant", value or d.choice((value, None)),
                          torch=torch.ops.aten.pad, zeros=True, both=True)
     if min(shape[-dims:]) < 1:
         return None

@@ -9,7 +9,7 @@ channels of channels-last images; kElementsPerThread 32768; windows that lie who
 import math
 
 import torch
-import torch._inductor.inductor_prims  # noqa: F401  (its operators)
+import torch._inductor.inductor_prims  # its operators
 
 import case
 import elements
@@ -60,14 +60,14 @@ def settings(d, sizes, dilated):
         stride.append(d.choice((1, 1, 2, 2, 3, k, k + 1, 4)))
     if d.chance(0.3):
         kernel, padding = [kernel[0]] * dims, [min(padding[0], kernel[0] // 2)] * dims
-    one = lambda v: v[:1] if len(set(v)) == 1 and d.chance(0.4) else v  # noqa: E731
+    one = lambda v: v[:1] if len(set(v)) == 1 and d.chance(0.4) else v
     return one(kernel), [] if d.chance(0.25) else one(stride), one(padding), one(dilation), d.chance(0.4)
 
 
 def lies_in_padding(sizes, given):
     """Whether a window has no element: ATen's indices of such ones differ from vector to rest."""
     kernel, stride, padding, dilation, ceil = given
-    at = lambda v, i: v[i if len(v) > 1 else 0]  # noqa: E731
+    at = lambda v, i: v[i if len(v) > 1 else 0]
     for i, n in enumerate(sizes):
         k, p, dil = at(kernel, i), at(padding, i), at(dilation, i)
         s = at(stride, i) if stride else k
@@ -264,7 +264,7 @@ def eight_bits(d):
         return None
     kernel, stride, padding, dilation, ceil = [list(v) * 2 if isinstance(v, list) and len(v) == 1 else v for v in settings(d, sizes, True)]
     given = (kernel, stride or kernel, padding, dilation, ceil)
-    plain = lambda v, *rest: ATEN.max_pool2d(v.float(), *rest).to(torch.uint8)  # noqa: E731
+    plain = lambda v, *rest: ATEN.max_pool2d(v.float(), *rest).to(torch.uint8)
     drawn = case.named(text(x, *given), "quantized::max_pool2d", "", x, *given, proxied=True, strides=False)
     drawn.torch = plain
     return drawn

@@ -7,7 +7,7 @@ the middle of steps, at both ends of the range and far outside; half of them fal
 import math
 
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401  (its operators)
+import torch.ao.quantization.fx._decomposed  # its operators
 
 import case
 import elements

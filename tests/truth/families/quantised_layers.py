@@ -8,7 +8,6 @@ is added but not written ("add").
 Limits: 2^17 multiplications for oneDNN (constant weights without zero points), packed and plain weights, weights with
 and without zero points, pieces of a row (quantised.cpp, kPiece), 16384 elements a thread; convolution's own.
 """
-import math
 
 import torch
 
@@ -64,7 +63,7 @@ class Finish:
         def size(*v):
             y, terms = formula(*v)
             return step * 1.0001 + eps * y.abs() * 1.01 + 16 * EPS * (terms + 1)
-        as_numbers = lambda f: lambda *v: [t.double() for t in f(*v)]  # noqa: E731
+        as_numbers = lambda f: lambda *v: [t.double() for t in f(*v)]
 
         def checked(*v):
             """PyTorch's result, which must be near the formula as well; the formula's where PyTorch refuses."""
@@ -112,7 +111,7 @@ def linear(d):
     way = d.choice(("plain", "constant", "packed"))
     packed = torch.ops.onednn.qlinear_prepack(w.t().contiguous(), d.choice((None, list(x.reshape(-1, k).shape)))) if w.numel() else w
     if way == "packed":
-        ours, hold = lambda w: packed, (lambda t: t)
+        ours = lambda w: packed
     else:
         ours = abi.Constant if way == "constant" else (lambda w: w)
     how = d.choice(("none", "none", "add", "sum"))
@@ -179,7 +178,7 @@ def convolution(d):
         try:
             packed = torch.ops.onednn.qconv_prepack(w.contiguous(), scales, float(x_scale), int(x_zero), g.stride, g.padding, g.dilation,
                                                     g.groups, g.input_sizes())
-            ours = lambda w: packed  # noqa: E731
+            ours = lambda w: packed
         except RuntimeError:
             way = "plain"
     in_place = g.rank == 2 and d.chance(0.35)

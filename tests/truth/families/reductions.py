@@ -319,7 +319,7 @@ def log_of_sums(d):
     if x.is_complex():
         width = math.prod(x.shape[n] for n in dims) if x.dim() else 1
         # The sum itself may cancel: as much more as it is smaller than its terms.
-        def magnitude(v, *_):  # noqa: F811
+        def magnitude(v, *_):
             if v.numel() == 0:
                 return torch.ones(())
             most = v.real.amax(dims, True)
@@ -356,7 +356,7 @@ def matrix(d):
         x, y = d.tensor(dtype, shape, kind), d.tensor(dtype, other, kind)
         bounds = {}
         if inexact(dtype):
-            sizes = lambda v: torch.linalg.vector_norm(v.abs(), dim=at, keepdim=True)  # noqa: E731
+            sizes = lambda v: torch.linalg.vector_norm(v.abs(), dim=at, keepdim=True)
             bounds = dict(error=8, magnitude=lambda v, w, *_: sizes(v) * sizes(w))
         if dtype in (torch.float16, torch.bfloat16):
             bounds["slack"] = 6  # rounded at each step by both

@@ -12,7 +12,6 @@ import math
 import torch
 
 import case
-import elements
 
 DEVICES = ("cpu",)
 ATEN = torch.ops.aten

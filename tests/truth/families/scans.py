@@ -101,7 +101,7 @@ def draw_segments(d):
     by_offsets = d.chance(0.5)
     offsets = torch.cat((torch.zeros_like(table[..., :1]), table.cumsum(-1).to(ints)), -1)
     given = d.laid_out(offsets if by_offsets else table, ("packed",))
-    initial = d.choice((None, None, 0.0, 1.0, 2.5, -1.0)) if reduce != "mean" or True else None
+    initial = d.choice((None, None, 0.0, 1.0, 2.5, -1.0))
     longest = max(max(row) for row in lengths)
     label = f"{reduce} {dtype} {list(x.shape)} axis {axis} {'offsets' if by_offsets else 'lengths'} {count} initial {initial}"
     how = {}

@@ -7,7 +7,7 @@ balanced from 128 samples (kSamples) with two threads or more; the half types' a
 import torch
 
 import case
-from indexing import EVERY, INDICES, LAYOUTS, most, numbers, sum_error, values
+from indexing import EVERY, most, numbers, sum_error, values
 
 DEVICES = ("cpu",)
 SIZES = (2, 7, 8, 16, 64, 127, 128, 256, 512, 8192)
@@ -64,7 +64,7 @@ def draw_scatter(d):
         x = values(d, dtype, shape, WRITABLE)
     exact = dict(zeros=True, both=True)
     if form == "src_out":
-        function = lambda o, a, k, i, s: torch.ops.aten.scatter.src_out(a, k, i, s, out=o)  # noqa: E731
+        function = lambda o, a, k, i, s: torch.ops.aten.scatter.src_out(a, k, i, s, out=o)
         # One tensor for both, as compiled code writes in place.
         if in_place:
             return case.Case("scatter_src_out in place " + label, lambda a, k, i, s: __import__("abi").call("scatter_src_out", a, a, k, i, s),
@@ -98,7 +98,7 @@ def draw_scatter(d):
     how = dict(both=True)
     if floats and reduce in ("sum", "prod", "mean"):
         how |= dict(error=sum_error(dtype, count) * (1 if reduce == "sum" else 2), same_nan=reduce != "prod" and not dtype.is_complex)
-        other = lambda a, k, i, s: torch.scatter_reduce(a.abs(), k, i, s.abs(), reduce, include_self=include)  # noqa: E731
+        other = lambda a, k, i, s: torch.scatter_reduce(a.abs(), k, i, s.abs(), reduce, include_self=include)
         how["magnitude"] = (lambda o, a, k, i, s, r, n: other(a, k, i, s)) if form == "reduce_out" else (
             lambda a, k, i, s, r, include_self=None: other(a, k, i, s))
     label = f"{label} {reduce} include {include}"

@@ -168,7 +168,7 @@ def two(d):
     first, second = elements.broadcast(d, 2, 256)
     if math.prod(first) > 2000 or math.prod(second) > 2000:
         return None
-    u = lambda high: torch.rand(6, generator=d.torch, dtype=torch.float64) * high  # noqa: E731
+    u = lambda high: torch.rand(6, generator=d.torch, dtype=torch.float64) * high
     if name == "special_zeta":
         a, b = u(d.choice((2, 10, 60))) + 1.05, u(d.choice((1, 10, 100))) + 0.1
         if d.chance(0.2):

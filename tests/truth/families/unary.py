@@ -111,11 +111,11 @@ def draw(d):
     operator = getattr(getattr(torch.ops.aten, short), overload or "default")
     magnitude = elements.relative(lambda v: operator(v, **options)) if dtype.is_complex else None
     if name == "sinc":  # the angle is rounded
-        magnitude = lambda v: torch.sinc(v).abs() * (1 + 3.15 * v.abs() if v.dtype != torch.bool else 1)  # noqa: E731
+        magnitude = lambda v: torch.sinc(v).abs() * (1 + 3.15 * v.abs() if v.dtype != torch.bool else 1)
     if name == "acos" and dtype.is_complex:  # ATen's is as exact as a quarter turn
-        magnitude = lambda v: torch.acos(v).abs() + 1  # noqa: E731
+        magnitude = lambda v: torch.acos(v).abs() + 1
     if name == "silu" and dtype.is_complex:  # 0 where the exponential passes the largest number
-        magnitude = lambda v: torch.nn.functional.silu(v).abs() + v.abs() / torch.finfo(dtype).max / torch.finfo(dtype).eps  # noqa: E731
+        magnitude = lambda v: torch.nn.functional.silu(v).abs() + v.abs() / torch.finfo(dtype).max / torch.finfo(dtype).eps
     if name == "abs" and not dtype.is_complex and d.chance(0.5):
         return case.shim(label, "abs", x, torch=torch.abs, zeros=True)
     if name == "angle" and d.chance(0.5):
