@@ -84,6 +84,7 @@ buildah_process() {
       if [[ $(readlink "/proc/$process/exe") == */opt/sconce/bin/sconce ]]; then echo "$process" && return; fi
       next+=" $(cat "/proc/$process/task/"*/children 2>/dev/null || true)"
     done
+    # shellcheck disable=SC2086,SC2116  # nothing but blanks is to become nothing
     pids=$(echo $next)
   done
   return 1
@@ -164,6 +165,7 @@ find_base() {
   fi
   command -v debootstrap > /dev/null || skip "no registry answers, and debootstrap is not installed"
   local mirror
+  # shellcheck disable=SC2016  # apt-get's own words
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
     grep -E '/debian/?$' | head -n 1) || true
   mirror=${mirror:-http://deb.debian.org/debian}
@@ -248,7 +250,7 @@ fi
 # The digits example, asked as the README says.
 curl_line=$(sed -n 's/^ *\$ \(curl .*digits:call.*\)$/\1/p' README.md)
 wanted=$(sed -n 's/^ *{"class":\[\([0-9]\)\].*/\1/p' README.md)
-[ -n "$curl_line" ] && [ -n "$wanted" ] || fail "README.md has no curl line with its answer"
+if [ -z "$curl_line" ] || [ -z "$wanted" ]; then fail "README.md has no curl line with its answer"; fi
 "${builder}_start" none
 wait_ready
 "${builder}_inside" /opt/sconce/bin/sconce health || fail "the health check fails although the server is ready"

@@ -27,7 +27,7 @@ run cmake --install "$build" --prefix "$scratch/first"
 unit=$scratch/first/lib/systemd/system/sconce.service
 program=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' "$unit")
 config=$(sed -n 's/^ExecStart=.* --config \([^ ]*\).*/\1/p' "$unit")
-[ -x "$program" ] && [ -r "$config" ] || fail "the unit starts '$program' with '$config'"
+if [ ! -x "$program" ] || [ ! -r "$config" ]; then fail "the unit starts '$program' with '$config'"; fi
 if grep /usr/local "$unit"; then fail "the unit names /usr/local"; fi
 if command -v systemd-analyze > /dev/null; then
   run systemd-analyze verify --man=no "$unit"
@@ -47,7 +47,7 @@ mv "$scratch/first" "$prefix"
   echo "$library/libsconce.so"
   echo "$library/libsconce.so.${version%%.*}"
   echo "$library/libsconce.so.$version"
-  for file in sconceConfig sconceConfigVersion sconceTargets "sconceTargets-$(cache CMAKE_BUILD_TYPE | tr A-Z a-z)"; do
+  for file in sconceConfig sconceConfigVersion sconceTargets "sconceTargets-$(cache CMAKE_BUILD_TYPE | tr '[:upper:]' '[:lower:]')"; do
     echo "$library/cmake/sconce/$file.cmake"
   done
   # Where nvcc was found.
