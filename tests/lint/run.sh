@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Looks at the sources without running them: clang-format and clang-tidy at C++, shellcheck at shell scripts, ruff at
+# Python. BUILD has compile_commands.json. The last line is "N passed, N failed"; a tool is one of the N.
+#
+# clang-tidy needs seconds a file, so it looks at what differs from main, or on main at what its last commit changed, and
+# at no more than 16 files; with --all at everything, an hour on two cores.
+usage='Usage: tests/lint/run.sh BUILD [--all]'
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && echo "$usage" && exit ;; esac
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+build=${1:?$usage}
+all=no
+case ${2:-} in
+  '') ;;
+  --all) all=yes ;;
+  *)
+    echo "lint: no option '$2'; $usage" >&2
+    exit 2
+    ;;
+esac
+most=16
+
+passed=0
+failed=0
+# TOOL COMMAND...: runs it, and counts it.
+look() {
+  local tool=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "lint: $tool found something"
+  fi
+}
+# What an unknown distribution lacks is left out, and said; ./dev lint installs it on those of dev.packages.
+has() { command -v "$1" > /dev/null || { echo "lint: $1 is not installed, and is left out" && false; }; }
+
+cpp() { find include package_format src server examples tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0; }
+# Every file that begins with #! and names a shell.
+shell_scripts() { find dev .ci conf docker examples tests -type f -exec grep -lZE -m 1 '^#!.*[/ ](ba)?sh$' {} +; }
+
+# One a line, as compile_commands.json has them; a header stands for the source beside it.
+compiled() { sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" "$build/compile_commands.json" | grep -v '^build/' | sort -u; }
+changed() {
+  local base='' name
+  for name in origin/main main; do
+    base=$(git merge-base HEAD "$name" 2> /dev/null) && break
+  done
+  # On main itself: what its last commit brought, a merge all that it merged.
+  if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then base=$(git rev-parse --verify -q HEAD^) || return 1; fi
+  { git diff --name-only --diff-filter=d "$base" && git ls-files --others --exclude-standard; } |
+    sed -n -e 's/\.h$/.cpp/' -e '/\.cpp$/p' | sort -u
+}
+tidy() {
+  local files=() left=0
+  if [ "$all" = yes ]; then
+    mapfile -t files < <(compiled)
+  else
+    local names
+    if ! names=$(changed); then
+      echo "lint: git knows nothing to compare with; clang-tidy looks at no file (--all: at every one)"
+      return 0
+    fi
+    mapfile -t files < <(comm -12 <(echo "$names") <(compiled))
+    if [ ${#files[@]} -gt "$most" ]; then
+      left=$((${#files[@]} - most))
+      files=("${files[@]:0:most}")
+    fi
+  fi
+  echo "lint: clang-tidy looks at ${#files[@]} files$([ "$left" = 0 ] || echo ", and leaves $left to --all")"
+  [ ${#files[@]} -gt 0 ] || return 0
+  # stderr counts what was found in the system's headers.
+  printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -n 1 clang-tidy-14 -p "$build" --quiet 2> "$build/clang-tidy.log" ||
+    { grep -E 'error|cannot' "$build/clang-tidy.log" || true; return 1; }
+}
+format() { cpp | xargs -0 clang-format-14 --dry-run -Werror; }
+shell() { shell_scripts | xargs -0 shellcheck; }
+
+if has clang-format-14; then look clang-format format; fi
+if has shellcheck; then look shellcheck shell; fi
+PATH=$PWD/.venv/bin:$PATH
+if has ruff; then look ruff ruff check --quiet .; fi
+if [ ! -e "$build/compile_commands.json" ]; then
+  echo "lint: $build is not configured; clang-tidy is left out"
+elif has clang-tidy-14; then
+  look clang-tidy tidy
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
