@@ -60,6 +60,16 @@ def of_dev(clone, command):
     return "not run within itself: looked up in ./dev help and CMakePresets.json"
 
 
+def conformance(clone, command):
+    """./dev conformance, which would build: the program that it has built is run."""
+    program = BUILD / "tests/sconce_conformance"
+    if not program.exists():
+        pytest.skip(f"not built: {program} (./dev build)")
+    told = clone.run(command.replace("./dev conformance", str(program)))
+    assert int(re.search(r"^(\d+) passed, 0 failed", told, re.MULTILINE)[1]) > 0, told
+    assert 'exec "build/$preset/tests/sconce_conformance" "$@"' in (clone.folder / "dev").read_text()
+
+
 def presets(clone):
     return json.loads((clone.folder / "CMakePresets.json").read_text())["configurePresets"]
 

@@ -4,8 +4,10 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "src/README.md", ROOT / "server/README.md",
-             ROOT / "tests/README.md", ROOT / "package_format/FORMAT.md", *sorted((ROOT / "examples").rglob("*.md")),
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md",
+             ROOT / ".github/pull_request_template.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "src/README.md",
+             ROOT / "server/README.md", ROOT / "tests/README.md", ROOT / "package_format/FORMAT.md",
+             *sorted((ROOT / "examples").rglob("*.md")),
              *sorted((ROOT / "docker").rglob("*.md"))]
 
 PROGRAM = (r"\./dev|\.ci/run|sconce|curl|python3?|\.venv/bin/\w+|pytest|ninja|cmake|ctest|docker|podman|perf_analyzer|pip3?|apt-get|"

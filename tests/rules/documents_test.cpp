@@ -33,7 +33,8 @@ std::set<std::string> paths_in(const std::string& text) {
 TEST_CASE("documents: the paths they name exist") {
   std::vector<SourceFile> documents =
       read_tree({"docs", "package_format", "src", "server", "examples", "conf", "docker"}, {".md"});
-  documents.push_back({"README.md", read_text("README.md")});
+  for (const char* const path : {"README.md", "CONTRIBUTING.md", ".github/pull_request_template.md"})
+    documents.push_back({path, read_text(path)});
   for (const SourceFile& document : documents) {
     const std::string folder = document.path.substr(0, document.path.rfind('/') + 1);
     for (const std::string& path : paths_in(document.text))

@@ -11,7 +11,7 @@ import subprocess
 import documents
 import pytest
 from clone import Clone
-from document_rows import (asked, bench, both, built, compiled_here, ctest, dev_serves, generated, healthy, in_file,
+from document_rows import (asked, bench, both, built, compiled_here, conformance, ctest, dev_serves, generated, healthy, in_file,
                            ninja, of_dev, on_two_servers, packed, pip, pytest_file, pytest_words, refused_device,
                            rooms, run_by, said, script, serves, serves_tls, short_doctest, shown, subcommand)
 from documents import ROOT
@@ -32,6 +32,9 @@ COMMANDS = {
     # ./dev and what it runs
     "./dev serve": run_by("tests/rules/test_readme.py::test_dev_serve_and_its_curl_line"),
     "./dev serve model.pt2": dev_serves,
+    **{line: of_dev for line in (
+        "./dev build", "SCONCE_PRESET=debug ./dev build", "./dev format", "./dev lint", "./dev lint --all")},
+    "./dev conformance tests/data/basics.tar.xz --filter pooling": conformance,
     "./dev test": of_dev,
     "./dev test --long": of_dev,
     "./dev test --long [SECONDS]": of_dev,
@@ -96,6 +99,7 @@ COMMANDS = {
     "sconce weights status --digest": on_two_servers,
     # Tests by their names
     ".venv/bin/python -m pytest tests/server": pytest_file,
+    "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
     **{f"pytest tests/server/test_{name}.py": pytest_file
        for name in ("bad_input", "client_exam", "device_memory", "migrating", "openapi")},
     **{f"P -k {words}": pytest_words for words in (
@@ -109,18 +113,21 @@ COMMANDS = {
     "build/release/tests/server/test_server": built(),
     "build/release/tests/test_ROOM": rooms,
     "build/release/tests/test_runner -tc": built(),
+    'build/release/tests/test_cpu -tc="cumsum*"': built(tests="tests/cpu"),
     'test_custom_ops -tc="draws*"': built(tests="tests/custom_ops"),
     'SCONCE_CASES=build/opinfo/calls.cases build/release/tests/custom_ops/test_custom_ops -tc="aten: what random*"':
         built(tests="tests/custom_ops"),
     "TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp build/tsan/tests/test_runner": built(),
     # The fault campaign
     **{f"./dev faults{words}": run_by("tests/faults/test_faults.py::test_nothing_is_lost", "each kind of fault, in its short form")
-       for words in ("", " [MINUTES]", " 2.5 --seed 31", " 5 --only calls/load --seed 2 --every 1")},
+       for words in ("", " [MINUTES]", " 2.5 --seed 31", " 5 --only calls/load --seed 2 --every 1",
+                    " 1 --only calls/load")},
     "./dev faults soak [MINUTES]": run_by("tests/faults/test_faults.py::test_the_soak_is_flat"),
     # Comparisons with PyTorch
     "pip install torch==2.15.0 numpy expecttest": pip("tests/harvest"),
     "pip install torch==2.15.0 numpy scipy expecttest": pip("tests/opinfo"),
     "ninja -C build/release sconce_conformance": ninja,
+    "ninja -C build/release test_cpu": ninja,
     "sconce_conformance --device cuda SUITE": built("tests/conformance/main.cpp"),
     "tests/truth/run.py": script(),
     "python tests/truth/run.py build/release/src --draws 100000 --seed 1":
