@@ -20,8 +20,8 @@ constexpr size_t kGrowth = 4;
 
 size_t round_up(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) & ~(kTensorAlignment - 1); }
 
-// had: bytes of the storage in whose place it comes, which is gone in a moment and counts no more. The smallest blocks do
-// not count, few of which a connection has: what others hold refuses no probe, no scrape and no small request.
+// had: bytes of the storage in whose place it comes, which is gone in a moment and counts no more. The smallest blocks
+// do not count, few of which a connection has: what others hold refuses no probe, no scrape and no small request.
 StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
   if (bytes <= kSmallestBlock) budget = nullptr;
   if (had <= kSmallestBlock) had = 0;

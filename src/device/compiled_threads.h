@@ -6,8 +6,8 @@ namespace sconce {
 
 // Of the calling thread, as a replica set it; 0 where none runs or the package has no split loop to tell it.
 int compiled_threads() noexcept;
-// Also makes template_threads() the size of the teams that start where none is given. std::bad_alloc in a thread's first
-// call.
+// Also makes template_threads() the size of the teams that start where none is given. std::bad_alloc in a thread's
+// first call.
 void set_compiled_threads(int threads);
 
 // For loops that ask how many threads they get, as compiled templates do: kernel_threads(), but no more than the
