@@ -8,7 +8,7 @@
 
 #include "sconce/error.h"
 #include "sconce/mapped_files.h"
-#include "sconce/model.h"
+#include "sconce/version.h"
 #include "server/commands/command.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include "sconce/check.h"
 #include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
-#include "sconce/model.h"
+#include "sconce/version.h"
 #include "server/admin/service.h"
 #include "server/base/alarm_clock.h"
 #include "server/base/failure.h"

@@ -1,6 +1,6 @@
 #include "package_format/archive_reader.h"
 #include "sconce/check.h"
-#include "sconce/model.h"
+#include "sconce/runnable.h"
 #include "src/loader/op_library.h"
 #include "src/loader/preflight.h"
 

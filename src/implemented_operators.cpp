@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "sconce/model.h"
+#include "sconce/runnable.h"
 #include "src/loader/own_library.h"
 
 namespace sconce {

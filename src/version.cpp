@@ -1,6 +1,5 @@
-#include <string>
+#include "sconce/version.h"
 
 namespace sconce {
-std::string version();
 std::string version() { return SCONCE_VERSION; }
 }  // namespace sconce

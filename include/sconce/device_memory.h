@@ -22,4 +22,7 @@ StoragePtr open_device_memory(std::span<const std::byte, kDeviceMemoryHandleByte
 // stream that begins to read the destination from then on sees it. Of the source all that was done must be over.
 void transfer(const Tensor& source, Tensor& destination);
 
+// A copy on that device, of the same strides where they are gapless. kUnavailable, kInvalidArgument, kOutOfMemory.
+Tensor copy_to(const Tensor& tensor, Device device);
+
 }  // namespace sconce

@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sconce/error.h"
@@ -185,22 +184,5 @@ class Model : public std::enable_shared_from_this<Model> {
   explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Whether a model could be loaded in this process: symbols, libraries, instruction sets, platform; none of its code
-// runs. kIncompatible with every reason against it. The name as in Package::model; the libraries of custom operators as
-// in LoadOptions.
-void check_runnable(const Package& package, std::string_view model_name = {},
-                    std::span<const std::filesystem::path> op_libraries = {});
-
-// A copy on that device, of the same strides where they are gapless. kUnavailable, kInvalidArgument, kOutOfMemory.
-Tensor copy_to(const Tensor& tensor, Device device);
-
-// Random state of the operators that draw numbers (PyTorch's default CPU generator).
-void manual_seed(uint64_t seed);
-
-// Operators this build implements, sorted: "aoti_torch_cpu_addmm_out".
-std::vector<std::string> implemented_operators();
-
-std::string version();  // "0.1.0"
 
 }  // namespace sconce

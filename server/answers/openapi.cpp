@@ -4,7 +4,7 @@
 
 #include "package_format/json_value.h"
 #include "sconce/check.h"
-#include "sconce/model.h"
+#include "sconce/version.h"
 
 namespace sconce {
 namespace {

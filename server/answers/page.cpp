@@ -1,6 +1,6 @@
 #include "server/answers/page.h"
 
-#include "sconce/model.h"
+#include "sconce/version.h"
 
 namespace sconce {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "sconce/model.h"
+#include "sconce/version.h"
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 

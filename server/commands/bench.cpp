@@ -13,6 +13,7 @@
 
 #include "sconce/check.h"
 #include "sconce/model.h"
+#include "sconce/random.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/commands/model_inputs.h"

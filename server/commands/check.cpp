@@ -4,7 +4,7 @@
 #include <iostream>
 #include <memory>
 
-#include "sconce/model.h"
+#include "sconce/runnable.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/commands/terminal.h"

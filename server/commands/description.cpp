@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sconce/model.h"
+#include "sconce/runnable.h"
 #include "server/commands/terminal.h"
 #include "server/signature/constant_type.h"
 #include "server/signature/names.h"

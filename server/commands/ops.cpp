@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "sconce/model.h"
+#include "sconce/runnable.h"
 #include "server/commands/command.h"
 
 namespace sconce::commands {

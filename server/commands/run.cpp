@@ -10,6 +10,7 @@
 
 #include "sconce/check.h"
 #include "sconce/model.h"
+#include "sconce/random.h"
 #include "sconce/tensor_files.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"

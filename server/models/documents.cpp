@@ -2,7 +2,7 @@
 
 #include "package_format/json_value.h"
 #include "sconce/excerpt.h"
-#include "sconce/model.h"
+#include "sconce/version.h"
 #include "server/base/json_cursor.h"
 
 namespace sconce {

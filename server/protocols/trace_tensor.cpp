@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sconce/device_memory.h"
-#include "sconce/model.h"
 #include "server/json/tensor_json.h"
 #include "server/protocols/infer_codec.h"
 

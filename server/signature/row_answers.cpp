@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "sconce/device_memory.h"
 #include "sconce/float_types.h"
-#include "sconce/model.h"
 #include "server/memory/request_memory.h"
 
 namespace sconce {

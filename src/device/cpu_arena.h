@@ -31,7 +31,6 @@ class CpuArena {
   // use at a time. Holder only.
   void decay() noexcept;
   int64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
-  size_t cached_bytes() const noexcept { return cached_bytes_; }
   // Blocks taken from the system so far: stands still on the hot path.
   int64_t system_allocations() const noexcept { return system_allocations_; }
 

@@ -12,6 +12,7 @@
 
 #include "sconce/model.h"
 #include "sconce/tensor_files.h"
+#include "sconce/version.h"
 
 namespace sconce {
 namespace {

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "sconce/device_memory.h"
+#include "sconce/random.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/data_file.h"
 #include "tests/conformance/host.h"

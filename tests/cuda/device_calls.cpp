@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "sconce/model.h"
 #include "src/device/device_backend.h"
 #include "src/shim/guard.h"

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "sconce/float_types.h"
 #include "sconce/model.h"
 

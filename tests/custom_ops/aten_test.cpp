@@ -5,7 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sconce/model.h"
+#include "sconce/error.h"
+#include "sconce/random.h"
 #include "src/custom_ops/registry.h"
 #include "src/device/device_backend.h"
 #include "tests/cpu/case_file.h"

@@ -9,6 +9,7 @@
 
 #include "sconce/error.h"
 #include "sconce/model.h"
+#include "sconce/runnable.h"
 #include "src/shim/guard.h"
 
 namespace sconce::custom_ops {

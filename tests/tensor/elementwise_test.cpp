@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sconce/model.h"
+#include "sconce/random.h"
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/shim/ops.h"
 #include "tests/cpu/case_file.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <random>
 
-#include "sconce/model.h"
+#include "sconce/random.h"
 #include "src/cpu/random/random.h"
 #include "src/device/philox.h"
 

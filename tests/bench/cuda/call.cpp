@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/device_memory.h"
 #include "tests/bench/cuda/device.h"
 
 using namespace sconce;

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <string>
 
+#include "sconce/device_memory.h"
+
 namespace sconce {
 
 std::vector<Device> devices_of(const char* numbers) {

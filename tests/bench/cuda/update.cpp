@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "sconce/device_memory.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "tests/bench/cuda/device.h"

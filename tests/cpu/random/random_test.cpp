@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "sconce/model.h"
+#include "sconce/random.h"
 #include "src/shim/ops.h"
 #include "tests/cpu/case_file.h"
 

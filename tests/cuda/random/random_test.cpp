@@ -1,16 +1,13 @@
+#include "sconce/random.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "sconce/model.h"
 #include "src/device/philox.h"
 #include "tests/cuda/device_calls.h"
 #include "tests/cuda/reference.h"
-
-namespace sconce {
-void manual_seed(uint64_t seed);
-}
 
 namespace sconce::gpu {
 namespace {
