@@ -113,8 +113,9 @@ class Server {
 
   ~Server() {
     control_.stop();
-    service_.operations.stop();  // they hand their answers to the workers
-    service_.heavy_work.stop();  // so does this
+    service_.operations.stop();
+    service_.admin_threads.stop();  // they hand their answers to the workers
+    service_.heavy_work.stop();     // so does this
     for (auto& worker : workers_) worker->stop();
     listeners_.clear();
     // First the one that accepts: what it has under way refers to the event loops of the others.

@@ -49,38 +49,55 @@ std::string weights_text(const ServedModel& served, bool digest) {
   return weights_document(served.interface(), sets, digests);
 }
 
+// change: what is done to the model. done: that it was, for the log.
+std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done) {
+  const Query query(request.query, {});
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
+  Model& model = served->model();
+  change(model);
+  log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
+           served->interface().version, done, model.generation());
+  return told([&] { return weights_text(*served, false); });
+}
+
+}  // namespace
+
+namespace admin {
+
+std::string constants(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  return constants_document(served->interface(), served->model().constants());
+}
+
 std::string weights(Service& service, const AdminRequest& request) {
   const bool digest = Query(request.query, {"digest"}).flag("digest");
   return weights_text(*model_of(service, request), digest);
 }
 
-std::string change_weights(Service& service, const AdminRequest& request) {
-  const Query query(request.query, {});
+std::string commit_weights(Service& service, const AdminRequest& request) {
+  return change_weights(
+      service, request, [](Model& model) { model.commit_weights(); }, "committed");
+}
+
+std::string abort_weights(Service& service, const AdminRequest& request) {
+  return change_weights(
+      service, request, [](Model& model) { model.abort_weights(); }, "aborted");
+}
+
+std::string rollback_weights(Service& service, const AdminRequest& request) {
+  return change_weights(
+      service, request, [](Model& model) { model.rollback_weights(); }, "rolled back");
+}
+
+std::string release_weights(Service& service, const AdminRequest& request) {
+  return change_weights(
+      service, request, [](Model& model) { model.release_previous(); }, "released");
+}
+
+std::string replicas(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
-  const Operations::Claim claim(service.operations, served.get(), "its weights are being changed");
-  Model& model = served->model();
-  const char* done = "";
-  switch (request.action) {
-    case Action::kCommitWeights:
-      model.commit_weights();
-      done = "committed";
-      break;
-    case Action::kAbortWeights:
-      model.abort_weights();
-      done = "aborted";
-      break;
-    case Action::kRollbackWeights:
-      model.rollback_weights();
-      done = "rolled back";
-      break;
-    default:
-      model.release_previous();
-      done = "released";
-      break;
-  }
-  log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
-           served->interface().version, done, model.generation());
-  return told([&] { return weights_text(*served, false); });
+  return replicas_document(served->interface(), served->model().replicas());
 }
 
 std::string add_replicas(Service& service, const AdminRequest& request) {
@@ -113,7 +130,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   }
   SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMostReplicas, kInvalidArgument,
                "a model may have 1 to ", kMostReplicas, " replicas");
-  const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
+  const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
   // Whatever happens, requests are let in for as many replicas as there are.
@@ -133,7 +150,7 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
   const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   Model& model = served->model();
-  const Operations::Claim claim(service.operations, served.get(), "its replicas are being changed");
+  const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const std::vector<ReplicaInfo> replicas = model.replicas();
   int index = 0;
   for (const ReplicaInfo& replica : replicas) index = std::max(index, replica.index);
@@ -145,48 +162,28 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
   return told([&] { return replicas_document(served->interface(), model.replicas()); });
 }
 
-std::string cancel(Service& service, const AdminRequest& request) {
+std::string operations(Service& service, const AdminRequest& /*request*/) {
+  return operations_document(service.operations.list());
+}
+
+std::string operation(Service& service, const AdminRequest& request) {
+  return operation_document(*service.operations.find(number(request.number)));
+}
+
+std::string cancel_operation(Service& service, const AdminRequest& request) {
   const std::shared_ptr<Operation> operation = service.operations.find(number(request.number));
   SCONCE_CHECK(!operation->over(), kFailedPrecondition, "operation ", operation->id, " is over");
   operation->cancel("operation " + std::to_string(operation->id) + " was cancelled");
   return operation_document(*operation);
 }
 
-std::string perform(Service& service, const AdminRequest& request) {
-  switch (request.action) {
-    case Action::kConstants: {
-      const std::shared_ptr<ServedModel> served = model_of(service, request);
-      return constants_document(served->interface(), served->model().constants());
-    }
-    case Action::kWeights:
-      return weights(service, request);
-    case Action::kCommitWeights:
-    case Action::kAbortWeights:
-    case Action::kRollbackWeights:
-    case Action::kReleaseWeights:
-      return change_weights(service, request);
-    case Action::kReplicas: {
-      const std::shared_ptr<ServedModel> served = model_of(service, request);
-      return replicas_document(served->interface(), served->model().replicas());
-    }
-    case Action::kAddReplicas:
-      return add_replicas(service, request);
-    case Action::kRemoveReplica:
-      return remove_replica(service, request);
-    case Action::kOperations:
-      return operations_document(service.operations.list());
-    case Action::kOperation:
-      return operation_document(*service.operations.find(number(request.number)));
-    case Action::kCancelOperation:
-      return cancel(service, request);
-    default:
-      SCONCE_FAIL(kInternal, "route has no handler");
-  }
+void stage_weights(Service& service, AdminRequest request, AdminDone done) {
+  const auto job = std::make_shared<WeightsJob>(service, std::move(request), std::move(done));
+  service.admin_threads.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
+                            [job] { job->abandon(); });
 }
 
-}  // namespace
-
-bool is_admin_action(Action action) noexcept { return action >= Action::kConstants; }
+}  // namespace admin
 
 WeightsBody weights_body(std::string_view content_type) noexcept {
   content_type = content_type.substr(0, content_type.find(';'));
@@ -198,21 +195,16 @@ WeightsBody weights_body(std::string_view content_type) noexcept {
   return is("application/json") ? WeightsBody::kReference : WeightsBody::kUnsupported;
 }
 
-void start_admin(Service& service, AdminRequest request, std::function<void(AdminAnswer)> done) {
-  if (request.action == Action::kStageWeights) {
-    const auto job = std::make_shared<WeightsJob>(service, std::move(request), std::move(done));
-    return service.operations.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
-                                  [job] { job->abandon(); });
-  }
+void start_admin(Service& service, AdminRequest request, AdminText& handler, AdminDone done) {
   const auto failed = [done](const std::exception_ptr& problem) {
     const Failure failure = describe_failure(problem);
     done({failure.status, error_document(failure.message)});
   };
   const auto abandoned = [done] { done({507, {}}); };
-  service.operations.run(
-      [&service, request = std::move(request), done = std::move(done)] {
+  service.admin_threads.run(
+      [&service, &handler, request = std::move(request), done = std::move(done)] {
         const LogRequest log_request(request.id, request.peer);
-        done({200, perform(service, request)});
+        done({200, handler(service, request)});
       },
       failed, abandoned);
 }

@@ -1,19 +1,30 @@
 // The admin port's own routes: constants, weights, replicas, operations. docs/admin.md is what clients are told.
-//
-// Everything here runs on threads of `Operations`.
 #pragma once
 
-#include <functional>
+#include <string>
+#include <string_view>
 
 #include "server/admin/admin_request.h"
 #include "server/admin/service.h"
 
 namespace sconce {
 
-// Starts the request; `done` is called once, on another thread, with the answer, and must not throw. kUnavailable.
-void start_admin(Service& service, AdminRequest request, std::function<void(AdminAnswer)> done);
+// A handler, which AdminThreads run: the answer's JSON.
+using AdminText = std::string(Service& service, const AdminRequest& request);
+// One that starts its threads itself. kUnavailable.
+using AdminStart = void(Service& service, AdminRequest request, AdminDone done);
 
-bool is_admin_action(Action action) noexcept;
+// Runs the handler on a thread of its own. kUnavailable.
+void start_admin(Service& service, AdminRequest request, AdminText& handler, AdminDone done);
+
+namespace admin {
+
+AdminText constants, weights, commit_weights, abort_weights, rollback_weights, release_weights;
+AdminText replicas, add_replicas, remove_replica;
+AdminText operations, operation, cancel_operation;
+AdminStart stage_weights;
+
+}  // namespace admin
 
 // The body of POST .../weights as Content-Type names it.
 enum class WeightsBody : int8_t { kStream, kReference, kUnsupported };

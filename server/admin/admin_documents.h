@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sconce/model.h"
-#include "server/admin/operations.h"
+#include "server/admin/operation_log.h"
 #include "server/signature/interface.h"
 
 namespace sconce {

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "server/base/request_id.h"
-#include "server/http/router.h"
 #include "server/http/upload.h"
 
 namespace sconce {
 
 struct AdminRequest {
-  Action action{};
   RequestId id;
   std::string peer;                    // the client's address
   std::string model, version, number;  // as in RouteMatch
@@ -31,5 +30,8 @@ struct AdminAnswer {
   bool body_left = false;  // of an upload: not read to its end
   uint64_t received = 0;   // bytes of an upload
 };
+
+// Called once, on another thread than the session's, with the answer. Must not throw.
+using AdminDone = std::function<void(AdminAnswer)>;
 
 }  // namespace sconce

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/admin/operations.h"
+#include "server/admin/admin_threads.h"
+#include "server/admin/model_claims.h"
+#include "server/admin/operation_log.h"
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"
@@ -32,11 +34,13 @@ struct Service {
   OpenConnections& connections;
   RequestBudget& request_memory;
   Credentials credentials;
-  Operations operations;
+  OperationLog operations;
   SharedMemory shared_memory{false};
   Tracer tracer;
   LogLimit refusals{}, failures{};  // lines about requests
   HeavyWork heavy_work{};
+  ModelClaims claims{};
+  AdminThreads admin_threads{};  // whose work uses the others
 };
 
 }  // namespace sconce

@@ -2,7 +2,6 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "server/admin/admin_api.h"
 #include "server/admin/admin_documents.h"
 #include "server/admin/weights_dir.h"
 #include "server/base/json_cursor.h"
@@ -30,7 +29,7 @@ WeightFormat format_from(std::string_view name) {
 
 }  // namespace
 
-WeightsJob::WeightsJob(Service& service, AdminRequest request, Done done)
+WeightsJob::WeightsJob(Service& service, AdminRequest request, AdminDone done)
     : service_(service), request_(std::move(request)), done_(std::move(done)) {
   if (request_.upload) {
     const ServerConfig& config = service_.config;
@@ -53,7 +52,7 @@ void WeightsJob::run() {
   uint64_t generation = 0;
   {
     // Let go of before anybody hears that it is over: the next request must not find the model busy.
-    const Operations::Claim claim(service_.operations, model_.get(), "an update of its weights is under way");
+    const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
     UpdateOptions update_options = options_.update;
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
     const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));

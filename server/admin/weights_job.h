@@ -1,4 +1,5 @@
-// WeightsJob: POST .../weights, from the request to the staged or published set. Confined to its operation's thread.
+// WeightsJob: POST .../weights, from the request to the staged or published set. Confined to its thread of
+// AdminThreads.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,7 @@
 
 #include "sconce/weight_sources.h"
 #include "server/admin/admin_request.h"
-#include "server/admin/operations.h"
+#include "server/admin/operation_log.h"
 #include "server/admin/service.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
@@ -16,9 +17,7 @@ namespace sconce {
 
 class WeightsJob {
  public:
-  using Done = std::function<void(AdminAnswer)>;
-
-  WeightsJob(Service& service, AdminRequest request, Done done);
+  WeightsJob(Service& service, AdminRequest request, AdminDone done);
   ~WeightsJob();
 
   void run();                                    // throws
@@ -44,7 +43,7 @@ class WeightsJob {
 
   Service& service_;
   const AdminRequest request_;
-  Done done_;
+  AdminDone done_;
   Options options_;
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;

@@ -1,4 +1,5 @@
-// Answers to everything but inference: health, metadata, configuration, statistics, index, metrics, page.
+// Handlers of routes that are answered where the request was read: health, metadata, configuration, statistics, index,
+// metrics, page. Which route has which: routes.cpp.
 #pragma once
 
 #include <string_view>
@@ -9,9 +10,27 @@
 
 namespace sconce {
 
-// body: of the request. Errors as the client shall see them.
-void handle(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body, bool accepts_html,
-            Response& response);
+// A request as its handler sees it.
+struct RequestView {
+  Service& service;
+  const Catalog& catalog;
+  const RouteMatch& route;
+  std::string_view body;
+  bool accepts_html = false;
+};
+
+// Errors as the client shall see them.
+using AnswerHere = void(const RequestView& request, Response& response);
+
+namespace answers {
+
+AnswerHere page, openapi, metrics_text;
+AnswerHere live, ready, server_metadata;
+AnswerHere model_ready, model_metadata, model_config, statistics;
+AnswerHere repository_index;
+AnswerHere model_list, model_status, model_signature;
+
+}  // namespace answers
 
 // {"error": message}, with its status.
 void answer_error(int status, std::string_view message, Response& response);

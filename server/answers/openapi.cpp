@@ -1,75 +1,15 @@
 #include "server/answers/openapi.h"
 
-#include <array>
+#include <vector>
 
 #include "package_format/json_value.h"
-#include "sconce/check.h"
 #include "sconce/version.h"
+#include "server/answers/routes.h"
 
 namespace sconce {
 namespace {
 
 using Json = OrderedJson;
-
-// What is said about an action. Schemas are names of kSchemas; empty: no body. kOptional: the request may have none.
-struct Text {
-  Action action;
-  std::string_view tag, summary;
-  std::string_view request, answer;
-  bool optional = false;
-};
-
-constexpr std::string_view kHealth = "health", kModels = "models", kInference = "inference", kServer = "server",
-                           kControl = "control", kMemory = "shared memory", kV1 = "KServe v1 and TensorFlow Serving",
-                           kAdministration = "administration";
-
-constexpr std::array kTexts{
-    Text{Action::kPage, kServer, "A page about this server", "", "text"},
-    Text{Action::kOpenApi, kServer, "This document", "", "Object"},
-    Text{Action::kLive, kHealth, "Is the server alive", "", "Live"},
-    Text{Action::kReady, kHealth, "Are all models ready; 503 if not", "", "Ready"},
-    Text{Action::kServerMetadata, kServer, "Name, version and extensions", "", "ServerMetadata"},
-    Text{Action::kModelReady, kHealth, "Is the model ready; 503 if not", "", "ModelReady"},
-    Text{Action::kModelMetadata, kModels, "Inputs and outputs", "", "ModelMetadata"},
-    Text{Action::kModelConfig, kModels, "Configuration, as Triton names it", "", "Object"},
-    Text{Action::kModelStatistics, kModels, "Statistics of a model", "", "Statistics"},
-    Text{Action::kStatistics, kModels, "Statistics of all models", "", "Statistics"},
-    Text{Action::kRepositoryIndex, kModels, "Models, their versions and states", "IndexRequest", "Index", true},
-    Text{Action::kModelLoad, kControl, "Load a model, or the versions of it that are new", "Parameters", "", true},
-    Text{Action::kModelUnload, kControl, "Unload a model", "Parameters", "", true},
-    Text{Action::kInfer, kInference, "Run a model on tensors", "InferRequest", "InferAnswer"},
-    Text{Action::kCall, kInference, "Call a model as in Python", "Call", "Any"},
-    Text{Action::kGenerate, kInference, "Run a model on values by name", "Object", "Object"},
-    Text{Action::kGenerateStream, kInference, "The same, answered as an event stream", "Object", "events"},
-    Text{Action::kPredict, kV1, "Run a model on rows or columns", "Predict", "Predictions"},
-    Text{Action::kModelList, kV1, "Names of models", "", "ModelList"},
-    Text{Action::kModelStatus, kV1, "State of a model; 503 if it is not ready", "", "ModelStatus"},
-    Text{Action::kModelSignature, kV1, "Signature of a model", "", "Object"},
-    Text{Action::kTraceSettings, kControl, "Trace settings", "", "TraceSettings"},
-    Text{Action::kChangeTrace, kControl, "Change trace settings", "TraceSettings", "TraceSettings"},
-    Text{Action::kLogSettings, kControl, "Log settings", "", "LogSettings"},
-    Text{Action::kChangeLog, kControl, "Change log settings", "LogSettings", "LogSettings"},
-    Text{Action::kSharedMemory, kMemory, "Registered regions", "", "Regions"},
-    Text{Action::kRegisterSharedMemory, kMemory, "Register a POSIX shared-memory region", "Region", ""},
-    Text{Action::kUnregisterSharedMemory, kMemory, "Unregister a region, or all", "Object", "", true},
-    Text{Action::kCudaSharedMemory, kMemory, "Registered CUDA regions", "", "CudaRegions"},
-    Text{Action::kRegisterCudaSharedMemory, kMemory, "Register memory of a CUDA device", "CudaRegion", ""},
-    Text{Action::kUnregisterCudaSharedMemory, kMemory, "Unregister a CUDA region, or all", "Object", "", true},
-    Text{Action::kMetricsText, kServer, "Metrics in Prometheus' format", "", "text"},
-    Text{Action::kConstants, kAdministration, "Weights by name, dtype and shape", "", "Any"},
-    Text{Action::kWeights, kAdministration, "Sets of weights", "", "Any"},
-    Text{Action::kStageWeights, kAdministration, "Stage new weights", "Object", "Any"},
-    Text{Action::kCommitWeights, kAdministration, "Publish the staged weights", "Object", "Any", true},
-    Text{Action::kAbortWeights, kAdministration, "Drop the staged weights", "Object", "Any", true},
-    Text{Action::kRollbackWeights, kAdministration, "Publish the previous weights again", "Object", "Any", true},
-    Text{Action::kReleaseWeights, kAdministration, "Give the previous weights back", "Object", "Any", true},
-    Text{Action::kReplicas, kAdministration, "Replicas", "", "Any"},
-    Text{Action::kAddReplicas, kAdministration, "Add replicas", "Object", "Any", true},
-    Text{Action::kRemoveReplica, kAdministration, "Remove a replica", "", "Any"},
-    Text{Action::kOperations, kAdministration, "Operations under way and over", "", "Any"},
-    Text{Action::kOperation, kAdministration, "An operation", "", "Any"},
-    Text{Action::kCancelOperation, kAdministration, "Cancel an operation", "", "Any"},
-};
 
 constexpr std::string_view kSchemas = R"({
 "Any": {},
@@ -147,13 +87,6 @@ constexpr std::string_view kSchemas = R"({
 "CudaRegions": {"type": "array", "items": {"type": "object", "required": ["name", "device_id", "byte_size"]}}
 })";
 
-const Text& text_of(Action action) {
-  for (const Text& text : kTexts) {
-    if (text.action == action) return text;
-  }
-  SCONCE_FAIL(kInternal, "a route is not described");
-}
-
 Json schema(std::string_view name) { return {{"$ref", std::string("#/components/schemas/").append(name)}}; }
 
 Json path_parameter(std::string_view name) {
@@ -164,17 +97,17 @@ Json path_parameter(std::string_view name) {
   return {{"name", name}, {"in", "path"}, {"required", true}, {"schema", std::move(type)}};
 }
 
-Json answer_content(const Text& text) {
+Json answer_content(const Description& text) {
   if (text.answer == "text") return {{"text/plain", {{"schema", {{"type", "string"}}}}}};
   if (text.answer == "events") return {{"text/event-stream", {{"schema", {{"type", "string"}}}}}};
   Json content = {{"application/json", {{"schema", schema(text.answer)}}}};
-  if (text.action == Action::kInfer) {
+  if (text.remarks & Description::kAnswersBinary) {
     content["application/octet-stream"] = {{"schema", {{"type", "string"}, {"format", "binary"}}}};
   }
   return content;
 }
 
-Json operation(const Text& text) {
+Json operation(const Description& text) {
   const Json error = {{"description", "Refused or failed, and why"},
                       {"content", {{"application/json", {{"schema", schema("Error")}}}}}};
   Json done = {{"description", "Done"}};
@@ -186,34 +119,51 @@ Json operation(const Text& text) {
   if (text.answer == "Ready" || text.answer == "ModelReady" || text.answer == "ModelStatus") {
     json["responses"]["503"] = {{"description", "Not ready"}, {"content", answer_content(text)}};
   }
-  if (text.action == Action::kStageWeights) {
+  if (text.remarks & Description::kAnswersLater) {
     json["responses"]["202"] = {{"description", "Staging began"}, {"content", answer_content(text)}};
   }
   if (!text.request.empty()) {
-    json["requestBody"] = {{"required", !text.optional},
+    json["requestBody"] = {{"required", (text.remarks & Description::kBodyOptional) == 0},
                            {"content", {{"application/json", {{"schema", schema(text.request)}}}}}};
   }
   return json;
 }
 
+void add_path(Json& all, std::string_view text, const Route& route) {
+  const std::string pattern(text);
+  Json& path = all[pattern];
+  if (path.is_null()) {
+    path = Json::object();
+    Json parameters = Json::array();
+    for (const std::string_view name : {"model", "version", "region", "number"}) {
+      if (pattern.find(std::string("{").append(name).append("}")) != std::string::npos)
+        parameters.push_back(path_parameter(name));
+    }
+    if (!parameters.empty()) path["parameters"] = std::move(parameters);
+  }
+  const char* const method = route.method == Method::kGet ? "get" : route.method == Method::kPost ? "post" : "delete";
+  path[method] = operation(route.description);
+}
+
 Json paths(Listeners listener) {
   Json all = Json::object();
-  for (const Route& route : routes()) {
+  std::vector<const Route*> apart;  // whose further paths are still to come
+  const auto add_further = [&](const Route& route) {
+    for (const std::string_view* path = route.paths.begin() + 1; path != route.paths.end(); ++path)
+      add_path(all, *path, route);
+  };
+  const auto add_apart = [&] {
+    for (const Route* route : apart) add_further(*route);
+    apart.clear();
+  };
+  for (const Route& route : kRoutes) {
     if ((route.listeners & listener) == 0) continue;
-    const std::string pattern(route.pattern);
-    Json& path = all[pattern];
-    if (path.is_null()) {
-      path = Json::object();
-      Json parameters = Json::array();
-      for (const std::string_view name : {"model", "version", "region", "number"}) {
-        if (pattern.find(std::string("{").append(name).append("}")) != std::string::npos)
-          parameters.push_back(path_parameter(name));
-      }
-      if (!parameters.empty()) path["parameters"] = std::move(parameters);
-    }
-    const char* const method = route.method == Method::kGet ? "get" : route.method == Method::kPost ? "post" : "delete";
-    path[method] = operation(text_of(route.action));
+    const bool later = (route.description.remarks & Description::kVersionsApart) != 0;
+    if (!later) add_apart();
+    add_path(all, route.paths.first(), route);
+    later ? apart.push_back(&route) : add_further(route);
   }
+  add_apart();
   return all;
 }
 

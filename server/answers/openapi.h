@@ -1,5 +1,5 @@
-// The OpenAPI description of the server's routes: GET /openapi.json. Made from the router's own table, so that no route
-// can be missing.
+// The OpenAPI description of the server's routes: GET /openapi.json. Made from the table of routes, so that none can be
+// missing.
 #pragma once
 
 #include <string>

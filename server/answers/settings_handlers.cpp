@@ -72,37 +72,56 @@ void unregister(SharedMemory& memory, SharedMemory::Kind kind, std::string_view 
   region.empty() ? memory.remove_all(kind) : memory.remove(kind, region);
 }
 
-}  // namespace
-
-void handle_settings(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body,
-                     Response& response) {
-  if (!route.model.empty()) catalog.entry(route.model);
-  switch (route.action) {
-    case Action::kChangeTrace:
-      service.tracer.change(route.model, body);
-      return response.set_text(service.tracer.settings(route.model));
-    case Action::kTraceSettings:
-      return response.set_text(service.tracer.settings(route.model));
-    case Action::kChangeLog:
-      change_log_settings(body);
-      return response.set_text(log_document());
-    case Action::kLogSettings:
-      return response.set_text(log_document());
-    case Action::kSharedMemory:
-      return response.set_text(regions_document(service.shared_memory, SharedMemory::Kind::kPosix, route.region));
-    case Action::kRegisterSharedMemory:
-      return service.shared_memory.add(SharedMemory::Kind::kPosix, route.region, body);
-    case Action::kUnregisterSharedMemory:
-      return unregister(service.shared_memory, SharedMemory::Kind::kPosix, route.region);
-    case Action::kCudaSharedMemory:
-      return response.set_text(regions_document(service.shared_memory, SharedMemory::Kind::kDevice, route.region));
-    case Action::kRegisterCudaSharedMemory:
-      return service.shared_memory.add(SharedMemory::Kind::kDevice, route.region, body);
-    case Action::kUnregisterCudaSharedMemory:
-      return unregister(service.shared_memory, SharedMemory::Kind::kDevice, route.region);
-    default:
-      SCONCE_FAIL(kInternal, "route has no handler");
-  }
+// kNotFound: the route names one that is not there.
+void check_model(const RequestView& request) {
+  if (!request.route.model.empty()) request.catalog.entry(request.route.model);
 }
 
+}  // namespace
+
+namespace answers {
+
+void trace_settings(const RequestView& request, Response& response) {
+  check_model(request);
+  response.set_text(request.service.tracer.settings(request.route.model));
+}
+
+void change_trace(const RequestView& request, Response& response) {
+  check_model(request);
+  request.service.tracer.change(request.route.model, request.body);
+  response.set_text(request.service.tracer.settings(request.route.model));
+}
+
+void log_settings(const RequestView& /*request*/, Response& response) { response.set_text(log_document()); }
+
+void change_log(const RequestView& request, Response& response) {
+  change_log_settings(request.body);
+  response.set_text(log_document());
+}
+
+void regions(const RequestView& request, Response& response) {
+  response.set_text(regions_document(request.service.shared_memory, SharedMemory::Kind::kPosix, request.route.region));
+}
+
+void register_region(const RequestView& request, Response& /*response*/) {
+  request.service.shared_memory.add(SharedMemory::Kind::kPosix, request.route.region, request.body);
+}
+
+void unregister_region(const RequestView& request, Response& /*response*/) {
+  unregister(request.service.shared_memory, SharedMemory::Kind::kPosix, request.route.region);
+}
+
+void cuda_regions(const RequestView& request, Response& response) {
+  response.set_text(regions_document(request.service.shared_memory, SharedMemory::Kind::kDevice, request.route.region));
+}
+
+void register_cuda_region(const RequestView& request, Response& /*response*/) {
+  request.service.shared_memory.add(SharedMemory::Kind::kDevice, request.route.region, request.body);
+}
+
+void unregister_cuda_region(const RequestView& request, Response& /*response*/) {
+  unregister(request.service.shared_memory, SharedMemory::Kind::kDevice, request.route.region);
+}
+
+}  // namespace answers
 }  // namespace sconce

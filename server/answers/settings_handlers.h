@@ -1,16 +1,14 @@
-// Answers to Triton's extensions that look at and change the running server: trace and log settings, shared memory.
+// Handlers of Triton's extensions that look at and change the running server: trace and log settings, shared memory. No
+// path is ever set.
 #pragma once
 
-#include <string_view>
+#include "server/answers/handlers.h"
 
-#include "server/admin/service.h"
-#include "server/http/response.h"
-#include "server/http/router.h"
+namespace sconce::answers {
 
-namespace sconce {
+AnswerHere trace_settings, change_trace;
+AnswerHere log_settings, change_log;
+AnswerHere regions, register_region, unregister_region;                 // "system": POSIX shared memory
+AnswerHere cuda_regions, register_cuda_region, unregister_cuda_region;  // of devices
 
-// body: of the request. Errors as the client shall see them. No path is ever set.
-void handle_settings(Service& service, const Catalog& catalog, const RouteMatch& route, std::string_view body,
-                     Response& response);
-
-}  // namespace sconce
+}  // namespace sconce::answers

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "server/answers/handlers.h"
+#include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 
@@ -181,19 +181,26 @@ void Session::route_request() {
       break;
   }
   SCONCE_CHECK(!forbidden(), kForbidden, "this is for the administration listener (settings admin and http_admin)");
-  if (run_model()) return;
-  if (route_.action == Action::kModelLoad || route_.action == Action::kModelUnload) return control_model();
-  const std::string_view text(reinterpret_cast<const char*>(body().begin()), body().size());
-  if (admin_) {
-    admin_->body = text;
-    return start_task();
-  }
-  handle(worker_.service(), worker_.catalog(), route_, text, parser_->head().accepts_html, response_);
+  std::visit([this](const auto& handler) { answer_by(handler); }, route_of(route_).handler);
+}
+
+void Session::answer_by(const Here& handler) {
+  handler.answer({worker_.service(), worker_.catalog(), route_, body_text(), parser_->head().accepts_html}, response_);
   begin_answer();
 }
 
+void Session::answer_by(const OnAdminThread& handler) {
+  admin_->body = body_text();
+  start_task(handler);
+}
+
+std::string_view Session::body_text() const noexcept {
+  return {reinterpret_cast<const char*>(body().begin()), body().size()};
+}
+
 bool Session::forbidden() const noexcept {
-  return route_.control && listener_ == kPublic && !worker_.service().config.http_admin;
+  const Route* const route = found_route(route_);
+  return route != nullptr && is_forbidden(*route, listener_, worker_.service().config.http_admin);
 }
 
 void Session::notify(void* session) noexcept {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "server/admin/admin_request.h"
+#include "server/answers/routes.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log.h"
 #include "server/base/pace.h"
@@ -109,12 +109,16 @@ class Session {
   bool read_encrypted(char* at, size_t room, error_code& ec, size_t& bytes);
   void on_read(error_code ec, size_t bytes) noexcept;
   void route_request();
+  // One for each kind of handler, or the table of routes does not compile.
+  void answer_by(const Here& handler);
+  void answer_by(const OnAdminThread& handler);
+  void answer_by(const OnControlThread& handler);  // session_admin.cpp
+  void answer_by(const OnLane& handler);           // session_inference.cpp
+  std::string_view body_text() const noexcept;
   // session_admin.cpp
   bool begin_admin(uint64_t length);
-  uint8_t needed_scope() const noexcept;
   bool refuse_access();
-  void start_task();
-  void control_model();
+  void start_task(const OnAdminThread& handler);
   void answer_waited();
   void take_admin_answer();
   // session_answer.cpp
@@ -135,7 +139,6 @@ class Session {
   void trim(size_t keep) noexcept;
   void trim_idle() noexcept;
   // session_inference.cpp
-  bool run_model();
   void decode_request();
   void run_decoded();
   void encode_answer();

@@ -1,13 +1,11 @@
 // The part of a session that administration has: who may ask, and requests that other threads work on.
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "server/admin/admin_api.h"
-#include "server/answers/handlers.h"
+#include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/connections/session.h"
 #include "server/models/control.h"
-#include "server/models/repository_request.h"
 
 namespace sconce {
 namespace {
@@ -25,8 +23,9 @@ bool Session::begin_admin(uint64_t length) {
     return true;
   }
   const uint64_t limit = std::min(static_cast<uint64_t>(worker_.service().config.max_body_bytes), kMostText);
-  const bool own = route_.result == RouteMatch::Result::kFound && is_admin_action(route_.action);
-  const bool weights = own && route_.action == Action::kStageWeights;
+  const Route* const route = found_route(route_);
+  const OnAdminThread* const own = route != nullptr ? std::get_if<OnAdminThread>(&route->handler) : nullptr;
+  const bool weights = route != nullptr && route->body == BodyLimit::kWeights;
   const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
   if (kind == WeightsBody::kUnsupported) {
     refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
@@ -37,10 +36,9 @@ bool Session::begin_admin(uint64_t length) {
     return true;
   }
   parser_->limit_body(limit);
-  if (!own) return false;
+  if (own == nullptr) return false;
 
   admin_ = std::make_unique<AdminRequest>();
-  admin_->action = route_.action;
   admin_->id = request_id_;
   admin_->peer = peer_;
   admin_->model = route_.model;
@@ -53,21 +51,13 @@ bool Session::begin_admin(uint64_t length) {
   admin_->upload = true;
   admin_->source = {&transport_, &*parser_, in_.get(), in_capacity_, &begin_, &end_};
   admin_->expects_continue = head.expects_continue;
-  start_task();
+  start_task(*own);
   return true;
 }
 
-// Probes carry no token.
-uint8_t Session::needed_scope() const noexcept {
-  if (route_.result == RouteMatch::Result::kFound &&
-      (route_.action == Action::kLive || route_.action == Action::kReady))
-    return kNoScope;
-  if (listener_ == kMetrics) return kMetricsScope;
-  return listener_ == kAdmin || (route_.control && !forbidden()) ? kAdminScope : kInferScope;
-}
-
 bool Session::refuse_access() {
-  const uint8_t scope = needed_scope();
+  const Route* const route = found_route(route_);
+  const uint8_t scope = needed_scope(route, listener_, worker_.service().config.http_admin);
   if (scope == kNoScope) return false;
   if (listener_ == kAdmin) worker_.service().credentials.refresh();
   const CredentialSet& known = worker_.credentials();
@@ -85,7 +75,7 @@ bool Session::refuse_access() {
   return true;
 }
 
-void Session::start_task() {
+void Session::start_task(const OnAdminThread& handler) {
   state_ = State::kWaiting;
   ++pending_;
   struct Undo {
@@ -95,10 +85,11 @@ void Session::start_task() {
       if (!started) --pending;
     }
   } undo{pending_};
-  start_admin(worker_.service(), std::move(*admin_), [this](AdminAnswer answer) {
+  const auto done = [this](AdminAnswer answer) {
     admin_answer_ = std::move(answer);
     notify(this);
-  });
+  };
+  handler.start(worker_.service(), std::move(*admin_), done);
   undo.started = true;
 }
 
@@ -123,21 +114,15 @@ void Session::take_admin_answer() {
   admin_answer_ = {};
 }
 
-void Session::control_model() {
-  const bool load = route_.action == Action::kModelLoad;
-  const std::string_view text(reinterpret_cast<const char*>(body().begin()), body().size());
-  if (load) {
-    check_load_request(text);
-  } else {
-    check_unload_request(text);
-  }
+void Session::answer_by(const OnControlThread& handler) {
+  handler.check(body_text());
   SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", excerpt(route_.model), "'");
   SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
   Control& control = worker_.service().control;
   control.submit(
-      [&control, load, name = std::string(route_.model), id = request_id_, peer = peer_] {
+      [&control, work = handler.work, name = std::string(route_.model), id = request_id_, peer = peer_] {
         const LogRequest log_request(id, peer);
-        load ? control.load_model(name) : control.unload_model(name);
+        (control.*work)(name);
       },
       [this](std::exception_ptr problem) {
         control_problem_ = std::move(problem);

@@ -1,7 +1,7 @@
 // The part of a session that answers.
 #include <boost/asio/error.hpp>
 
-#include "server/answers/handlers.h"
+#include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/connections/session.h"
@@ -49,8 +49,7 @@ void Session::begin_answer() {
   phase_start_ = Clock::now();
   begin_pace(worker_.service().config.write_timeout);
   const bool found = routed_ && route_.result == RouteMatch::Result::kFound;
-  worker_.counters().response(found ? static_cast<size_t>(route_.action) : ConnectionCounters::kNoRoute,
-                              response_.status);
+  worker_.counters().response(found ? route_.route : ConnectionCounters::kNoRoute, response_.status);
 }
 
 Session::Next Session::write() {

@@ -17,7 +17,7 @@ constexpr size_t kLongCompressed = 1024;       // gzip makes a thousand bytes of
 bool Session::decodes_long() const noexcept {
   const size_t bytes = body_.size();
   if (parser_->head().coding != Coding::kIdentity) return bytes > kLongCompressed;
-  const bool has_tensors = route_.action == Action::kInfer && json_length_;
+  const bool has_tensors = form_of(route_of(route_)) == Inference::Form::kInfer && json_length_;
   const uint64_t text = has_tensors ? std::min<uint64_t>(*json_length_, bytes) : bytes;
   return text > kLongText || bytes > kLongBody;
 }

@@ -1,37 +1,13 @@
 // The part of a session that runs models.
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "server/answers/handlers.h"
+#include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/connections/session.h"
 
 namespace sconce {
-namespace {
-
-std::optional<Inference::Form> form_of(Action action) noexcept {
-  switch (action) {
-    case Action::kInfer:
-      return Inference::Form::kInfer;
-    case Action::kCall:
-      return Inference::Form::kCall;
-    case Action::kGenerate:
-      return Inference::Form::kGenerate;
-    case Action::kGenerateStream:
-      return Inference::Form::kGenerateStream;
-    case Action::kPredict:
-      return Inference::Form::kPredict;
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
-
-// False: the route is not a model's.
-bool Session::run_model() {
-  const std::optional<Inference::Form> asked = form_of(route_.action);
-  if (!asked) return false;
-  const Inference::Form form = *asked;
+void Session::answer_by(const OnLane& handler) {
+  const Inference::Form form = handler.form;
   bool base64 = false;
   if (form == Inference::Form::kCall) {
     const std::string_view tensors = query_value(cached_path_.query, "tensors");
@@ -49,7 +25,6 @@ bool Session::run_model() {
     decode_request();
     run_decoded();
   }
-  return true;
 }
 
 // Any thread, as is encode_answer().
@@ -125,7 +100,9 @@ void Session::run_out_of_time() {
 void Session::compress_answer() {
   const int64_t above = worker_.service().config.compress_above;
   // Clients decompress tensors and nothing else.
-  if (above <= 0 || route_.action != Action::kInfer || static_cast<int64_t>(response_.body_bytes()) <= above) return;
+  if (above <= 0 || form_of(route_of(route_)) != Inference::Form::kInfer ||
+      static_cast<int64_t>(response_.body_bytes()) <= above)
+    return;
   compress(parser_->head().accepts, response_);
 }
 

@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "server/answers/handlers.h"
+#include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/connections/session.h"
 
@@ -114,7 +114,7 @@ void Session::begin_body() {
   if (refuse_access()) return;
   if (listener_ == kAdmin && begin_admin(length)) return;
   const bool found = route_.result == RouteMatch::Result::kFound;
-  if (found && body_left_ && head.coding != Coding::kIdentity && !is_inference(route_.action))
+  if (found && body_left_ && head.coding != Coding::kIdentity && !is_inference(route_of(route_)))
     return refuse(415, "Content-Encoding is supported for inference only");
   if (!all_here && !limit_body()) return;
   // What the header says was looked at, and copied where it is needed: the body is read over it.
@@ -141,7 +141,7 @@ void Session::begin_body() {
 bool Session::limit_body() {
   most_body_ = body_limit();
   // The errors of a model that is not there, before its request is read.
-  const bool inference = is_inference(route_.action);
+  const bool inference = route_of(route_).body == BodyLimit::kInputs;
   const uint64_t most =
       inference ? worker_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
   most_body_ = std::min(most_body_, most);
@@ -153,10 +153,11 @@ bool Session::limit_body() {
 
 void Session::refuse_length() {
   const bool by_setting = most_body_ == body_limit();
-  refuse(413, by_setting ? std::string("request body is larger than max_body_bytes")
-                         : "request body is larger than " + std::to_string(most_body_) +
-                               (is_inference(route_.action) ? " bytes, more than the model's inputs can need"
-                                                            : " bytes, the most that this route takes"));
+  refuse(413, by_setting
+                  ? std::string("request body is larger than max_body_bytes")
+                  : "request body is larger than " + std::to_string(most_body_) +
+                        (route_of(route_).body == BodyLimit::kInputs ? " bytes, more than the model's inputs can need"
+                                                                     : " bytes, the most that this route takes"));
 }
 
 Session::Next Session::read_fixed_body() {

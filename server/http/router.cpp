@@ -1,7 +1,6 @@
 #include "server/http/router.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 
@@ -9,90 +8,6 @@
 
 namespace sconce {
 namespace {
-
-constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
-
-// Literal segments come before {model} where both would match.
-constexpr std::array kRoutes{
-    Route{Method::kGet, "/", Action::kPage, kEverywhere},
-    Route{Method::kGet, "/metrics", Action::kMetricsText, kMetrics},
-    Route{Method::kGet, "/v2", Action::kServerMetadata, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/health/live", Action::kLive, kEverywhere},
-    Route{Method::kGet, "/v2/health/ready", Action::kReady, kEverywhere},
-    Route{Method::kGet, "/v2/models/stats", Action::kStatistics, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}", Action::kModelMetadata, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}/ready", Action::kModelReady, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}/config", Action::kModelConfig, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}/stats", Action::kModelStatistics, kPublic | kAdmin},
-    Route{Method::kPost, "/v2/models/{model}/infer", Action::kInfer, kPublic},
-    Route{Method::kGet, "/v2/models/{model}/versions/{version}", Action::kModelMetadata, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}/versions/{version}/ready", Action::kModelReady, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}/versions/{version}/config", Action::kModelConfig, kPublic | kAdmin},
-    Route{Method::kGet, "/v2/models/{model}/versions/{version}/stats", Action::kModelStatistics, kPublic | kAdmin},
-    Route{Method::kPost, "/v2/models/{model}/versions/{version}/infer", Action::kInfer, kPublic},
-    Route{Method::kPost, "/v2/models/{model}/generate", Action::kGenerate, kPublic},
-    Route{Method::kPost, "/v2/models/{model}/versions/{version}/generate", Action::kGenerate, kPublic},
-    Route{Method::kPost, "/v2/models/{model}/generate_stream", Action::kGenerateStream, kPublic},
-    Route{Method::kPost, "/v2/models/{model}/versions/{version}/generate_stream", Action::kGenerateStream, kPublic},
-    Route{Method::kPost, "/v2/repository/index", Action::kRepositoryIndex, kPublic | kAdmin},
-    Route{Method::kPost, "/v2/repository/models/{model}/load", Action::kModelLoad, kPublic | kAdmin, true},
-    Route{Method::kPost, "/v2/repository/models/{model}/unload", Action::kModelUnload, kPublic | kAdmin, true},
-    Route{Method::kGet, "/v2/trace/setting", Action::kTraceSettings, kPublic | kAdmin, true},
-    Route{Method::kPost, "/v2/trace/setting", Action::kChangeTrace, kPublic | kAdmin, true},
-    Route{Method::kGet, "/v2/models/{model}/trace/setting", Action::kTraceSettings, kPublic | kAdmin, true},
-    Route{Method::kPost, "/v2/models/{model}/trace/setting", Action::kChangeTrace, kPublic | kAdmin, true},
-    Route{Method::kGet, "/v2/logging", Action::kLogSettings, kPublic | kAdmin, true},
-    Route{Method::kPost, "/v2/logging", Action::kChangeLog, kPublic | kAdmin, true},
-    Route{Method::kGet, "/v2/systemsharedmemory/status", Action::kSharedMemory, kPublic},
-    Route{Method::kGet, "/v2/systemsharedmemory/region/{region}/status", Action::kSharedMemory, kPublic},
-    Route{Method::kPost, "/v2/systemsharedmemory/region/{region}/register", Action::kRegisterSharedMemory, kPublic},
-    Route{Method::kPost, "/v2/systemsharedmemory/unregister", Action::kUnregisterSharedMemory, kPublic},
-    Route{Method::kPost, "/v2/systemsharedmemory/region/{region}/unregister", Action::kUnregisterSharedMemory, kPublic},
-    Route{Method::kGet, "/v2/cudasharedmemory/status", Action::kCudaSharedMemory, kPublic},
-    Route{Method::kGet, "/v2/cudasharedmemory/region/{region}/status", Action::kCudaSharedMemory, kPublic},
-    Route{Method::kPost, "/v2/cudasharedmemory/region/{region}/register", Action::kRegisterCudaSharedMemory, kPublic},
-    Route{Method::kPost, "/v2/cudasharedmemory/unregister", Action::kUnregisterCudaSharedMemory, kPublic},
-    Route{Method::kPost, "/v2/cudasharedmemory/region/{region}/unregister", Action::kUnregisterCudaSharedMemory,
-          kPublic},
-    Route{Method::kGet, "/openapi.json", Action::kOpenApi, kPublic | kAdmin},
-    Route{Method::kPost, "/v1/models/{model}:call", Action::kCall, kPublic},
-    Route{Method::kPost, "/v1/models/{model}/versions/{version}:call", Action::kCall, kPublic},
-    Route{Method::kPost, "/v1/models/{model}:predict", Action::kPredict, kPublic},
-    Route{Method::kPost, "/v1/models/{model}/versions/{version}:predict", Action::kPredict, kPublic},
-    Route{Method::kGet, "/v1/models", Action::kModelList, kPublic},
-    Route{Method::kGet, "/v1/models/{model}", Action::kModelStatus, kPublic},
-    Route{Method::kGet, "/v1/models/{model}/versions/{version}", Action::kModelStatus, kPublic},
-    Route{Method::kGet, "/v1/models/{model}/metadata", Action::kModelSignature, kPublic},
-    Route{Method::kGet, "/v1/models/{model}/versions/{version}/metadata", Action::kModelSignature, kPublic},
-    Route{Method::kGet, "/v2/admin/models/{model}/constants", Action::kConstants, kAdmin},
-    Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/constants", Action::kConstants, kAdmin},
-    Route{Method::kGet, "/v2/admin/models/{model}/weights", Action::kWeights, kAdmin},
-    Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/weights", Action::kWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/weights", Action::kStageWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights", Action::kStageWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/weights/commit", Action::kCommitWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/commit", Action::kCommitWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/weights/abort", Action::kAbortWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/abort", Action::kAbortWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/weights/rollback", Action::kRollbackWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/rollback", Action::kRollbackWeights,
-          kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/weights/release", Action::kReleaseWeights, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/weights/release", Action::kReleaseWeights,
-          kAdmin},
-    Route{Method::kGet, "/v2/admin/models/{model}/replicas", Action::kReplicas, kAdmin},
-    Route{Method::kGet, "/v2/admin/models/{model}/versions/{version}/replicas", Action::kReplicas, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/replicas", Action::kAddReplicas, kAdmin},
-    Route{Method::kPost, "/v2/admin/models/{model}/versions/{version}/replicas", Action::kAddReplicas, kAdmin},
-    Route{Method::kDelete, "/v2/admin/models/{model}/replicas", Action::kRemoveReplica, kAdmin},
-    Route{Method::kDelete, "/v2/admin/models/{model}/versions/{version}/replicas", Action::kRemoveReplica, kAdmin},
-    Route{Method::kDelete, "/v2/admin/models/{model}/replicas/{number}", Action::kRemoveReplica, kAdmin},
-    Route{Method::kDelete, "/v2/admin/models/{model}/versions/{version}/replicas/{number}", Action::kRemoveReplica,
-          kAdmin},
-    Route{Method::kGet, "/v2/admin/operations", Action::kOperations, kAdmin},
-    Route{Method::kGet, "/v2/admin/operations/{number}", Action::kOperation, kAdmin},
-    Route{Method::kDelete, "/v2/admin/operations/{number}", Action::kCancelOperation, kAdmin},
-};
 
 // Takes the next segment off a path that starts with '/'.
 std::string_view next_segment(std::string_view& path) noexcept {
@@ -136,8 +51,6 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
 }
 
 }  // namespace
-
-std::span<const Route> routes() noexcept { return kRoutes; }
 
 CanonicalTarget canonical_target(std::string_view target) {
   // Triton's C++ client names regions of shared memory after tensors and sends their brackets as they are.
@@ -185,7 +98,8 @@ CanonicalTarget canonical_target(std::string_view target) {
   return canonical;
 }
 
-RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
+RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view path, Method method,
+                      Listeners listener) noexcept {
   // By set of methods: GET 1, POST 2, DELETE 4.
   constexpr std::string_view kAllow[] = {"",
                                          "Allow: GET, HEAD\r\n",
@@ -197,19 +111,20 @@ RouteMatch find_route(std::string_view path, Method method, Listeners listener) 
                                          "Allow: GET, HEAD, POST, DELETE\r\n"};
   RouteMatch found;
   unsigned allowed = 0;
-  for (const Route& route : kRoutes) {
-    if ((route.listeners & listener) == 0) continue;
+  const auto segments = std::count(path.begin(), path.end(), '/');
+  for (const RoutePattern& pattern : patterns) {
+    if ((pattern.listeners & listener) == 0 || pattern.segments != segments) continue;
+    if (!path.starts_with(pattern.path.substr(0, pattern.literal_bytes))) continue;
     RouteMatch candidate;
-    if (!match(path, route.pattern, candidate)) continue;
-    if (route.method == method) {
+    if (!match(path, pattern.path, candidate)) continue;
+    if (pattern.method == method) {
       candidate.result = RouteMatch::Result::kFound;
-      candidate.action = route.action;
-      candidate.control = route.control;
+      candidate.route = pattern.route;
       candidate.listener = listener;
       return candidate;
     }
     found.result = RouteMatch::Result::kMethodNotAllowed;
-    allowed |= 1U << static_cast<unsigned>(route.method);
+    allowed |= 1U << static_cast<unsigned>(pattern.method);
   }
   found.allow = kAllow[allowed];
   return found;

@@ -119,25 +119,19 @@ int64_t open_files() {
   return static_cast<int64_t>(count);
 }
 
-// The path of an action, of several the shortest.
-std::string_view route_name(size_t action) noexcept {
-  for (const Route& route : routes()) {
-    if (static_cast<size_t>(route.action) == action) return route.pattern;
-  }
-  return "none";
-}
-
-// Answers by path and status: the methods of a path are actions of their own, and one series.
+// Answers by path and status: the methods of a path are routes of their own, and one series.
 using Responses = std::map<std::string_view, std::array<uint64_t, ConnectionCounters::kStatuses.size()>>;
 
-Responses responses_of(const std::vector<ConnectionCounters>& connections) {
+Responses responses_of(const std::vector<ConnectionCounters>& connections, std::span<const std::string_view> routes) {
   Responses responses;
-  for (size_t action = 0; action <= ConnectionCounters::kNoRoute; ++action) {
-    auto& totals = responses[route_name(action)];
+  const auto add = [&](std::string_view name, size_t route) {
+    auto& totals = responses[name];
     for (const ConnectionCounters& c : connections) {
-      for (size_t i = 0; i < totals.size(); ++i) totals[i] += c.responses[action][i].load(std::memory_order_relaxed);
+      for (size_t i = 0; i < totals.size(); ++i) totals[i] += c.responses[route][i].load(std::memory_order_relaxed);
     }
-  }
+  };
+  for (size_t route = 0; route < routes.size(); ++route) add(routes[route], route);
+  add("none", ConnectionCounters::kNoRoute);
   return responses;
 }
 
@@ -178,7 +172,8 @@ double processor_use() {
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
 
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         const UpdateCounters& updates, const ServerTotals& totals) {
+                         std::span<const std::string_view> routes, const UpdateCounters& updates,
+                         const ServerTotals& totals) {
   Text text;
   std::vector<Sample> samples;
   text.head(kModelReady);
@@ -244,7 +239,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
     return total;
   };
   text.head(kResponses);
-  for (const auto& [route, totals] : responses_of(connections)) {
+  for (const auto& [route, totals] : responses_of(connections, routes)) {
     for (size_t i = 0; i < totals.size(); ++i) {
       if (totals[i] == 0) continue;
       text.value(kResponses, fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route),

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "server/http/router.h"
 #include "server/models/repository.h"
 #include "server/observe/update_counters.h"
 
@@ -20,17 +20,18 @@ struct alignas(64) ConnectionCounters {
   // Every status there is; what is none of them counts as the last, 0.
   static constexpr std::array<int, 24> kStatuses = {200, 202, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
                                                     417, 429, 431, 499, 500, 501, 503, 504, 505, 507, 412, 0};
+  static constexpr size_t kMostRoutes = 63;
   // Answers to what no route was found for.
-  static constexpr size_t kNoRoute = kActions;
+  static constexpr size_t kNoRoute = kMostRoutes;
 
   Counter accepted{0}, closed{0}, received{0}, sent{0};
   Counter bodies_in{0}, bodies_out{0};  // bytes of bodies: of requests that began, and of those that are over
-  std::array<std::array<Counter, kStatuses.size()>, kActions + 1> responses{};
+  std::array<std::array<Counter, kStatuses.size()>, kMostRoutes + 1> responses{};
 
   static void add(Counter& counter, uint64_t value) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
-  // route: the number of an action, or kNoRoute.
+  // route: its number in the table of routes, or kNoRoute.
   void response(size_t route, int status) noexcept {
     size_t i = 0;
     while (i + 1 < kStatuses.size() && kStatuses[i] != status) ++i;
@@ -50,7 +51,9 @@ struct ServerTotals {
   uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
 };
+// routes: their names, by number. Several may have one.
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         const UpdateCounters& updates, const ServerTotals& totals);
+                         std::span<const std::string_view> routes, const UpdateCounters& updates,
+                         const ServerTotals& totals);
 
 }  // namespace sconce

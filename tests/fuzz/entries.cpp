@@ -400,6 +400,17 @@ void compare_chunks(std::string_view bytes, const RequestParser& whole, size_t u
     broken("a body in chunks depends on its pieces");
 }
 
+// Every kind of segment that the server's routes have.
+constexpr RoutePattern kPatterns[] = {
+    {Method::kGet, "/", kPublic, 0},
+    {Method::kGet, "/v2/models/{model}", kPublic, 1},
+    {Method::kPost, "/v2/models/{model}/infer", kPublic, 2},
+    {Method::kPost, "/v1/models/{model}/versions/{version}:call", kPublic, 3},
+    {Method::kPost, "/v1/models/{model}:call", kPublic, 4},
+    {Method::kPost, "/v2/systemsharedmemory/region/{region}/register", kPublic, 5},
+    {Method::kDelete, "/v2/admin/models/{model}/replicas/{number}", kPublic, 6},
+};
+
 // A whole request, read as a session does; its target is routed.
 bool run_request(std::string_view text) {
   const std::vector<char> copy(text.begin(), text.end());  // nothing behind it can be read
@@ -419,7 +430,7 @@ bool run_request(std::string_view text) {
   read_texts(head, bytes);
   const bool routed = accepted_request([&] {
     const CanonicalTarget target = canonical_target(head.target);
-    const RouteMatch route = find_route(target.path, head.method, kPublic);
+    const RouteMatch route = find_route(kPatterns, target.path, head.method, kPublic);
     if (route.result == RouteMatch::Result::kFound && target.path.find("..") != std::string::npos &&
         (route.model == ".." || route.region == ".."))
       broken("a path goes up");

@@ -1,5 +1,6 @@
 // Exceptions are caught where a thread or a call from outside ends, and nowhere else: the shim's guard, the lane
-// loop, the control thread, operations, the HTTP session and what it hands to other threads, trial runs, main.
+// loop, the control thread, those of administration, the HTTP session and what it hands to other threads, trial runs,
+// main.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -15,7 +16,7 @@ const std::set<std::string> kCatchSites = {
     "src/shim/guard.cpp",
     "src/runner/lane.cpp",
     "server/models/control.cpp",
-    "server/admin/operations.cpp",
+    "server/admin/admin_threads.cpp",
     "server/connections/session.cpp",
     "server/base/failure.cpp",
     "server/main.cpp",

@@ -10,7 +10,6 @@
 
 #include "fake_package.h"
 #include "sconce/model.h"
-#include "server/admin/admin_api.h"
 #include "server/admin/weights_job.h"
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
@@ -131,7 +130,6 @@ struct Arrived {
 
   AdminRequest request(const std::string& query) {
     AdminRequest request;
-    request.action = Action::kStageWeights;
     request.model = "fake";
     request.query = query;
     request.upload = true;
@@ -140,7 +138,7 @@ struct Arrived {
   }
 };
 
-// As Operations does it on a thread of its own.
+// As AdminThreads do it.
 AdminAnswer perform(Service& service, AdminRequest request, int& answers) {
   AdminAnswer answer;
   const auto done = [&](AdminAnswer given) {
@@ -228,7 +226,6 @@ TEST_CASE("weights faults: no memory at any step of an upload, of a known length
 TEST_CASE("weights faults: no memory at any step of a file's staging") {
   with_every_allocation_failing([] {
     AdminRequest request;
-    request.action = Action::kStageWeights;
     request.model = "fake";
     request.query = "commit=true&label=a-label-that-no-small-string-holds";
     request.body = R"({"file": "new.safetensors"})";

@@ -68,97 +68,60 @@ TEST_CASE("router: targets that could be read in two ways are refused") {
   }
 }
 
-TEST_CASE("router: every route of the public listener") {
-  const auto at = [](std::string_view path, Method method = Method::kGet) { return find_route(path, method, kPublic); };
-  CHECK(at("/").action == Action::kPage);
-  CHECK(at("/v2").action == Action::kServerMetadata);
-  CHECK(at("/v2/health/live").action == Action::kLive);
-  CHECK(at("/v2/health/ready").action == Action::kReady);
-  CHECK(at("/v2/models/stats").action == Action::kStatistics);
-  CHECK(at("/v2/models/m").action == Action::kModelMetadata);
-  CHECK(at("/v2/models/m").model == "m");
-  CHECK(at("/v2/models/m/versions/12/config").action == Action::kModelConfig);
-  CHECK(at("/v2/models/m/versions/12/config").version == "12");
-  CHECK(at("/v2/models/m.x/versions/3/stats").model == "m.x");
-  CHECK(at("/v2/models/m/infer", Method::kPost).action == Action::kInfer);
-  CHECK(at("/v2/models/m/infer", Method::kPost).version.empty());
-  CHECK(at("/v2/repository/index", Method::kPost).action == Action::kRepositoryIndex);
-  CHECK(at("/v2/repository/models/m/load", Method::kPost).action == Action::kModelLoad);
-  CHECK(at("/v2/repository/models/m/unload", Method::kPost).action == Action::kModelUnload);
-  CHECK(at("/v2/repository/models/m/unload", Method::kPost).model == "m");
-  CHECK(at("/v2/repository/models/m/unload", Method::kPost).control);
-  CHECK_FALSE(at("/v2/repository/index", Method::kPost).control);
-  CHECK(at("/v1/models/m:call", Method::kPost).action == Action::kCall);
-  CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
-  CHECK(at("/v1/models/m:predict", Method::kPost).action == Action::kPredict);
-  CHECK(at("/v1/models/m").action == Action::kModelStatus);
-  CHECK(at("/v2/models/m/versions/3/generate", Method::kPost).version == "3");
-  CHECK(at("/v2/systemsharedmemory/region/r/status").region == "r");
-  CHECK(at("/v2/trace/setting").control);
-  const RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
-  CHECK(call.action == Action::kCall);
+namespace {
+
+constexpr RoutePattern kPatterns[] = {
+    {Method::kGet, "/", kPublic | kAdmin, 0},
+    {Method::kGet, "/models/stats", kPublic, 1},
+    {Method::kGet, "/models/{model}", kPublic, 2},
+    {Method::kDelete, "/models/{model}", kPublic, 3},
+    {Method::kPost, "/models/{model}/versions/{version}:call", kPublic, 4},
+    {Method::kPost, "/models/{model}:call", kPublic, 4},
+    {Method::kGet, "/regions/{region}/parts/{number}", kAdmin, 5},
+};
+
+RouteMatch find(std::string_view path, Method method = Method::kGet, Listeners listener = kPublic) {
+  return find_route(kPatterns, path, method, listener);
+}
+
+}  // namespace
+
+TEST_CASE("router: patterns, of several that match the first") {
+  CHECK(find("/").result == Result::kFound);
+  CHECK(find("/").route == 0);
+  CHECK(find("/models/stats").route == 1);
+  CHECK(find("/models/stats").model.empty());
+  CHECK(find("/models/state").route == 2);
+  CHECK(find("/models/state").model == "state");
+  CHECK(find("/models/stats", Method::kDelete).route == 3);
+  CHECK(find("/models/stats", Method::kDelete).model == "stats");
+  const RouteMatch call = find("/models/m/versions/7:call", Method::kPost);
+  CHECK(call.route == 4);
+  CHECK(call.model == "m");
   CHECK(call.version == "7");
+  CHECK(find("/models/m:call", Method::kPost).model == "m");
+  const RouteMatch part = find("/regions/r/parts/12", Method::kGet, kAdmin);
+  CHECK(part.route == 5);
+  CHECK(part.region == "r");
+  CHECK(part.number == "12");
+  CHECK(part.listener == kAdmin);
 }
 
-TEST_CASE("router: unknown paths, wrong methods, other listeners") {
-  for (const char* path :
-       {"/v2/", "/v3", "/v2/health", "/v2/models", "/v2/models/m/versions/x", "/v2/models/m/versions",
-        "/v2/models/m/infer/x", "/v1/models/:call", "/v1/models/a:b:call", "/v1/models/m/versions/v7:call",
-        "/v1/models/m/versions/:call", "/metrics", "/V2", "/v2/models//infer"}) {
+TEST_CASE("router: what no pattern matches") {
+  for (const char* path : {"/models", "/models/", "/models/m/", "/models/a:b:call", "/models/:call", "/model/stats",
+                           "/models/m/versions/v7:call", "/models/m/versions/:call", "/regions/r/parts/12"}) {
     CAPTURE(std::string(path));
-    CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);
-    CHECK(find_route(path, Method::kPost, kPublic).result == Result::kNotFound);
+    CHECK(find(path).result == Result::kNotFound);
+    CHECK(find(path, Method::kPost).result == Result::kNotFound);
   }
-  RouteMatch wrong = find_route("/v2/models/m/infer", Method::kGet, kPublic);
-  CHECK(wrong.result == Result::kMethodNotAllowed);
-  CHECK(wrong.allow == "Allow: POST\r\n");
-  wrong = find_route("/v2/health/live", Method::kOther, kPublic);
-  CHECK(wrong.result == Result::kMethodNotAllowed);
-  CHECK(wrong.allow == "Allow: GET, HEAD\r\n");
-  CHECK(find_route("/metrics", Method::kGet, kMetrics).action == Action::kMetricsText);
-  CHECK(find_route("/v2/models/m/infer", Method::kPost, kMetrics).result == Result::kNotFound);
-  CHECK(find_route("/v2/models/m/infer", Method::kPost, kAdmin).result == Result::kNotFound);
-  CHECK(find_route("/v2/health/ready", Method::kGet, kAdmin).result == Result::kFound);
+  CHECK(find("/models/m", Method::kGet, kAdmin).result == Result::kNotFound);
 }
 
-TEST_CASE("router: administration, on its own listener only") {
-  struct Row {
-    Method method;
-    const char* tail;
-    Action action;
-  };
-  constexpr Row kRows[] = {{Method::kGet, "/constants", Action::kConstants},
-                           {Method::kGet, "/weights", Action::kWeights},
-                           {Method::kPost, "/weights", Action::kStageWeights},
-                           {Method::kPost, "/weights/commit", Action::kCommitWeights},
-                           {Method::kPost, "/weights/abort", Action::kAbortWeights},
-                           {Method::kPost, "/weights/rollback", Action::kRollbackWeights},
-                           {Method::kPost, "/weights/release", Action::kReleaseWeights},
-                           {Method::kGet, "/replicas", Action::kReplicas},
-                           {Method::kPost, "/replicas", Action::kAddReplicas},
-                           {Method::kDelete, "/replicas", Action::kRemoveReplica},
-                           {Method::kDelete, "/replicas/12", Action::kRemoveReplica}};
-  for (const Row& row : kRows) {
-    for (const std::string start : {"/v2/admin/models/m", "/v2/admin/models/m/versions/3"}) {
-      const std::string path = start + row.tail;
-      CAPTURE(path);
-      const RouteMatch match = find_route(path, row.method, kAdmin);
-      REQUIRE(match.result == Result::kFound);
-      CHECK(match.action == row.action);
-      CHECK(match.model == "m");
-      CHECK(match.version == (start.size() > 20 ? "3" : ""));
-      CHECK(match.number == (path.ends_with("12") ? "12" : ""));
-      CHECK(find_route(path, row.method, kPublic).result == Result::kNotFound);
-      CHECK(find_route(path, row.method, kMetrics).result == Result::kNotFound);
-    }
-  }
-  CHECK(find_route("/v2/admin/operations", Method::kGet, kAdmin).action == Action::kOperations);
-  CHECK(find_route("/v2/admin/operations/7", Method::kGet, kAdmin).number == "7");
-  CHECK(find_route("/v2/admin/operations/7", Method::kDelete, kAdmin).action == Action::kCancelOperation);
-  CHECK(find_route("/v2/admin/operations/x", Method::kGet, kAdmin).result == Result::kNotFound);
-  CHECK(find_route("/v2/admin/models/m/weights", Method::kDelete, kAdmin).allow == "Allow: GET, HEAD, POST\r\n");
-  CHECK(find_route("/v2/admin/models/m/replicas", Method::kOther, kAdmin).allow ==
-        "Allow: GET, HEAD, POST, DELETE\r\n");
+TEST_CASE("router: what is allowed where the method is another") {
+  CHECK(find("/models/m", Method::kPost).result == Result::kMethodNotAllowed);
+  CHECK(find("/models/m", Method::kPost).allow == "Allow: GET, HEAD, DELETE\r\n");
+  CHECK(find("/models/m:call").allow == "Allow: POST\r\n");
+  CHECK(find("/", Method::kOther, kAdmin).allow == "Allow: GET, HEAD\r\n");
 }
 
 TEST_CASE("router: query parameters") {

@@ -1,21 +1,14 @@
-// Operations: what the admin port does on threads of its own, so that neither a slow client nor a long fold holds up
-// anything else, and the record of the updates that run or ran lately. Thread-safe.
+// OperationLog: the record of the weight updates that run or ran lately. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
-#include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "sconce/model.h"
@@ -95,17 +88,11 @@ class Operation {
   Clock::time_point end_{};
 };
 
-class Operations {
+class OperationLog {
  public:
-  Operations() = default;
-  Operations(const Operations&) = delete;
-  Operations& operator=(const Operations&) = delete;
-  ~Operations() { stop(); }
-
-  // Runs `work` on a thread of its own; if that throws, `failed`; if that throws too, for want of memory, `abandoned`,
-  // which must not. kUnavailable if too many run, or after stop().
-  void run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
-           std::function<void()> abandoned);
+  OperationLog() = default;
+  OperationLog(const OperationLog&) = delete;
+  OperationLog& operator=(const OperationLog&) = delete;
 
   // A new record. Of those that are over, the last kKept are kept.
   std::shared_ptr<Operation> open(std::string model, int64_t version, std::string label,
@@ -116,36 +103,19 @@ class Operations {
   const UpdateCounters& counters() const noexcept { return counters_; }
   void count(const Operation& over) noexcept;
 
-  // While it lives nobody else changes the weights or replicas of `model` through here. kBusy names who does.
-  class Claim {
-   public:
-    Claim(Operations& operations, const void* model, std::string what);
-    ~Claim();
-    Claim(const Claim&) = delete;
-    Claim& operator=(const Claim&) = delete;
-
-   private:
-    Operations& operations_;
-    const void* const model_;
-  };
-
   // Cancels what runs; what is not over goes on until it sees that.
   void cancel_all(const std::string& reason);
-  // Cancels, waits for all threads, starts no more.
+  // The same for the end of the server: what is opened later is cancelled as well.
   void stop();
 
  private:
-  static constexpr size_t kMost = 128, kKept = 64;
-  using Threads = std::list<std::thread>;
+  static constexpr size_t kKept = 64;
 
   UpdateCounters counters_;
   mutable std::mutex mutex_;  // all below
-  std::condition_variable ended_;
-  Threads threads_, joinable_;
   bool stopping_ = false;
   uint64_t last_id_ = 0;
   std::deque<std::shared_ptr<Operation>> records_;
-  std::map<const void*, std::string> claims_;
 };
 
 }  // namespace sconce

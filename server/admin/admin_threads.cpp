@@ -1,0 +1,62 @@
+#include "server/admin/admin_threads.h"
+
+#include "sconce/check.h"
+
+namespace sconce {
+
+void AdminThreads::run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
+                       std::function<void()> abandoned) {
+  Threads joinable;
+  {
+    const std::lock_guard lock(mutex_);
+    SCONCE_CHECK(!stopping_, kUnavailable, "the server is shutting down");
+    SCONCE_CHECK(threads_.size() < kMost, kUnavailable, "too many admin requests at once: ", threads_.size());
+    const auto self = threads_.emplace(threads_.end());
+    // The thread cannot reach its end, where it takes the lock, before it stands in the list.
+    const auto body = [this, self, work = std::move(work), failed = std::move(failed),
+                       abandoned = std::move(abandoned)]() mutable noexcept {
+      std::exception_ptr problem;
+      try {
+        work();
+      } catch (...) {
+        problem = std::current_exception();
+      }
+      try {
+        if (problem) failed(problem);
+      } catch (...) {
+        abandoned();
+      }
+      work = nullptr;
+      failed = nullptr;
+      abandoned = nullptr;
+      problem = nullptr;
+      const std::lock_guard done(mutex_);
+      joinable_.splice(joinable_.end(), threads_, self);
+      ended_.notify_all();
+    };
+    struct Undo {
+      Threads& threads;
+      Threads::iterator self;
+      bool started = false;
+      ~Undo() {
+        if (!started) threads.erase(self);
+      }
+    } undo{threads_, self};
+    *self = std::thread(std::move(body));
+    undo.started = true;
+    joinable.swap(joinable_);
+  }
+  for (std::thread& thread : joinable) thread.join();
+}
+
+void AdminThreads::stop() {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  ended_.wait(lock, [this] { return threads_.empty(); });
+  Threads joinable;
+  joinable.swap(joinable_);
+  lock.unlock();
+  for (std::thread& thread : joinable) thread.join();
+}
+
+}  // namespace sconce

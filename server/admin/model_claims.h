@@ -1,0 +1,33 @@
+// ModelClaims: who changes the weights or the replicas of which model. Thread-safe.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "server/models/served_model.h"
+
+namespace sconce {
+
+class ModelClaims {
+ public:
+  // While it lives nobody else can claim the model.
+  class Claim {
+   public:
+    // what: as others are told, "its replicas are being changed". kBusy with what the other one said.
+    Claim(ModelClaims& claims, const ServedModel& model, std::string what);
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    ModelClaims& claims_;
+    const ServedModel* const model_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::map<const ServedModel*, std::string> claims_;  // guarded by mutex_
+};
+
+}  // namespace sconce

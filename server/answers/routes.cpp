@@ -1,0 +1,203 @@
+#include "server/answers/routes.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "server/answers/settings_handlers.h"
+#include "server/models/repository_request.h"
+#include "server/observe/metrics.h"
+
+namespace sconce {
+namespace {
+
+using enum Method;
+using enum Access;
+using enum BodyLimit;
+using enum Description::Remark;
+using Form = Inference::Form;
+
+constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
+
+// Groups of the OpenAPI document.
+constexpr std::string_view kHealth = "health", kModels = "models", kInference = "inference", kServer = "server",
+                           kSettings = "control", kMemory = "shared memory", kV1 = "KServe v1 and TensorFlow Serving",
+                           kAdministration = "administration";
+
+// Literal segments come before {model} where both would match.
+constexpr std::array kTable{
+    Route{kGet, Paths{"/"}, kEverywhere, kOfListener, Here(answers::page),
+          Description{kServer, "A page about this server", "", "text"}},
+    Route{kGet, Paths{"/metrics"}, kMetrics, kOfListener, Here(answers::metrics_text),
+          Description{kServer, "Metrics in Prometheus' format", "", "text"}},
+    Route{kGet, Paths{"/v2"}, kPublic | kAdmin, kOfListener, Here(answers::server_metadata),
+          Description{kServer, "Name, version and extensions", "", "ServerMetadata"}},
+    Route{kGet, Paths{"/v2/health/live"}, kEverywhere, kAnyone, Here(answers::live),
+          Description{kHealth, "Is the server alive", "", "Live"}},
+    Route{kGet, Paths{"/v2/health/ready"}, kEverywhere, kAnyone, Here(answers::ready),
+          Description{kHealth, "Are all models ready; 503 if not", "", "Ready"}},
+    Route{kGet, Paths{"/v2/models/stats"}, kPublic | kAdmin, kOfListener, Here(answers::statistics),
+          Description{kModels, "Statistics of all models", "", "Statistics"}},
+    Route{kGet, Paths{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}, kPublic | kAdmin, kOfListener,
+          Here(answers::model_metadata),
+          Description{kModels, "Inputs and outputs", "", "ModelMetadata", kVersionsApart}},
+    Route{kGet, Paths{"/v2/models/{model}/ready", "/v2/models/{model}/versions/{version}/ready"}, kPublic | kAdmin,
+          kOfListener, Here(answers::model_ready),
+          Description{kHealth, "Is the model ready; 503 if not", "", "ModelReady", kVersionsApart}},
+    Route{kGet, Paths{"/v2/models/{model}/config", "/v2/models/{model}/versions/{version}/config"}, kPublic | kAdmin,
+          kOfListener, Here(answers::model_config),
+          Description{kModels, "Configuration, as Triton names it", "", "Object", kVersionsApart}},
+    Route{kGet, Paths{"/v2/models/{model}/stats", "/v2/models/{model}/versions/{version}/stats"}, kPublic | kAdmin,
+          kOfListener, Here(answers::statistics),
+          Description{kModels, "Statistics of a model", "", "Statistics", kVersionsApart}},
+    Route{kPost, Paths{"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}, kPublic, kOfListener,
+          OnLane(Form::kInfer),
+          Description{kInference, "Run a model on tensors", "InferRequest", "InferAnswer",
+                      kAnswersBinary | kVersionsApart},
+          kInputs},
+    Route{kPost, Paths{"/v2/models/{model}/generate", "/v2/models/{model}/versions/{version}/generate"}, kPublic,
+          kOfListener, OnLane(Form::kGenerate),
+          Description{kInference, "Run a model on values by name", "Object", "Object"}, kInputs},
+    Route{kPost, Paths{"/v2/models/{model}/generate_stream", "/v2/models/{model}/versions/{version}/generate_stream"},
+          kPublic, kOfListener, OnLane(Form::kGenerateStream),
+          Description{kInference, "The same, answered as an event stream", "Object", "events"}, kInputs},
+    Route{kPost, Paths{"/v2/repository/index"}, kPublic | kAdmin, kOfListener, Here(answers::repository_index),
+          Description{kModels, "Models, their versions and states", "IndexRequest", "Index", kBodyOptional}},
+    Route{kPost, Paths{"/v2/repository/models/{model}/load"}, kPublic | kAdmin, kControl,
+          OnControlThread(check_load_request, &Control::load_model),
+          Description{kSettings, "Load a model, or the versions of it that are new", "Parameters", "", kBodyOptional}},
+    Route{kPost, Paths{"/v2/repository/models/{model}/unload"}, kPublic | kAdmin, kControl,
+          OnControlThread(check_unload_request, &Control::unload_model),
+          Description{kSettings, "Unload a model", "Parameters", "", kBodyOptional}},
+    Route{kGet, Paths{"/v2/trace/setting", "/v2/models/{model}/trace/setting"}, kPublic | kAdmin, kControl,
+          Here(answers::trace_settings), Description{kSettings, "Trace settings", "", "TraceSettings"}},
+    Route{kPost, Paths{"/v2/trace/setting", "/v2/models/{model}/trace/setting"}, kPublic | kAdmin, kControl,
+          Here(answers::change_trace),
+          Description{kSettings, "Change trace settings", "TraceSettings", "TraceSettings"}},
+    Route{kGet, Paths{"/v2/logging"}, kPublic | kAdmin, kControl, Here(answers::log_settings),
+          Description{kSettings, "Log settings", "", "LogSettings"}},
+    Route{kPost, Paths{"/v2/logging"}, kPublic | kAdmin, kControl, Here(answers::change_log),
+          Description{kSettings, "Change log settings", "LogSettings", "LogSettings"}},
+    Route{kGet, Paths{"/v2/systemsharedmemory/status", "/v2/systemsharedmemory/region/{region}/status"}, kPublic,
+          kOfListener, Here(answers::regions), Description{kMemory, "Registered regions", "", "Regions"}},
+    Route{kPost, Paths{"/v2/systemsharedmemory/region/{region}/register"}, kPublic, kOfListener,
+          Here(answers::register_region), Description{kMemory, "Register a POSIX shared-memory region", "Region", ""}},
+    Route{kPost, Paths{"/v2/systemsharedmemory/unregister", "/v2/systemsharedmemory/region/{region}/unregister"},
+          kPublic, kOfListener, Here(answers::unregister_region),
+          Description{kMemory, "Unregister a region, or all", "Object", "", kBodyOptional}},
+    Route{kGet, Paths{"/v2/cudasharedmemory/status", "/v2/cudasharedmemory/region/{region}/status"}, kPublic,
+          kOfListener, Here(answers::cuda_regions), Description{kMemory, "Registered CUDA regions", "", "CudaRegions"}},
+    Route{kPost, Paths{"/v2/cudasharedmemory/region/{region}/register"}, kPublic, kOfListener,
+          Here(answers::register_cuda_region),
+          Description{kMemory, "Register memory of a CUDA device", "CudaRegion", ""}},
+    Route{kPost, Paths{"/v2/cudasharedmemory/unregister", "/v2/cudasharedmemory/region/{region}/unregister"}, kPublic,
+          kOfListener, Here(answers::unregister_cuda_region),
+          Description{kMemory, "Unregister a CUDA region, or all", "Object", "", kBodyOptional}},
+    Route{kGet, Paths{"/openapi.json"}, kPublic | kAdmin, kOfListener, Here(answers::openapi),
+          Description{kServer, "This document", "", "Object"}},
+    Route{kPost, Paths{"/v1/models/{model}:call", "/v1/models/{model}/versions/{version}:call"}, kPublic, kOfListener,
+          OnLane(Form::kCall), Description{kInference, "Call a model as in Python", "Call", "Any"}, kInputs},
+    Route{kPost, Paths{"/v1/models/{model}:predict", "/v1/models/{model}/versions/{version}:predict"}, kPublic,
+          kOfListener, OnLane(Form::kPredict),
+          Description{kV1, "Run a model on rows or columns", "Predict", "Predictions"}, kInputs},
+    Route{kGet, Paths{"/v1/models"}, kPublic, kOfListener, Here(answers::model_list),
+          Description{kV1, "Names of models", "", "ModelList"}},
+    Route{kGet, Paths{"/v1/models/{model}", "/v1/models/{model}/versions/{version}"}, kPublic, kOfListener,
+          Here(answers::model_status), Description{kV1, "State of a model; 503 if it is not ready", "", "ModelStatus"}},
+    Route{kGet, Paths{"/v1/models/{model}/metadata", "/v1/models/{model}/versions/{version}/metadata"}, kPublic,
+          kOfListener, Here(answers::model_signature), Description{kV1, "Signature of a model", "", "Object"}},
+    Route{kGet, Paths{"/v2/admin/models/{model}/constants", "/v2/admin/models/{model}/versions/{version}/constants"},
+          kAdmin, kOfListener, OnAdminThread(admin::constants),
+          Description{kAdministration, "Weights by name, dtype and shape", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/models/{model}/weights", "/v2/admin/models/{model}/versions/{version}/weights"},
+          kAdmin, kOfListener, OnAdminThread(admin::weights),
+          Description{kAdministration, "Sets of weights", "", "Any"}},
+    Route{kPost, Paths{"/v2/admin/models/{model}/weights", "/v2/admin/models/{model}/versions/{version}/weights"},
+          kAdmin, kOfListener, OnAdminThread(admin::stage_weights),
+          Description{kAdministration, "Stage new weights", "Object", "Any", kAnswersLater}, kWeights},
+    Route{
+        kPost,
+        Paths{"/v2/admin/models/{model}/weights/commit", "/v2/admin/models/{model}/versions/{version}/weights/commit"},
+        kAdmin, kOfListener, OnAdminThread(admin::commit_weights),
+        Description{kAdministration, "Publish the staged weights", "Object", "Any", kBodyOptional}},
+    Route{kPost,
+          Paths{"/v2/admin/models/{model}/weights/abort", "/v2/admin/models/{model}/versions/{version}/weights/abort"},
+          kAdmin, kOfListener, OnAdminThread(admin::abort_weights),
+          Description{kAdministration, "Drop the staged weights", "Object", "Any", kBodyOptional}},
+    Route{kPost,
+          Paths{"/v2/admin/models/{model}/weights/rollback",
+                "/v2/admin/models/{model}/versions/{version}/weights/rollback"},
+          kAdmin, kOfListener, OnAdminThread(admin::rollback_weights),
+          Description{kAdministration, "Publish the previous weights again", "Object", "Any", kBodyOptional}},
+    Route{kPost,
+          Paths{"/v2/admin/models/{model}/weights/release",
+                "/v2/admin/models/{model}/versions/{version}/weights/release"},
+          kAdmin, kOfListener, OnAdminThread(admin::release_weights),
+          Description{kAdministration, "Give the previous weights back", "Object", "Any", kBodyOptional}},
+    Route{kGet, Paths{"/v2/admin/models/{model}/replicas", "/v2/admin/models/{model}/versions/{version}/replicas"},
+          kAdmin, kOfListener, OnAdminThread(admin::replicas), Description{kAdministration, "Replicas", "", "Any"}},
+    Route{kPost, Paths{"/v2/admin/models/{model}/replicas", "/v2/admin/models/{model}/versions/{version}/replicas"},
+          kAdmin, kOfListener, OnAdminThread(admin::add_replicas),
+          Description{kAdministration, "Add replicas", "Object", "Any", kBodyOptional}},
+    Route{kDelete,
+          Paths{"/v2/admin/models/{model}/replicas", "/v2/admin/models/{model}/versions/{version}/replicas",
+                "/v2/admin/models/{model}/replicas/{number}",
+                "/v2/admin/models/{model}/versions/{version}/replicas/{number}"},
+          kAdmin, kOfListener, OnAdminThread(admin::remove_replica),
+          Description{kAdministration, "Remove a replica", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kOfListener, OnAdminThread(admin::operations),
+          Description{kAdministration, "Operations under way and over", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener, OnAdminThread(admin::operation),
+          Description{kAdministration, "An operation", "", "Any"}},
+    Route{kDelete, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener, OnAdminThread(admin::cancel_operation),
+          Description{kAdministration, "Cancel an operation", "", "Any"}},
+};
+
+constexpr size_t kCount = kTable.size();
+static_assert(kCount <= ConnectionCounters::kMostRoutes);
+
+// What the session counts on.
+constexpr bool is_sound(const Route& route) noexcept {
+  const bool lane = is_inference(route), admin = std::holds_alternative<OnAdminThread>(route.handler);
+  if (lane != (route.body == kInputs) || (route.body == kWeights && !admin)) return false;
+  if (admin && route.listeners != kAdmin) return false;
+  if (lane || std::holds_alternative<OnControlThread>(route.handler)) {
+    for (const std::string_view path : route.paths) {
+      if (path.find("{model}") == std::string_view::npos) return false;
+    }
+  }
+  return route.paths.begin() != route.paths.end();
+}
+static_assert(std::all_of(kTable.begin(), kTable.end(), is_sound));
+static_assert(!std::is_default_constructible_v<Handler>, "a route without a handler compiles");
+
+constexpr size_t count_patterns() noexcept {
+  size_t count = 0;
+  for (const Route& route : kTable) count += static_cast<size_t>(route.paths.end() - route.paths.begin());
+  return count;
+}
+
+constexpr auto kPatterns = [] {
+  std::array<RoutePattern, count_patterns()> patterns;
+  size_t count = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    const Route& route = kTable[i];
+    for (const std::string_view path : route.paths) {
+      patterns[count++] = RoutePattern(route.method, path, route.listeners, i);
+    }
+  }
+  return patterns;
+}();
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, kCount> names;
+  for (size_t i = 0; i < kCount; ++i) names[i] = kTable[i].paths.first();
+  return names;
+}();
+
+}  // namespace
+
+constinit const std::span<const Route> kRoutes = kTable;
+constinit const std::span<const RoutePattern> kRoutePatterns = kPatterns;
+constinit const std::span<const std::string_view> kRouteNames = kNames;
+
+}  // namespace sconce

@@ -1,0 +1,150 @@
+// The table of routes: everything that the server knows of each. Which requests it takes, from whom, how much of them,
+// who answers them on which thread, and what the OpenAPI document says of it. The session dispatches by it; the access
+// that it asks for, the names of routes in the metrics and the document follow from it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "server/admin/admin_api.h"
+#include "server/answers/handlers.h"
+#include "server/http/credentials.h"
+#include "server/http/router.h"
+#include "server/models/control.h"
+#include "server/protocols/inference.h"
+
+namespace sconce {
+
+// Handlers. Functions are taken by reference and nothing has a default, so that a route without one does not compile.
+
+// Answers on the connection's own thread.
+struct Here {
+  consteval explicit Here(AnswerHere& function) : answer(&function) {}
+  AnswerHere* answer;
+};
+
+// Answers on a thread of AdminThreads.
+struct OnAdminThread {
+  consteval explicit OnAdminThread(AdminText& function) : text(&function) {}
+  consteval explicit OnAdminThread(AdminStart& function) : starts(&function) {}
+  void start(Service& service, AdminRequest request, AdminDone done) const {
+    if (starts != nullptr) return starts(service, std::move(request), std::move(done));
+    start_admin(service, std::move(request), *text, std::move(done));
+  }
+  AdminText* text = nullptr;
+  AdminStart* starts = nullptr;
+};
+
+// Works on a model, by its name, on the thread of Control. The body is checked before.
+struct OnControlThread {
+  using Check = void(std::string_view body);
+  using Work = void (Control::*)(const std::string& model);
+  consteval OnControlThread(Check& function, Work member) : check(&function), work(member) {
+    if (member == nullptr) throw "a route has no handler";
+  }
+  Check* check;
+  Work work;
+};
+
+// Runs a model, on a lane or, where its runs are short, here.
+struct OnLane {
+  consteval explicit OnLane(Inference::Form form) : form(form) {}
+  Inference::Form form;
+};
+
+using Handler = std::variant<Here, OnAdminThread, OnControlThread, OnLane>;
+
+enum class Access : int8_t {
+  kAnyone,      // probes carry no token
+  kOfListener,  // whoever may use the listener
+  kControl,     // of administration; on the public listener only where http_admin allows it
+};
+
+// What a route takes of a body.
+enum class BodyLimit : int8_t {
+  kText,     // JSON that is read by the thread that other connections wait for: 64 KiB
+  kInputs,   // what the model's inputs can need
+  kWeights,  // of JSON as kText; a stream of weights, by Content-Type, is read by the handler
+};
+
+// What the OpenAPI document says. Schemas are those of openapi.cpp; empty: no body.
+struct Description {
+  std::string_view tag, summary;
+  std::string_view request, answer;
+  enum Remark : uint8_t {
+    kBodyOptional = 1,
+    kAnswersBinary = 2,  // too
+    kAnswersLater = 4,   // 202
+    kVersionsApart = 8,  // its further paths stand behind those of the next routes
+  };
+  uint8_t remarks = 0;
+};
+
+// As in RoutePattern; the first names the route in the metrics.
+class Paths {
+ public:
+  constexpr Paths(std::initializer_list<std::string_view> paths) : count_(paths.size()) {
+    std::copy(paths.begin(), paths.end(), all_.begin());
+  }
+  constexpr const std::string_view* begin() const noexcept { return all_.data(); }
+  constexpr const std::string_view* end() const noexcept { return all_.data() + count_; }
+  constexpr std::string_view first() const noexcept { return all_.front(); }
+
+ private:
+  std::array<std::string_view, 4> all_{};
+  size_t count_;
+};
+
+struct Route {
+  Method method;
+  Paths paths;
+  uint8_t listeners;
+  Access access;
+  Handler handler;
+  Description description;
+  BodyLimit body = BodyLimit::kText;
+};
+
+extern const std::span<const Route> kRoutes;
+extern const std::span<const RoutePattern> kRoutePatterns;
+extern const std::span<const std::string_view> kRouteNames;  // of kRoutes, for the metrics
+
+inline RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
+  return find_route(kRoutePatterns, path, method, listener);
+}
+// Of a match that found one.
+inline const Route& route_of(const RouteMatch& match) noexcept { return kRoutes[match.route]; }
+// Null where none was found.
+inline const Route* found_route(const RouteMatch& match) noexcept {
+  return match.result == RouteMatch::Result::kFound ? &route_of(match) : nullptr;
+}
+
+// nullopt: it runs no model.
+constexpr std::optional<Inference::Form> form_of(const Route& route) noexcept {
+  const OnLane* const run = std::get_if<OnLane>(&route.handler);
+  return run != nullptr ? std::optional(run->form) : std::nullopt;
+}
+constexpr bool is_inference(const Route& route) noexcept { return std::holds_alternative<OnLane>(route.handler); }
+
+// Whether the route is not for this listener, as the server is set up.
+constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
+  return route.access == Access::kControl && listener == kPublic && !http_admin;
+}
+// What a token must be good for. route: null where none was found.
+constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {
+  if (route != nullptr && route->access == Access::kAnyone) return kNoScope;
+  if (listener == kMetrics) return kMetricsScope;
+  if (listener == kAdmin) return kAdminScope;
+  const bool control = route != nullptr && route->access == Access::kControl;
+  return control && http_admin ? kAdminScope : kInferScope;
+}
+
+}  // namespace sconce
