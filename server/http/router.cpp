@@ -33,7 +33,10 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
   while (!path.empty() && !pattern.empty()) {
     const std::string_view segment = next_segment(path);
     const std::string_view expected = next_segment(pattern);
-    if (segment == expected) continue;
+    if (!expected.starts_with('{')) {
+      if (segment == expected) continue;
+      return false;
+    }
     if (match_variable(segment, expected, "{model}", found.model)) continue;
     if (match_variable(segment, expected, "{region}", found.region)) continue;
     std::string_view digits;

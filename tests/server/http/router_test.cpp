@@ -107,6 +107,13 @@ TEST_CASE("router: patterns, of several that match the first") {
   CHECK(part.listener == kAdmin);
 }
 
+TEST_CASE("router: a segment that is written like a variable is a name as any other") {
+  CHECK(find("/models/{model}").model == "{model}");
+  CHECK(find("/models/{model}:call", Method::kPost).model == "{model}");
+  CHECK(find("/regions/{region}/parts/12", Method::kGet, kAdmin).region == "{region}");
+  CHECK(find("/regions/r/parts/{number}", Method::kGet, kAdmin).result == Result::kNotFound);
+}
+
 TEST_CASE("router: what no pattern matches") {
   for (const char* path : {"/models", "/models/", "/models/m/", "/models/a:b:call", "/models/:call", "/model/stats",
                            "/models/m/versions/v7:call", "/models/m/versions/:call", "/regions/r/parts/12"}) {
