@@ -5,7 +5,6 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/fill.h"
 
-using sconce::Tensor;
 using sconce::shim::guard;
 using sconce::shim::in;
 using sconce::shim::new_handle;

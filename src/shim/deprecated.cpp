@@ -7,7 +7,6 @@
 #include "src/shim/results.h"
 
 using sconce::IntSpan;
-using sconce::Tensor;
 using sconce::shim::guard;
 using sconce::shim::in;
 using sconce::shim::ints;
