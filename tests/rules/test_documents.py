@@ -120,9 +120,10 @@ COMMANDS = {
     "TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp build/tsan/tests/test_runner": built(),
     # The fault campaign
     **{f"./dev faults{words}": run_by("tests/faults/test_faults.py::test_nothing_is_lost", "each kind of fault, in its short form")
-       for words in ("", " [MINUTES]", " 2.5 --seed 31", " 5 --only calls/load --seed 2 --every 1",
+       for words in ("", " [MINUTES]", " 5 --seed 51", " 5 --only calls/load --seed 2 --every 1",
                     " 1 --only calls/load")},
-    "./dev faults soak [MINUTES]": run_by("tests/faults/test_faults.py::test_the_soak_is_flat"),
+    **{f"./dev faults soak {minutes}": run_by("tests/faults/test_faults.py::test_the_soak_is_flat")
+       for minutes in ("[MINUTES]", "10")},
     # Comparisons with PyTorch
     "pip install torch==2.15.0 numpy expecttest": pip("tests/harvest"),
     "pip install torch==2.15.0 numpy scipy expecttest": pip("tests/opinfo"),
