@@ -54,8 +54,10 @@ void Session::start(Worker::Sessions::iterator self) {
   transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
   transport_.socket().non_blocking(true, ec);
   const ServerConfig& config = worker_.service().config;
-  moved_ = phase_start_ = Clock::now();
-  deadline_ = phase_start_ + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout);
+  const Clock::time_point now = Clock::now();
+  clock_.moved(now);
+  clock_.begin_phase(now);
+  clock_.until(now + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout));
   if (transport_.encrypted()) state_ = State::kHandshake;
   proceed();
 }
@@ -144,8 +146,9 @@ Session::Next Session::handshake() {
   error_code ec;
   if (transport_.handshake(ec)) {
     state_ = State::kHeader;
-    phase_start_ = Clock::now();
-    deadline_ = phase_start_ + worker_.service().config.header_timeout;
+    const Clock::time_point now = Clock::now();
+    clock_.begin_phase(now);
+    clock_.until(now + worker_.service().config.header_timeout);
     return Next::kContinue;
   }
   if (ec != asio::error::would_block) {
@@ -167,8 +170,7 @@ Session::Next Session::handshake() {
 void Session::route_request() {
   response_.reset();
   // What a handler has changed must not be answered as failed because the answer finds no memory.
-  out_.clear();
-  out_.reserve(1);
+  writer_.reserve();
   switch (route_.result) {
     case RouteMatch::Result::kNotFound:
       answer_error(404, "Not Found", response_);
@@ -224,20 +226,12 @@ void Session::on_notice() noexcept {
   proceed();
 }
 
-void Session::begin_pace(std::chrono::microseconds grace) noexcept {
-  pace_ = {grace, static_cast<uint64_t>(std::max<int64_t>(worker_.service().config.min_rate, 1))};
-  moved_ = Clock::now();
-  deadline_ = pace_.first(moved_);
-}
-
-void Session::keep_pace(size_t bytes) noexcept {
-  if (bytes == 0) return;
-  moved_ = Clock::now();
-  deadline_ = pace_.next(deadline_, moved_, bytes);
+Pace Session::pace(std::chrono::microseconds grace) const noexcept {
+  return {grace, static_cast<uint64_t>(std::max<int64_t>(worker_.service().config.min_rate, 1))};
 }
 
 Worker::Idle Session::idle(Clock::time_point now) const noexcept {
-  const Clock::time_point since = std::max(moved_, phase_start_);
+  const Clock::time_point since = clock_.quiet_since();
   switch (state_) {
     case State::kHeader:
       if (!saw_bytes_) return {now - since >= kFresh, true, since};
@@ -255,7 +249,7 @@ Worker::Idle Session::idle(Clock::time_point now) const noexcept {
 
 bool Session::make_room() noexcept {
   if (state_ == State::kHeader && !saw_bytes_ && transport_.has_unread()) {
-    moved_ = Clock::now();
+    clock_.moved(Clock::now());
     return false;
   }
   close();
@@ -265,7 +259,7 @@ bool Session::make_room() noexcept {
 
 void Session::check_deadline(Clock::time_point now) {
   if (state_ == State::kWaiting || state_ == State::kAway || state_ == State::kClosed) return;
-  if (now < deadline_) {
+  if (now < clock_.deadline()) {
     trim_idle();
     return;
   }
@@ -308,7 +302,8 @@ void Session::end_client(bool tell) noexcept {
 }
 
 void Session::close_if_idle(Clock::time_point now) {
-  if ((state_ != State::kHeader && state_ != State::kHandshake) || saw_bytes_ || now - phase_start_ < kFresh) return;
+  if ((state_ != State::kHeader && state_ != State::kHandshake) || saw_bytes_ || now - clock_.phase_start() < kFresh)
+    return;
   // A request that is here but was not read yet is answered.
   if (state_ == State::kHandshake || !transport_.has_unread()) close();
 }
@@ -332,7 +327,7 @@ void Session::trim_idle() noexcept {
   }
   // Not while it goes from one large request to the next.
   if (freed_ && (idle || state_ == State::kFixedBody || state_ == State::kChunkedBody) &&
-      Clock::now() - std::max(moved_, phase_start_) > kQuiet) {
+      Clock::now() - clock_.quiet_since() > kQuiet) {
     freed_ = false;
     worker_.freed_much();
   }
@@ -343,8 +338,8 @@ void Session::linger() noexcept {
   if (!body_left_) return close();
   state_ = State::kLingering;
   transport_.shutdown_send();
-  deadline_ = Clock::now() + kLingerTime;
-  sent_ = 0;
+  clock_.until(Clock::now() + kLingerTime);
+  thrown_away_ = 0;
   if (!reading_ && !succeeds([this] { read(in_.get(), in_capacity_); })) close();
 }
 

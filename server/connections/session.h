@@ -5,7 +5,6 @@
 // lane.
 #pragma once
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <exception>
@@ -17,8 +16,9 @@
 #include "server/answers/routes.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log.h"
-#include "server/base/pace.h"
 #include "server/connections/worker.h"
+#include "server/http/answer_writer.h"
+#include "server/http/client_clock.h"
 #include "server/http/open_connections.h"
 #include "server/http/request_parser.h"
 #include "server/http/response.h"
@@ -47,7 +47,7 @@ class Session {
   void check_deadline(Clock::time_point now);
   // By when the model's answer must be there; max() if none is waited for.
   Clock::time_point run_deadline() const noexcept {
-    return state_ == State::kRunning ? deadline_ : Clock::time_point::max();
+    return state_ == State::kRunning ? clock_.deadline() : Clock::time_point::max();
   }
   Listeners listener() const noexcept { return listener_; }
   // How it waits for its client; see Worker::idlest().
@@ -161,14 +161,15 @@ class Session {
   void record_trace();
   void count_body(size_t bytes) noexcept;
   const BodyBuffer& body() const noexcept { return compressed_ ? plain_ : body_; }
-  // What the client must keep to, from now on or since that many bytes have moved.
-  void begin_pace(std::chrono::microseconds grace) noexcept;
-  void keep_pace(size_t bytes) noexcept;
+  // What the client must keep to while it sends or takes something.
+  Pace pace(std::chrono::microseconds grace) const noexcept;
   template <class Begin>
   void begin_operation(Begin&& begin);
 
   Worker& worker_;
   Transport transport_;
+  ClientClock clock_;
+  AnswerWriter writer_{transport_, clock_};
   const Listeners listener_;
   OpenConnections::Slot slot_;
   const std::string peer_;  // the client's address, for the log
@@ -192,9 +193,7 @@ class Session {
   std::optional<RequestParser> parser_;
 
   // Of the request under way.
-  Clock::time_point start_, phase_start_, deadline_;
-  Clock::time_point moved_;  // when bytes came or went last, as far as it counts
-  Pace pace_;
+  Clock::time_point start_;
   bool head_only_ = false, http11_ = true;
   std::optional<uint64_t> json_length_;
   size_t body_bytes_ = 0;  // of a fixed body
@@ -222,14 +221,13 @@ class Session {
   std::exception_ptr away_problem_;
   HeavyWork::Task away_task_;
   Response response_;
-  BudgetShare answer_room_;                     // of a large answer, until it is sent
-  std::unique_ptr<AdminRequest> admin_;         // of the admin port's own routes
-  AdminAnswer admin_answer_;                    // written by the task before its notice
-  std::vector<boost::asio::const_buffer> out_;  // what is left to send
-  size_t out_at_ = 0, out_bytes_ = 0, sent_ = 0;
-  size_t largest_ = 0;              // bytes of the largest request since memory was trimmed
-  bool freed_ = false;              // by trimming, and the worker's heap has it still
-  Session* next_notice_ = nullptr;  // of the worker
+  BudgetShare answer_room_;              // of a large answer, until it is sent
+  std::unique_ptr<AdminRequest> admin_;  // of the admin port's own routes
+  AdminAnswer admin_answer_;             // written by the task before its notice
+  size_t thrown_away_ = 0;               // bytes that came while lingering
+  size_t largest_ = 0;                   // bytes of the largest request since memory was trimmed
+  bool freed_ = false;                   // by trimming, and the worker's heap has it still
+  Session* next_notice_ = nullptr;       // of the worker
 };
 
 // Begins something that refers to this object until it is over. What throws did not begin.

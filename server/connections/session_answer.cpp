@@ -34,28 +34,17 @@ void Session::begin_answer() {
   if (body_left_ || worker_.service().draining.load(std::memory_order_relaxed)) keep_alive_ = false;
   // What went wrong can be looked up.
   if (request_id_.given() || response_.status >= 400) response_.request_id = request_id_.text();
-  out_.clear();
-  const std::string_view head = response_.finish(http11_, !keep_alive_, head_only_, worker_.date());
-  out_.emplace_back(head.data(), head.size());
-  out_bytes_ = head.size();
-  if (!head_only_) {
-    for (const Response::Segment& segment : response_.segments) {
-      out_.emplace_back(segment.data, segment.bytes);
-      out_bytes_ += segment.bytes;
-    }
-  }
-  out_at_ = sent_ = 0;
+  writer_.begin(response_, {http11_, head_only_, !keep_alive_}, worker_.date(),
+                pace(worker_.service().config.write_timeout));
   state_ = State::kWriting;
-  phase_start_ = Clock::now();
-  begin_pace(worker_.service().config.write_timeout);
   const bool found = routed_ && route_.result == RouteMatch::Result::kFound;
   worker_.counters().response(found ? route_.route : ConnectionCounters::kNoRoute, response_.status);
 }
 
 Session::Next Session::write() {
-  while (sent_ < out_bytes_) {
+  while (!writer_.done()) {
     error_code ec;
-    const size_t sent = transport_.write_some({out_.data() + out_at_, out_.data() + out_.size()}, ec);
+    const size_t sent = writer_.write(ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) {
       begin_operation(
           [this] { transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) { on_writable(e); }); });
@@ -65,16 +54,7 @@ Session::Next Session::write() {
       close();
       return Next::kWait;
     }
-    sent_ += sent;
-    if (sent_ < out_bytes_) keep_pace(sent);
     ConnectionCounters::add(worker_.counters().sent, sent);
-    for (size_t left = sent; left > 0;) {
-      asio::const_buffer& buffer = out_[out_at_];
-      const size_t step = std::min(left, buffer.size());
-      buffer += step;
-      left -= step;
-      if (buffer.size() == 0) ++out_at_;
-    }
   }
   finish_request();
   return state_ == State::kHeader ? Next::kContinue : Next::kWait;
@@ -106,10 +86,11 @@ void Session::finish_request() {
   saw_bytes_ = empty_line_ = false;
   head_only_ = false;
   http11_ = true;
-  if (!keep_alive_) return linger();
+  if (writer_.closes()) return linger();
   state_ = State::kHeader;
-  phase_start_ = Clock::now();
-  deadline_ = phase_start_ + worker_.service().config.idle_timeout;
+  const Clock::time_point now = Clock::now();
+  clock_.begin_phase(now);
+  clock_.until(now + worker_.service().config.idle_timeout);
 }
 
 }  // namespace sconce

@@ -44,8 +44,8 @@ void Session::run_decoded() {
     running_ = true;
     worker_.lane_requests(1);
     ++pending_;
-    deadline_ = inference_.deadline();
-    worker_.wake_by(deadline_);
+    clock_.until(inference_.deadline());
+    worker_.wake_by(clock_.deadline());
     watch_client();
   }
 }

@@ -38,8 +38,9 @@ Session::Next Session::read_header() {
   if (begin_ != end_) {
     if (!saw_bytes_) {
       saw_bytes_ = true;
-      moved_ = Clock::now();
-      deadline_ = moved_ + worker_.service().config.header_timeout;
+      const Clock::time_point now = Clock::now();
+      clock_.moved(now);
+      clock_.until(now + worker_.service().config.header_timeout);
     }
     const bool waits = begin_ == header_ && in_[begin_] == '\r' && !empty_line_ && !skip_empty_line();
     boost::beast::error_code ec;
@@ -80,14 +81,15 @@ bool Session::skip_empty_line() noexcept {
   header_ = begin_ += 2;
   if (begin_ != end_) return true;
   saw_bytes_ = false;  // no request has begun
-  deadline_ = Clock::now() + worker_.service().config.idle_timeout;
+  clock_.until(Clock::now() + worker_.service().config.idle_timeout);
   return true;
 }
 
 void Session::begin_body() {
   const ServerConfig& config = worker_.service().config;
   const RequestHead& head = parser_->head();
-  start_ = phase_start_ = Clock::now();
+  start_ = Clock::now();
+  clock_.begin_phase(start_);
   head_only_ = head.head_only;
   http11_ = head.http11;
   json_length_ = head.json_length;
@@ -134,7 +136,7 @@ void Session::begin_body() {
   } else {
     state_ = State::kFixedBody;
   }
-  if (!all_here) begin_pace(config.body_timeout);
+  if (!all_here) clock_.begin_pace(pace(config.body_timeout));
 }
 
 // How much the request may have: what its route, which was found, can use. False: it has more, and is refused.
@@ -273,15 +275,15 @@ void Session::on_read(error_code ec, size_t bytes) noexcept {
       break;
     case State::kChunkedBody:
       end_ += bytes;
-      keep_pace(bytes);
+      clock_.keep_pace(bytes);
       break;
     case State::kFixedBody:
       body_.commit(bytes);
-      keep_pace(bytes);
+      clock_.keep_pace(bytes);
       break;
     case State::kLingering:
-      sent_ += bytes;
-      if (ec || sent_ > kLingerBytes || !succeeds([this] { read(in_.get(), in_capacity_); })) close();
+      thrown_away_ += bytes;
+      if (ec || thrown_away_ > kLingerBytes || !succeeds([this] { read(in_.get(), in_capacity_); })) close();
       return;
     default:
       return;  // answered in the meantime: what came is of no interest

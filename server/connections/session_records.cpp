@@ -14,7 +14,7 @@ void Session::count_body(size_t bytes) noexcept {
 void Session::log_access() const {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count();
   const std::array<LogField, 3> fields{LogField{"status", std::to_string(response_.status), true},
-                                       {"bytes", std::to_string(out_bytes_), true},
+                                       {"bytes", std::to_string(writer_.bytes()), true},
                                        {"us", std::to_string(micros), true}};
   write_log(LogLevel::kInfo, access_line_, fields);
 }
@@ -47,7 +47,7 @@ void Session::record_trace() {
   record.run_done = timeline.run_done;
   record.queue = timeline.queue;
   record.compute = timeline.compute;
-  record.encoded = phase_start_;
+  record.encoded = clock_.phase_start();
   record.sent = Clock::now();
   worker_.service().tracer.record(std::move(record));
 }

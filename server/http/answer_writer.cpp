@@ -1,0 +1,39 @@
+#include "server/http/answer_writer.h"
+
+#include <algorithm>
+
+namespace sconce {
+
+void AnswerWriter::begin(Response& response, Form form, std::string_view date, Pace pace) {
+  pieces_.clear();
+  const std::string_view head = response.finish(form.http11, form.close, form.head_only, date);
+  pieces_.emplace_back(head.data(), head.size());
+  bytes_ = head.size();
+  if (!form.head_only) {
+    for (const Response::Segment& segment : response.segments) {
+      pieces_.emplace_back(segment.data, segment.bytes);
+      bytes_ += segment.bytes;
+    }
+  }
+  at_ = sent_ = 0;
+  close_ = form.close;
+  clock_.begin_phase(ClientClock::Clock::now());
+  clock_.begin_pace(pace);
+}
+
+size_t AnswerWriter::write(error_code& ec) {
+  const size_t sent = transport_.write_some({pieces_.data() + at_, pieces_.data() + pieces_.size()}, ec);
+  if (ec) return 0;
+  sent_ += sent;
+  if (sent_ < bytes_) clock_.keep_pace(sent);
+  for (size_t left = sent; left > 0;) {
+    boost::asio::const_buffer& piece = pieces_[at_];
+    const size_t step = std::min(left, piece.size());
+    piece += step;
+    left -= step;
+    if (piece.size() == 0) ++at_;
+  }
+  return sent;
+}
+
+}  // namespace sconce

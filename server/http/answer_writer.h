@@ -1,0 +1,56 @@
+// AnswerWriter: sends one answer after the other: head and text as one piece, then the tensors from where they are.
+// What it sends belongs to the Response, which must not change before done(). Nothing here waits. Confined to the
+// connection's thread.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "server/base/pace.h"
+#include "server/http/client_clock.h"
+#include "server/http/response.h"
+#include "server/http/transport.h"
+
+namespace sconce {
+
+class AnswerWriter {
+ public:
+  using error_code = boost::system::error_code;
+
+  // What an answer's head depends on beside the answer.
+  struct Form {
+    bool http11 = true;      // the request's version
+    bool head_only = false;  // HEAD: the head without the body
+    bool close = false;      // it is the connection's last
+  };
+
+  AnswerWriter(Transport& transport, ClientClock& clock) noexcept : transport_(transport), clock_(clock) {}
+  AnswerWriter(const AnswerWriter&) = delete;
+
+  // Takes the memory that an answer of text needs: begin() of such a one cannot fail afterwards.
+  void reserve() {
+    pieces_.clear();
+    pieces_.reserve(1);
+  }
+  // The next answer. If it throws, nothing of it was sent and another one can begin. date: of the head. pace: what the
+  // client must keep to while it takes the answer.
+  void begin(Response& response, Form form, std::string_view date, Pace pace);
+  // Sends what the transport takes now; the bytes. Not if done().
+  size_t write(error_code& ec);
+  bool done() const noexcept { return sent_ == bytes_; }
+
+  bool closes() const noexcept { return close_; }   // the connection ends with this answer
+  size_t bytes() const noexcept { return bytes_; }  // of the answer, with its head
+
+ private:
+  Transport& transport_;
+  ClientClock& clock_;
+  std::vector<boost::asio::const_buffer> pieces_;  // of the answer; those before at_ are sent
+  size_t at_ = 0;
+  size_t bytes_ = 0, sent_ = 0;
+  bool close_ = false;
+};
+
+}  // namespace sconce
