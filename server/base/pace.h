@@ -15,6 +15,10 @@ struct Pace {
   std::chrono::nanoseconds grace{};
   uint64_t rate = 1;  // bytes a second
 
+  // As settings have them.
+  static Pace of(std::chrono::nanoseconds grace, int64_t rate) noexcept {
+    return {grace, static_cast<uint64_t>(std::max<int64_t>(rate, 1))};
+  }
   Time first(Time now) const noexcept { return now + grace; }
   // `deadline` is what held until these bytes moved.
   Time next(Time deadline, Time now, uint64_t bytes) const noexcept {

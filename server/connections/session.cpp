@@ -1,14 +1,9 @@
 #include "server/connections/session.h"
 
-#include <fmt/format.h>
-
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/beast/http/error.hpp>
-#include <cstring>
+#include <utility>
 
-#include "sconce/check.h"
-#include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 
@@ -19,33 +14,29 @@ namespace asio = boost::asio;
 
 // Requests of one connection that are answered in a row before others have their turn.
 constexpr int kInARow = 16;
-// Memory that an idle connection keeps where that of requests is scarce.
-constexpr size_t kLeastBytes = 16 * 1024;
-constexpr std::chrono::milliseconds kQuiet{50};
+// Memory that a connection keeps for its next request.
+constexpr size_t kKeepBytes = 256 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
-// A client from which nothing comes, or to which nothing goes, for so long within a request may have to make room.
-constexpr std::chrono::seconds kStalled{1};
-// The time that a connection has for its first bytes, and between requests, in a shutdown and where there is no room.
-constexpr std::chrono::milliseconds kFresh{300};
+
+// Of an upload of weights, which Exchange::begin_admin() takes, the limit is its own.
+uint64_t most_body(const ServerConfig& config, Listeners listener) noexcept {
+  return listener == kAdmin ? INT64_MAX : static_cast<uint64_t>(config.max_body_bytes);
+}
 
 }  // namespace
 
 Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
                  std::string peer)
     : worker_(worker),
-      transport_(std::move(socket), worker.tls_of(listener)),
-      listener_(listener),
       slot_(std::move(slot)),
-      peer_(std::move(peer)),
-      in_capacity_(static_cast<size_t>(worker.service().config.max_header_bytes)),
-      body_(&worker.service().request_memory),
-      plain_(&worker.service().request_memory),
-      inference_(worker.index(), &Session::notify, this, &worker.service().request_memory) {
-  in_ = std::make_unique_for_overwrite<char[]>(in_capacity_);
-}
+      transport_(std::move(socket), worker.tls_of(listener)),
+      reader_(worker.service().config, most_body(worker.service().config, listener), worker.service().request_memory,
+              transport_, clock_),
+      writer_(transport_, clock_),
+      exchange_(worker, *this, reader_, listener, std::move(peer)) {}
 
 Session::~Session() {
-  if (largest_ > kKeepBytes || freed_) worker_.freed_much();
+  if (largest() > kKeepBytes || freed_) worker_.freed_much();
 }
 
 void Session::start(Worker::Sessions::iterator self) {
@@ -64,7 +55,7 @@ void Session::start(Worker::Sessions::iterator self) {
 
 // The loop, and what stops it: the one place where a request's exceptions end.
 void Session::proceed() noexcept {
-  const LogRequest log_request(request_id_, peer_);
+  const LogRequest log_request(exchange_.request_id(), exchange_.peer());
   for (;;) {
     std::exception_ptr problem;
     try {
@@ -75,7 +66,8 @@ void Session::proceed() noexcept {
     // Of an answer that has begun no other can follow.
     if (state_ == State::kWriting) return close();
     try {
-      answer_exception(problem);
+      exchange_.fail(problem);
+      begin_answer();
     } catch (...) {
       return close();
     }
@@ -89,50 +81,25 @@ void Session::steps() {
       case State::kHandshake:
         next = handshake();
         break;
-      case State::kHeader:
+      case State::kReading:
         if (answered >= kInARow) {
           begin_operation([this] {
             asio::post(worker_.context(), [this] {
               released();
-              if (state_ == State::kHeader) proceed();
+              if (state_ == State::kReading) proceed();
             });
           });
           return;
         }
-        next = read_header();
+        next = read_request();
         break;
-      case State::kFixedBody:
-        next = read_fixed_body();
-        break;
-      case State::kChunkedBody:
-        next = read_chunked_body();
-        break;
-      case State::kDecoded:
-        end_away();
-        run_decoded();
-        break;
-      case State::kAnswering:
-        inference_.finish_run();
-        if (answers_long()) {
-          go_away(&Session::encode_answer, State::kEncoded);
-        } else {
-          encode_answer();
-          finish_answer();
-        }
-        break;
-      case State::kEncoded:
-        end_away();
-        finish_answer();
-        break;
-      case State::kDone:
-        answer_waited();
+      case State::kReturned:
+        follow(exchange_.resume());
         break;
       case State::kWriting:
         next = write();
         if (next == Next::kContinue) ++answered;
         break;
-      case State::kAway:
-      case State::kRunning:
       case State::kWaiting:
       case State::kLingering:
       case State::kClosed:
@@ -145,7 +112,7 @@ void Session::steps() {
 Session::Next Session::handshake() {
   error_code ec;
   if (transport_.handshake(ec)) {
-    state_ = State::kHeader;
+    state_ = State::kReading;
     const Clock::time_point now = Clock::now();
     clock_.begin_phase(now);
     clock_.until(now + worker_.service().config.header_timeout);
@@ -167,195 +134,144 @@ Session::Next Session::handshake() {
   return Next::kWait;
 }
 
-void Session::route_request() {
-  response_.reset();
+Session::Next Session::read_request() {
+  RequestReader::Step step = reader_.step();
+  if (step == RequestReader::Step::kMore) {
+    if (read_ != Read::kNone) return Next::kWait;
+    const std::span<char> room = reader_.room();
+    if (!room.empty()) {
+      read(room);
+      return Next::kWait;
+    }
+    step = RequestReader::Step::kRefused;
+  }
   // What a handler has changed must not be answered as failed because the answer finds no memory.
   writer_.reserve();
-  switch (route_.result) {
-    case RouteMatch::Result::kNotFound:
-      answer_error(404, "Not Found", response_);
-      return begin_answer();
-    case RouteMatch::Result::kMethodNotAllowed:
-      answer_error(405, "Method Not Allowed", response_);
-      response_.fields = route_.allow;
-      return begin_answer();
-    case RouteMatch::Result::kFound:
+  switch (step) {
+    case RequestReader::Step::kHead: {
+      const Clock::time_point now = Clock::now();
+      clock_.begin_phase(now);
+      follow(exchange_.begin(now));
+      break;
+    }
+    case RequestReader::Step::kBody:
+      follow(exchange_.dispatch());
+      break;
+    case RequestReader::Step::kTooLong:
+      follow(exchange_.refuse_length());
+      break;
+    default:
+      follow(exchange_.refuse(reader_.refusal().status, reader_.refusal().message));
       break;
   }
-  SCONCE_CHECK(!forbidden(), kForbidden, "this is for the administration listener (settings admin and http_admin)");
-  std::visit([this](const auto& handler) { answer_by(handler); }, route_of(route_).handler);
+  return Next::kContinue;
 }
 
-void Session::answer_by(const Here& handler) {
-  handler.answer({worker_.service(), worker_.catalog(), route_, body_text(), parser_->head().accepts_html}, response_);
-  begin_answer();
+void Session::follow(Exchange::Next next) {
+  switch (next) {
+    case Exchange::Next::kReadBody:
+      if (!reader_.begin_body()) close();
+      break;
+    case Exchange::Next::kWait:
+      state_ = State::kWaiting;
+      if (!exchange_.running()) break;
+      // The run may be over by now, but its notice waits for this thread.
+      clock_.until(exchange_.deadline());
+      worker_.wake_by(clock_.deadline());
+      watch_client();
+      break;
+    case Exchange::Next::kAnswer:
+      begin_answer();
+      break;
+    case Exchange::Next::kHangUp:
+      close();
+      break;
+  }
 }
 
-void Session::answer_by(const OnAdminThread& handler) {
-  admin_->body = body_text();
-  start_task(handler);
-}
-
-std::string_view Session::body_text() const noexcept {
-  return {reinterpret_cast<const char*>(body().begin()), body().size()};
-}
-
-bool Session::forbidden() const noexcept {
-  const Route* const route = found_route(route_);
-  return route != nullptr && is_forbidden(*route, listener_, worker_.service().config.http_admin);
-}
-
-void Session::notify(void* session) noexcept {
-  Session& self = *static_cast<Session*>(session);
-  self.worker_.notify(self);
-}
-
+// Another thread has let go of the exchange.
 void Session::on_notice() noexcept {
-  if (away_) return come_back();
   if (state_ == State::kWaiting) {
-    released();
-    state_ = State::kDone;
+    state_ = State::kReturned;
     return proceed();
   }
-  running_ = false;
-  worker_.lane_requests(-1);
-  if (state_ != State::kRunning) inference_.clear();  // closed, or answered in the meantime
-  released();
-  if (state_ != State::kRunning) return;
-  state_ = State::kAnswering;
-  proceed();
+  // Closed, or answered in the meantime.
+  exchange_.take_back();
+  retire_if_over();
 }
 
-Pace Session::pace(std::chrono::microseconds grace) const noexcept {
-  return {grace, static_cast<uint64_t>(std::max<int64_t>(worker_.service().config.min_rate, 1))};
+void Session::begin_answer() {
+  const ServerConfig& config = worker_.service().config;
+  const AnswerWriter::Form form = exchange_.finish_response();
+  writer_.begin(exchange_.response(), form, worker_.date(), Pace::of(config.write_timeout, config.min_rate));
+  state_ = State::kWriting;
+  exchange_.count_answer();
 }
 
-Worker::Idle Session::idle(Clock::time_point now) const noexcept {
-  const Clock::time_point since = clock_.quiet_since();
-  switch (state_) {
-    case State::kHeader:
-      if (!saw_bytes_) return {now - since >= kFresh, true, since};
-      [[fallthrough]];
-    case State::kHandshake:
-    case State::kFixedBody:
-    case State::kChunkedBody:
-    case State::kWriting:
-    case State::kLingering:
-      return {now - since >= kStalled, false, since};
-    default:
-      return {};  // it waits for the server
+Session::Next Session::write() {
+  while (!writer_.done()) {
+    error_code ec;
+    const size_t sent = writer_.write(ec);
+    if (ec == asio::error::would_block || ec == asio::error::try_again) {
+      begin_operation([this] {
+        transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
+          released();
+          if (state_ != State::kWriting) return;
+          if (e) return close();
+          proceed();
+        });
+      });
+      return Next::kWait;
+    }
+    if (ec) {
+      close();
+      return Next::kWait;
+    }
+    ConnectionCounters::add(worker_.counters().sent, sent);
   }
+  finish_request();
+  return state_ == State::kReading ? Next::kContinue : Next::kWait;
 }
 
-bool Session::make_room() noexcept {
-  if (state_ == State::kHeader && !saw_bytes_ && transport_.has_unread()) {
-    clock_.moved(Clock::now());
-    return false;
-  }
-  close();
-  slot_.release();  // now, or whoever waits for room would have another one closed
-  return true;
+void Session::finish_request() {
+  exchange_.end(writer_.bytes(), clock_.phase_start());
+  const bool unread = reader_.unfinished();
+  reader_.end();
+  // What was large is of no use to the next request, which may be long in coming.
+  if (largest() > kKeepBytes && !exchange_.lent()) trim(kKeepBytes);
+  if (writer_.closes()) return linger(unread);
+  state_ = State::kReading;
+  const Clock::time_point now = Clock::now();
+  clock_.begin_phase(now);
+  clock_.until(now + worker_.service().config.idle_timeout);
 }
 
-void Session::check_deadline(Clock::time_point now) {
-  if (state_ == State::kWaiting || state_ == State::kAway || state_ == State::kClosed) return;
-  if (now < clock_.deadline()) {
-    trim_idle();
-    return;
-  }
-  switch (state_) {
-    case State::kHeader:
-      if (!saw_bytes_) return close();
-      [[fallthrough]];
-    case State::kFixedBody:
-    case State::kChunkedBody:
-      return refuse_late(408, "the request did not arrive in time");
-    case State::kRunning:
-      if (!succeeds([this] { run_out_of_time(); })) return close();
-      return proceed();
-    default:
-      return close();
-  }
-}
-
-// A request of which something is missing.
-void Session::refuse_late(int status, std::string_view message) noexcept {
-  body_left_ = true;
-  if (!succeeds([&] { refuse(status, message); })) return close();
-  proceed();
-}
-
-void Session::end_client(bool tell) noexcept {
-  switch (state_) {
-    case State::kFixedBody:
-    case State::kChunkedBody:
-    case State::kHeader:
-      if (!tell || (state_ == State::kHeader && !saw_bytes_)) return close();
-      return refuse_late(503, "the server is shutting down, and the request did not arrive in time");
-    case State::kHandshake:
-    case State::kWriting:
-    case State::kLingering:
-      return close();
-    default:
-      return;  // it waits for the server
-  }
-}
-
-void Session::close_if_idle(Clock::time_point now) {
-  if ((state_ != State::kHeader && state_ != State::kHandshake) || saw_bytes_ || now - clock_.phase_start() < kFresh)
-    return;
-  // A request that is here but was not read yet is answered.
-  if (state_ == State::kHandshake || !transport_.has_unread()) close();
-}
-
-// Of a request that is over; nothing uses its memory.
-void Session::trim(size_t keep) noexcept {
-  body_.trim(keep);
-  plain_.trim(keep);
-  inference_.trim(keep);
-  if (response_.text().capacity() > keep) response_.text().release();
-  largest_ = 0;
-  freed_ = true;
-}
-
-// At each tick, for a connection that does little.
-void Session::trim_idle() noexcept {
-  const bool idle = state_ == State::kHeader && !saw_bytes_;
-  if (idle && worker_.service().request_memory.is_tight() &&
-      std::max({body_.capacity(), plain_.capacity(), inference_.capacity()}) > kLeastBytes) {
-    trim(kLeastBytes);
-  }
-  // Not while it goes from one large request to the next.
-  if (freed_ && (idle || state_ == State::kFixedBody || state_ == State::kChunkedBody) &&
-      Clock::now() - clock_.quiet_since() > kQuiet) {
-    freed_ = false;
-    worker_.freed_much();
-  }
-}
-
-void Session::linger() noexcept {
+// unread: the request was not read to its end.
+void Session::linger(bool unread) noexcept {
   // Without unread bytes nothing can turn into a reset: close at once.
-  if (!body_left_) return close();
+  if (!unread) return close();
   state_ = State::kLingering;
   transport_.shutdown_send();
   clock_.until(Clock::now() + kLingerTime);
   thrown_away_ = 0;
-  if (!reading_ && !succeeds([this] { read(in_.get(), in_capacity_); })) close();
+  if (read_ == Read::kNone && !succeeds([this] { read(reader_.room_for_nothing()); })) close();
 }
 
 void Session::close() noexcept {
   if (state_ == State::kClosed) return;
-  if (running_) stop_waiting();
-  count_body(0);
   state_ = State::kClosed;
+  exchange_.abandon();
   transport_.close();
-  answer_room_.give_back();
-  if (!running_ && !away_) inference_.clear();
-  if (pending_ == 0) worker_.retire(self_);
+  retire_if_over();
 }
 
 void Session::released() noexcept {
-  if (--pending_ == 0 && state_ == State::kClosed) worker_.retire(self_);
+  --operations_;
+  retire_if_over();
+}
+
+void Session::retire_if_over() noexcept {
+  if (state_ == State::kClosed && operations_ == 0 && !exchange_.lent()) worker_.retire(self_);
 }
 
 }  // namespace sconce

@@ -10,9 +10,9 @@
 #include <memory>
 #include <new>
 #include <string_view>
-#include <utility>
 
 #include "sconce/check.h"
+#include "server/http/input_buffer.h"
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 
@@ -73,10 +73,11 @@ size_t Upload::take(std::span<std::byte> to) noexcept {
   if (complete_ || closed_) return 0;
   if (!length_) return take_chunks(to);
   size_t bytes = static_cast<size_t>(std::min<uint64_t>({to.size(), *length_ - taken_, kPiece}));
-  if (buffered() > 0) {
-    bytes = std::min(bytes, buffered());
-    std::memcpy(to.data(), source_.buffer + *source_.begin, bytes);
-    *source_.begin += bytes;
+  InputBuffer& input = *source_.input;
+  if (!input.empty()) {
+    bytes = std::min(bytes, input.size());
+    std::memcpy(to.data(), input.here().data(), bytes);
+    input.use(bytes);
   } else if (!receive(reinterpret_cast<char*>(to.data()), bytes, bytes)) {
     return 0;
   }
@@ -86,13 +87,13 @@ size_t Upload::take(std::span<std::byte> to) noexcept {
 }
 
 size_t Upload::take_chunks(std::span<std::byte> to) noexcept {
+  InputBuffer& input = *source_.input;
   for (;;) {
     size_t bytes = 0;
-    while (bytes < to.size() && !complete_ && buffered() > 0) {
+    while (bytes < to.size() && !complete_ && !input.empty()) {
       boost::beast::error_code ec;
-      const std::string_view here(source_.buffer + *source_.begin, buffered());
-      const RequestParser::Decoded step = source_.parser->decode_chunks(here, to.subspan(bytes), ec);
-      *source_.begin += step.used;
+      const RequestParser::Decoded step = source_.parser->decode_chunks(input.here(), to.subspan(bytes), ec);
+      input.use(step.used);
       bytes += step.bytes;
       if (ec && ec != boost::beast::http::error::need_more) {
         malformed_ = source_.parser->problem(ec);
@@ -104,14 +105,14 @@ size_t Upload::take_chunks(std::span<std::byte> to) noexcept {
     taken_ += bytes;
     if (taken_ > limit_) return 0;
     if (bytes > 0 || complete_) return bytes;
-    std::memmove(source_.buffer, source_.buffer + *source_.begin, buffered());
-    *source_.end -= std::exchange(*source_.begin, 0);
-    if (*source_.end == source_.capacity) {
+    input.compact();
+    if (input.full()) {
       malformed_ = "malformed chunk: header or trailer too large";
       return 0;
     }
-    if (!receive(source_.buffer + *source_.end, source_.capacity - *source_.end, bytes)) return 0;
-    *source_.end += bytes;
+    const std::span<char> room = input.room();
+    if (!receive(room.data(), room.size(), bytes)) return 0;
+    input.add(bytes);
   }
 }
 

@@ -14,6 +14,7 @@
 
 namespace sconce {
 
+class InputBuffer;
 class RequestParser;
 class Transport;
 
@@ -21,10 +22,7 @@ class Transport;
 struct UploadSource {
   Transport* transport = nullptr;
   RequestParser* parser = nullptr;  // has read the header
-  char* buffer = nullptr;           // [begin, end) was read already; afterwards it is what comes behind the body
-  size_t capacity = 0;
-  size_t* begin = nullptr;
-  size_t* end = nullptr;
+  InputBuffer* input = nullptr;     // what was read already; afterwards it is what comes behind the body
 };
 
 class Upload {
@@ -60,7 +58,6 @@ class Upload {
   using Clock = std::chrono::steady_clock;
 
   bool starved() const noexcept { return problem_ == ENOMEM || problem_ == ENOBUFS; }
-  size_t buffered() const noexcept { return *source_.end - *source_.begin; }
   // What can be had without waiting: bytes of the body, or 0, and then complete_, closed_ or malformed_ may say why.
   size_t take(std::span<std::byte> to) noexcept;
   size_t take_chunks(std::span<std::byte> to) noexcept;

@@ -213,6 +213,7 @@ OTHERS = {
     "Model::run(inputs)": said,
     "client": said,
     "POST .../weights": said,
+    "socket --bytes--> RequestReader": said,
     "include/sconce < package_format": run_by("tests/rules/layering_test.cpp::layering"),
 }
 

@@ -11,6 +11,7 @@
 #include "fake_package.h"
 #include "sconce/model.h"
 #include "server/admin/weights_job.h"
+#include "server/http/input_buffer.h"
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 #include "server/models/control.h"
@@ -109,8 +110,7 @@ struct Arrived {
   tcp::socket client{context};
   std::optional<Transport> transport;
   std::optional<RequestParser> parser;
-  std::string buffer = std::string(16384, 0);
-  size_t begin = 0, end = 0;
+  InputBuffer input{16384};
 
   explicit Arrived(const std::string& fields, const std::string& body) {
     tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
@@ -120,11 +120,11 @@ struct Arrived {
     transport.emplace(std::move(socket), nullptr);
     const std::string head = "POST /w HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n";
     asio::write(client, asio::buffer(body));
-    std::memcpy(buffer.data(), head.data(), head.size());
-    end = head.size();
+    std::memcpy(input.room().data(), head.data(), head.size());
+    input.add(head.size());
     parser.emplace(INT64_MAX);
     boost::beast::error_code ec;
-    begin = parser->put(asio::const_buffer(buffer.data(), end), ec);
+    input.use(parser->put(asio::const_buffer(input.here().data(), input.size()), ec));
     REQUIRE(parser->is_header_done());
   }
 
@@ -133,7 +133,7 @@ struct Arrived {
     request.model = "fake";
     request.query = query;
     request.upload = true;
-    request.source = {&*transport, &*parser, buffer.data(), buffer.size(), &begin, &end};
+    request.source = {&*transport, &*parser, &input};
     return request;
   }
 };

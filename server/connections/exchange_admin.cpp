@@ -1,10 +1,10 @@
-// The part of a session that administration has: who may ask, and requests that other threads work on.
+// The part of an exchange that administration has: who may ask, and requests that other threads work on.
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/answers/routes.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
-#include "server/connections/session.h"
+#include "server/connections/exchange.h"
 #include "server/models/control.h"
 
 namespace sconce {
@@ -15,12 +15,11 @@ constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\
 
 }  // namespace
 
-// True: the request is answered, or its task runs. False: its body is to be read first.
-bool Session::begin_admin(uint64_t length) {
-  const RequestHead& head = parser_->head();
+// An upload has its body read by the task that it begins.
+Exchange::Next Exchange::begin_admin(uint64_t length) {
+  const RequestHead& head = reader_.head();
   if (head.coding != Coding::kIdentity) {
-    refuse(415, "Content-Encoding is not supported on the administration listener");
-    return true;
+    return refuse(415, "Content-Encoding is not supported on the administration listener");
   }
   const uint64_t limit = std::min(static_cast<uint64_t>(worker_.service().config.max_body_bytes), kMostText);
   const Route* const route = found_route(route_);
@@ -28,15 +27,14 @@ bool Session::begin_admin(uint64_t length) {
   const bool weights = route != nullptr && route->body == BodyLimit::kWeights;
   const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
   if (kind == WeightsBody::kUnsupported) {
-    refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
-    return true;
+    return refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
   }
   if (kind != WeightsBody::kStream && length > limit) {
-    refuse(413, "request body is larger than " + std::to_string(limit) + " bytes, the most that this route takes");
-    return true;
+    return refuse(413,
+                  "request body is larger than " + std::to_string(limit) + " bytes, the most that this route takes");
   }
-  parser_->limit_body(limit);
-  if (own == nullptr) return false;
+  reader_.limit_body(limit);
+  if (own == nullptr) return Next::kReadBody;
 
   admin_ = std::make_unique<AdminRequest>();
   admin_->id = request_id_;
@@ -47,21 +45,20 @@ bool Session::begin_admin(uint64_t length) {
   admin_->query = cached_path_.query;
   admin_->content_type = head.content_type;
   admin_->content_digest = head.content_digest;
-  if (kind != WeightsBody::kStream) return false;
+  if (kind != WeightsBody::kStream) return Next::kReadBody;
   admin_->upload = true;
-  admin_->source = {&transport_, &*parser_, in_.get(), in_capacity_, &begin_, &end_};
+  admin_->source = reader_.begin_upload();
   admin_->expects_continue = head.expects_continue;
-  start_task(*own);
-  return true;
+  return start_task(*own);
 }
 
-bool Session::refuse_access() {
+bool Exchange::refuse_access() {
   const Route* const route = found_route(route_);
   const uint8_t scope = needed_scope(route, listener_, worker_.service().config.http_admin);
   if (scope == kNoScope) return false;
   if (listener_ == kAdmin) worker_.service().credentials.refresh();
   const CredentialSet& known = worker_.credentials();
-  const RequestHead& head = parser_->head();
+  const RequestHead& head = reader_.head();
   CredentialSet::Refusal refusal = known.check(scope, head.authorization);
   // A page from anywhere can make its reader's browser send this.
   if (scope == kAdminScope && !known.needs_token(scope) && !head.origin.empty() && head.method != Method::kGet)
@@ -70,42 +67,33 @@ bool Session::refuse_access() {
   log_warn(worker_.service().refusals, "request refused with {}: {}", refusal.status, refusal.message);
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
-  keep_alive_ = false;
-  begin_answer();
+  form_.close = true;
   return true;
 }
 
-void Session::start_task(const OnAdminThread& handler) {
-  state_ = State::kWaiting;
-  ++pending_;
-  struct Undo {
-    int& pending;
-    bool started = false;
-    ~Undo() {
-      if (!started) --pending;
-    }
-  } undo{pending_};
+Exchange::Next Exchange::start_task(const OnAdminThread& handler) {
   const auto done = [this](AdminAnswer answer) {
     admin_answer_ = std::move(answer);
     notify(this);
   };
   handler.start(worker_.service(), std::move(*admin_), done);
-  undo.started = true;
+  holder_ = Holder::kAdministration;
+  return Next::kWait;
 }
 
-void Session::answer_waited() {
-  if (control_problem_) std::rethrow_exception(std::exchange(control_problem_, nullptr));
+Exchange::Next Exchange::answer_task() {
   // The work is done, so an error would be wrong. Where there is no memory for the answer, the connection just ends.
+  // (The writer has room for the answer: AnswerWriter::reserve().)
   const bool told = succeeds([this] {
     if (admin_) take_admin_answer();
-    begin_answer();
+    name_response();
   });
-  if (!told) close();
+  return told ? Next::kAnswer : Next::kHangUp;
 }
 
-void Session::take_admin_answer() {
+void Exchange::take_admin_answer() {
   ConnectionCounters::add(worker_.counters().received, admin_answer_.received);
-  body_left_ = admin_answer_.body_left;
+  reader_.end_upload(!admin_answer_.body_left);
   response_.reset();
   response_.status = admin_answer_.status;
   response_.set_text(!admin_answer_.text.empty()   ? std::string_view(admin_answer_.text)
@@ -114,7 +102,7 @@ void Session::take_admin_answer() {
   admin_answer_ = {};
 }
 
-void Session::answer_by(const OnControlThread& handler) {
+Exchange::Next Exchange::answer_by(const OnControlThread& handler) {
   handler.check(body_text());
   SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", excerpt(route_.model), "'");
   SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
@@ -125,11 +113,11 @@ void Session::answer_by(const OnControlThread& handler) {
         (control.*work)(name);
       },
       [this](std::exception_ptr problem) {
-        control_problem_ = std::move(problem);
+        problem_ = std::move(problem);
         notify(this);
       });
-  state_ = State::kWaiting;
-  ++pending_;
+  holder_ = Holder::kAdministration;
+  return Next::kWait;
 }
 
 }  // namespace sconce

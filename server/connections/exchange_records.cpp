@@ -1,35 +1,43 @@
-// What a session leaves behind of a request: counts, the access log, traces.
-#include "server/connections/session.h"
+// What an exchange leaves behind of a request: counts, the access log, traces.
+#include <array>
+
+#include "server/base/log.h"
+#include "server/connections/exchange.h"
 
 namespace sconce {
 
 // From here on the request's body has so many bytes; 0: it is over.
-void Session::count_body(size_t bytes) noexcept {
+void Exchange::count_body(size_t bytes) noexcept {
   if (bytes == counted_) return;
   ConnectionCounters::add(worker_.counters().bodies_in, bytes);
   ConnectionCounters::add(worker_.counters().bodies_out, counted_);
   counted_ = bytes;
 }
 
-void Session::log_access() const {
+void Exchange::count_answer() noexcept {
+  const bool found = routed_ && route_.result == RouteMatch::Result::kFound;
+  worker_.counters().response(found ? route_.route : ConnectionCounters::kNoRoute, response_.status);
+}
+
+void Exchange::log_access(size_t bytes) const {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start_).count();
   const std::array<LogField, 3> fields{LogField{"status", std::to_string(response_.status), true},
-                                       {"bytes", std::to_string(writer_.bytes()), true},
+                                       {"bytes", std::to_string(bytes), true},
                                        {"us", std::to_string(micros), true}};
   write_log(LogLevel::kInfo, access_line_, fields);
 }
 
-void Session::trace_inputs() {
+void Exchange::trace_inputs() {
   if (!traced_.tensors) return;
   inference_.trace_inputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
 }
 
-void Session::trace_outputs() {
+void Exchange::trace_outputs() {
   if (!traced_.tensors) return;
   inference_.trace_outputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
 }
 
-void Session::record_trace() {
+void Exchange::record_trace(Clock::time_point encoded) {
   const Inference::Timeline timeline = inference_.timeline();
   TraceRecord record;
   // A path may be as long as a header.
@@ -47,7 +55,7 @@ void Session::record_trace() {
   record.run_done = timeline.run_done;
   record.queue = timeline.queue;
   record.compute = timeline.compute;
-  record.encoded = clock_.phase_start();
+  record.encoded = encoded;
   record.sent = Clock::now();
   worker_.service().tracer.record(std::move(record));
 }

@@ -1,0 +1,219 @@
+#include "server/connections/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+
+namespace sconce {
+namespace {
+
+// Of a request line, in the access log.
+std::string shown(std::string_view text) {
+  return text.size() <= kExcerptBytes ? printable(text) : printable(text.substr(0, kExcerptBytes - 3)) + "...";
+}
+
+}  // namespace
+
+Exchange::Exchange(Worker& worker, Session& session, RequestReader& reader, Listeners listener, std::string peer)
+    : worker_(worker),
+      session_(session),
+      reader_(reader),
+      listener_(listener),
+      peer_(std::move(peer)),
+      inference_(worker.index(), &Exchange::notify, this, &worker.service().request_memory) {}
+
+Exchange::Next Exchange::begin(Clock::time_point now) {
+  const RequestHead& head = reader_.head();
+  start_ = now;
+  form_ = {head.http11, head.head_only, !reader_.keep_alive()};
+  request_id_.begin(head.request_id);
+  if (worker_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
+  if (worker_.service().config.access_log) {
+    access_line_ = shown(head.method_text) + " " + shown(head.target);
+  }
+  const bool all_here = reader_.body_is_here();
+  if (head.target != cached_target_ || head.method != cached_method_) {
+    cached_target_.clear();
+    cached_path_ = canonical_target(head.target);
+    cached_method_ = head.method;
+    cached_target_ = head.target;
+    route_ = find_route(cached_path_.path, cached_method_, listener_);
+  }
+  routed_ = true;
+  const bool found = route_.result == RouteMatch::Result::kFound;
+  // What is asked of nobody is refused before its body is read.
+  if ((!found || forbidden()) && !all_here) return route_request();
+  if (refuse_access()) return Next::kAnswer;
+  if (listener_ == kAdmin) {
+    const Next next = begin_admin(reader_.content_length());
+    if (next != Next::kReadBody) return next;
+  }
+  if (found && reader_.unfinished() && head.coding != Coding::kIdentity && !is_inference(route_of(route_)))
+    return refuse(415, "Content-Encoding is supported for inference only");
+  if (!all_here && !limit_body()) return refuse_length();
+  return Next::kReadBody;
+}
+
+// How much the request may have: what its route, which was found, can use. False: it has more.
+bool Exchange::limit_body() {
+  most_body_ = reader_.most_body();
+  // The errors of a model that is not there, before its request is read.
+  const bool inference = route_of(route_).body == BodyLimit::kInputs;
+  const uint64_t most =
+      inference ? worker_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
+  most_body_ = std::min(most_body_, most);
+  reader_.limit_body(most_body_);
+  return reader_.content_length() <= most_body_;
+}
+
+Exchange::Next Exchange::dispatch() {
+  count_body(reader_.body().size());
+  return route_request();
+}
+
+Exchange::Next Exchange::route_request() {
+  response_.reset();
+  switch (route_.result) {
+    case RouteMatch::Result::kNotFound:
+      answer_error(404, "Not Found", response_);
+      return Next::kAnswer;
+    case RouteMatch::Result::kMethodNotAllowed:
+      answer_error(405, "Method Not Allowed", response_);
+      response_.fields = route_.allow;
+      return Next::kAnswer;
+    case RouteMatch::Result::kFound:
+      break;
+  }
+  SCONCE_CHECK(!forbidden(), kForbidden, "this is for the administration listener (settings admin and http_admin)");
+  return std::visit([this](const auto& handler) { return answer_by(handler); }, route_of(route_).handler);
+}
+
+Exchange::Next Exchange::answer_by(const Here& handler) {
+  handler.answer({worker_.service(), worker_.catalog(), route_, body_text(), reader_.head().accepts_html}, response_);
+  return Next::kAnswer;
+}
+
+Exchange::Next Exchange::answer_by(const OnAdminThread& handler) {
+  admin_->body = body_text();
+  return start_task(handler);
+}
+
+std::string_view Exchange::body_text() const noexcept {
+  const BodyBuffer& body = reader_.body();
+  return {reinterpret_cast<const char*>(body.begin()), body.size()};
+}
+
+bool Exchange::forbidden() const noexcept {
+  const Route* const route = found_route(route_);
+  return route != nullptr && is_forbidden(*route, listener_, worker_.service().config.http_admin);
+}
+
+Exchange::Next Exchange::resume() {
+  switch (let_go()) {
+    case Holder::kDecoder:
+      throw_problem();
+      return run_decoded();
+    case Holder::kModel:
+      return answer_run();
+    case Holder::kEncoder:
+      throw_problem();
+      return finish_answer();
+    default:
+      throw_problem();
+      return answer_task();
+  }
+}
+
+// Who has had it until now.
+Exchange::Holder Exchange::let_go() noexcept {
+  if (holder_ == Holder::kModel) worker_.lane_requests(-1);
+  return std::exchange(holder_, Holder::kSession);
+}
+
+void Exchange::throw_problem() {
+  if (problem_) std::rethrow_exception(std::exchange(problem_, nullptr));
+}
+
+void Exchange::notify(void* exchange) noexcept {
+  Exchange& self = *static_cast<Exchange*>(exchange);
+  self.worker_.notify(self.session_);
+}
+
+void Exchange::take_back() noexcept {
+  let_go();
+  inference_.clear();
+}
+
+void Exchange::abandon() noexcept {
+  cancel();
+  count_body(0);
+  answer_room_.give_back();
+  if (!computing()) inference_.clear();
+}
+
+Exchange::Next Exchange::refuse(int status, std::string_view message) {
+  answer_error(status, message, response_);
+  form_.close = true;
+  return Next::kAnswer;
+}
+
+Exchange::Next Exchange::refuse_length() {
+  const bool by_setting = most_body_ == reader_.most_body();
+  return refuse(413, by_setting ? std::string("request body is larger than max_body_bytes")
+                                : "request body is larger than " + std::to_string(most_body_) +
+                                      (route_of(route_).body == BodyLimit::kInputs
+                                           ? " bytes, more than the model's inputs can need"
+                                           : " bytes, the most that this route takes"));
+}
+
+void Exchange::fail(const std::exception_ptr& problem) {
+  Failure failure = describe_failure(problem);
+  failure.message = inference_.explain(std::move(failure.message));
+  inference_.fail(failure.code);
+  if (failure.status >= 500) {
+    log_warn(worker_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
+  }
+  answer_error(failure.status, failure.message, response_);
+  if (failure.code == ErrorCode::kQueueFull || failure.code == ErrorCode::kUnavailable)
+    response_.fields = "Retry-After: 1\r\n";
+}
+
+AnswerWriter::Form Exchange::finish_response() {
+  if (reader_.unfinished() || worker_.service().draining.load(std::memory_order_relaxed)) form_.close = true;
+  name_response();
+  return form_;
+}
+
+// What went wrong can be looked up.
+void Exchange::name_response() {
+  if (request_id_.given() || response_.status >= 400) response_.request_id = request_id_.text();
+}
+
+void Exchange::end(size_t bytes, Clock::time_point encoded) {
+  if (worker_.service().config.access_log) log_access(bytes);
+  if (traced_ && !running()) record_trace(encoded);
+  count_body(0);
+  answer_room_.give_back();
+  traced_ = {};
+  trace_tensors_.clear();
+  trace_parent_.reset();
+  routed_ = false;
+  request_id_.begin({});
+  if (!running()) inference_.clear();
+  admin_.reset();
+  form_.http11 = true;
+  form_.head_only = false;
+  largest_ = std::max(largest_, response_.text().capacity());
+}
+
+void Exchange::trim(size_t keep) noexcept {
+  inference_.trim(keep);
+  if (response_.text().capacity() > keep) response_.text().release();
+  largest_ = 0;
+}
+
+}  // namespace sconce

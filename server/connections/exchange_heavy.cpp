@@ -1,0 +1,48 @@
+// The part of an exchange that gives long work to other threads: others of its io thread are answered meanwhile.
+#include <algorithm>
+
+#include "server/base/failure.h"
+#include "server/connections/exchange.h"
+
+namespace sconce {
+namespace {
+
+// What takes about a millisecond on the slowest machines.
+constexpr size_t kLongText = 256 * 1024;       // of JSON to read
+constexpr size_t kLongBody = 8 * 1024 * 1024;  // of tensors, which may have to be copied
+constexpr size_t kLongCompressed = 1024;       // gzip makes a thousand bytes of one
+
+}  // namespace
+
+bool Exchange::decodes_long() const noexcept {
+  const size_t bytes = reader_.body().size();
+  if (reader_.head().coding != Coding::kIdentity) return bytes > kLongCompressed;
+  const std::optional<uint64_t> json_length = reader_.head().json_length;
+  const bool has_tensors = form_of(route_of(route_)) == Inference::Form::kInfer && json_length;
+  const uint64_t text = has_tensors ? std::min<uint64_t>(*json_length, bytes) : bytes;
+  return text > kLongText || bytes > kLongBody;
+}
+
+bool Exchange::answers_long() const noexcept {
+  const bool compressed = worker_.service().config.compress_above > 0 && reader_.head().accepts != Coding::kIdentity;
+  return inference_.has_long_answer(compressed);
+}
+
+Exchange::Next Exchange::decode_elsewhere() { return lend<&Exchange::decode_request>(Holder::kDecoder); }
+
+Exchange::Next Exchange::encode_elsewhere() { return lend<&Exchange::encode_answer>(Holder::kEncoder); }
+
+template <void (Exchange::*work)()>
+Exchange::Next Exchange::lend(Holder holder) {
+  task_.context = this;
+  task_.work = [](void* context) noexcept {
+    Exchange& self = *static_cast<Exchange*>(context);
+    self.problem_ = exception_of([&] { (self.*work)(); });
+    notify(context);
+  };
+  worker_.service().heavy_work.submit(task_);
+  holder_ = holder;
+  return Next::kWait;
+}
+
+}  // namespace sconce

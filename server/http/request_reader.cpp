@@ -1,0 +1,183 @@
+#include "server/http/request_reader.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/error.hpp>
+
+#include "server/memory/request_budget.h"
+
+namespace sconce {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = ClientClock::Clock;
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+bool is_error(const boost::beast::error_code& ec) { return ec && ec != boost::beast::http::error::need_more; }
+
+}  // namespace
+
+RequestReader::RequestReader(const ServerConfig& config, uint64_t most_body, RequestBudget& budget,
+                             Transport& transport, ClientClock& clock)
+    : config_(config),
+      most_body_(most_body),
+      budget_(budget),
+      transport_(transport),
+      clock_(clock),
+      buffer_(static_cast<size_t>(config.max_header_bytes)),
+      body_(&budget),
+      plain_(&budget) {}
+
+RequestReader::Step RequestReader::refuse(int status, std::string_view message) noexcept {
+  refusal_ = {status, message};
+  return Step::kRefused;
+}
+
+RequestReader::Step RequestReader::read_head() {
+  if (!parser_) {
+    parser_.emplace(most_body_);
+    buffer_.mark();
+  }
+  if (buffer_.empty()) return Step::kMore;
+  if (part_ == Part::kNothing) {
+    part_ = Part::kHead;
+    const Clock::time_point now = Clock::now();
+    clock_.moved(now);
+    clock_.until(now + config_.header_timeout);
+  }
+  const bool waits = buffer_.at_mark() && buffer_.here()[0] == '\r' && !empty_line_ && !skip_empty_line();
+  if (waits || buffer_.empty()) return Step::kMore;
+  boost::beast::error_code ec;
+  buffer_.use(parser_->put(asio::const_buffer(buffer_.here().data(), buffer_.size()), ec));
+  if (is_error(ec)) return refuse(parser_->status(ec), parser_->problem(ec));
+  if (ec || !parser_->is_header_done()) return Step::kMore;
+  if (!parser_->chunked() && content_length() == 0) part_ = Part::kWhole;
+  return Step::kHead;
+}
+
+// One before a request is ignored: some clients send it behind a body. False: only half of it is there.
+bool RequestReader::skip_empty_line() noexcept {
+  if (buffer_.size() < 2) return false;
+  empty_line_ = true;
+  if (buffer_.here()[1] != '\n') return true;  // that is the parser's to say
+  buffer_.use(2);
+  buffer_.mark();
+  if (!buffer_.empty()) return true;
+  part_ = Part::kNothing;
+  clock_.until(Clock::now() + config_.idle_timeout);
+  return true;
+}
+
+bool RequestReader::begin_body() {
+  const bool here = body_is_here();
+  const uint64_t length = content_length();
+  // What the head says was looked at, and copied where it is needed: the body is read over it.
+  parser_->forget_texts();
+  if (!here && length > body_.capacity()) budget_.check(length - body_.capacity());
+  if (head().expects_continue && !here) {
+    // A client that waits for this has room for it; one that does not take it is not worth waiting for.
+    Transport::error_code ec;
+    const asio::const_buffer line = asio::buffer(kContinue);
+    if (transport_.write_some({&line, &line + 1}, ec) != kContinue.size()) return false;
+  }
+  body_bytes_ = static_cast<size_t>(length);
+  body_.prepare(body_bytes_, static_cast<size_t>(std::min<uint64_t>(head().json_length.value_or(0), length)));
+  if (parser_->chunked()) {
+    parser_->collect(body_);
+    part_ = Part::kChunkedBody;
+  } else {
+    part_ = Part::kFixedBody;
+  }
+  if (!here) clock_.begin_pace(Pace::of(config_.body_timeout, config_.min_rate));
+  return true;
+}
+
+RequestReader::Step RequestReader::read_body() {
+  if (part_ == Part::kFixedBody) {
+    const size_t here = std::min(body_bytes_ - body_.size(), buffer_.size());
+    body_.append(buffer_.here().data(), here);
+    buffer_.use(here);
+    if (body_.size() < body_bytes_) return Step::kMore;
+  } else {
+    parser_->eager(true);
+    if (buffer_.empty()) return Step::kMore;
+    boost::beast::error_code ec;
+    buffer_.use(parser_->put(asio::const_buffer(buffer_.here().data(), buffer_.size()), ec));
+    if (is_error(ec)) {
+      const int status = parser_->status(ec);
+      return status == 413 ? Step::kTooLong : refuse(status, parser_->problem(ec));
+    }
+    if (!parser_->is_done()) return Step::kMore;
+  }
+  part_ = Part::kWhole;
+  largest_ = std::max(largest_, body_.size());
+  return Step::kBody;
+}
+
+std::span<char> RequestReader::room() {
+  switch (part_) {
+    case Part::kNothing:
+      buffer_.clear();
+      break;
+    case Part::kHead:
+      if (!buffer_.full()) break;
+      if (buffer_.mark_in_front()) {
+        refuse(431, "request header is larger than max_header_bytes");
+        return {};
+      }
+      // The head began behind another request: it moves to the front and is parsed anew.
+      buffer_.rewind();
+      buffer_.compact();
+      parser_.emplace(most_body_);
+      break;
+    case Part::kFixedBody: {
+      const size_t room = body_.make_room(body_bytes_);
+      return {reinterpret_cast<char*>(body_.end()), room};
+    }
+    default:
+      buffer_.compact();
+      if (!buffer_.full()) break;
+      refuse(400, "malformed chunk: header or trailer too large");
+      return {};
+  }
+  return buffer_.room();
+}
+
+void RequestReader::received(size_t bytes) noexcept {
+  if (part_ == Part::kFixedBody) {
+    body_.commit(bytes);
+  } else {
+    buffer_.add(bytes);
+  }
+  if (part_ > Part::kHead) clock_.keep_pace(bytes);
+}
+
+void RequestReader::end_upload(bool whole) noexcept { part_ = whole ? Part::kWhole : Part::kHead; }
+
+void RequestReader::inflate(uint64_t most) {
+  const Coding coding = head().coding;
+  if (coding == Coding::kIdentity) return;
+  part_ = Part::kPlain;
+  // Of a body that is refused halfway as well.
+  struct Noted {
+    size_t& largest;
+    const BodyBuffer& plain;
+    ~Noted() { largest = std::max(largest, plain.size()); }
+  } noted{largest_, plain_};
+  decompress(coding, body_, static_cast<size_t>(head().json_length.value_or(0)), most, plain_);
+}
+
+void RequestReader::end() noexcept {
+  parser_.reset();
+  part_ = Part::kNothing;
+  empty_line_ = false;
+}
+
+void RequestReader::trim(size_t keep) noexcept {
+  body_.trim(keep);
+  plain_.trim(keep);
+  largest_ = 0;
+}
+
+}  // namespace sconce

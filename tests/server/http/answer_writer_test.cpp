@@ -1,0 +1,123 @@
+#include "server/http/answer_writer.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <string>
+
+using namespace sconce;
+
+namespace {
+
+constexpr std::string_view kDate = "Thu, 01 Jan 1970 00:00:00 GMT";
+const Pace kPace = Pace::of(std::chrono::seconds(30), 1 << 16);
+
+// A writer whose client is this test.
+struct Sending {
+  int client = -1;
+  boost::asio::io_context context;
+  Transport transport;
+  ClientClock clock;
+  AnswerWriter writer{transport, clock};
+  Response response;
+
+  Sending() : transport(connect(), nullptr) { response.reset(); }
+  ~Sending() { ::close(client); }
+
+  Transport::Socket connect() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    client = ends[1];
+    Transport::Socket socket(context);
+    socket.assign(boost::asio::ip::tcp::v4(), ends[0]);
+    socket.non_blocking(true);
+    return socket;
+  }
+  std::string taken(size_t most = 1 << 20) const {
+    std::string bytes(most, '\0');
+    const ssize_t got = ::recv(client, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return bytes;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("answer writer: head, text and segments in order") {
+  Sending one;
+  const std::string tensor = "tensor", empty, last = "last";
+  one.response.set_text("text ");
+  one.response.segments = {{tensor.data(), tensor.size()}, {empty.data(), 0}, {last.data(), last.size()}};
+  one.writer.begin(one.response, {.close = true}, kDate, kPace);
+  CHECK(one.writer.closes());
+  CHECK_FALSE(one.writer.done());
+  boost::system::error_code ec;
+  const size_t sent = one.writer.write(ec);
+  CHECK_FALSE(ec);
+  CHECK(one.writer.done());
+  const std::string bytes = one.taken();
+  CHECK(sent == bytes.size());
+  CHECK(one.writer.bytes() == bytes.size());
+  CHECK(bytes.starts_with("HTTP/1.1 200"));
+  CHECK(bytes.find("Connection: close\r\n") != std::string::npos);
+  CHECK(bytes.ends_with("\r\n\r\ntext tensorlast"));
+}
+
+TEST_CASE("answer writer: HEAD has no body") {
+  Sending one;
+  const std::string tensor = "tensor";
+  one.response.set_text("text ");
+  one.response.segments = {{tensor.data(), tensor.size()}};
+  one.writer.begin(one.response, {.head_only = true}, kDate, kPace);
+  CHECK_FALSE(one.writer.closes());
+  boost::system::error_code ec;
+  one.writer.write(ec);
+  CHECK(one.writer.done());
+  const std::string bytes = one.taken();
+  CHECK(bytes.ends_with("\r\n\r\n"));
+  CHECK(bytes.find("Content-Length: 11\r\n") != std::string::npos);
+}
+
+TEST_CASE("answer writer: a client that takes its answer slowly gets all of it, and time for what it takes") {
+  Sending one;
+  std::string tensor(4 << 20, '\0');
+  for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<char>(i % 251);
+  one.response.segments = {{tensor.data(), tensor.size() / 2},
+                           {tensor.data() + tensor.size() / 2, tensor.size() - tensor.size() / 2}};
+  one.writer.begin(one.response, {}, kDate, kPace);
+  ClientClock::Time deadline = one.clock.deadline();
+  std::string all;
+  int blocked = 0;
+  while (!one.writer.done()) {
+    boost::system::error_code ec;
+    const size_t sent = one.writer.write(ec);
+    if (ec) {
+      REQUIRE(ec == boost::asio::error::would_block);
+      CHECK(sent == 0);
+      CHECK(one.clock.deadline() == deadline);  // nothing moved
+      ++blocked;
+      all += one.taken(100000);
+    }
+    deadline = one.clock.deadline();
+  }
+  CHECK(blocked > 10);
+  for (std::string more = one.taken(); !more.empty(); more = one.taken()) all += more;
+  CHECK(all.size() == one.writer.bytes());
+  CHECK(all.substr(all.size() - tensor.size()) == tensor);
+}
+
+TEST_CASE("answer writer: a client that has gone is an error") {
+  Sending one;
+  ::shutdown(one.client, SHUT_RDWR);
+  ::close(one.client);
+  one.writer.begin(one.response, {}, kDate, kPace);
+  boost::system::error_code ec;
+  CHECK(one.writer.write(ec) == 0);
+  CHECK(ec);
+  CHECK(ec != boost::asio::error::would_block);
+  CHECK_FALSE(one.writer.done());
+  one.client = -1;
+}

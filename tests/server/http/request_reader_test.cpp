@@ -1,0 +1,224 @@
+#include "server/http/request_reader.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstring>
+#include <string>
+
+#include "sconce/error.h"
+#include "server/memory/request_budget.h"
+
+using namespace sconce;
+using Step = RequestReader::Step;
+
+namespace {
+
+// A reader whose client is this test.
+struct Reading {
+  boost::asio::io_context context;
+  ServerConfig config;
+  RequestBudget budget{1 << 20};
+  Transport transport{Transport::Socket(context), nullptr};
+  ClientClock clock;
+  RequestReader reader;
+
+  explicit Reading(int64_t header_bytes = 4096)
+      : reader(sized(config, header_bytes), 1 << 20, budget, transport, clock) {}
+  static const ServerConfig& sized(ServerConfig& config, int64_t header_bytes) {
+    config.max_header_bytes = header_bytes;
+    return config;
+  }
+
+  // The first step that is not kMore, or kMore when all the bytes were taken; in pieces of `most` bytes.
+  Step send(std::string_view bytes, size_t most = SIZE_MAX) {
+    for (Step step = reader.step();; step = reader.step()) {
+      if (step != Step::kMore || bytes.empty()) return step;
+      const std::span<char> room = reader.room();
+      if (room.empty()) return Step::kRefused;
+      const size_t piece = std::min({bytes.size(), room.size(), most});
+      std::memcpy(room.data(), bytes.data(), piece);
+      reader.received(piece);
+      bytes.remove_prefix(piece);
+    }
+  }
+  std::string body() const { return {reinterpret_cast<const char*>(reader.body().begin()), reader.body().size()}; }
+  // Target and body of a request whose head was the last step and whose body has come as well; then it is over.
+  std::string take_request() {
+    const std::string target(reader.head().target);
+    REQUIRE(reader.begin_body());
+    REQUIRE(reader.step() == Step::kBody);
+    const std::string text = target + " " + body();
+    reader.end();
+    return text;
+  }
+};
+
+std::string post(const std::string& target, const std::string& body, const std::string& fields = {}) {
+  return "POST " + target + " HTTP/1.1\r\nHost: x\r\n" + fields + "Content-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
+}
+
+}  // namespace
+
+TEST_CASE("request reader: requests that come together are read one after the other") {
+  Reading one;
+  CHECK(one.reader.idle());
+  REQUIRE(one.send(post("/a", "first") + post("/b", "") + post("/c", "third")) == Step::kHead);
+  CHECK_FALSE(one.reader.idle());
+  CHECK(one.take_request() == "/a first");
+  CHECK(one.reader.idle());
+  REQUIRE(one.reader.step() == Step::kHead);
+  CHECK(one.take_request() == "/b ");
+  REQUIRE(one.reader.step() == Step::kHead);
+  CHECK(one.take_request() == "/c third");
+  CHECK(one.reader.step() == Step::kMore);
+  CHECK(one.reader.idle());
+}
+
+TEST_CASE("request reader: a request in pieces of any size") {
+  for (size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, size_t{50}}) {
+    Reading one;
+    const std::string request = post("/a", "0123456789");
+    REQUIRE(one.send(request.substr(0, request.size() - 10), piece) == Step::kHead);
+    CHECK_FALSE(one.reader.body_is_here());
+    REQUIRE(one.reader.begin_body());
+    CHECK(one.reader.in_body());
+    CHECK(one.send("01234", piece) == Step::kMore);
+    CHECK(one.send("56789", piece) == Step::kBody);
+    CHECK(one.body() == "0123456789");
+  }
+}
+
+TEST_CASE("request reader: a request that was not read to its end is unfinished") {
+  Reading one;
+  CHECK_FALSE(one.reader.unfinished());
+  CHECK(one.send("POST /a HTTP/1.1\r\nHo") == Step::kMore);
+  CHECK(one.reader.unfinished());  // whatever fails now: the rest of the head is no request
+  REQUIRE(one.send("st: x\r\nContent-Length: 3\r\n\r\nab") == Step::kHead);
+  CHECK(one.reader.unfinished());
+  REQUIRE(one.reader.begin_body());
+  CHECK(one.reader.step() == Step::kMore);
+  CHECK(one.reader.unfinished());
+  CHECK(one.send("c") == Step::kBody);
+  CHECK_FALSE(one.reader.unfinished());
+  one.reader.end();
+  REQUIRE(one.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n") == Step::kHead);
+  CHECK_FALSE(one.reader.unfinished());  // it has no body
+}
+
+TEST_CASE("request reader: one empty line before a request") {
+  Reading one;
+  REQUIRE(one.send("\r", 1) == Step::kMore);
+  REQUIRE(one.send("\n", 1) == Step::kMore);
+  CHECK(one.reader.idle());
+  REQUIRE(one.send(post("/a", "x")) == Step::kHead);
+  CHECK(one.take_request() == "/a x");
+  CHECK(one.send("\r\n" + post("/b", "y")) == Step::kHead);
+  CHECK(one.take_request() == "/b y");
+  CHECK(one.send("\r\n\r\n" + post("/c", "z")) == Step::kRefused);
+  CHECK(one.reader.refusal().status == 400);
+  CHECK(one.reader.unfinished());
+}
+
+TEST_CASE("request reader: a head that begins behind another request has all of the buffer") {
+  Reading one(256);
+  const std::string first = post("/a", std::string(100, 'x')), second = post("/" + std::string(150, 'b'), "y");
+  const std::string both = first + second;
+  REQUIRE(both.size() > 256);
+  REQUIRE(second.size() < 256);
+  REQUIRE(one.send(both.substr(0, 256)) == Step::kHead);
+  CHECK(one.take_request() == "/a " + std::string(100, 'x'));
+  REQUIRE(one.send(both.substr(256)) == Step::kHead);
+  CHECK(one.take_request() == "/" + std::string(150, 'b') + " y");
+  CHECK(one.send("GET /" + std::string(300, 'c') + " HTTP/1.1\r\n") == Step::kRefused);
+  CHECK(one.reader.refusal().status == 431);
+}
+
+TEST_CASE("request reader: what comes while a request is answered begins the next one") {
+  Reading one;
+  REQUIRE(one.send(post("/a", "x")) == Step::kHead);
+  REQUIRE(one.reader.begin_body());
+  REQUIRE(one.reader.step() == Step::kBody);
+  const std::string next = post("/b", "y");
+  const std::span<char> room = one.reader.room_ahead();
+  REQUIRE(room.size() >= next.size());
+  std::memcpy(room.data(), next.data(), next.size());
+  one.reader.received_ahead(next.size());
+  CHECK(one.body() == "x");
+  one.reader.end();
+  REQUIRE(one.reader.step() == Step::kHead);
+  CHECK(one.take_request() == "/b y");
+}
+
+TEST_CASE("request reader: bodies in chunks") {
+  const std::string head = "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  SUBCASE("with what comes behind them") {
+    Reading one;
+    REQUIRE(one.send(head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" + post("/b", "y")) == Step::kHead);
+    CHECK_FALSE(one.reader.body_is_here());
+    CHECK(one.take_request() == "/a abcde");
+    REQUIRE(one.reader.step() == Step::kHead);
+    CHECK(one.take_request() == "/b y");
+  }
+  SUBCASE("larger than allowed") {
+    Reading one;
+    REQUIRE(one.send(head) == Step::kHead);
+    one.reader.limit_body(4);
+    REQUIRE(one.reader.begin_body());
+    CHECK(one.send("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n") == Step::kTooLong);
+    CHECK(one.reader.unfinished());
+  }
+  SUBCASE("malformed") {
+    Reading one;
+    REQUIRE(one.send(head) == Step::kHead);
+    REQUIRE(one.reader.begin_body());
+    CHECK(one.send("x\r\n") == Step::kRefused);
+    CHECK(one.reader.refusal().status == 400);
+  }
+  SUBCASE("with a line that is longer than the buffer and does not end") {
+    Reading one(256);
+    REQUIRE(one.send(head) == Step::kHead);
+    REQUIRE(one.reader.begin_body());
+    CHECK(one.send("3;" + std::string(20000, 'e')) == Step::kRefused);
+    CHECK(one.reader.refusal().status == 400);
+  }
+}
+
+TEST_CASE("request reader: a body that the budget has no room for is refused before it is read") {
+  Reading one;
+  one.budget.take(1 << 19);
+  REQUIRE(one.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 800000\r\n\r\n") == Step::kHead);
+  CHECK_THROWS_AS(one.reader.begin_body(), Error);
+  CHECK(one.reader.unfinished());
+  CHECK(one.budget.used() == 1 << 19);
+}
+
+TEST_CASE("request reader: bytes of a body give the client time, those of a head do not") {
+  Reading one;
+  REQUIRE(one.send("POST /a HTTP/1.1\r\n") == Step::kMore);
+  const ClientClock::Time head = one.clock.deadline();
+  REQUIRE(one.send("Host: x\r\nContent-Length: 400000\r\n\r\n") == Step::kHead);
+  CHECK(one.clock.deadline() == head);
+  REQUIRE(one.reader.begin_body());
+  const ClientClock::Time before = one.clock.deadline();
+  CHECK(one.send(std::string(1000, 'x')) == Step::kMore);
+  CHECK(one.clock.deadline() > before);
+}
+
+TEST_CASE("request reader: memory of large bodies goes when it is trimmed") {
+  Reading one;
+  const std::string body(300000, 'x');
+  REQUIRE(one.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n") == Step::kHead);
+  REQUIRE(one.reader.begin_body());
+  REQUIRE(one.send(body) == Step::kBody);
+  CHECK(one.body() == body);
+  CHECK(one.reader.largest() == body.size());
+  one.reader.end();
+  CHECK(one.reader.capacity() >= body.size());
+  one.reader.trim(1000);
+  CHECK(one.reader.capacity() <= 1000);
+  CHECK(one.reader.largest() == 0);
+  CHECK(one.budget.used() == 0);
+}
