@@ -2,14 +2,15 @@
 // sends: route, permission, the model's run or an administration task, counts, log and trace. Reused from request to
 // request, so that a request takes no memory after warm-up.
 //
-// Other threads work on it, one at a time; `holder_` says who. They are lent members of the exchange, its reader and
-// its transport, and nothing of the session: the session neither ends the exchange nor goes away before the holder has
-// let go, which it learns by Worker::notify().
+// One thread at a time works on it. Most requests stay on the worker's thread (kSession); the others are lent:
 //
-//   kSession ---------------> kDecoder --> kSession --> kModel --> kSession --> kEncoder --> kSession
-//            -------------------------------> kAdministration --> kSession
+//   kSession --> kDecoder --> kSession --> kModel --> kSession --> kEncoder --> kSession
+//               a large body              a run on a lane         a large answer
+//   kSession --> kAdministration --> kSession
+//               models and weights
 //
-// (A short request is decoded and encoded, and a quick model runs, without leaving kSession.)
+// A holder has members of the exchange, its reader and its transport, and nothing of the session. Until it has let go,
+// which the session learns by Worker::notify(), neither of them goes away, even if the connection is closed meanwhile.
 //
 // Confined to the worker's thread, but for what a holder calls.
 #pragma once
@@ -145,37 +146,37 @@ class Exchange {
   void count_body(size_t bytes) noexcept;
 
   Worker& worker_;
-  Session& session_;
-  RequestReader& reader_;
+  Session& session_;       // whose notice it is when a holder lets go
+  RequestReader& reader_;  // has the request's head and body
   const Listeners listener_;
-  const std::string peer_;  // for the log
+  const std::string peer_;  // the client's address, for the log
   Holder holder_ = Holder::kSession;
 
   // Of the request under way.
-  Clock::time_point start_;
+  Clock::time_point start_;                 // when its head was there
   AnswerWriter::Form form_{.close = true};  // close: where no request has said otherwise
-  RequestId request_id_;
-  std::string access_line_;    // method and target, if accesses are logged
-  std::string cached_target_;  // the target that cached_path_ and route_ are of; clients repeat theirs
+  RequestId request_id_;                    // what logs, traces and the answer call it
+  std::string access_line_;                 // method and target, if accesses are logged
+  std::string cached_target_;               // the target that cached_path_ and route_ are of; clients repeat theirs
   CanonicalTarget cached_path_;
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
   bool routed_ = false;     // route_ is of the request under way
   uint64_t most_body_ = 0;  // bytes that the route takes, compressed or not
   size_t counted_ = 0;      // bytes of its body, as metrics have them
-  TraceLevels traced_;
+  TraceLevels traced_;      // what a trace says of it; nothing: it is not traced
   std::vector<TraceTensor> trace_tensors_;
-  std::optional<TraceParent> trace_parent_;
+  std::optional<TraceParent> trace_parent_;  // the client's own trace that it belongs to
 
   // What holders work on.
-  Inference inference_;
-  HeavyWork::Task task_;
+  Inference inference_;                  // of a model's route
+  HeavyWork::Task task_;                 // for kDecoder and kEncoder
   std::unique_ptr<AdminRequest> admin_;  // of the admin port's own routes
   AdminAnswer admin_answer_;             // written by the task before its notice
   std::exception_ptr problem_;           // what went wrong there
-  Response response_;
-  BudgetShare answer_room_;  // of a large answer, until it is sent
-  size_t largest_ = 0;
+  Response response_;                    // the answer
+  BudgetShare answer_room_;              // of a large answer, until it is sent
+  size_t largest_ = 0;                   // bytes of the largest answer's text since the last trim()
 };
 
 }  // namespace sconce

@@ -2,14 +2,19 @@
 // sends answers, and the exchange, which is the request under way; and it says which of them goes on. Requests are
 // answered one after the other; the next one is not looked at before.
 //
-//              TLS                        all of it is here, or it is refused           all bytes are sent
-//   kHandshake ----------> kReading -------------------------------------> kWriting ---------------------+
-//                          |   ^                                           ^   |                         |
-//        another thread has |   |                        the answer stands |   | the last answer         |
-//        the exchange       |   +------------------------------------------|---|------------------------+
-//                           v           the thread has let go              |   v
-//                       kWaiting <-----------------------------> kReturned-+ kLingering ----> kClosed
-//                                  and another one has it
+//                     +------------------- all bytes are sent, and the client may ask again ------------------+
+//                     v                                                                                       |
+//   kHandshake --> kReading --- answered at once, or refused -------------------------------------------> kWriting
+//   (of TLS)            |                                                                               ^   |
+//                       | another thread has the exchange                             the answer stands |   | all bytes
+//                       v                                                                               |   | are sent,
+//                   kWaiting --- that thread has let go --> kReturned ----------------------------------+   | for the
+//                     |  ^                                      |                                       |   | last time
+//                     |  +------ the next thread has it --------+                                       |   v
+//                     +--------- the model's time is up ------------------------------------------------+ kLingering
+//                                                                                                           |
+//                                                                                                           v
+//                                                                                                         kClosed
 //
 // Every state can end in kClosed: the client goes, its time is up, the server ends. A closed session stays until no
 // operation of the event loop and no other thread needs it. How far a request was read says RequestReader, which thread
@@ -18,6 +23,7 @@
 // Deadlines are looked at by the worker's tick, which comes in time for those of runs. Confined to the worker's thread.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <span>
@@ -123,18 +129,18 @@ class Session {
   Worker& worker_;                   // whose thread all of this happens on
   Worker::Sessions::iterator self_;  // in the worker's list
   OpenConnections::Slot slot_;       // counts the connection
-  Transport transport_;
-  ClientClock clock_;  // by when the client, or the model, must have done what is waited for
-  RequestReader reader_;
-  AnswerWriter writer_;
-  Exchange exchange_;
+  Transport transport_;              // the socket, and TLS
+  ClientClock clock_;                // by when the client, or the model, must have done what is waited for
+  RequestReader reader_;             // bytes from the transport -> requests
+  AnswerWriter writer_;              // responses -> bytes to the transport
+  Exchange exchange_;                // the request under way
   State state_ = State::kReading;
-  Read read_ = Read::kNone;         // under way
+  Read read_ = Read::kNone;         // the one that is under way
   int operations_ = 0;              // of the event loop, that refer to this object
   error_code ended_;                // what a read ahead ended with: nothing comes any more
-  size_t thrown_away_ = 0;          // bytes that came while lingering
-  bool freed_ = false;              // memory, which the worker's heap still has
-  Session* next_notice_ = nullptr;  // of the worker
+  size_t thrown_away_ = 0;          // bytes that came in kLingering
+  bool freed_ = false;              // trim() has freed memory that the thread's heap has not given back yet
+  Session* next_notice_ = nullptr;  // in the worker's list of sessions that a holder has let go of
 };
 
 template <class Begin>
