@@ -176,6 +176,7 @@ void ElfImage::read_dynamic() {
   if (value(DT_VERNEED)) read_needed_versions(value(DT_VERNEED), value(DT_VERNEEDNUM));
   if (value(DT_VERDEF)) read_defined_versions(value(DT_VERDEF), value(DT_VERDEFNUM));
   if (value(DT_RELA)) relocations_ = table(value(DT_RELA), value(DT_RELASZ), "relocation table");
+  if (value(DT_INIT_ARRAY)) table(value(DT_INIT_ARRAY), value(DT_INIT_ARRAYSZ), "table of initialisers");
   if (value(DT_JMPREL)) plt_relocations_ = table(value(DT_JMPREL), value(DT_PLTRELSZ), "PLT relocation table");
   SCONCE_CHECK(relocations_.size % sizeof(Elf64_Rela) == 0 && plt_relocations_.size % sizeof(Elf64_Rela) == 0,
                kCorruptPackage, "shared object: a relocation table ends within an entry: ", name_);

@@ -76,6 +76,11 @@ std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) 
   return result;
 }
 
+// The same bytes of [0, size) in as few ranges as possible: each range is a system call.
+std::vector<ByteRange> united(std::span<const ByteRange> ranges, uint64_t size) {
+  return complement(complement({ranges.begin(), ranges.end()}, size), size);
+}
+
 }  // namespace
 
 SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes, bool cuda,
@@ -110,13 +115,14 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
 // Copies the image into the first place from which it can be loaded, and loads it.
 void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
                           const std::function<void()>& still_good) {
+  const std::vector<ByteRange> tables = united(image.tables(), image.bytes().size());
   std::string refused;
   for (const LibraryFile::Place& where : LibraryFile::places()) {
     LibraryFile file(where, name_, image.bytes().size());
     for (const ByteRange& range : copied) file.write(range.offset, image.bytes().subspan(range.offset, range.size));
-    // The dynamic linker follows what was checked, whatever the file has become.
-    for (const ByteRange& table : image.tables())
-      file.write(table.offset, image.table_bytes().subspan(table.offset, table.size));
+    // The dynamic linker follows the tables as they were checked, whatever the package file has become.
+    for (const ByteRange& range : tables)
+      file.write(range.offset, image.table_bytes().subspan(range.offset, range.size));
     for (const Patch& patch : fixups.patches) file.write(patch.offset, patch.bytes);
     file.seal();
     std::string reason;
@@ -179,8 +185,6 @@ void SharedLibrary::remember(const ElfImage& image) {
         break;
     }
   }
-  if (layout_.initialisers.size)
-    image.offset_of(layout_.initialisers.offset, layout_.initialisers.size, "table of initialisers");
   for (const Elf64_Phdr& segment : image.segments())
     if (segment.p_type == PT_GNU_RELRO) layout_.relro = {segment.p_vaddr, segment.p_memsz};
 }
@@ -191,6 +195,7 @@ void SharedLibrary::initialise() const {
   const auto run = [&](uint64_t address) { reinterpret_cast<Initialiser>(address)(0, none, environ); };
   const auto base = reinterpret_cast<uint64_t>(base_);
   if (layout_.initialiser) run(base + layout_.initialiser);
+  if (layout_.initialisers.offset == 0) return;  // a size alone says nothing
   const auto* const pointers = reinterpret_cast<const uint64_t*>(base_ + layout_.initialisers.offset);
   for (uint64_t i = 0; i < layout_.initialisers.size / sizeof(uint64_t); ++i) run(pointers[i]);
 }

@@ -149,6 +149,18 @@ TEST_CASE("shared library: an initialiser that throws leaves the dynamic linker 
       .join();
 }
 
+TEST_CASE("shared library: a size of a table of initialisers that is nowhere runs nothing") {
+  std::vector<std::byte> bytes = sample("sample_throws");
+  const ElfImage image(bytes, "model");
+  for (size_t i = 0; i < image.dynamic().size(); ++i) {
+    if (image.dynamic()[i].d_tag != DT_INIT_ARRAY) continue;
+    const Elf64_Dyn nothing{DT_DEBUG, {0}};
+    std::memcpy(bytes.data() + image.dynamic_offset() + i * sizeof(Elf64_Dyn), &nothing, sizeof nothing);
+  }
+  const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "no-initialisers"));
+  CHECK(library.function<int()>("sample_initialised")() == 0);
+}
+
 TEST_CASE("shared library: two of one image share nothing") {
   const std::vector<std::byte> bytes = sample("sample_model");
   const SharedLibrary a = SharedLibrary::load(ElfImage(bytes, "model")),

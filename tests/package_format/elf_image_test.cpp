@@ -164,6 +164,9 @@ TEST_CASE("elf image: each contradiction is named") {
   CHECK(damaged([&](auto& b) { dynamic(b, DT_STRSZ).d_un.d_val -= 1; }).find("does not end") != std::string::npos);
   CHECK(damaged([&](auto& b) { dynamic(b, DT_NEEDED).d_un.d_val = 1ULL << 33; }).find("needed library") !=
         std::string::npos);
+  CHECK(damaged([&](auto& b) {
+          dynamic(b, DT_INIT_ARRAYSZ).d_un.d_val = 1ULL << 40;
+        }).find("initialisers lies outside") != std::string::npos);
   CHECK(damaged([&](auto& b) { dynamic(b, DT_RELASZ).d_un.d_val += 1; }).find("within an entry") != std::string::npos);
   CHECK(damaged([&](auto& b) { dynamic(b, DT_GNU_HASH).d_tag = 0x60001234; }).find("no symbol hash") !=
         std::string::npos);
