@@ -246,11 +246,9 @@ void Credentials::refresh(bool all) {
     else if (problem != reading.problem)
       log_warn("{} stay as they were: {}", what, printable(problem));
     reading.problem = std::move(problem);
-    return !reading.problem.empty();
   };
-  bool no_tokens = false, no_certificates = false;
   if (tokens_.stale) {
-    no_tokens = attempt("tokens", tokens_, [&] {
+    attempt("tokens", tokens_, [&] {
       std::vector<CredentialSet::Token> found = read_tokens();
       const auto has = [](const auto& list, uint8_t scope) {
         return std::any_of(list.begin(), list.end(), [&](const auto& token) { return (token.scopes & scope) != 0; });
@@ -262,10 +260,10 @@ void Credentials::refresh(bool all) {
       next.tokens_ = std::move(found);
     });
   }
-  if (certificates_.stale) no_certificates = attempt("certificates", certificates_, [&] { read_certificates(next); });
+  if (certificates_.stale) attempt("certificates", certificates_, [&] { read_certificates(next); });
   publish(std::move(next));
-  tokens_.stale = no_tokens;
-  certificates_.stale = no_certificates;
+  tokens_.stale = !tokens_.problem.empty();
+  certificates_.stale = !certificates_.problem.empty();
 }
 
 }  // namespace sconce
