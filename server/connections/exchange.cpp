@@ -146,13 +146,15 @@ void Exchange::notify(void* exchange) noexcept {
 void Exchange::take_back() noexcept {
   let_go();
   inference_.clear();
+  answer_room_.give_back();
 }
 
 void Exchange::abandon() noexcept {
   cancel();
   count_body(0);
+  if (computing()) return;  // the holder works with the rest
+  inference_.clear();
   answer_room_.give_back();
-  if (!computing()) inference_.clear();
 }
 
 Exchange::Next Exchange::refuse(int status, std::string_view message) {
