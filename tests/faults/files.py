@@ -4,10 +4,8 @@ import threading
 import time
 
 from campaign import run_places
-from operations import everything, serves
-from subject import DIGITS, SECOND, Lost, Subject, changed_package, replace
-
-GOOD = (DIGITS / "digits.pt2").read_bytes()
+from operations import everything, from_file, second_from_file, serves
+from subject import PACKAGE, SECOND, Lost, Subject, changed_package, replace
 
 
 def damaged(data, draw):
@@ -15,6 +13,12 @@ def damaged(data, draw):
     for _ in range(draw.choice((1, 1, 4, 64))):
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
     return bytes(data)
+
+
+def load_good(subject):
+    replace(subject.package, PACKAGE)
+    subject.until(lambda: subject.load().status == 200, 1, lambda: f"a good package is refused: {subject.load()}")
+    serves(subject, subject.first)
 
 
 def load_of(subject, data, may_serve):
@@ -28,15 +32,12 @@ def load_of(subject, data, may_serve):
     answer = subject.call("other")
     if answer.status == 200 and answer.body != subject.first and not may_serve:
         raise Lost(f"a damaged package answers: {answer}")
-    replace(subject.package, GOOD)
-    subject.until(lambda: subject.load().status == 200, 1, lambda: f"a good package is refused: {subject.load()}")
-    serves(subject, subject.first)
+    load_good(subject)
 
 
 def weights_of(subject, data):
     replace(subject.weights / "second.safetensors", data)
-    outcome = subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
-                           port=subject.admin)
+    outcome = from_file(subject)
     if outcome.stalled:
         raise Lost("an update that does not end")
     if outcome.status not in (0, 200):
@@ -53,14 +54,13 @@ def replaced_midway(subject, delay):
 
     def swap():
         time.sleep(delay)
-        replace(subject.package, GOOD)
+        replace(subject.package, PACKAGE)
         replace(subject.weights / "second.safetensors", SECOND)
 
     thread = threading.Thread(target=swap)
     thread.start()
     loaded = subject.load()
-    pushed = subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
-                          port=subject.admin)
+    pushed = from_file(subject)
     thread.join()
     for outcome in (loaded, pushed):
         if outcome.stalled:
@@ -90,17 +90,11 @@ def written_in_place(subject, data, truncate, piece):
     thread.join()
     if problems:
         raise Lost(f"a package that is being written in place: {problems[0]}")
-    replace(subject.package, GOOD)
-    subject.until(lambda: subject.load().status == 200, 1, lambda: f"a good package is refused: {subject.load()}")
-    serves(subject, subject.first)
+    load_good(subject)
 
 
 def weights_written_in_place(subject, data, truncate):
-    subject.reload()
-    outcome = subject.post("/v2/admin/models/other/weights?commit=true", b'{"file": "second.safetensors"}',
-                           port=subject.admin)
-    if outcome.status != 200:
-        raise Lost(f"an update without a fault: {outcome}")
+    second_from_file(subject)
     with open(subject.weights / "second.safetensors", "wb" if truncate else "r+b") as file:
         file.write(data)
     answer = subject.call("other")
@@ -116,9 +110,9 @@ def run(campaign, seconds):
     with Subject(warm_up=everything) as subject:
         subject.settle()
         # A changed bit of the weights makes other numbers: nothing says that they are wrong unless they are verified.
-        places = [(f"a package cut off at byte {at}", lambda at=at: load_of(subject, GOOD[:at], False))
-                  for at in sorted({0, 1, 21, 22, len(GOOD) - 1, *range(0, len(GOOD), max(1, len(GOOD) // 300))})]
-        places += [(f"a damaged package, {n}", lambda d=damaged(GOOD, draw): load_of(subject, d, True))
+        places = [(f"a package cut off at byte {at}", lambda at=at: load_of(subject, PACKAGE[:at], False))
+                  for at in sorted({0, 1, 21, 22, len(PACKAGE) - 1, *range(0, len(PACKAGE), max(1, len(PACKAGE) // 300))})]
+        places += [(f"a damaged package, {n}", lambda d=damaged(PACKAGE, draw): load_of(subject, d, True))
                    for n in range(400)]
         places += [(f"weights cut off at byte {at}", lambda at=at: weights_of(subject, SECOND[:at]))
                    for at in sorted({*range(0, 800, 7), *range(0, len(SECOND), 257)})]
@@ -126,9 +120,9 @@ def run(campaign, seconds):
                    for n in range(300)]
         places += [(f"replaced after {1e6 * delay:g} us", lambda d=delay: replaced_midway(subject, d))
                    for delay in [n * 1e-5 for n in range(0, 400, 2)]]
-        zeros = bytes(len(GOOD))
-        contents = {"another package": changed_package(), "nothing": b"", "its half": GOOD[:len(GOOD) // 2], "zeros": zeros,
-                    "itself": GOOD, "another, cut off": changed_package()[:4096]}
+        zeros = bytes(len(PACKAGE))
+        contents = {"another package": changed_package(), "nothing": b"", "its half": PACKAGE[:len(PACKAGE) // 2], "zeros": zeros,
+                    "itself": PACKAGE, "another, cut off": changed_package()[:4096]}
         places += [(f"{text} written over a package, {way}, {piece} bytes at a time",
                     lambda d=data, t=truncate, p=piece: written_in_place(subject, d, t, p))
                    for text, data in contents.items() for way, truncate in (("truncated", True), ("as it is", False))

@@ -11,7 +11,7 @@ import zlib
 from contextlib import ExitStack, contextmanager
 
 from client import Connection, Outcome, ask, request_bytes
-from subject import CALL, DIGITS, JSON, SECOND, Lost, Subject, certificates, changed_package, replace
+from subject import CALL, JSON, PACKAGE, SECOND, Lost, Subject, certificates, changed_package, replace
 
 
 class Operation:
@@ -282,11 +282,6 @@ def after_register(expected):
 LOOK = ["--watch", "20ms"]
 
 
-def watched_answers(subject, *allowed):
-    subject.until(lambda: subject.call("watched").body in allowed, 3,
-                  lambda: f"the repository's package is not served: {subject.call('watched')}")
-
-
 def replace_watched(subject):
     """200 once the new package answers; 0 while it does not."""
     replace(subject.watched, changed_package())
@@ -357,7 +352,7 @@ def after_overwrite(subject, outcome):
     for answer in (outcome, subject.call("other")):
         if answer.status == 200 and answer.body != subject.first:
             raise Lost(f"a package that was written in place answers: {answer}")
-    replace(subject.package, (DIGITS / "digits.pt2").read_bytes())
+    replace(subject.package, PACKAGE)
     subject.reload()
     serves(subject, subject.first)
 
@@ -369,8 +364,9 @@ def from_file(subject):
 
 def second_from_file(subject):
     subject.reload()
-    if from_file(subject).status != 200:
-        raise Lost("an update from a file without a fault")
+    outcome = from_file(subject)
+    if outcome.status != 200:
+        raise Lost(f"an update from a file without a fault: {outcome}")
 
 
 def overwrite_weights(subject):
@@ -448,7 +444,7 @@ OVERWRITTEN = [
 ALL = REQUESTS + READS + UPDATES + LOADS + OVERWRITTEN
 WATCHED = [
     Operation("package replaced, watched", replace_watched, prepare=Subject.serve_watched,
-              verify=lambda s, o: watched_answers(s, s.second)),
+              verify=lambda s, o: s.until_watched(s.second)),
     Operation("package removed, watched", remove_watched, prepare=Subject.serve_watched, verify=watched_gone),
 ]
 HANG_UPS = [Operation("certificate, SIGHUP", hang_up, verify=after_hang_up)]

@@ -27,6 +27,7 @@ from serving import FAKE_MODELS, PROGRAM, ROOT, Server
 INTERPOSER = PROGRAM.parent.parent / "tests/faults/fault_interposer.so"
 DIGITS = ROOT / "examples/digits"
 CALL = (DIGITS / "request.json").read_bytes()
+PACKAGE = (DIGITS / "digits.pt2").read_bytes()
 SECOND = (DIGITS / "digits-v2.safetensors").read_bytes()
 STREAM = ("Content-Type: application/octet-stream",)
 JSON = ("Content-Type: application/json",)
@@ -208,7 +209,7 @@ class Subject:
 
     def write_files(self):
         replace(self.weights / "second.safetensors", SECOND)
-        replace(self.package, (DIGITS / "digits.pt2").read_bytes())
+        replace(self.package, PACKAGE)
 
     def restart(self):
         self.end()
@@ -303,11 +304,13 @@ class Subject:
 
     def serve_watched(self):
         """The first package in the repository, served."""
-        data = (DIGITS / "digits.pt2").read_bytes()
-        if not self.watched.exists() or self.watched.read_bytes() != data:
-            replace(self.watched, data)
-        # A look may have failed a while ago: it is made again after twice the time, and so on.
-        self.until(lambda: self.call("watched").body == self.first, 3,
+        if not self.watched.exists() or self.watched.read_bytes() != PACKAGE:
+            replace(self.watched, PACKAGE)
+        self.until_watched(self.first)
+
+    def until_watched(self, answer):
+        # A look that has failed is made again after twice the time, and so on.
+        self.until(lambda: self.call("watched").body == answer, 3,
                    lambda: f"the repository's package is not served: {self.call('watched')}")
 
     def expected(self, outcome):
