@@ -1,9 +1,9 @@
 // ElfImage: the tables of a model's .so. Every table it hands out lies inside the file, every name ends inside the
 // string table; what the dynamic linker will follow without checking is checked here. x86-64 and aarch64.
 //
-// Borrows the bytes, which others may change meanwhile: what is checked here, and what is handed out as checked, are
-// copies of the tables, which live as long as this. Immutable. Source of the format: System V gABI, the x86-64 psABI
-// and glibc's <elf.h>.
+// Borrows the bytes, which another process may change at any time. This class copies the tables, checks the copies and
+// hands out nothing else; they live as long as the object. Immutable. Source of the format: System V gABI, the x86-64
+// psABI and glibc's <elf.h>.
 #pragma once
 
 #include <elf.h>
@@ -49,7 +49,7 @@ class ElfImage {
 
   const std::string& name() const noexcept { return name_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  // The same, as far as tables() go, as they were checked.
+  // The copies of tables() that were checked, at their offsets in the file.
   std::span<const std::byte> table_bytes() const noexcept { return pages_.bytes(); }
   uint16_t machine() const noexcept { return header_.e_machine; }  // EM_X86_64, EM_AARCH64
   std::span<const Elf64_Phdr> segments() const noexcept { return segments_; }

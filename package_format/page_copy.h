@@ -1,5 +1,5 @@
-// PageCopy: private copies of pages of some bytes that others may change, each made once. What was checked in a copy
-// stays what it was; nothing is known of the bytes that were not taken. Not thread-safe.
+// PageCopy: private copies of some pages of bytes that another process may change. Each page is copied once, so what
+// was checked in a copy stays true. Not thread-safe.
 #pragma once
 
 #include <cstddef>

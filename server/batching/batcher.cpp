@@ -68,7 +68,8 @@ class Batcher::Execution final : public RunRequest {
     for (QueuedRequest* request : requests) {
       request->info = info;
       request->info.queue = started - request->submitted_;
-      // Whoever has the error last frees it: that is no work for this thread, unless end() needs it.
+      // The lane gives its own reference away, so that the last client's thread frees the error. end() needs it only
+      // where no run has begun.
       request->error = begun && request == requests.back() ? std::exchange(error, nullptr) : error;
       request->gather = batch ? gathered - started : std::chrono::nanoseconds(0);
       request->split = batch ? splitting : std::chrono::nanoseconds(0);

@@ -1,6 +1,6 @@
 // Session: one connection. It owns the socket and its clock, the reader that makes requests of bytes, the writer that
-// sends answers, and the exchange, which is the request under way; and it says which of them goes on. Requests are
-// answered one after the other; the next one is not looked at before.
+// sends answers, and the exchange, which is the request under way. It decides which of them goes on. It answers one
+// request after the other, and looks at the next one only when the last is answered.
 //
 //                     +------------------- all bytes are sent, and the client may ask again ------------------+
 //                     v                                                                                       |
@@ -17,8 +17,8 @@
 //                                                                                                         kClosed
 //
 // Every state can end in kClosed: the client goes, its time is up, the server ends. A closed session stays until no
-// operation of the event loop and no other thread needs it. How far a request was read says RequestReader, which thread
-// has it says Exchange.
+// operation of the event loop and no other thread needs it. RequestReader knows how far a request was read, Exchange
+// which thread works on it.
 //
 // Deadlines are looked at by the worker's tick, which comes in time for those of runs. Confined to the worker's thread.
 #pragma once
@@ -61,13 +61,13 @@ class Session {
   Listeners listener() const noexcept { return exchange_.listener(); }
   // How it waits for its client; see Worker::idlest().
   Worker::Idle idle(Clock::time_point now) const noexcept;
-  // Closes it, for another's sake. False: it is not idle after all.
+  // Closes the connection to make room for another one. False: it is not idle after all.
   bool make_room() noexcept;
   void leave() noexcept { slot_.release(); }  // counts no more
   // For the end of serving: closes the connection if no request is under way or about to come.
   void close_if_idle(Clock::time_point now);
-  // For the end of serving, when time is up: lets go of a client that has not sent its request or not taken its
-  // answer. tell: who has not sent it gets an answer to that.
+  // For the end of serving, when time is up: closes a connection whose client has not sent its request or not taken
+  // its answer. tell: a client that has not sent its request is answered first.
   void end_client(bool tell) noexcept;
   // For the end of the worker: closes the connection. True: other threads still compute its answer.
   bool abandon() noexcept {

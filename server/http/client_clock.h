@@ -1,5 +1,5 @@
 // ClientClock: how long a connection waits for its client: when bytes last moved, and by when more of them, or the
-// whole of a step, must have come. Whoever waits for anything else says so by until(). Confined to the connection's
+// whole of a step, must have come. A wait for anything else sets its deadline by until(). Confined to the connection's
 // thread.
 #pragma once
 

@@ -72,7 +72,7 @@ class Credentials {
   const ServerConfig& config_;
   std::mutex refreshing_;
   std::vector<File> files_;
-  // What could not be read is tried again at each look: descriptors or memory may be there by then.
+  // A reading that failed is tried again at each look, since descriptors or memory may be available by then.
   struct Reading {
     bool stale = false;
     std::string problem;  // the last one, which is logged once

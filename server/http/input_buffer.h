@@ -27,7 +27,7 @@ class InputBuffer {
   // All of the block, for what nobody wants to see.
   std::span<char> all() noexcept { return {bytes_.get(), capacity_}; }
 
-  // What is here begins something: rewind() makes it unused again.
+  // Marks the first unused byte; rewind() goes back to it.
   void mark() noexcept { mark_ = begin_; }
   bool at_mark() const noexcept { return begin_ == mark_; }
   bool mark_in_front() const noexcept { return mark_ == 0; }

@@ -1,6 +1,6 @@
 // RequestReader: makes requests of the bytes of a connection, one after the other: first a head, then the body that
-// belongs to it. It never waits. Whoever has it asks what the bytes that are here come to (step()), reads more of them
-// into room() if they are not enough, and says how many came (received()).
+// belongs to it. It never waits. Its owner asks step() whether the bytes that were read are enough; if not, it reads
+// more into room() and tells received() how many.
 //
 //   kNothing --bytes--> kHead --begin_body()--> kFixedBody or kChunkedBody --all bytes--> kWhole --inflate()--> kPlain
 //      ^                                                                                    |                     |

@@ -21,7 +21,7 @@ constexpr size_t kGrowth = 4;
 size_t round_up(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) & ~(kTensorAlignment - 1); }
 
 // had: bytes of the storage in whose place it comes, which is gone in a moment and counts no more. The smallest blocks
-// do not count, few of which a connection has: what others hold refuses no probe, no scrape and no small request.
+// do not count, since a connection has only a few of them: a full budget refuses no probe, scrape or small request.
 StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
   if (bytes <= kSmallestBlock) budget = nullptr;
   if (had <= kSmallestBlock) had = 0;

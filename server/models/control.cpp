@@ -35,7 +35,7 @@ bool is_served(const Catalog& catalog, const PackageEntry& package) {
          });
 }
 
-// Those that the watch looks for. Packages that were named one by one are no affair of it.
+// The files that came from a repository. The watch ignores packages that the command line names one by one.
 std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder) {
   std::vector<PackageFile> files;
   for (const PackageEntry& package : packages) {

@@ -22,8 +22,8 @@ class RepositoryWatch {
   // Looks at what there is now; returns the stems whose packages differ from what they were when they were last
   // returned, and have settled; and those whose turn it is to be tried again. An exception changes nothing.
   std::vector<std::string> look(const std::vector<PackageFile>& files);
-  // The packages of a stem that the last look returned could not be taken: it is returned again after 1, 2, 4 and at
-  // most 64 looks, unless its packages change before.
+  // Says that the packages of a stem, which the last look returned, could not be loaded. Later looks return the stem
+  // again, after 1, 2, 4 and at most 64 looks, unless its packages change before.
   void failed(const std::string& stem) noexcept;
 
  private:

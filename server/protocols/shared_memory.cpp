@@ -107,7 +107,8 @@ bool is_of(const SharedRegion& region, SharedMemory::Kind kind) noexcept {
 
 constexpr int64_t kOneByte = 1;
 
-// Of opening an object: what its name or its owner is to blame for, and what this process or the system.
+// The code of an error of shm_open(): kInvalidArgument if the name or the object's permissions are at fault, kIo if
+// this process or the system is.
 ErrorCode code_of_open(int error) noexcept {
   switch (error) {
     case ENOENT:

@@ -53,7 +53,7 @@ int template_threads() noexcept {
   return compiled > 0 ? std::min(compiled, kernel_threads()) : kernel_threads();
 }
 void set_compiled_threads(int threads) {
-  // libgomp ends the process where a thread's first call finds no memory: then it is not called.
+  // In a thread's first call libgomp allocates, and ends the process if it cannot. So look for memory before.
   thread_local bool known_to_openmp = false;
   if (!known_to_openmp) ::operator delete(::operator new(kOfOpenMp));
   known_to_openmp = true;

@@ -111,7 +111,7 @@ class Patcher {
     put(image_.dynamic_offset() + index * sizeof(Elf64_Dyn), Elf64_Dyn{tag, {value}});
   }
 
-  // The dynamic linker runs them with its lock held, and keeps it for good if one throws.
+  // The dynamic linker runs initialisers while it holds its lock, and never releases the lock if one throws.
   void postpone_initialisers() {
     for (size_t i = 0; i < image_.dynamic().size(); ++i) {
       const int64_t tag = image_.dynamic()[i].d_tag;

@@ -47,7 +47,7 @@ struct Fixups {
   bool needs_sconce = false;
 };
 
-// Among the changes: the dynamic linker finds no initialisers. Whoever loads the library runs them.
+// One of the changes hides the initialisers from the dynamic linker: SharedLibrary runs them after dlopen().
 Fixups compute_fixups(const ElfImage& image, const FixupOptions& options = {});
 
 // "libtorch.so", "libtorch_cpu.so", "libc10.so", "libc10_cuda.so", ...

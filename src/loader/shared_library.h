@@ -32,7 +32,7 @@ class SharedLibrary {
   // that are served from elsewhere. kCorruptPackage, kIncompatible (a symbol or library is missing: preflight says so
   // in better words), kIo (no memory or file to map code from: names every way that was tried), kInvalidArgument (a
   // hole where the dynamic linker reads); what one of its initialisers throws. `still_good` is called once the copy is
-  // made and before any of it runs; what it throws goes on.
+  // made and before any of it runs; load() passes on what it throws.
   static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false,
                             const std::function<void()>& still_good = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
