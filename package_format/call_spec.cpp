@@ -4,9 +4,9 @@
 #include <numeric>
 #include <optional>
 
-#include "package_format/json_text.h"
-#include "package_format/json_value.h"
-#include "package_format/source_text.h"
+#include "package_format/text/json_text.h"
+#include "package_format/text/json_value.h"
+#include "package_format/text/source_text.h"
 #include "sconce/check.h"
 
 namespace sconce {

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "package_format/byte_range.h"
-#include "package_format/page_copy.h"
+#include "package_format/files/byte_range.h"
+#include "package_format/files/page_copy.h"
 
 namespace sconce {
 

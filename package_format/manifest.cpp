@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "package_format/json_text.h"
-#include "package_format/json_value.h"
+#include "package_format/text/json_text.h"
+#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 
 namespace sconce {

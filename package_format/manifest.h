@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 
 namespace sconce {
 

@@ -3,9 +3,9 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "package_format/archive_reader.h"
-#include "package_format/archive_writer.h"
-#include "package_format/crc32.h"
+#include "package_format/archive/archive_reader.h"
+#include "package_format/archive/archive_writer.h"
+#include "package_format/files/crc32.h"
 #include "package_format/manifest.h"
 #include "sconce/check.h"
 #include "sconce/package.h"

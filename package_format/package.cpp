@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "package_format/call_spec.h"
 #include "package_format/elf_image.h"
-#include "package_format/json_text.h"
-#include "package_format/json_value.h"
 #include "package_format/manifest.h"
 #include "package_format/producer.h"
+#include "package_format/text/json_text.h"
+#include "package_format/text/json_value.h"
 #include "package_format/weights_index.h"
-#include "package_format/wrapper_mutation.h"
-#include "package_format/wrapper_rows.h"
-#include "package_format/wrapper_source.h"
+#include "package_format/wrapper/wrapper_mutation.h"
+#include "package_format/wrapper/wrapper_rows.h"
+#include "package_format/wrapper/wrapper_source.h"
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "package_format/source_text.h"
+#include "package_format/text/source_text.h"
 #include "sconce/check.h"
 
 namespace sconce {

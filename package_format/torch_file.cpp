@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "package_format/source_text.h"
-#include "package_format/zip_directory.h"
+#include "package_format/archive/zip_directory.h"
+#include "package_format/text/source_text.h"
 #include "sconce/check.h"
 
 namespace sconce {

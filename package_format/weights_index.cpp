@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "package_format/json_text.h"
-#include "package_format/json_value.h"
+#include "package_format/text/json_text.h"
+#include "package_format/text/json_value.h"
 #include "package_format/torch_file.h"
 #include "sconce/check.h"
 

@@ -1,4 +1,4 @@
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "sconce/runnable.h"
 #include "src/loader/op_library.h"

@@ -8,7 +8,7 @@
 
 #include "sconce/check.h"
 #include "sconce/runnable.h"
-#include "src/loader/own_library.h"
+#include "src/loader/library/own_library.h"
 
 namespace sconce {
 namespace {

@@ -101,7 +101,7 @@ struct ModelSpec {
   std::vector<std::string> proxy_targets;  // "aten::_linalg_det.default": operators for the proxy executor
 };
 
-class ArchiveReader;  // package_format/archive_reader.h
+class ArchiveReader;  // package_format/archive/archive_reader.h
 
 class Package {
  public:

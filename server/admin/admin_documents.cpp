@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "package_format/json_value.h"
+#include "package_format/text/json_value.h"
 #include "server/base/json_cursor.h"
 #include "server/signature/constant_type.h"
 

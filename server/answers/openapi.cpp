@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "package_format/json_value.h"
+#include "package_format/text/json_value.h"
 #include "sconce/version.h"
 #include "server/answers/routes.h"
 

@@ -1,6 +1,6 @@
 #include "server/answers/settings_handlers.h"
 
-#include "package_format/json_value.h"
+#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/json_cursor.h"

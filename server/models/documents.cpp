@@ -1,6 +1,6 @@
 #include "server/models/documents.h"
 
-#include "package_format/json_value.h"
+#include "package_format/text/json_value.h"
 #include "sconce/excerpt.h"
 #include "sconce/version.h"
 #include "server/base/json_cursor.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "package_format/directory.h"
+#include "package_format/files/directory.h"
 #include "sconce/check.h"
 
 namespace sconce {

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-#include "package_format/directory.h"
+#include "package_format/files/directory.h"
 #include "server/observe/gpu_metrics.h"
 
 namespace sconce {

@@ -10,7 +10,7 @@
 #include <random>
 #include <utility>
 
-#include "package_format/json_value.h"
+#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/failure.h"

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "src/custom_ops/operator.h"
+#include "src/custom_ops/operator/operator.h"
 
 namespace sconce::custom_ops {
 

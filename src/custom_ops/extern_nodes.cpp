@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
-#include "package_format/json_text.h"
-#include "package_format/json_value.h"
+#include "package_format/text/json_text.h"
+#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "src/custom_ops/registry.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sconce/check.h"
-#include "src/custom_ops/aten.h"
+#include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/device_calls.h"
 #include "src/device/device_backend.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/custom_ops/operator.h"
+#include "src/custom_ops/operator/operator.h"
 
 namespace sconce::custom_ops {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "src/custom_ops/schema.h"
+#include "src/custom_ops/operator/schema.h"
 
 namespace sconce::custom_ops {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
 #include "sconce/check.h"

@@ -12,7 +12,7 @@
 #include "src/custom_ops/extern_nodes.h"
 #include "src/device/device_backend.h"
 #include "src/loader/container_api.h"
-#include "src/loader/shared_library.h"
+#include "src/loader/library/shared_library.h"
 
 namespace sconce::loader {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/custom_ops/custom_library.h"
-#include "src/loader/shared_library.h"
+#include "src/loader/library/shared_library.h"
 
 namespace sconce::loader {
 

@@ -10,17 +10,17 @@
 #include <map>
 #include <memory>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
-#include "src/custom_ops/aten_refusals.h"
+#include "src/custom_ops/aten/refusals.h"
 #include "src/device/device_backend.h"
 #include "src/device/sleef.h"
 #include "src/loader/cpu_features.h"
-#include "src/loader/elf_fixups.h"
-#include "src/loader/loaded_symbols.h"
-#include "src/loader/own_library.h"
+#include "src/loader/library/elf_fixups.h"
+#include "src/loader/library/loaded_symbols.h"
+#include "src/loader/library/own_library.h"
+#include "src/loader/library/uncalled.h"
 #include "src/loader/refusals.h"
-#include "src/loader/uncalled.h"
 
 namespace sconce::loader {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
-#include "src/runner/openmp_limits.h"
+#include "src/runner/replicas/openmp_limits.h"
 
 namespace sconce {
 namespace {

@@ -21,11 +21,11 @@
 
 #include "sconce/model.h"
 #include "src/loader/container.h"
-#include "src/runner/constant_set.h"
-#include "src/runner/generation.h"
-#include "src/runner/input_check.h"
-#include "src/runner/seats.h"
-#include "src/runner/staging.h"
+#include "src/runner/constants/constant_set.h"
+#include "src/runner/constants/staging.h"
+#include "src/runner/replicas/generation.h"
+#include "src/runner/replicas/input_check.h"
+#include "src/runner/replicas/seats.h"
 
 namespace sconce {
 

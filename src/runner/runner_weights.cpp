@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 #include "src/runner/runner.h"

@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "package_format/content_stamp.h"
+#include "package_format/files/content_stamp.h"
 #include "sconce/weight_sources.h"
 
 namespace sconce::weights {

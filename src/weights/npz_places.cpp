@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "package_format/zip_layout.h"
+#include "package_format/archive/zip_layout.h"
 
 namespace sconce::weights {
 namespace {

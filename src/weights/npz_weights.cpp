@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "package_format/crc32.h"
+#include "package_format/files/crc32.h"
 #include "sconce/check.h"
 #include "src/tensor_files/npz_reader.h"
 #include "src/weights/npz_places.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <unordered_set>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "package_format/weights_index.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"

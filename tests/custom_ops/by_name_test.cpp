@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "src/custom_ops/aten_refusals.h"
+#include "src/custom_ops/aten/refusals.h"
 #include "src/custom_ops/registry.h"
 
 namespace {
@@ -28,7 +28,7 @@ void check_all(const std::set<std::string>& listed) {
     CAPTURE(name);
     const bool here = find_operator(name) != nullptr, refused = !refusal_of_operator(name).empty();
     CHECK_MESSAGE(!(here && refused), "refused, and there all the same");
-    CHECK_MESSAGE((here || refused), "neither there nor refused in src/custom_ops/aten_refusals.cpp");
+    CHECK_MESSAGE((here || refused), "neither there nor refused in src/custom_ops/aten/refusals.cpp");
   }
 }
 

@@ -1,4 +1,4 @@
-"""Writes tests/data/earlier.cases: what PyTorch computes for the operators of src/custom_ops/aten_earlier.cpp.
+"""Writes tests/data/earlier.cases: what PyTorch computes for the operators of src/custom_ops/aten/earlier.cpp.
 
     .venv/bin/python tests/custom_ops/make_earlier_cases.py      # torch 2.15
 """

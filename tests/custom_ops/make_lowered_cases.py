@@ -1,4 +1,4 @@
-"""Writes tests/data/lowered.cases: what PyTorch computes for the operators of src/custom_ops/aten_lowered.cpp.
+"""Writes tests/data/lowered.cases: what PyTorch computes for the operators of src/custom_ops/aten/lowered.cpp.
 
     .venv/bin/python tests/custom_ops/make_lowered_cases.py      # torch 2.15
 """

@@ -113,7 +113,7 @@ def main():
     for part in (per_tensor, per_channel, per_token, embeddings, pooling):
         part(out, s)
     out.out.close()
-    source = (HERE.parents[1] / "src/custom_ops/quantised_rows.cpp").read_text()
+    source = (HERE.parents[1] / "src/custom_ops/aten/quantised_rows.cpp").read_text()
     rows = set(re.findall(r'\{"(quantized\w*::[\w.]+)\(', source))
     assert rows <= Atens.covered, sorted(rows - Atens.covered)
 

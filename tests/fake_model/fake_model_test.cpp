@@ -14,8 +14,8 @@
 #include "sconce/model.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "src/loader/library/shared_library.h"
 #include "src/loader/preflight.h"
-#include "src/loader/shared_library.h"
 #include "src/shim/abi_types.h"
 #include "src/shim/guard.h"
 

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "package_format/archive_writer.h"
+#include "package_format/archive/archive_writer.h"
 
 namespace fake {
 namespace {

@@ -10,12 +10,12 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "package_format/call_spec.h"
 #include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
-#include "package_format/wrapper_mutation.h"
-#include "package_format/wrapper_source.h"
+#include "package_format/wrapper/wrapper_mutation.h"
+#include "package_format/wrapper/wrapper_source.h"
 #include "sconce/check.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
@@ -30,7 +30,7 @@
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/infer_codec.h"
 #include "server/protocols/predict_codec.h"
-#include "src/loader/elf_fixups.h"
+#include "src/loader/library/elf_fixups.h"
 
 namespace sconce::fuzz {
 namespace {

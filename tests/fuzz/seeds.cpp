@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "sconce/package.h"
 #include "server/http/compression.h"
 #include "tests/fuzz/entries.h"

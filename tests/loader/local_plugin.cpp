@@ -4,8 +4,8 @@
 #include <string>
 
 #include "package_format/elf_image.h"
-#include "sample_file.h"
-#include "src/loader/shared_library.h"
+#include "src/loader/library/shared_library.h"
+#include "tests/loader/sample_file.h"
 
 extern "C" [[gnu::visibility("default")]] const char* load_samples() {
   static std::string result;

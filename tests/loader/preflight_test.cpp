@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "sample_file.h"
 #include "sconce/error.h"
 #include "src/device/sleef.h"
 #include "src/loader/cpu_features.h"
+#include "tests/loader/sample_file.h"
 
 using namespace sconce;
 using namespace sconce::loader;

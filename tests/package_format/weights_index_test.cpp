@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "package_format/archive_reader.h"
+#include "package_format/archive/archive_reader.h"
 #include "sconce/error.h"
 #include "tests/package_format/fixtures.h"
 

@@ -14,7 +14,7 @@ namespace {
 const std::set<std::string> kCatchSites = {
     "src/shim/guard.h",
     "src/shim/guard.cpp",
-    "src/runner/lane.cpp",
+    "src/runner/replicas/lane.cpp",
     "server/models/control.cpp",
     "server/admin/admin_threads.cpp",
     "server/connections/session.cpp",

@@ -34,7 +34,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
     {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
     {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
-    {"server/", {"sconce/", "server/", "package_format/json_value.h", "package_format/directory.h"}},
+    {"server/", {"sconce/", "server/", "package_format/text/json_value.h", "package_format/files/directory.h"}},
     {"examples/", {"sconce/"}},
 };
 

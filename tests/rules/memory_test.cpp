@@ -13,7 +13,7 @@ namespace {
 bool takes_memory(const std::string& path, const std::string& source) {
   static const std::regex iterators(R"(\b(recursive_)?directory_iterator\b)"), values(R"(nlohmann::(ordered_)?json\b)");
   const std::string code = code_of(source);
-  const bool header_of_values = path == "package_format/json_value.h" || path.starts_with("src/tensor_files/");
+  const bool header_of_values = path == "package_format/text/json_value.h" || path.starts_with("src/tensor_files/");
   return std::regex_search(code, iterators) ||
          (!path.starts_with("server/commands/") && !header_of_values && std::regex_search(code, values));
 }

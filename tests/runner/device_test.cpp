@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fake_cuda.h"
-#include "fake_runner.h"
-#include "src/runner/graph_runs.h"
+#include "src/runner/replicas/graph_runs.h"
+#include "tests/runner/fake_runner.h"
 
 using namespace sconce;
 using namespace sconce::test;

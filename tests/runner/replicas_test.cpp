@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/device/threads.h"
-#include "src/runner/seats.h"
+#include "src/runner/replicas/seats.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/runner/weight_memory.h"
+#include "src/runner/constants/weight_memory.h"
 #include "tests/device/system_root.h"
 #include "tests/runner/fake_runner.h"
 

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <thread>
 
-#include "package_format/archive_writer.h"
+#include "package_format/archive/archive_writer.h"
 #include "sconce/element_walk.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"

@@ -12,7 +12,7 @@
 #include "src/cuda/sorting/sets.h"
 #include "src/cuda/table/ops.h"
 #include "src/cuda/tensor/factory.h"
-#include "src/custom_ops/boxed.h"
+#include "src/custom_ops/operator/boxed.h"
 
 namespace sconce::cuda {
 namespace {

@@ -41,7 +41,7 @@ Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional
                            std::optional<int32_t> layout, std::optional<Device> device,
                            std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
 
-// As src/custom_ops/inductor_rows.cpp has them: drawn twice.
+// As src/custom_ops/aten/inductor_rows.cpp has them: drawn twice.
 Tensor inductor_seed(Device device);
 Tensor inductor_seeds(int64_t count, Device device);
 Tensor inductor_random(IntSpan size, const Tensor& seed, std::string_view mode, std::optional<DType> align_dtype);

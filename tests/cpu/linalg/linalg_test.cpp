@@ -13,7 +13,7 @@
 #include "src/tensor/dimensions.h"
 #include "src/tensor/view.h"
 
-// Values against PyTorch's: tests/custom_ops/aten_test.cpp. Here is what is right up to signs and phases.
+// Values against PyTorch's: tests/custom_ops/aten/aten_test.cpp. Here is what is right up to signs and phases.
 namespace sconce {
 namespace {
 

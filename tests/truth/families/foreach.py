@@ -1,4 +1,4 @@
-"""_foreach_*: an operator over lists of tensors: src/custom_ops/aten_lists.cpp. Compared with ATen's list operators.
+"""_foreach_*: an operator over lists of tensors: src/custom_ops/aten/lists.cpp. Compared with ATen's list operators.
 
 Lists of one to five tensors of different sizes, layouts and dtypes; the second operand a list, a number, a number for each, or a
 tensor of numbers. ATen goes a fast way where all tensors are alike, and a slow one else.

@@ -1,4 +1,4 @@
-"""Lists of tensors, each for itself (_foreach_*): src/custom_ops/aten_lists.cpp.
+"""Lists of tensors, each for itself (_foreach_*): src/custom_ops/aten/lists.cpp.
 
 Integers to the bit, floats near ATen's in float64. Knows: lists whose tensors are of several dtypes, shapes and layouts (ATen's slow way) and lists
 of one; numbers that promote; empty tensors.

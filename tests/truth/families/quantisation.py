@@ -1,5 +1,5 @@
 """Fake quantisation, its observers, and quantized_decomposed of PyTorch's exporter: src/cpu/layers/fake_quantize.cpp, quantisation_grid.h,
-src/custom_ops/quantised_rows.cpp.
+src/custom_ops/aten/quantised_rows.cpp.
 
 Results and masks are compared with ATen to the bit: it is the same arithmetic in float32, where a rounding decides. Values lie at
 the middle of steps, at both ends of the range and far outside; half of them fall on a grid's step exactly.

@@ -1,0 +1,170 @@
+#include "package_format/files/file_lease.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <vector>
+
+namespace sconce {
+namespace {
+
+// Of the thread only. Blocked there, it waits however it is disposed of elsewhere.
+constexpr int kSignal = SIGIO;
+
+// File systems whose files nobody can write but through this system's own calls. Of others, a lease does not keep the
+// writers of other machines away.
+bool is_local(int fd) noexcept {
+  struct statfs status {};
+  if (::fstatfs(fd, &status) != 0) return false;
+  switch (static_cast<uint32_t>(status.f_type)) {
+    case 0xEF53:      // ext2, ext3, ext4
+    case 0x58465342:  // XFS
+    case 0x9123683E:  // Btrfs
+    case 0xCA451A4E:  // bcachefs
+    case 0xF2F52010:  // F2FS
+    case 0x2FC12FC1:  // ZFS
+    case 0x794C7630:  // overlayfs
+    case 0x01021994:  // tmpfs
+    case 0x858458F6:  // ramfs
+    case 0x73717368:  // squashfs
+    case 0xE0F5E1E2:  // EROFS
+      return true;
+    default:
+      return false;
+  }
+}
+
+class Leases {
+ public:
+  int take(int fd, std::shared_ptr<LeaseHolder> holder) {
+    const std::lock_guard control(control_);
+    {
+      const std::lock_guard lock(holders_mutex_);
+      holders_.reserve(holders_.size() + 1);
+    }
+    if (!running_)
+      if (const int error = start()) return error;
+    const f_owner_ex owner{F_OWNER_TID, thread_id_.load()};
+    // The owner first: without one, taking the lease makes the process it.
+    int error = ::fcntl(fd, F_SETOWN_EX, &owner) != 0 || ::fcntl(fd, F_SETSIG, kSignal) != 0 ? errno : 0;
+    if (error == 0) {
+      const std::lock_guard lock(holders_mutex_);
+      holders_.push_back(std::move(holder));
+    }
+    if (error == 0 && ::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
+      error = errno;
+      const std::lock_guard lock(holders_mutex_);
+      holders_.pop_back();
+    }
+    if (error != 0) stop_if_idle();
+    return error;
+  }
+
+  void look() noexcept {
+    const std::lock_guard control(control_);
+    if (running_) pthread_kill(thread_, kSignal);
+  }
+
+  void forget(const LeaseHolder& holder) noexcept {
+    const std::lock_guard control(control_);
+    {
+      const std::lock_guard lock(holders_mutex_);
+      std::erase_if(holders_, [&](const auto& each) { return each.get() == &holder; });
+    }
+    stop_if_idle();
+  }
+
+ private:
+  int start() noexcept {
+    stopping_ = false;
+    thread_id_ = 0;
+    sigset_t all, before;
+    sigfillset(&all);
+    // The thread inherits it: no signal of the process is handled there.
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const auto run = [](void* self) -> void* {
+      static_cast<Leases*>(self)->run();
+      return nullptr;
+    };
+    const int error = pthread_create(&thread_, nullptr, run, this);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (error != 0) return ENOMEM;
+    thread_id_.wait(0);
+    running_ = true;
+    return 0;
+  }
+
+  void stop_if_idle() noexcept {
+    {
+      const std::lock_guard lock(holders_mutex_);
+      if (!holders_.empty()) return;
+    }
+    if (!running_) return;
+    stopping_ = true;
+    pthread_kill(thread_, kSignal);
+    pthread_join(thread_, nullptr);
+    running_ = false;
+  }
+
+  void run() noexcept {
+    pthread_setname_np(pthread_self(), "sconce-leases");
+    thread_id_ = static_cast<pid_t>(::syscall(SYS_gettid));
+    thread_id_.notify_all();
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, kSignal);
+    while (!stopping_) {
+      siginfo_t info;
+      ::sigwaitinfo(&ours, &info);
+      give_way();
+    }
+  }
+
+  // Signals of one kind do not queue: whoever is meant, all are looked at. Allocates nothing.
+  void give_way() noexcept {
+    {
+      const std::lock_guard lock(holders_mutex_);
+      for (const auto& holder : holders_) holder->asked();
+    }
+    while (const std::shared_ptr<LeaseHolder> holder = next_asked()) holder->give_way();
+  }
+
+  std::shared_ptr<LeaseHolder> next_asked() noexcept {
+    const std::lock_guard lock(holders_mutex_);
+    const auto next = std::find_if(holders_.begin(), holders_.end(), [](const auto& each) { return each->asked(); });
+    return next == holders_.end() ? nullptr : *next;
+  }
+
+  std::mutex control_;        // who starts and stops the thread
+  std::mutex holders_mutex_;  // taken second
+  std::vector<std::shared_ptr<LeaseHolder>> holders_;
+  pthread_t thread_{};
+  bool running_ = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<pid_t> thread_id_{0};
+};
+
+Leases& leases() noexcept {
+  static Leases& all = *new Leases;  // files may be closed after the end of main
+  return all;
+}
+
+}  // namespace
+
+int take_lease(int fd, std::shared_ptr<LeaseHolder> holder) {
+  return is_local(fd) ? leases().take(fd, std::move(holder)) : EINVAL;
+}
+
+void look_at_leases() noexcept { leases().look(); }
+
+void forget_lease(const LeaseHolder& holder) noexcept { leases().forget(holder); }
+
+}  // namespace sconce

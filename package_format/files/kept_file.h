@@ -1,0 +1,87 @@
+// KeptFile: the bytes of a file at an address, and what keeps them what they were while others write the file.
+//
+// In the order in which they are tried: a read lease, under which the bytes are copied to the same addresses before a
+// writer is let in; a copy that shares the disk's blocks (reflink), which nobody else can open; and where neither is to
+// be had, a look at the file's stamp whenever bytes were used, which finds out that they may have changed. Then the
+// file is lost: check() says so from then on. A file of up to 64 KiB, and one that somebody writes just now, is copied
+// at once. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "package_format/files/content_stamp.h"
+#include "package_format/files/fault_guard.h"
+#include "package_format/files/file_lease.h"
+
+namespace sconce {
+
+class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<KeptFile> {
+ public:
+  enum class Means : int8_t { kLease, kClone, kStamp, kCopy, kCopyOfWritten };
+
+  // `concern` counts the files of a package that have to be looked at, or are lost: while it is 0, check() of all of
+  // them would do nothing. Outlives this. kIo, kUnavailable, kOutOfMemory name path and reason.
+  static std::shared_ptr<KeptFile> open(const std::string& path, std::atomic<uint32_t>& concern);
+  ~KeptFile() override;
+
+  std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  Means means() const noexcept { return means_; }
+  // kUnavailable, if what was read until now may not have been what was opened.
+  void check();
+  // What is known of that without looking; empty: nothing speaks against it.
+  std::string why_lost() const;
+  // Pages that need not be resident: they are read again when they are touched.
+  void give_up_pages(std::span<const std::byte> bytes) noexcept;
+  // Unmaps it. Before the last reference goes.
+  void close() noexcept;
+
+ private:
+  enum State : uint32_t {  // of the bytes
+    kMapped = 0,
+    kPrivate = 1,
+    kUnreadable = kFirstFault,  // SIGBUS
+    kChanged,
+    kNoMemory,
+    kUncopied,
+  };
+  KeptFile(const std::string& path, std::atomic<uint32_t>& concern) : path_(path), concern_(concern) {}
+
+  void open_descriptor();
+  void keep();
+  void map();
+  bool clone();
+  void copy_now(Means means);
+  bool look() noexcept;  // false: it is lost
+  bool asked() noexcept override;
+  void give_way() noexcept override;
+  // With copy_mutex_: why not all could be copied; kPrivate if all was, kMapped if it need not be any more.
+  State copy_to_same_place() noexcept;
+  State copy_piece(std::byte* to, size_t offset, size_t bytes) noexcept;
+  void lose(State reason) noexcept;
+  bool unchanged() noexcept;
+  void tell(uint64_t copied) noexcept;
+  const char* reason() const noexcept;  // null: it is not lost
+
+  const std::string path_;
+  std::atomic<uint32_t>& concern_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0, mapped_ = 0;  // in bytes, and in whole pages
+  Means means_ = Means::kStamp;
+  std::atomic<uint32_t> state_{kMapped};
+  std::atomic<bool> closing_{false}, told_{false};
+  GuardedRange* range_ = nullptr;
+
+  std::mutex copy_mutex_;  // what lies at the addresses
+  std::mutex look_mutex_;  // taken second, for moments; what follows
+  int fd_ = -1;            // -1 once nothing is to be asked of the file any more
+  ContentStamp stamp_;
+  bool asked_ = false, leased_ = false;
+};
+
+}  // namespace sconce

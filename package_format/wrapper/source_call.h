@@ -1,0 +1,23 @@
+// Calls and lists in generated C++. Views into the caller's text.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "package_format/text/source_text.h"
+#include "sconce/dtype.h"
+
+namespace sconce {
+
+// Splits "a, f(b, c), {d, }" at its outer commas; empty parts are left out.
+std::vector<std::string_view> split_arguments(std::string_view text);
+
+// The text between the bracket at the front of `text` and its partner, which are removed with it. nullopt if there is
+// no bracket at the front or no partner. Strings may hold brackets.
+std::optional<std::string_view> skip_bracketed(std::string_view& text);
+
+// "const float" -> float32, "at::BFloat16" -> bfloat16.
+std::optional<DType> cpp_dtype(std::string_view type);
+
+}  // namespace sconce

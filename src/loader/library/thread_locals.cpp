@@ -1,0 +1,245 @@
+#include "src/loader/library/thread_locals.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+extern "C" void* __tls_get_addr(sconce::loader::ThreadLocalIndex* index);
+
+namespace sconce::loader {
+namespace {
+
+// For where there is no memory: so many destructors and blocks.
+constexpr size_t kReserve = 256, kReservedBytes = 256, kAlignment = 64;
+
+struct Entry {
+  void (*destroy)(void*);
+  void* object;
+  void* library;
+  Entry* next;
+};
+
+// Of one thread and one library. Only its thread follows and extends the list, without a lock; whoever unloads the
+// library sets `module` to 0, and the thread uses the block again.
+struct Block {
+  std::atomic<uint64_t> module;
+  Block* next;
+  std::byte* bytes;
+  size_t size, alignment;
+};
+
+struct alignas(kAlignment) ReservedBlock {
+  std::byte bytes[kReservedBytes];
+  alignas(Block) std::byte block[sizeof(Block)];
+};
+
+template <class T>
+class Reserve {
+ public:
+  T* take() noexcept {
+    for (size_t i = 0; i < kReserve; ++i)
+      if (!used_[i]) return used_[i] = true, &items_[i];
+    return nullptr;
+  }
+  bool give(T* item) noexcept {
+    if (item < items_ || item >= items_ + kReserve) return false;
+    used_[item - items_] = false;
+    return true;
+  }
+
+ private:
+  T items_[kReserve];
+  bool used_[kReserve];
+};
+
+// A thread's. Plain data: it is there before any constructor and after any destructor of the thread.
+struct Thread {
+  Entry* entries;
+  Block* blocks;
+  Thread* next;
+  bool listed, gone;  // gone: its list has been destroyed
+};
+
+// Everything here is there before static initialisation and after static destruction: threads may still end then.
+thread_local constinit Thread self{};
+constinit Thread* first = nullptr;
+constinit Reserve<Entry> reserved_entries{};
+constinit Reserve<ReservedBlock> reserved_blocks{};
+
+// Held while a destructor runs, so that no library is unmapped under one; a destructor may register another object.
+pthread_mutex_t registry = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+struct Lock {
+  Lock() noexcept { pthread_mutex_lock(&registry); }
+  ~Lock() { pthread_mutex_unlock(&registry); }
+  Lock(const Lock&) = delete;
+};
+
+std::vector<ThreadImage>& images() {
+  static auto* const list = new std::vector<ThreadImage>;
+  return *list;
+}
+
+void free_entry(Entry* entry) noexcept {
+  if (!reserved_entries.give(entry)) delete entry;
+}
+
+void destroy_next(Entry** link) noexcept {
+  Entry* const entry = *link;
+  *link = entry->next;
+  entry->destroy(entry->object);
+  free_entry(entry);
+}
+
+void free_block(Block* block) noexcept {
+  if (reserved_blocks.give(reinterpret_cast<ReservedBlock*>(block->bytes))) return;
+  std::free(block->bytes);
+  delete block;
+}
+
+void end_thread(void*) noexcept {
+  const Lock lock;
+  while (self.entries) destroy_next(&self.entries);
+  while (Block* const block = self.blocks) {
+    self.blocks = block->next;
+    free_block(block);
+  }
+  Thread** link = &first;
+  while (*link != &self) link = &(*link)->next;
+  *link = self.next;
+  self.listed = false;
+  self.gone = true;
+}
+
+// Calls end_thread() at the end of threads that have set it: a key's value needs no memory, where there are few keys.
+class EndKey {
+ public:
+  EndKey() noexcept : made_(pthread_key_create(&key_, &end_thread) == 0) {}
+  ~EndKey() {
+    if (made_) pthread_key_delete(key_);
+    made_ = false;
+  }
+  bool set() noexcept { return made_ && pthread_setspecific(key_, &self) == 0; }
+
+ private:
+  pthread_key_t key_{};
+  bool made_;
+};
+EndKey& end_key() noexcept {
+  static EndKey key;
+  return key;
+}
+[[maybe_unused]] const EndKey& made_early = end_key();
+
+// Under the lock.
+bool list_thread() noexcept {
+  if (self.listed) return true;
+  if (!end_key().set()) return false;
+  self.next = first;
+  first = &self;
+  return self.listed = true;
+}
+
+Block* make_block(const ThreadImage& image) noexcept {
+  const size_t alignment = std::max(image.alignment, kAlignment);
+  const size_t size = (std::max<size_t>(image.size, 1) + alignment - 1) / alignment * alignment;
+  for (Block* block = self.blocks; block; block = block->next)
+    if (block->module == 0 && block->size >= size && block->alignment >= alignment) return block;
+  auto* const bytes = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
+  auto* block = bytes ? new (std::nothrow) Block{0, nullptr, bytes, size, alignment} : nullptr;
+  if (block == nullptr) {
+    std::free(bytes);
+    ReservedBlock* const reserved =
+        size <= kReservedBytes && alignment <= kAlignment ? reserved_blocks.take() : nullptr;
+    if (reserved == nullptr) return nullptr;
+    block = ::new (static_cast<void*>(reserved->block)) Block{0, nullptr, reserved->bytes, kReservedBytes, kAlignment};
+  }
+  block->next = self.blocks;
+  self.blocks = block;
+  return block;
+}
+
+void* add_block(ThreadLocalIndex* index) noexcept {
+  const Lock lock;
+  const auto image = std::find_if(images().begin(), images().end(),
+                                  [&](const ThreadImage& one) { return one.module == index->module; });
+  if (image == images().end()) return __tls_get_addr(index);  // another library's, such as libstdc++'s
+  // Of a thread that has ended, or cannot be told to, it stays.
+  if (!self.gone) list_thread();
+  Block* const block = make_block(*image);
+  if (block == nullptr) {
+    std::fputs("sconce: no memory for a model's thread-local data\n", stderr);
+    std::abort();
+  }
+  std::memcpy(block->bytes, image->bytes, image->filled);
+  std::memset(block->bytes + image->filled, 0, image->size - image->filled);
+  block->module.store(image->module, std::memory_order_relaxed);
+  return block->bytes + index->offset;
+}
+
+// One destructor may have changed the list: start over after each.
+bool destroy_one_of(Thread& thread, uintptr_t begin, uintptr_t end) noexcept {
+  for (Entry** link = &thread.entries; *link; link = &(*link)->next) {
+    const auto library = reinterpret_cast<uintptr_t>((*link)->library);
+    if (library < begin || library >= end) continue;
+    destroy_next(link);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int add_thread_local(void (*destroy)(void*), void* object, void* library) noexcept {
+  // Called after the thread's own list went: nobody is left to destroy the object, as in a process that exits.
+  if (self.gone) return 0;
+  const Lock lock;
+  if (!list_thread()) return -1;
+  auto* entry = new (std::nothrow) Entry;
+  if (!entry) entry = reserved_entries.take();
+  if (!entry) return -1;
+  *entry = {destroy, object, library, self.entries};
+  self.entries = entry;
+  return 0;
+}
+
+void add_thread_image(const ThreadImage& image) {
+  const Lock lock;
+  images().push_back(image);
+}
+
+void* find_thread_local(ThreadLocalIndex* index) noexcept {
+  for (Block* block = self.blocks; block; block = block->next)
+    if (block->module.load(std::memory_order_relaxed) == index->module) return block->bytes + index->offset;
+  return add_block(index);
+}
+
+void destroy_thread_locals(uintptr_t begin, uintptr_t end) noexcept {
+  const Lock lock;
+  for (Thread* thread = first; thread;)
+    if (!destroy_one_of(*thread, begin, end)) thread = thread->next;
+  for (const ThreadImage& image : images()) {
+    const auto address = reinterpret_cast<uintptr_t>(image.bytes);
+    if (address < begin || address >= end) continue;
+    for (Thread* thread = first; thread; thread = thread->next)
+      for (Block* block = thread->blocks; block; block = block->next)
+        if (block->module == image.module) block->module = 0;
+  }
+  std::erase_if(images(), [&](const ThreadImage& image) {
+    const auto address = reinterpret_cast<uintptr_t>(image.bytes);
+    return address >= begin && address < end;
+  });
+}
+
+}  // namespace sconce::loader
+
+// libsconce's own objects: glibc ends the process where it finds no memory to register one.
+extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*destroy)(void*), void* object,
+                                                                         void* library) noexcept {
+  return sconce::loader::add_thread_local(destroy, object, library);
+}

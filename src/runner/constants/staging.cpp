@@ -1,0 +1,257 @@
+#include "src/runner/constants/staging.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "src/runner/constants/finite_check.h"
+#include "src/tensor/copy.h"
+
+namespace sconce {
+namespace {
+
+std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size());
+  contiguous_strides(shape, strides.data());
+  return strides;
+}
+
+// Row-major but for dimensions of size 1, whose stride means nothing.
+bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  int64_t expected = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] != 1 && strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
+// What Inductor makes literals of.
+bool is_inlined(const std::vector<int64_t>& shape) {
+  constexpr int64_t kMostElements = 8;
+  return shape.empty() || (shape.size() == 1 && shape[0] <= kMostElements);
+}
+
+bool is_empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
+
+// Memory of one tensor that is passed through.
+Tensor scratch_for(const WeightEntry& entry, size_t bytes) {
+  size_t total = 0;
+  const size_t offset = WeightMemory::place(bytes, total);
+  const MemoryPromise promise("a weight update", total);
+  const std::unique_ptr<WeightMemory, WeightMemory::Unref> memory(new WeightMemory(total));
+  return Tensor(memory->piece(offset, bytes), entry.dtype, entry.shape, row_major(entry.shape));
+}
+
+std::span<std::byte> bytes_of(const Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.storage()->data()), tensor.storage()->bytes()};
+}
+
+}  // namespace
+
+Staging::Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules)
+    : table_(table), rules_(std::move(rules)), named_(table.stored().size()) {
+  std::sort(rules_.ignore.begin(), rules_.ignore.end());
+  check_known(entries);
+  entries_.reserve(entries.size());
+  for (const WeightEntry& declared : entries) {
+    Entry& entry = entries_.emplace_back();
+    entry.declared = declared;
+    if (is_ignored(declared.name))
+      ignore(entry);
+    else
+      add_targets(entry);
+  }
+  check_ignored();
+  if (rules_.full) check_named();
+}
+
+bool Staging::is_ignored(std::string_view name) const noexcept {
+  return std::binary_search(rules_.ignore.begin(), rules_.ignore.end(), name);
+}
+
+// All that are unknown at once, so that they can be ignored at once.
+void Staging::check_known(std::span<const WeightEntry> entries) const {
+  std::vector<const WeightEntry*> unknown;
+  for (const WeightEntry& entry : entries)
+    if (!table_.has(entry.name) && !is_ignored(entry.name)) unknown.push_back(&entry);
+  if (unknown.empty()) return;
+  const bool inlined =
+      std::all_of(unknown.begin(), unknown.end(), [](const WeightEntry* entry) { return is_inlined(entry->shape); });
+  std::string names;  // of a stranger: no more of them than of any one
+  size_t more = unknown.size();
+  for (const WeightEntry* entry : unknown) {
+    if (!names.empty() && names.size() + entry->name.size() > kExcerptBytes) break;
+    names += (names.empty() ? "'" : ", '") + excerpt(entry->name) + "'";
+    --more;
+  }
+  if (more > 0) names += " and " + std::to_string(more) + " more";
+  SCONCE_FAIL(kNotFound, "the model has no constant ", names,
+              inlined ? ": the compiler writes tensors of no dimension, and of one with up to 8 elements, into the "
+                        "code, where they cannot be replaced, unless it is told always_keep_tensor_constants or "
+                        "aot_inductor.use_runtime_constant_folding"
+                      : ": what another model has, or what this one's graph makes no use of",
+              "; ignore=NAME,... leaves such names out");
+}
+
+// Its bytes come all the same, and have to go somewhere.
+void Staging::ignore(Entry& entry) const {
+  int64_t bytes = static_cast<int64_t>(dtype_bytes(entry.declared.dtype));
+  for (const int64_t size : entry.declared.shape)
+    SCONCE_CHECK(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes), kInvalidArgument, "constant '",
+                 excerpt(entry.declared.name), "': its sizes are not possible");
+  entry.bytes = static_cast<size_t>(bytes);
+  entry.ignored = true;
+}
+
+// A name that is misspelt would ignore nothing, and one that is gone has no reason any more to be ignored.
+void Staging::check_ignored() const {
+  for (const std::string& name : rules_.ignore) {
+    const auto is_it = [&](const Entry& entry) { return entry.ignored && entry.declared.name == name; };
+    SCONCE_CHECK(table_.has(name) || std::any_of(entries_.begin(), entries_.end(), is_it), kInvalidArgument,
+                 "neither the weights nor the model have '", excerpt(name), "', which is to be ignored");
+  }
+}
+
+void Staging::add_targets(Entry& entry) {
+  const std::string& name = entry.declared.name;
+  for (const size_t i : table_.indices(name)) {
+    const ConstantSpec& spec = table_.stored()[i].spec;
+    SCONCE_CHECK(!spec.opaque, kUnsupported, "constant '", excerpt(name),
+                 "' is packed by the compiler (oneDNN) and cannot be replaced");
+    SCONCE_CHECK(!spec.dtype || entry.declared.dtype == *spec.dtype, kInvalidArgument, "constant '", excerpt(name),
+                 "': expected ", dtype_name(*spec.dtype), ", got ", dtype_name(entry.declared.dtype));
+    SCONCE_CHECK(entry.declared.shape == spec.shape, kInvalidArgument, "constant '", excerpt(name),
+                 "': expected shape ", to_string(IntSpan(spec.shape)), ", got ",
+                 excerpt(to_string(IntSpan(entry.declared.shape))));
+    SCONCE_CHECK(!named_[i], kInvalidArgument, "constant '", excerpt(name), "' is given twice");
+    named_[i] = true;
+    const auto same = std::find_if(entry.targets.begin(), entry.targets.end(), [&](const Target& target) {
+      return table_.stored()[target.constants.front()].spec.strides == spec.strides;
+    });
+    if (same != entry.targets.end()) {
+      same->constants.push_back(i);
+      continue;
+    }
+    Target& target = entry.targets.emplace_back();
+    target.constants.push_back(i);
+    target.row_major = is_empty(spec.shape) || is_row_major(spec.shape, spec.strides);
+    const size_t itemsize = dtype_bytes(entry.declared.dtype);
+    target.bytes = storage_bytes_needed(spec.shape, spec.strides, 0, itemsize);
+    entry.bytes = storage_bytes_needed(spec.shape, row_major(spec.shape), 0, itemsize);
+  }
+  // The first layout is the one that the values are brought to, where that can be.
+  std::stable_partition(entry.targets.begin(), entry.targets.end(), [](const Target& t) { return t.row_major; });
+}
+
+void Staging::check_named() const {
+  for (size_t i = 0; i < named_.size(); ++i) {
+    const StoredConstant& constant = table_.stored()[i];
+    if (named_[i] || constant.may_be_left_out()) continue;
+    SCONCE_CHECK(!constant.spec.opaque, kUnsupported, "a full update is not possible: constant '",
+                 constant.public_name(), "' is packed by the compiler (oneDNN) and cannot be replaced");
+    SCONCE_FAIL(kInvalidArgument, "a full update must name constant '", constant.public_name(), "'");
+  }
+}
+
+void Staging::allocate() {
+  allocated_ = true;
+  if (!rules_.keep) return;
+  size_t total = 0;
+  for (Entry& entry : entries_)
+    for (Target& target : entry.targets) target.offset = WeightMemory::place(target.bytes, total);
+  if (entries_.empty()) return;
+  if (!rules_.device) promise_ = MemoryPromise("a weight update", total);
+  const std::unique_ptr<WeightMemory, WeightMemory::Unref> memory(new WeightMemory(total));
+  for (Entry& entry : entries_)
+    for (Target& target : entry.targets) {
+      const ConstantSpec& spec = table_.stored()[target.constants.front()].spec;
+      target.tensor =
+          Tensor(memory->piece(target.offset, target.bytes), entry.declared.dtype, spec.shape, spec.strides);
+    }
+}
+
+Staging::Entry& Staging::at(size_t entry, const char* what) {
+  SCONCE_CHECK(allocated_, kFailedPrecondition, what, ": no entries have been declared");
+  SCONCE_CHECK(entry < entries_.size(), kInvalidArgument, what, ": no entry ", entry, ", there are ", entries_.size());
+  SCONCE_CHECK(!entries_[entry].complete, kFailedPrecondition, what, ": constant '", entries_[entry].declared.name,
+               "' is complete already");
+  return entries_[entry];
+}
+
+std::span<std::byte> Staging::memory(size_t index) {
+  Entry& entry = at(index, "memory");
+  if (!entry.asked) {
+    const bool direct = rules_.keep && !entry.ignored && entry.targets.front().row_major;
+    // Those that go straight to a device take nothing of the host.
+    if (rules_.device && rules_.keep)
+      for (const Target& target : entry.targets) entry.promises.emplace_back("a weight update", target.bytes);
+    if (entry.ignored)  // whatever its rank
+      entry.scratch = scratch_for({{}, DType::kUInt8, {static_cast<int64_t>(entry.bytes)}}, entry.bytes);
+    else if (!direct)
+      entry.scratch = scratch_for(entry.declared, entry.bytes);
+    entry.handed_out = bytes_of(direct ? entry.targets.front().tensor : entry.scratch);
+    entry.asked = true;
+  }
+  return entry.handed_out;
+}
+
+void Staging::scan(const Entry& entry, std::span<const std::byte> values) const {
+  if (!rules_.check_finite) return;
+  if (const auto found = first_not_finite(entry.declared.dtype, values))
+    SCONCE_FAIL(kInvalidArgument, "constant '", excerpt(entry.declared.name), "': element ", *found, " of ",
+                excerpt(to_string(IntSpan(entry.declared.shape))), " is not finite");
+}
+
+void Staging::complete(size_t index) {
+  Entry& entry = at(index, "complete");
+  SCONCE_CHECK(entry.asked || entry.bytes == 0, kFailedPrecondition, "complete: constant '", entry.declared.name,
+               "' has no values yet");
+  if (!entry.ignored) scan(entry, entry.handed_out);
+  if (rules_.keep && entry.bytes > 0 && !entry.ignored) {
+    const Tensor& values = entry.scratch.defined() ? entry.scratch : entry.targets.front().tensor;
+    for (Target& target : entry.targets)
+      if (target.tensor.storage() != values.storage()) copy(values, target.tensor);
+  }
+  entry.scratch = Tensor();
+  entry.handed_out = {};
+  entry.complete = true;
+}
+
+void Staging::give(size_t index, const Tensor& value, bool in_place) {
+  Entry& entry = at(index, "give");
+  for (Target& target : entry.targets) {
+    if (!in_place) {
+      copy(value, target.tensor);
+      continue;
+    }
+    const ConstantSpec& spec = table_.stored()[target.constants.front()].spec;
+    SCONCE_CHECK(value.numel() == 0 || std::equal(value.strides().begin(), value.strides().end(), spec.strides.begin(),
+                                                  spec.strides.end()),
+                 kInvalidArgument, "constant '", excerpt(entry.declared.name), "': expected strides ",
+                 to_string(IntSpan(spec.strides)), ", got ", to_string(value.strides()));
+    target.tensor = value;
+    user_managed_ = true;
+  }
+  entry.complete = true;
+}
+
+void Staging::check_complete() const {
+  SCONCE_CHECK(allocated_, kFailedPrecondition, "finish: no entries have been declared");
+  for (const Entry& entry : entries_)
+    SCONCE_CHECK(entry.complete, kFailedPrecondition, "finish: constant '", entry.declared.name, "' is not complete");
+}
+
+std::shared_ptr<const ConstantSet> Staging::finish(const ConstantSet& base) {
+  check_complete();
+  std::vector<Tensor> tensors = base.tensors();
+  for (Entry& entry : entries_)
+    for (Target& target : entry.targets) {
+      if (!user_managed_) target.tensor.storage()->set_immutable(true);
+      for (const size_t i : target.constants) tensors[i] = target.tensor;
+    }
+  return std::make_shared<ConstantSet>(std::move(tensors), user_managed_ || base.user_managed());
+}
+
+}  // namespace sconce

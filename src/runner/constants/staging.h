@@ -1,0 +1,82 @@
+// Staging: fills a new constant set beside the one it starts from. What is not named is taken from there by reference.
+//
+// One thread at a time. Nothing is allocated before every name, dtype and shape was found right.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sconce/weights.h"
+#include "src/device/file_source.h"
+#include "src/runner/constants/constant_set.h"
+#include "src/runner/constants/weight_memory.h"
+
+namespace sconce {
+
+class Staging {
+ public:
+  struct Rules {
+    bool full = false, check_finite = false;
+    std::vector<std::string> ignore = {};  // as in UpdateOptions
+    bool keep = true;                      // false: values are checked and forgotten
+    // Where values may go past the host; the host has none of those that did. Empty: all come to the host.
+    std::optional<Device> device = {};
+  };
+  // The table outlives the staging. The errors of WeightUpdate::declare(), but for kOutOfMemory.
+  Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules);
+
+  // Stored constants that are named.
+  const std::vector<bool>& named() const noexcept { return named_; }
+  // Takes memory for what is named. kOutOfMemory.
+  void allocate();
+  // As in WeightUpdate.
+  std::span<std::byte> memory(size_t entry);
+  void complete(size_t entry);
+  // As in FileTaker.
+  bool takes(size_t entry) const;
+  void take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick);
+  // In place of both: the value in any strides; copied, or used as it is, where the strides must be the model's.
+  void give(size_t entry, const Tensor& value, bool in_place);
+  // The set, all entries complete. kFailedPrecondition.
+  std::shared_ptr<const ConstantSet> finish(const ConstantSet& base);
+  void check_complete() const;
+
+ private:
+  struct Target {  // one memory layout of an entry, and the stored constants that have it
+    std::vector<size_t> constants;
+    bool row_major = false;
+    size_t offset = 0, bytes = 0;
+    Tensor tensor;
+  };
+  struct Entry {
+    WeightEntry declared;
+    size_t bytes = 0;
+    std::vector<Target> targets;  // none of one that is ignored
+    Tensor scratch;               // row-major, where no target is or nothing is kept
+    std::span<std::byte> handed_out;
+    std::vector<MemoryPromise> promises;
+    bool asked = false, complete = false, ignored = false;
+  };
+  Entry& at(size_t entry, const char* what);
+  bool is_ignored(std::string_view name) const noexcept;
+  void check_known(std::span<const WeightEntry> entries) const;
+  void ignore(Entry& entry) const;
+  void add_targets(Entry& entry);
+  void check_ignored() const;
+  void check_named() const;
+  void scan(const Entry& entry, std::span<const std::byte> values) const;
+
+  const ConstantTable& table_;
+  Rules rules_;
+  std::vector<Entry> entries_;
+  std::vector<bool> named_;
+  MemoryPromise promise_;  // where all come to the host
+  bool allocated_ = false, user_managed_ = false;
+};
+
+}  // namespace sconce

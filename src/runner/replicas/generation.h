@@ -1,0 +1,42 @@
+// Generation: a constant set with a container per replica over it. Served once it is published under a number.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/runner/constants/constant_set.h"
+#include "src/runner/replicas/replica.h"
+
+namespace sconce {
+
+inline constexpr size_t kMaxReplicas = 1024;  // of a model
+
+struct Generation {
+  Generation(const ConstantTable& table, std::shared_ptr<const ConstantSet> constants, const std::string& text,
+             std::vector<bool> named)
+      : set(std::move(constants)),
+        missing(set->missing(table)),
+        label(text.empty() ? nullptr : std::make_shared<const std::string>(text)),
+        reset(std::move(named)),
+        bound(kMaxReplicas) {}
+
+  std::shared_ptr<const ConstantSet> set;
+  std::string_view missing;                  // the first constant without a value; empty if none
+  std::shared_ptr<const std::string> label;  // null: none
+  uint64_t number = 0;                       // 0: not published yet
+  std::chrono::system_clock::time_point since = std::chrono::system_clock::now();
+  // Until it is published: stored constants whose values the replicas' buffers take, too.
+  std::vector<bool> reset;
+  // Its runs read constants where they lie in the package's files, or write buffers that came from there.
+  bool reads_package = false;
+  bool staged = false;  // by begin_update(): to be committed or aborted, nothing else
+  // By seat; null where there is no replica, or none was needed yet. A slot is its replica's alone, so others run while
+  // one is filled or emptied.
+  std::vector<std::unique_ptr<BoundContainer>> bound;
+};
+
+}  // namespace sconce

@@ -1,0 +1,295 @@
+#include "src/runner/replicas/replica.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "src/device/compiled_threads.h"
+#include "src/device/threads.h"
+#include "src/shim/guard.h"
+#include "src/tensor/copy.h"
+
+namespace sconce {
+namespace {
+
+// Up to this size a graph reads and writes memory of the host itself; the device's copy engine is later to start.
+constexpr size_t kStagedBytes = 64 << 10;
+
+// Answers a container with the tensors of a set.
+class FromSet final : public loader::ConstantSource {
+ public:
+  explicit FromSet(const std::vector<Tensor>& tensors) : tensors_(tensors) {}
+  Tensor constant(size_t index, const Tensor&, bool, Device) override { return tensors_.at(index); }
+
+ private:
+  const std::vector<Tensor>& tensors_;
+};
+
+}  // namespace
+
+Replica::Replica(Device device, Settings settings) : device_(device), settings_(std::move(settings)) {
+  if (device.type != DeviceType::kCpu) lane_ = device_backend(device).make_lane(device, settings_.lane);
+}
+
+namespace {
+
+// Folding is a run of the model's code like others. Nothing else needs it: on a thread's first call libgomp allocates,
+// and ends the process where there is no memory.
+class FoldingThreads {
+ public:
+  FoldingThreads(int kernels, int compiled) {
+    set_kernel_threads(kernels);
+    set_compiled_threads(compiled);
+  }
+  ~FoldingThreads() {
+    set_kernel_threads(kernels_);
+    set_compiled_threads(compiled_);
+  }
+
+ private:
+  const int kernels_ = kernel_threads(), compiled_ = compiled_threads();
+};
+
+}  // namespace
+
+std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader::Module>& module,
+                                              const ConstantTable& table, const ConstantSet& set,
+                                              const std::vector<bool>& reset, const BoundContainer* before,
+                                              const ConstantSet* active) const {
+  auto bound = std::make_unique<BoundContainer>();
+  std::vector<Tensor> tensors = set.on(device_, table, active);
+  // A stream of its own: the replica's is in use by requests.
+  const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
+  const DeviceLane::Scope on_device(lane.get());
+  if (table.any_mutated()) {
+    if (before) bound->buffers = before->buffers;
+    bound->buffers.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!table.stored()[i].spec.mutated || !tensors[i].defined()) continue;
+      if (!bound->buffers[i].defined() || (i < reset.size() && reset[i]))
+        bound->buffers[i] = clone_preserve_strides(tensors[i]);
+      tensors[i] = bound->buffers[i];
+    }
+  }
+  FromSet source(tensors);
+  bound->container = std::make_unique<loader::Container>(module, device_, source);
+  if (bound->container->constants_given() == 0 && !tensors.empty()) {
+    std::vector<std::pair<std::string, Tensor>> pairs;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].defined()) pairs.emplace_back(table.stored()[i].spec.name, tensors[i]);
+    if (!pairs.empty()) bound->container->set_constants(pairs);
+  }
+  // Without folded constants there is nothing to compute, and a container says so on std::cerr.
+  if (table.any_folded() && set.missing(table).empty()) {
+    const FoldingThreads threads(settings_.threads, settings_.compiled_threads);
+    bound->container->fold(lane ? lane->stream() : nullptr);
+  }
+  if (lane) lane->synchronize();
+  if (lane && settings_.graphs > 0) {
+    const char* why = nullptr;
+    if (!bound->container->can_be_recorded()) why = "the package is of a torch without RunSingleThreaded";
+    for (size_t i = 0; i < settings_.input_devices.size(); ++i)
+      if (reads_on_host(i)) why = "it reads inputs on the host";
+    for (const StoredConstant& constant : table.stored())
+      if (constant.spec.mutated && constant.spec.device.value_or(device_).type == DeviceType::kCpu)
+        why = "it writes buffers on the host";
+    if (why)
+      graphs_->refused(why, true);
+    else if (graphs_->recordable())  // what an earlier generation could not, this one cannot
+      bound->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
+  }
+  return bound;
+}
+
+void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                  bool device_outputs) {
+  const CpuArena::Scope scope(arena_.get());
+  ran_ = true;
+  set_kernel_threads(settings_.threads);
+  set_compiled_threads(settings_.compiled_threads);
+  if (!lane_) return bound.container->run(inputs, outputs);
+  const DeviceLane::Scope on_device(lane_.get());
+  const bool fetch = settings_.host_outputs && !device_outputs;
+  if (!bound.graphs || !run_as_graph(bound, inputs, outputs, fetch)) run_on_device(bound, inputs, outputs, fetch);
+}
+
+void Replica::give_back_idle_memory() noexcept {
+  const CpuArena::Scope scope(arena_.get());
+  arena_->decay();
+  // Of a device, memory is what makes the next run quick: it goes when there was none.
+  if (lane_ && !std::exchange(ran_, false)) lane_->trim();
+}
+
+bool Replica::lost() noexcept {
+  if (!lane_) return false;
+  const char* const fault = lane_->fault();
+  if (!fault) return false;
+  failure_.store(fault, std::memory_order_relaxed);
+  return true;
+}
+
+const char* Replica::failure() const noexcept {
+  const char* const failure = failure_.load(std::memory_order_relaxed);
+  return failure ? failure : "";
+}
+
+Tensor Replica::fetched(const Tensor& output) const {
+  DeviceBackend& backend = device_backend(device_);
+  // Elements that share memory, or leave gaps, arrive packed.
+  std::vector<int64_t> strides(output.strides().begin(), output.strides().end());
+  if (!output.is_dense()) contiguous_strides(output.sizes(), strides.data());
+  const size_t bytes = storage_bytes_needed(output.sizes(), strides, 0, output.itemsize());
+  Tensor here(backend.allocate_host(std::max<size_t>(bytes, 1)), output.dtype(), output.sizes(), strides);
+  backend.copy_async(output, here);
+  return here;
+}
+
+void Replica::bring_back(size_t i, const Tensor& sent, const Tensor& input) const {
+  if (!may_write(i) || input.numel() == 0) return;
+  DeviceBackend& backend = device_backend(device_);
+  Tensor theirs = input;
+  if (!input.is_cpu()) return backend.copy(sent, theirs);
+  // It is known that the model may, not that it did: what it leaves alone may be memory that cannot be written.
+  Tensor now = Tensor::empty(input.sizes(), input.dtype());
+  backend.copy(sent, now);
+  const Tensor before = contiguous(input);
+  if (std::memcmp(now.data(), before.data(), now.bytes()) != 0) sconce::copy(now, theirs);
+}
+
+void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                            bool fetch) {
+  DeviceBackend& backend = device_backend(device_);
+  std::vector<Tensor> sent(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < sent.size(); ++i) {
+    const Device wanted = reads_on_host(i) ? Device{} : device_;
+    if (sent[i].device() == wanted) continue;
+    Tensor there = Tensor::empty_strided(sent[i].sizes(), sent[i].strides(), sent[i].dtype(), wanted);
+    backend.copy(sent[i], there);
+    sent[i] = std::move(there);
+  }
+  bound.container->run(sent, outputs, lane_->stream());
+  for (size_t i = 0; i < sent.size(); ++i)
+    if (sent[i].storage() != inputs[i].storage()) bring_back(i, sent[i], inputs[i]);
+  std::vector<Tensor> made;  // kept until the stream has passed
+  if (fetch)
+    for (Tensor& output : outputs)
+      if (output.defined() && !output.is_cpu()) made.push_back(std::exchange(output, fetched(output)));
+  lane_->synchronize();
+}
+
+bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
+  const bool recorded =
+      shim::guard("recording a CUDA graph", [&] {
+        bound.graphs->make_room(shape);
+        shape.inputs.clear();
+        for (const Tensor& input : inputs)
+          shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
+        shape.staged.assign(inputs.size(), StoragePtr());
+        shape.outputs.assign(bound.container->num_outputs(), Tensor());
+        lane_->begin_capture(shape.inputs.size());
+        bound.container->run(shape.inputs, shape.outputs, lane_->stream());
+        bound.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
+      }) == 0;
+  if (recorded) return true;
+  lane_->drop_capture();
+  const auto error = shim::take_error();
+  if (error && error->code == ErrorCode::kUnsupported)
+    bound.graphs->refuse(error->text);
+  else
+    bound.graphs->postpone(shape, error ? error->text : "out of memory");
+  return false;
+}
+
+bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                           bool fetch) {
+  for (const Tensor& input : inputs)
+    if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;
+  // What one input writes, another may have to see.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t j = 0; j < inputs.size() && may_write(i); ++j)
+      if (i != j && !inputs[i].is_cpu() && inputs[i].storage() == inputs[j].storage()) return false;
+  GraphRuns::Shape* shape = bound.graphs->find(inputs);
+  if (!shape || (!shape->graph && !(bound.graphs->wants_graph(*shape) && record(bound, *shape, inputs)))) return false;
+  copy_in(*shape, inputs);
+  // Their memory can be what the outputs get.
+  if (std::less<>()(outputs.data() + outputs.size(), inputs.data()) ||
+      std::less<>()(inputs.data() + inputs.size(), outputs.data()))
+    for (Tensor& output : outputs) output = Tensor();
+  copy_out(*shape, inputs, outputs, fetch);
+  shape->graph->launch(shape->before, shape->after);
+  bound.graphs->ran();
+  DeviceBackend& backend = device_backend(device_);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!may_write(i)) continue;
+    if (inputs[i].is_cpu()) {
+      bring_back(i, shape->inputs[i], inputs[i]);
+      continue;
+    }
+    Tensor theirs = inputs[i];
+    backend.copy_async(shape->inputs[i], theirs);
+  }
+  if (fetch)
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (shape->outputs[i].defined() && !outputs[i].defined()) outputs[i] = fetched(shape->outputs[i]);
+  lane_->synchronize();
+  return true;
+}
+
+void Replica::copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
+  DeviceBackend& backend = device_backend(device_);
+  shape.before.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
+    const void* from = input.data();
+    if (!input.is_dense() || (input.is_cpu() && input.bytes() > kStagedBytes)) {
+      backend.copy_async(input, shape.inputs[i]);
+      continue;
+    }
+    if (input.bytes() == 0) continue;
+    if (input.is_cpu()) {
+      if (!shape.staged[i]) shape.staged[i] = backend.allocate_host(input.bytes());
+      from = std::memcpy(shape.staged[i]->data(), from, input.bytes());
+    }
+    shape.before.push_back({from, shape.inputs[i].data(), input.bytes()});
+  }
+}
+
+void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                       bool fetch) const {
+  DeviceBackend& backend = device_backend(device_);
+  shape.after.clear();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& own = shape.outputs[i];
+    if (!own.defined()) {
+      outputs[i] = own;
+    } else if (own.is_cpu()) {
+      outputs[i] = clone_preserve_strides(own);
+    } else if (fetch) {
+      outputs[i] = Tensor();
+      if (!own.is_dense() || own.bytes() > kStagedBytes) continue;  // fetched when the graph is on its way
+      outputs[i] =
+          Tensor(backend.allocate_host(std::max<size_t>(own.bytes(), 1)), own.dtype(), own.sizes(), own.strides());
+      if (own.bytes() > 0) shape.after.push_back({own.data(), outputs[i].data(), own.bytes()});
+    } else if (own.storage()->immutable()) {
+      outputs[i] = own;
+    } else {
+      // What the next launch overwrites is copied, each storage once: outputs may be views of one another.
+      StoragePtr target;
+      for (size_t j = 0; !target && j < i; ++j)
+        if (shape.outputs[j].storage() == own.storage()) target = outputs[j].storage();
+      for (size_t input = 0; !target && input < inputs.size(); ++input)
+        if (shape.inputs[input].storage() == own.storage() && !inputs[input].is_cpu() &&
+            inputs[input].storage_offset() == 0 && inputs[input].storage()->bytes() >= own.storage()->bytes())
+          target = inputs[input].storage();
+      if (!target) {
+        const size_t bytes = own.storage()->bytes();
+        target = backend.allocate(bytes, device_);
+        if (bytes > 0) shape.after.push_back({own.storage()->data(), target->data(), bytes});
+      }
+      outputs[i] = Tensor(target, own.dtype(), own.sizes(), own.strides(), own.storage_offset(), own.layout());
+    }
+  }
+}
+
+}  // namespace sconce
