@@ -16,19 +16,19 @@ namespace {
 struct Command {
   const char* name;
   const char* description;
-  sconce::commands::Action (*add)(CLI::App&);
+  sconce::server::commands::Action (*add)(CLI::App&);
 };
 
 constexpr Command kCommands[] = {
-    {"inspect", "Show what a package says about itself", sconce::commands::add_inspect},
-    {"check", "Check that a package is sound and would run here", sconce::commands::add_check},
-    {"run", "Run a model once on files or random inputs", sconce::commands::add_run},
-    {"bench", "Measure load time, latency, throughput and memory", sconce::commands::add_bench},
-    {"serve", "Serve packages over HTTP", sconce::commands::add_serve},
-    {"health", "Ask a server whether it is ready", sconce::commands::add_health},
-    {"ops", "List the operators that this build implements", sconce::commands::add_ops},
-    {"weights", "Push weights to running servers, show them, roll them back", sconce::commands::add_weights},
-    {"pack", "Make a package of a directory with an archive's layout", sconce::commands::add_pack},
+    {"inspect", "Show what a package says about itself", sconce::server::commands::add_inspect},
+    {"check", "Check that a package is sound and would run here", sconce::server::commands::add_check},
+    {"run", "Run a model once on files or random inputs", sconce::server::commands::add_run},
+    {"bench", "Measure load time, latency, throughput and memory", sconce::server::commands::add_bench},
+    {"serve", "Serve packages over HTTP", sconce::server::commands::add_serve},
+    {"health", "Ask a server whether it is ready", sconce::server::commands::add_health},
+    {"ops", "List the operators that this build implements", sconce::server::commands::add_ops},
+    {"weights", "Push weights to running servers, show them, roll them back", sconce::server::commands::add_weights},
+    {"pack", "Make a package of a directory with an archive's layout", sconce::server::commands::add_pack},
 };
 
 constexpr int kFailed = 1, kUnusable = 2;
@@ -48,7 +48,7 @@ int status_of(const sconce::Error& error) {
 int dispatch(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", "sconce " + sconce::version());
   app.require_subcommand(0, 1);
-  std::vector<std::pair<CLI::App*, sconce::commands::Action>> commands;
+  std::vector<std::pair<CLI::App*, sconce::server::commands::Action>> commands;
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.description);
     commands.emplace_back(sub, command.add(*sub));

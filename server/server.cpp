@@ -18,12 +18,12 @@
 #include "server/base/alarm_clock.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/connections/io_thread.h"
 #include "server/connections/listener.h"
-#include "server/connections/worker.h"
 #include "server/models/control.h"
 #include "server/models/repository.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -82,16 +82,16 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
-    // The last worker accepts, and serves metrics and administration: a busy model does not hold them up.
-    for (size_t i = 0; i <= threads_; ++i) workers_.push_back(std::make_unique<Worker>(service_, i));
-    std::vector<Worker*> io;
-    for (size_t i = 0; i < threads_; ++i) io.push_back(workers_[i].get());
-    Worker& side = *workers_.back();
+    // The last I/O thread accepts, and serves metrics and administration: a busy model does not hold them up.
+    for (size_t i = 0; i <= threads_; ++i) io_threads_.push_back(std::make_unique<IoThread>(service_, i));
+    std::vector<IoThread*> io;
+    for (size_t i = 0; i < threads_; ++i) io.push_back(io_threads_[i].get());
+    IoThread& side = *io_threads_.back();
     // scope: what must be closed to those who are not on this machine.
-    const auto listen = [&](const Address& address, Listeners kind, std::vector<Worker*> workers, const char* what,
+    const auto listen = [&](const Address& address, Listeners kind, std::vector<IoThread*> io_threads, const char* what,
                             TlsMode tls, uint8_t scope) {
       if (!address.enabled()) return;
-      listeners_.push_back(std::make_unique<Listener>(side, std::move(workers), address, kind));
+      listeners_.push_back(std::make_unique<Listener>(side, std::move(io_threads), address, kind));
       const Listener& listener = *listeners_.back();
       SCONCE_CHECK(scope == kNoScope || listener.is_loopback() || tls == TlsMode::kMutual ||
                        service_.credentials.snapshot()->needs_token(scope),
@@ -114,12 +114,12 @@ class Server {
   ~Server() {
     control_.stop();
     service_.operations.stop();
-    service_.admin_threads.stop();  // they hand their answers to the workers
+    service_.admin_threads.stop();  // they hand their answers to the I/O threads
     service_.heavy_work.stop();     // so does this
-    for (auto& worker : workers_) worker->stop();
+    for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
     // First the one that accepts: what it has under way refers to the event loops of the others.
-    workers_.pop_back();
+    io_threads_.pop_back();
   }
 
   // Returns after a drain; throws what could not be loaded.
@@ -128,7 +128,7 @@ class Server {
     wait_for_hangup();
     if (service_.credentials.from_files()) look_at_credentials();
     for (auto& listener : listeners_) listener->start();
-    for (auto& worker : workers_) worker->start();
+    for (auto& io_thread : io_threads_) io_thread->start();
     control_.start();
     context_.run();
     control_.stop();
@@ -218,21 +218,21 @@ class Server {
   void stop_accepting() {
     std::promise<void> stopped;
     std::future<void> done = stopped.get_future();
-    asio::post(workers_.back()->context(), [&] {
+    asio::post(io_threads_.back()->context(), [&] {
       for (auto& listener : listeners_) listener->stop();
       stopped.set_value();
     });
     done.wait();
     service_.operations.cancel_all("the server is shutting down");
-    drain_end_ = Worker::Clock::now() + config_.drain_timeout;
+    drain_end_ = IoThread::Clock::now() + config_.drain_timeout;
     wait_for_connections();
   }
 
   void wait_for_connections() {
     // A connection may become idle at any time until its requests are answered.
-    for (auto& worker : workers_) worker->close_idle();
+    for (auto& io_thread : io_threads_) io_thread->close_idle();
     if (service_.connections.all() == 0) return context_.stop();
-    if (Worker::Clock::now() >= drain_end_) end_clients();
+    if (IoThread::Clock::now() >= drain_end_) end_clients();
     timer_.expires_after(std::chrono::milliseconds(10));
     timer_.async_wait([this](const boost::system::error_code& ec) {
       if (!ec) wait_for_connections();
@@ -246,17 +246,17 @@ class Server {
       case 0:
         log_warn("{} connections still busy after drain_timeout: those that wait for their client are closed",
                  service_.connections.all());
-        for (auto& worker : workers_) worker->end_clients(true);
+        for (auto& io_thread : io_threads_) io_thread->end_clients(true);
         break;
       case 1:
-        for (auto& worker : workers_) worker->end_clients(false);
+        for (auto& io_thread : io_threads_) io_thread->end_clients(false);
         break;
       default:
         log_error("{} requests still run after drain_timeout: cut off", service_.connections.all());
         end_log();
         std::_Exit(1);
     }
-    drain_end_ = Worker::Clock::now() + kLastWords;
+    drain_end_ = IoThread::Clock::now() + kLastWords;
   }
 
   // On the control thread, which is joined before the failure is looked at. Allocates nothing: want of memory may
@@ -272,18 +272,18 @@ class Server {
   const PackageFinder finder_;
   std::vector<PackageEntry> packages_;  // what the control thread begins with
   asio::io_context context_{1};
-  RequestBudget request_memory_;                  // outlives the models, which may keep inputs
-  OpenConnections connections_;                   // outlives the workers
-  AlarmClock clock_;                              // outlives the models that set it
-  Reaper reaper_;                                 // outlives whoever holds a model
-  std::vector<std::unique_ptr<Worker>> workers_;  // outlive the requests, whose lanes post to them
+  RequestBudget request_memory_;                       // outlives the models, which may keep inputs
+  OpenConnections connections_;                        // outlives the I/O threads
+  AlarmClock clock_;                                   // outlives the models that set it
+  Reaper reaper_;                                      // outlives whoever holds a model
+  std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose lanes post to them
   Repository repository_;
   Control control_;
   Service service_;
   asio::signal_set signals_, hangups_;
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  Worker::Clock::time_point drain_end_;
+  IoThread::Clock::time_point drain_end_;
   int endings_ = 0;
   std::exception_ptr failure_;
 };
@@ -319,4 +319,4 @@ bool run_server(const ServerConfig& config) {
   return restart_wanted();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -3,7 +3,7 @@
 
 #include "server/base/config.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Serves until SIGTERM or SIGINT, then drains and returns. Requests that outlast drain_timeout end the process with
 // status 1, a second signal with 128 and its number. Errors in settings, packages and addresses are thrown, as is what
@@ -11,4 +11,4 @@ namespace sconce {
 // Returns whether the program is to be started anew, since a model's devices are lost to this process.
 bool run_server(const ServerConfig& config);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -16,7 +16,7 @@ struct Model::Impl {
   Impl(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
       : libraries(loader::OpLibrary::open_all(options.op_libraries)), runner(std::move(package), spec, options) {}
   std::vector<std::shared_ptr<const loader::OpLibrary>> libraries;  // go after the model that calls them
-  Runner runner;
+  runner::Runner runner;
 };
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -84,11 +84,11 @@ std::string Model::weights_digest(WeightState state) const {
   return in_memory("weights_digest", [&] { return impl_->runner.digest(state); });
 }
 
-void Model::update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
-  in_memory("update_constants", [&] { impl_->runner.update(buffer, constants, full, user_managed); });
+void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
+  in_memory("update_constants", [&] { impl_->runner.update(role, constants, full, user_managed); });
 }
-void Model::fold_constants(Buffer buffer) {
-  in_memory("fold_constants", [&] { impl_->runner.fold(buffer); });
+void Model::fold_constants(SetRole role) {
+  in_memory("fold_constants", [&] { impl_->runner.fold(role); });
 }
 void Model::swap_constants() {
   in_memory("swap_constants", [&] { impl_->runner.swap(); });
@@ -96,7 +96,7 @@ void Model::swap_constants() {
 void Model::free_inactive_constants() {
   in_memory("free_inactive_constants", [&] { impl_->runner.free_inactive(); });
 }
-ConstantMap Model::extract_constants(Buffer buffer) const { return impl_->runner.extract(buffer); }
+ConstantMap Model::extract_constants(SetRole role) const { return impl_->runner.extract(role); }
 
 int Model::add_replica(Device device, std::vector<int> cpus) {
   return in_memory("add_replica", [&] { return impl_->runner.add_replica(device, std::move(cpus)); });

@@ -18,6 +18,9 @@
 #include "sconce/weights.h"
 
 namespace sconce {
+namespace runner {
+class Lane;
+}
 
 struct LoadOptions {
   std::string model_name;  // inside the archive; "" as in Package::model
@@ -87,7 +90,7 @@ class RunRequest {
   virtual void finished() noexcept = 0;
 
  private:
-  friend class Lane;
+  friend class runner::Lane;
   RunRequest* next_ = nullptr;
   std::chrono::steady_clock::time_point submitted_{};
 };
@@ -103,7 +106,8 @@ struct ReplicaInfo {
   std::string failure;    // what its device was lost by; empty: it works
 };
 
-enum class Buffer : int8_t { kActive, kInactive };
+// Which of the two constant sets of a model: the one that runs use, or the one beside it.
+enum class SetRole : int8_t { kActive, kInactive };
 
 using ConstantMap = std::map<std::string, Tensor, std::less<>>;
 
@@ -157,11 +161,11 @@ class Model : public std::enable_shared_from_this<Model> {
   // Replaces the named constants. full: all must be named (buffers, tensor constants and empty parameters may be left
   // out). What is left out comes from the active set, but an inactive set keeps its parameters. user_managed: tensors
   // are used in place, else copied. An update of the active set keeps none to go back to, nor changes the inactive one.
-  void update_constants(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed = false);
-  void fold_constants(Buffer buffer);
+  void update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed = false);
+  void fold_constants(SetRole role);
   void swap_constants();  // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty
   void free_inactive_constants();
-  ConstantMap extract_constants(Buffer buffer) const;
+  ConstantMap extract_constants(SetRole role) const;
 
   // Replicas, while others serve. The index of a removed replica is given to a later one.
   // kInvalidArgument for cores that the process may not use, kUnsupported for the device, the errors of load().

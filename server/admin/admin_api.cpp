@@ -15,7 +15,7 @@
 #include "server/http/query.h"
 #include "server/models/documents.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr int kMostReplicas = 1024;
@@ -209,4 +209,4 @@ void start_admin(Service& service, AdminRequest request, AdminText& handler, Adm
       failed, abandoned);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

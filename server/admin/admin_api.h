@@ -7,7 +7,7 @@
 #include "server/admin/admin_request.h"
 #include "server/admin/service.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // A handler, which AdminThreads run: the answer's JSON.
 using AdminText = std::string(Service& service, const AdminRequest& request);
@@ -30,4 +30,4 @@ AdminStart stage_weights;
 enum class WeightsBody : int8_t { kStream, kReference, kUnsupported };
 WeightsBody weights_body(std::string_view content_type) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

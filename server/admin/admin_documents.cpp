@@ -9,7 +9,7 @@
 #include "server/base/json_cursor.h"
 #include "server/signature/constant_type.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
@@ -220,4 +220,4 @@ std::string accepted_document(const Operation& operation) {
   return "{\"operation\":\"" + std::to_string(operation.id) + "\"}";
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -12,7 +12,7 @@
 #include "server/admin/operation_log.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants);
 // digests: one for each set, or none at all.
@@ -24,4 +24,4 @@ std::string operations_document(std::span<const std::shared_ptr<Operation>> oper
 // {"operation": "7"}
 std::string accepted_document(const Operation& operation);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -8,7 +8,7 @@
 #include "server/base/request_id.h"
 #include "server/http/upload.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct AdminRequest {
   RequestId id;
@@ -34,4 +34,4 @@ struct AdminAnswer {
 // Called once, on another thread than the session's, with the answer. Must not throw.
 using AdminDone = std::function<void(AdminAnswer)>;
 
-}  // namespace sconce
+}  // namespace sconce::server

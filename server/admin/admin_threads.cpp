@@ -2,7 +2,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 
 void AdminThreads::run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
                        std::function<void()> abandoned) {
@@ -59,4 +59,4 @@ void AdminThreads::stop() {
   for (std::thread& thread : joinable) thread.join();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

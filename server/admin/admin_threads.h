@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace sconce {
+namespace sconce::server {
 
 class AdminThreads {
  public:
@@ -36,4 +36,4 @@ class AdminThreads {
   bool stopping_ = false;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

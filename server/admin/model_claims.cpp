@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what)
     : claims_(claims), model_(&model) {
@@ -18,4 +18,4 @@ ModelClaims::Claim::~Claim() {
   claims_.claims_.erase(model_);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 
 #include "server/models/served_model.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class ModelClaims {
  public:
@@ -30,4 +30,4 @@ class ModelClaims {
   std::map<const ServedModel*, std::string> claims_;  // guarded by mutex_
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

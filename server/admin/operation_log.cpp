@@ -2,7 +2,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr const char* kShutdown = "the server is shutting down";
@@ -126,4 +126,4 @@ void OperationLog::stop() {
   for (const auto& record : records_) record->cancel(kShutdown);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -15,7 +15,7 @@
 #include "server/base/failure.h"
 #include "server/observe/update_counters.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // One weight update, as GET /v2/admin/operations/ID shows it.
 class Operation {
@@ -118,4 +118,4 @@ class OperationLog {
   std::deque<std::shared_ptr<Operation>> records_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

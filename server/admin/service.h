@@ -19,7 +19,7 @@
 #include "server/observe/trace.h"
 #include "server/protocols/shared_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Control;
 
@@ -43,4 +43,4 @@ struct Service {
   AdminThreads admin_threads{};  // whose work uses the others
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

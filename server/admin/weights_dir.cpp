@@ -14,7 +14,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // A FIFO must not hold up the thread that opens it.
@@ -90,4 +90,4 @@ WeightsFile::WeightsFile(const std::string& directory, const std::string& name) 
 
 WeightsFile::~WeightsFile() { ::close(fd_); }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace sconce {
+namespace sconce::server {
 
 // An open file. `path` names it through its descriptor: what is opened there is the file that was checked, whatever
 // becomes of its name.
@@ -28,4 +28,4 @@ class WeightsFile {
 // and errno.
 int open_stepwise(int directory, const std::string& name);
 
-}  // namespace sconce
+}  // namespace sconce::server

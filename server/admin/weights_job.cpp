@@ -10,7 +10,7 @@
 #include "server/http/query.h"
 #include "server/models/documents.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Room for a stream's header beside the weights themselves.
@@ -129,10 +129,10 @@ void WeightsJob::receive(WeightUpdate& update) {
   operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
   upload_->invite();
-  uint64_t seen = service_.repository.generation();
+  uint64_t seen = service_.repository.revision();
   const std::function<void()> check = [&] {
     operation_->check_cancelled();
-    if (const uint64_t now = service_.repository.generation(); now != seen) {
+    if (const uint64_t now = service_.repository.revision(); now != seen) {
       check_served();
       seen = now;
     }
@@ -249,4 +249,4 @@ void WeightsJob::answer(int status, std::string text) {
   std::exchange(done_, nullptr)(std::move(answer));
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

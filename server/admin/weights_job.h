@@ -13,7 +13,7 @@
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class WeightsJob {
  public:
@@ -52,4 +52,4 @@ class WeightsJob {
   std::string file_, opened_;  // a reference: its name, and the path that it was opened under
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include "server/models/documents.h"
 #include "server/models/repository_request.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 IndexEntry describe(const std::string& model, const Catalog::Version& version) {
@@ -48,7 +48,7 @@ void openapi(const RequestView& request, Response& response) {
 void metrics_text(const RequestView& request, Response& response) {
   const Service& service = request.service;
   response.type = "text/plain; version=0.0.4; charset=utf-8";
-  response.set_text(sconce::metrics_text(request.catalog, service.counters, kRouteNames, service.operations.counters(),
+  response.set_text(server::metrics_text(request.catalog, service.counters, kRouteNames, service.operations.counters(),
                                          totals_of(service)));
 }
 
@@ -152,4 +152,4 @@ void answer_error(int status, std::string_view message, Response& response) {
   response.set_text(error_document(message));
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

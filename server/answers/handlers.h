@@ -8,7 +8,7 @@
 #include "server/http/response.h"
 #include "server/http/router.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // A request as its handler sees it.
 struct RequestView {
@@ -35,4 +35,4 @@ AnswerHere model_list, model_status, model_signature;
 // {"error": message}, with its status.
 void answer_error(int status, std::string_view message, Response& response);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include "sconce/version.h"
 #include "server/answers/routes.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
@@ -183,4 +183,4 @@ std::string openapi_document(Listeners listener) {
   return json.dump();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,9 +6,9 @@
 
 #include "server/http/router.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Of the routes that the listener has.
 std::string openapi_document(Listeners listener);
 
-}  // namespace sconce
+}  // namespace sconce::server

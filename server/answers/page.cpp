@@ -2,7 +2,7 @@
 
 #include "sconce/version.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 std::string escape_html(std::string_view text) {
@@ -72,4 +72,4 @@ std::string page_text(const Catalog& catalog, std::string_view url, bool html) {
          escape_html(text) + "</pre></body></html>\n";
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,8 +5,8 @@
 
 #include "server/models/repository.h"
 
-namespace sconce {
+namespace sconce::server {
 
 std::string page_text(const Catalog& catalog, std::string_view url, bool html);
 
-}  // namespace sconce
+}  // namespace sconce::server

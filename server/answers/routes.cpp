@@ -7,7 +7,7 @@
 #include "server/models/repository_request.h"
 #include "server/observe/metrics.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using enum Method;
@@ -200,4 +200,4 @@ constinit const std::span<const Route> kRoutes = kTable;
 constinit const std::span<const RoutePattern> kRoutePatterns = kPatterns;
 constinit const std::span<const std::string_view> kRouteNames = kNames;
 
-}  // namespace sconce
+}  // namespace sconce::server

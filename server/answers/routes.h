@@ -21,7 +21,7 @@
 #include "server/models/control.h"
 #include "server/protocols/inference.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Handlers. Functions are taken by reference and nothing has a default, so that a route without one does not compile.
 
@@ -147,4 +147,4 @@ constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http
   return control && http_admin ? kAdminScope : kInferScope;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
@@ -124,4 +124,4 @@ void unregister_cuda_region(const RequestView& request, Response& /*response*/) 
 }
 
 }  // namespace answers
-}  // namespace sconce
+}  // namespace sconce::server

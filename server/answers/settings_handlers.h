@@ -4,11 +4,11 @@
 
 #include "server/answers/handlers.h"
 
-namespace sconce::answers {
+namespace sconce::server::answers {
 
 AnswerHere trace_settings, change_trace;
 AnswerHere log_settings, change_log;
 AnswerHere regions, register_region, unregister_region;                 // "system": POSIX shared memory
 AnswerHere cuda_regions, register_cuda_region, unregister_cuda_region;  // of devices
 
-}  // namespace sconce::answers
+}  // namespace sconce::server::answers

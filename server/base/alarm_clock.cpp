@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 
 AlarmClock::Alarm::Alarm(AlarmClock& clock) : clock_(clock) {
   const std::lock_guard lock(clock_.mutex_);
@@ -57,4 +57,4 @@ void AlarmClock::loop() noexcept {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 class AlarmClock {
  public:
@@ -49,4 +49,4 @@ class AlarmClock {
   std::thread thread_;  // last: the others are there when it starts
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -13,7 +13,7 @@
 #include "server/base/cores.h"
 #include "server/base/trim.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Where a value came from, for errors.
@@ -95,7 +95,7 @@ setting::Counts Counts(const Source& source) {
   return counts;
 }
 
-sconce::Address Address(const Source& source) {
+server::Address Address(const Source& source) {
   constexpr std::string_view kExpected = "HOST:PORT, [IPV6]:PORT or off";
   if (source.value == "off") return {};
   const size_t colon = source.value.rfind(':');
@@ -107,7 +107,7 @@ sconce::Address Address(const Source& source) {
   } else if (host.find(':') != std::string_view::npos) {
     source.fail(kExpected);
   }
-  sconce::Address address;
+  server::Address address;
   const auto [end, ec] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (host.empty() || port.empty() || ec != std::errc() || end != port.data() + port.size()) source.fail(kExpected);
   address.host = host;
@@ -365,4 +365,4 @@ void ServerConfig::read_environment(const std::function<const char*(const char*)
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

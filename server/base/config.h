@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 enum class Versions : int8_t { kLatest, kAll };
 enum class Batching : int8_t { kAuto, kOn, kOff };
@@ -41,7 +41,7 @@ using TextList = std::vector<std::string>;
 template <class E>
 using Choice = E;
 using Flag = bool;
-using Address = sconce::Address;
+using Address = server::Address;
 using Count = int64_t;
 using Bytes = int64_t;
 using Duration = std::chrono::microseconds;
@@ -105,4 +105,4 @@ std::string annotated_configuration();
 // Letters, digits, '_', '-' and '.', not first a '.', 128 characters at most.
 bool is_model_name(std::string_view name) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

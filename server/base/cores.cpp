@@ -13,7 +13,7 @@
 #include "sconce/excerpt.h"
 #include "server/base/trim.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr std::string_view kNode = "numa:";
@@ -98,4 +98,4 @@ std::vector<int> find_cores(std::span<const std::string> parts, const std::files
 
 std::vector<int> find_cores(std::string_view text) { return find_cores(split(text, ',')); }
 
-}  // namespace sconce
+}  // namespace sconce::server

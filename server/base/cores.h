@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 // kInvalidArgument for a part that is neither.
 void check_cores(std::span<const std::string> parts);
@@ -18,4 +18,4 @@ std::vector<int> find_cores(std::span<const std::string> parts,
 // The same for parts with commas between them.
 std::vector<int> find_cores(std::string_view text);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 
 #include "sconce/excerpt.h"
 
-namespace sconce {
+namespace sconce::server {
 
 namespace {
 
@@ -66,4 +66,4 @@ std::string problem_of(Work work) {
   return {};
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

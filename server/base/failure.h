@@ -6,7 +6,7 @@
 
 #include "sconce/error.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct Failure {
   int status;
@@ -35,4 +35,4 @@ std::exception_ptr exception_of(Work work) noexcept;
 // The same where nobody cares why it failed.
 bool succeeds(Work work) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

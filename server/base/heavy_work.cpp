@@ -8,7 +8,7 @@
 #include "server/base/failure.h"
 #include "server/memory/free_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // As many as there are cores, but a few: the models need theirs.
@@ -75,4 +75,4 @@ void HeavyWork::stop() noexcept {
   for (std::thread& thread : threads) thread.join();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 class HeavyWork {
  public:
@@ -41,4 +41,4 @@ class HeavyWork {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 #include "sconce/check.h"
 #include "sconce/utf8.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -356,4 +356,4 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

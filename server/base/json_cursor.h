@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 class JsonCursor {
  public:
@@ -131,4 +131,4 @@ class JsonCursor {
 // Appends text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -14,7 +14,7 @@
 #include "server/base/json_cursor.h"
 #include "server/base/log_writer.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr const char* kIsoPattern = "%Y-%m-%dT%H:%M:%S.%e%z %l %v";
@@ -258,4 +258,4 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

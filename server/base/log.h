@@ -13,7 +13,7 @@
 #include "server/base/log_limit.h"
 #include "server/base/request_id.h"
 
-namespace sconce {
+namespace sconce::server {
 
 void start_log(LogLevel level, LogFormat format);
 // Waits for what is not written yet, but no longer than a second: before the process ends.
@@ -87,4 +87,4 @@ void log_warn(LogLimit& limit, fmt::format_string<Args...> format, const Args&..
   if (log_enabled(LogLevel::kWarn)) write_limited(limit, LogLevel::kWarn, format, fmt::make_format_args(args...));
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-namespace sconce {
+namespace sconce::server {
 
 class LogLimit {
  public:
@@ -50,4 +50,4 @@ class LogLimit {
   uint64_t held_ = 0, all_held_ = 0;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 
 #include "server/base/failure.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // False: nobody will ever take it.
@@ -130,4 +130,4 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class LogWriter {
  public:
@@ -36,4 +36,4 @@ class LogWriter {
   const std::shared_ptr<State> state_;  // its thread's as well, which may hang in a write
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace sconce {
+namespace sconce::server {
 
 struct Pace {
   using Time = std::chrono::steady_clock::time_point;
@@ -28,4 +28,4 @@ struct Pace {
   }
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,6 +1,6 @@
 #include "server/base/reaper.h"
 
-namespace sconce {
+namespace sconce::server {
 
 Reaper::Reaper() {
   thread_ = std::thread([this] { run(); });
@@ -41,4 +41,4 @@ void Reaper::run() noexcept {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

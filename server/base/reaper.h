@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-namespace sconce {
+namespace sconce::server {
 
 // Something that a reaper destroys.
 class Reaped {
@@ -39,4 +39,4 @@ class Reaper {
   std::thread thread_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <random>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr size_t kLongest = 128;
@@ -35,4 +35,4 @@ const std::string& RequestId::text() const {
   return text_;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class RequestId {
  public:
@@ -19,4 +19,4 @@ class RequestId {
   bool given_ = false;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include <new>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class TextBuffer {
  public:
@@ -63,4 +63,4 @@ class TextBuffer {
   size_t capacity_ = 0;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 inline std::string_view trim(std::string_view text, std::string_view blanks = " \t") noexcept {
   const size_t first = text.find_first_not_of(blanks);
@@ -26,4 +26,4 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr double kForget = 1.0 / 64;       // of the sums, with each run
@@ -35,4 +35,4 @@ BatchPace::nanoseconds BatchPace::delay() const noexcept {
 
 size_t BatchPace::enough() const noexcept { return std::max<size_t>(static_cast<size_t>(around_ / 2), 1); }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sconce {
+namespace sconce::server {
 
 class BatchPace {
  public:
@@ -29,4 +29,4 @@ class BatchPace {
   double around_ = 0;  // requests running or waiting
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

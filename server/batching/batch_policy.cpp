@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Rows that are put together where neither package nor settings name a limit.
@@ -104,4 +104,4 @@ BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config)
   return policy;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 #include "server/base/config.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct BatchPolicy {
   int64_t max_rows = 1;            // of a run that several requests share; 1: each runs by itself
@@ -38,4 +38,4 @@ BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config)
 // The most rows of a run that requests would share if a try showed that they may; 1 where nothing depends on a try.
 int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Memory of which recent runs used less than half is given back after this many.
@@ -76,4 +76,4 @@ void BatchTensors::clear() noexcept {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

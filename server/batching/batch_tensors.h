@@ -8,7 +8,7 @@
 #include "server/batching/request_queue.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class BatchTensors {
  public:
@@ -29,4 +29,4 @@ class BatchTensors {
   std::vector<Tensor> inputs_, outputs_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

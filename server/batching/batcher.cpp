@@ -7,7 +7,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr std::chrono::microseconds kPoll{50};
@@ -86,13 +86,13 @@ class Batcher::Execution final : public RunRequest {
   bool begun = false;  // start() was called for this run
 };
 
-Batcher::Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock& clock, RunPlace& place,
+Batcher::Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock& clock, InlinePolicy& inline_policy,
                  int64_t replicas)
     : Alarm(clock),
       name_(std::move(name)),
       policy_(std::move(policy)),
       submit_(std::move(submit)),
-      place_(place),
+      inline_policy_(inline_policy),
       free_(0),
       queue_(policy_),
       replicas_(0) {
@@ -106,7 +106,7 @@ Batcher::~Batcher() {
   while (out_.load() != 0) std::this_thread::sleep_for(kPoll);
 }
 
-bool Batcher::take_place() noexcept {
+bool Batcher::acquire_permit() noexcept {
   int64_t free = free_.load(std::memory_order_relaxed);
   while (free > 0) {
     if (free_.compare_exchange_weak(free, free - 1)) return true;
@@ -114,7 +114,7 @@ bool Batcher::take_place() noexcept {
   return false;
 }
 
-void Batcher::give_place() noexcept {
+void Batcher::release_permit() noexcept {
   free_.fetch_add(1);
   if (waiting_.load() != 0) attend();
 }
@@ -215,7 +215,7 @@ Batcher::Clock::time_point Batcher::next_due() const noexcept {
 // The next execution, where one is due and has a place.
 Batcher::Execution* Batcher::next_run() noexcept {
   if (static_cast<int64_t>(queue_.size()) <= launched_.load(std::memory_order_relaxed) || idle_.empty() ||
-      !take_place()) {
+      !acquire_permit()) {
     return nullptr;
   }
   Execution* const execution = idle_.back();
@@ -289,7 +289,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   const bool good = count != 0 && execution.error == nullptr, retry = count > 1 && !good;
   int64_t rows = 0;
   for (const QueuedRequest* request : requests) rows += request->rows;
-  if (good) place_.ran(time, count, true, count == 1 ? requests.front()->input_bytes() : 0);
+  if (good) inline_policy_.ran(time, count, true, count == 1 ? requests.front()->input_bytes() : 0);
   if (!retry) execution.tell();
   execution.tensors.clear();
   execution.inputs = {};
@@ -319,7 +319,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
     request.finished();
   }
   if (begun) {
-    give_place();
+    release_permit();
     look();
   } else {
     // submit_() has called, and look() goes on.
@@ -329,4 +329,4 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   out_.fetch_sub(1);  // the batcher may be gone after this
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

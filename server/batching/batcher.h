@@ -1,10 +1,10 @@
 // Batcher: the queue in front of a model's replicas. Requests that wait when a replica becomes free, and fit together,
 // share its next run; a batch grows until the run starts.
 //
-// There are as many places as replicas: who has one may run. Requests arrive through a lock-free stack; the queue
-// behind it is one thread's at a time. A thread that brings a request and finds another in there leaves it to that one,
-// so that no request waits for another one's thread. A batch of one runs in place. Where a batch fails, its halves
-// run again, and theirs, so that one bad request costs the others time but no answer. Thread-safe.
+// There are as many permits as replicas: a thread that holds one may run. Requests arrive through a lock-free stack;
+// the queue behind it is one thread's at a time. A thread that brings a request and finds another in there leaves it to
+// that one, so that no request waits for another one's thread. A batch of one runs in place. Where a batch fails, its
+// halves run again, and theirs, so that one bad request costs the others time but no answer. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,26 +19,27 @@
 #include "server/base/alarm_clock.h"
 #include "server/batching/batch_pace.h"
 #include "server/batching/batch_tensors.h"
+#include "server/batching/inline_policy.h"
 #include "server/batching/request_queue.h"
-#include "server/batching/run_place.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Batcher final : private AlarmClock::Alarm {
  public:
   using Clock = QueuedRequest::Clock;
   using Submit = std::function<void(RunRequest&)>;  // Model::submit
 
-  // name: of the model, for errors. place: is told what runs took.
-  Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock& clock, RunPlace& place, int64_t replicas);
+  // name: of the model, for errors. inline_policy: is told what runs took.
+  Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock& clock, InlinePolicy& inline_policy,
+          int64_t replicas);
   // Waits for runs to let go of it. No request is left.
   ~Batcher() override;
 
   const BatchPolicy& policy() const noexcept { return policy_; }
 
-  // A place for a run of the caller's own, if one is free.
-  bool take_place() noexcept;
-  void give_place() noexcept;
+  // A permit for a run of the caller's own, if one is free.
+  bool acquire_permit() noexcept;
+  void release_permit() noexcept;
 
   // Queues the request. kQueueFull: nothing happens to it.
   void submit(QueuedRequest& request);
@@ -89,14 +90,14 @@ class Batcher final : private AlarmClock::Alarm {
   const std::string name_;
   const BatchPolicy policy_;
   const Submit submit_;
-  RunPlace& place_;
+  InlinePolicy& inline_policy_;
 
   alignas(64) std::atomic<QueuedRequest*> arrivals_{nullptr};  // newest first
   std::atomic<int64_t> waiting_{0};                            // not yet part of a run
   std::atomic<bool> again_{false};                             // who is in the section is to look again
   std::atomic<Clock::rep> alarm_at_{INT64_MAX};                // when it rings at the latest
 
-  alignas(64) std::atomic<int64_t> free_;  // places; below zero after replicas were removed
+  alignas(64) std::atomic<int64_t> free_;  // permits; below zero after replicas were removed
   std::atomic<int64_t> launched_{0};       // executions on their way to a replica
   std::atomic<int64_t> out_{0};            // executions that are not idle
   Section section_;
@@ -107,4 +108,4 @@ class Batcher final : private AlarmClock::Alarm {
   int64_t replicas_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Requests that are looked at for one run.
@@ -180,4 +180,4 @@ void RequestQueue::take(size_t share, std::vector<QueuedRequest*>& run) noexcept
   for (QueuedRequest* request : run) remove(*request);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

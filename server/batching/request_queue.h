@@ -12,7 +12,7 @@
 #include "sconce/tensor.h"
 #include "server/batching/batch_policy.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // A request that waits. Its owner keeps it and what it refers to until finished() or a cancel that succeeded.
 class QueuedRequest {
@@ -102,4 +102,4 @@ class RequestQueue {
   Clock::time_point first_deadline_ = Clock::time_point::max();  // nobody's is earlier
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -22,7 +22,7 @@
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 namespace asio = boost::asio;
@@ -314,4 +314,4 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
   return answer;
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -15,7 +15,7 @@
 #include "sconce/weight_sources.h"
 #include "server/http/tls.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 struct AdminServer {
   std::string text;  // as the user wrote it
@@ -71,4 +71,4 @@ class AdminClient {
 // Text as one segment of a path, or as a value of a query.
 std::string percent_encoded(std::string_view text);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

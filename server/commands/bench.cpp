@@ -19,7 +19,7 @@
 #include "server/commands/model_inputs.h"
 #include "server/commands/terminal.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -174,4 +174,4 @@ Action add_bench(CLI::App& app) {
   return [options] { return bench(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -9,7 +9,7 @@
 #include "server/commands/load_settings.h"
 #include "server/commands/terminal.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 struct Options {
@@ -42,4 +42,4 @@ Action add_check(CLI::App& app) {
   return [options] { return check(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -5,7 +5,7 @@
 #include <CLI/App.hpp>
 #include <functional>
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 using Action = std::function<int()>;
 
@@ -19,4 +19,4 @@ Action add_run(CLI::App& app);
 Action add_serve(CLI::App& app);
 Action add_weights(CLI::App& app);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

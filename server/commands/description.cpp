@@ -14,7 +14,7 @@
 #include "server/signature/constant_type.h"
 #include "server/signature/names.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -312,4 +312,4 @@ nlohmann::ordered_json describe_json(const Package& package, std::span<const Mod
   return json;
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -7,7 +7,7 @@
 
 #include "sconce/package.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 // `all`: without leaving out the rest of long lists.
 std::string describe_text(const Package& package, std::span<const ModelSpec* const> models, bool all);
@@ -20,4 +20,4 @@ const char* name_of(WeightsForm form);
 // Functions of the C ABI behind compiled code: "aoti_torch_cpu_addmm_out".
 std::vector<std::string> operators_of(const ModelSpec& model);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -9,7 +9,7 @@
 #include "server/commands/admin_client.h"
 #include "server/commands/command.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 struct Options {
@@ -57,4 +57,4 @@ Action add_health(CLI::App& app) {
   return [options] { return health(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

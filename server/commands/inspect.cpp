@@ -6,7 +6,7 @@
 #include "server/commands/command.h"
 #include "server/commands/description.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 struct Options {
@@ -39,4 +39,4 @@ Action add_inspect(CLI::App& app) {
   return [options] { return inspect(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -1,6 +1,6 @@
 #include "server/commands/load_settings.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths) {
   return app.add_option("--op-library", paths, "A shared library with custom operators; may be given again")
@@ -34,4 +34,4 @@ std::shared_ptr<Model> load_model(const LoadSettings& settings) {
   return Model::load(Package::open(settings.path), load_options(settings));
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -8,7 +8,7 @@
 
 #include "sconce/model.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 struct LoadSettings {
   std::string path, model, device = "cpu";
@@ -24,4 +24,4 @@ void add_load_options(CLI::App& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);
 std::shared_ptr<Model> load_model(const LoadSettings& settings);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -13,7 +13,7 @@
 #include "server/commands/tensor_values.h"
 #include "server/signature/names.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& optio
   return files.finish();
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

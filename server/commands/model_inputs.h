@@ -9,7 +9,7 @@
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 struct InputOptions {
   std::vector<std::string> files;  // "NAME=FILE", or "FILE" whose tensors are named as the inputs
@@ -25,4 +25,4 @@ void add_input_options(CLI::App& app, InputOptions& options);
 // kInvalidArgument names the input.
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -6,7 +6,7 @@
 #include "sconce/runnable.h"
 #include "server/commands/command.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 struct Options {
@@ -34,4 +34,4 @@ Action add_ops(CLI::App& app) {
   return [options] { return list(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

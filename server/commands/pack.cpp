@@ -10,7 +10,7 @@
 #include "server/commands/command.h"
 #include "server/commands/terminal.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 struct Options {
@@ -37,4 +37,4 @@ Action add_pack(CLI::App& app) {
   return [options] { return pack(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -19,7 +19,7 @@
 #include "server/json/tensor_json.h"
 #include "server/signature/names.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ Action add_run(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

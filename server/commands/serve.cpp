@@ -21,7 +21,7 @@
 #include "server/commands/load_settings.h"
 #include "server/server.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 struct Options {
@@ -93,4 +93,4 @@ Action add_serve(CLI::App& app) {
   return [options] { return serve(*options); };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

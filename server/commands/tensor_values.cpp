@@ -9,7 +9,7 @@
 #include "sconce/float_types.h"
 #include "server/json/tensor_json.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 void grow(ElementSink& sink) {
@@ -80,4 +80,4 @@ void copy_elements(const Tensor& from, Tensor& to) {
   });
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

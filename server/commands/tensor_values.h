@@ -6,7 +6,7 @@
 #include "sconce/tensor.h"
 #include "server/base/json_cursor.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 // A nested list or one number; complex elements are [re, im]. The cursor stands at the value and ends behind it.
 Tensor read_json_tensor(JsonCursor& cursor, DType dtype);
@@ -15,4 +15,4 @@ void fill_random(Tensor& tensor, uint64_t seed);
 // Both of the same sizes and dtype.
 void copy_elements(const Tensor& from, Tensor& to);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

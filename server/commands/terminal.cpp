@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 std::string styled(std::string_view code, std::string_view text) {
@@ -42,4 +42,4 @@ std::string format_seconds(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 bool on_terminal();
 std::string bold(std::string_view text);
@@ -17,4 +17,4 @@ std::string format_bytes(uint64_t bytes);
 // "5.90 us", "1.80 ms", "2.10 s".
 std::string format_seconds(double seconds);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -16,7 +16,7 @@
 #include "server/commands/terminal.h"
 #include "server/commands/weights_push.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -212,4 +212,4 @@ Action add_weights(CLI::App& app) {
   };
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

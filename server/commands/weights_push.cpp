@@ -16,7 +16,7 @@
 #include "sconce/check.h"
 #include "server/commands/terminal.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 using Json = nlohmann::json;
@@ -253,4 +253,4 @@ int push_weights(const std::vector<AdminClient>& servers, const PushOptions& opt
   return Push(servers, options).run();
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

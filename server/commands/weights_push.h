@@ -7,7 +7,7 @@
 
 #include "server/commands/admin_client.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 
 struct PushOptions {
   std::string file, package_model;
@@ -24,4 +24,4 @@ std::string weights_target(const std::string& model, const std::string& version,
 // says. Throws for a file that cannot be used.
 int push_weights(const std::vector<AdminClient>& servers, const PushOptions& options);
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

@@ -9,7 +9,7 @@
 
 #include "server/http/open_connections.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Accepted {
  public:
@@ -45,4 +45,4 @@ class Accepted {
   OpenConnections::Slot slot_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace sconce {
+namespace sconce::server {
 
 class BusyPoll {
  public:
@@ -41,4 +41,4 @@ class BusyPoll {
   Clock::time_point last_{};
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -8,7 +8,7 @@
 #include "server/base/failure.h"
 #include "server/base/log.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Of a request line, in the access log.
@@ -18,21 +18,21 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-Exchange::Exchange(Worker& worker, Session& session, RequestReader& reader, Listeners listener, std::string peer)
-    : worker_(worker),
+Exchange::Exchange(IoThread& io_thread, Session& session, RequestReader& reader, Listeners listener, std::string peer)
+    : io_thread_(io_thread),
       session_(session),
       reader_(reader),
       listener_(listener),
       peer_(std::move(peer)),
-      inference_(worker.index(), &Exchange::notify, this, &worker.service().request_memory) {}
+      inference_(io_thread.index(), &Exchange::notify, this, &io_thread.service().request_memory) {}
 
 Exchange::Next Exchange::begin(Clock::time_point now) {
   const RequestHead& head = reader_.head();
   start_ = now;
   form_ = {head.http11, head.head_only, !reader_.keep_alive()};
   request_id_.begin(head.request_id);
-  if (worker_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
-  if (worker_.service().config.access_log) {
+  if (io_thread_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
+  if (io_thread_.service().config.access_log) {
     access_line_ = shown(head.method_text) + " " + shown(head.target);
   }
   const bool all_here = reader_.body_is_here();
@@ -64,7 +64,7 @@ bool Exchange::limit_body() {
   // The errors of a model that is not there, before its request is read.
   const bool inference = route_of(route_).body == BodyLimit::kInputs;
   const uint64_t most =
-      inference ? worker_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
+      inference ? io_thread_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
   most_body_ = std::min(most_body_, most);
   reader_.limit_body(most_body_);
   return reader_.content_length() <= most_body_;
@@ -93,7 +93,8 @@ Exchange::Next Exchange::route_request() {
 }
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
-  handler.answer({worker_.service(), worker_.catalog(), route_, body_text(), reader_.head().accepts_html}, response_);
+  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html},
+                 response_);
   return Next::kAnswer;
 }
 
@@ -109,7 +110,7 @@ std::string_view Exchange::body_text() const noexcept {
 
 bool Exchange::forbidden() const noexcept {
   const Route* const route = found_route(route_);
-  return route != nullptr && is_forbidden(*route, listener_, worker_.service().config.http_admin);
+  return route != nullptr && is_forbidden(*route, listener_, io_thread_.service().config.http_admin);
 }
 
 Exchange::Next Exchange::resume() {
@@ -130,7 +131,7 @@ Exchange::Next Exchange::resume() {
 
 // Who has had it until now.
 Exchange::Holder Exchange::let_go() noexcept {
-  if (holder_ == Holder::kModel) worker_.lane_requests(-1);
+  if (holder_ == Holder::kModel) io_thread_.lane_requests(-1);
   return std::exchange(holder_, Holder::kSession);
 }
 
@@ -140,7 +141,7 @@ void Exchange::throw_problem() {
 
 void Exchange::notify(void* exchange) noexcept {
   Exchange& self = *static_cast<Exchange*>(exchange);
-  self.worker_.notify(self.session_);
+  self.io_thread_.notify(self.session_);
 }
 
 void Exchange::take_back() noexcept {
@@ -177,7 +178,7 @@ void Exchange::fail(const std::exception_ptr& problem) {
   failure.message = inference_.explain(std::move(failure.message));
   inference_.fail(failure.code);
   if (failure.status >= 500) {
-    log_warn(worker_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
+    log_warn(io_thread_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
   }
   answer_error(failure.status, failure.message, response_);
   if (failure.code == ErrorCode::kQueueFull || failure.code == ErrorCode::kUnavailable)
@@ -185,7 +186,7 @@ void Exchange::fail(const std::exception_ptr& problem) {
 }
 
 AnswerWriter::Form Exchange::finish_response() {
-  if (reader_.unfinished() || worker_.service().draining.load(std::memory_order_relaxed)) form_.close = true;
+  if (reader_.unfinished() || io_thread_.service().draining.load(std::memory_order_relaxed)) form_.close = true;
   name_response();
   return form_;
 }
@@ -196,7 +197,7 @@ void Exchange::name_response() {
 }
 
 void Exchange::end(size_t bytes, Clock::time_point encoded) {
-  if (worker_.service().config.access_log) log_access(bytes);
+  if (io_thread_.service().config.access_log) log_access(bytes);
   if (traced_ && !running()) record_trace(encoded);
   count_body(0);
   answer_room_.give_back();
@@ -218,4 +219,4 @@ void Exchange::trim(size_t keep) noexcept {
   largest_ = 0;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 // sends: route, permission, the model's run or an administration task, counts, log and trace. Reused from request to
 // request, so that a request takes no memory after warm-up.
 //
-// One thread at a time works on it. Most requests stay on the worker's thread (kSession); the others are lent:
+// One thread at a time works on it. Most requests stay on the I/O thread (kSession); the others are lent:
 //
 //   kSession --> kDecoder --> kSession --> kModel --> kSession --> kEncoder --> kSession
 //               a large body              a run on a lane         a large answer
@@ -10,9 +10,10 @@
 //               models and weights
 //
 // A holder has members of the exchange, its reader and its transport, and nothing of the session. Until it has let go,
-// which the session learns by Worker::notify(), neither of them goes away, even if the connection is closed meanwhile.
+// which the session learns by IoThread::notify(), neither of them goes away, even if the connection is closed
+// meanwhile.
 //
-// Confined to the worker's thread, but for what a holder calls.
+// Confined to the I/O thread, but for what a holder calls.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@
 #include "server/answers/routes.h"
 #include "server/base/heavy_work.h"
 #include "server/base/request_id.h"
-#include "server/connections/worker.h"
+#include "server/connections/io_thread.h"
 #include "server/http/answer_writer.h"
 #include "server/http/request_reader.h"
 #include "server/http/response.h"
@@ -35,11 +36,11 @@
 #include "server/observe/trace.h"
 #include "server/protocols/inference.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Exchange {
  public:
-  using Clock = Worker::Clock;
+  using Clock = IoThread::Clock;
   // What the session does next.
   enum class Next : int8_t {
     kReadBody,  // the request is admitted: read its body, then dispatch()
@@ -49,7 +50,7 @@ class Exchange {
   };
 
   // peer: the client's address. session: is told when a holder has let go. All others outlive the exchange as well.
-  Exchange(Worker& worker, Session& session, RequestReader& reader, Listeners listener, std::string peer);
+  Exchange(IoThread& io_thread, Session& session, RequestReader& reader, Listeners listener, std::string peer);
   Exchange(const Exchange&) = delete;
 
   // The steps of a request. What they throw is for fail().
@@ -145,7 +146,7 @@ class Exchange {
   void record_trace(Clock::time_point encoded);
   void count_body(size_t bytes) noexcept;
 
-  Worker& worker_;
+  IoThread& io_thread_;
   Session& session_;       // whose notice it is when a holder lets go
   RequestReader& reader_;  // has the request's head and body
   const Listeners listener_;
@@ -179,4 +180,4 @@ class Exchange {
   size_t largest_ = 0;                   // bytes of the largest answer's text since the last trim()
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

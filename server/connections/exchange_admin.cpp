@@ -7,7 +7,7 @@
 #include "server/connections/exchange.h"
 #include "server/models/control.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // What is said where there was not even memory to say it.
@@ -21,7 +21,7 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   if (head.coding != Coding::kIdentity) {
     return refuse(415, "Content-Encoding is not supported on the administration listener");
   }
-  const uint64_t limit = std::min(static_cast<uint64_t>(worker_.service().config.max_body_bytes), kMostText);
+  const uint64_t limit = std::min(static_cast<uint64_t>(io_thread_.service().config.max_body_bytes), kMostText);
   const Route* const route = found_route(route_);
   const OnAdminThread* const own = route != nullptr ? std::get_if<OnAdminThread>(&route->handler) : nullptr;
   const bool weights = route != nullptr && route->body == BodyLimit::kWeights;
@@ -54,17 +54,17 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
 
 bool Exchange::refuse_access() {
   const Route* const route = found_route(route_);
-  const uint8_t scope = needed_scope(route, listener_, worker_.service().config.http_admin);
+  const uint8_t scope = needed_scope(route, listener_, io_thread_.service().config.http_admin);
   if (scope == kNoScope) return false;
-  if (listener_ == kAdmin) worker_.service().credentials.refresh();
-  const CredentialSet& known = worker_.credentials();
+  if (listener_ == kAdmin) io_thread_.service().credentials.refresh();
+  const CredentialSet& known = io_thread_.credentials();
   const RequestHead& head = reader_.head();
   CredentialSet::Refusal refusal = known.check(scope, head.authorization);
   // A page from anywhere can make its reader's browser send this.
   if (scope == kAdminScope && !known.needs_token(scope) && !head.origin.empty() && head.method != Method::kGet)
     refusal = {403, "requests of web pages need a token: token_file"};
   if (refusal.status == 0) return false;
-  log_warn(worker_.service().refusals, "request refused with {}: {}", refusal.status, refusal.message);
+  log_warn(io_thread_.service().refusals, "request refused with {}: {}", refusal.status, refusal.message);
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
   form_.close = true;
@@ -76,7 +76,7 @@ Exchange::Next Exchange::start_task(const OnAdminThread& handler) {
     admin_answer_ = std::move(answer);
     notify(this);
   };
-  handler.start(worker_.service(), std::move(*admin_), done);
+  handler.start(io_thread_.service(), std::move(*admin_), done);
   holder_ = Holder::kAdministration;
   return Next::kWait;
 }
@@ -92,7 +92,7 @@ Exchange::Next Exchange::answer_task() {
 }
 
 void Exchange::take_admin_answer() {
-  ConnectionCounters::add(worker_.counters().received, admin_answer_.received);
+  ConnectionCounters::add(io_thread_.counters().received, admin_answer_.received);
   reader_.end_upload(!admin_answer_.body_left);
   response_.reset();
   response_.status = admin_answer_.status;
@@ -105,8 +105,8 @@ void Exchange::take_admin_answer() {
 Exchange::Next Exchange::answer_by(const OnControlThread& handler) {
   handler.check(body_text());
   SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", excerpt(route_.model), "'");
-  SCONCE_CHECK(!worker_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
-  Control& control = worker_.service().control;
+  SCONCE_CHECK(!io_thread_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
+  Control& control = io_thread_.service().control;
   control.submit(
       [&control, work = handler.work, name = std::string(route_.model), id = request_id_, peer = peer_] {
         const LogRequest log_request(id, peer);
@@ -120,4 +120,4 @@ Exchange::Next Exchange::answer_by(const OnControlThread& handler) {
   return Next::kWait;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

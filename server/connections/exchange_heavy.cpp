@@ -4,7 +4,7 @@
 #include "server/base/failure.h"
 #include "server/connections/exchange.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // What takes about a millisecond on the slowest machines.
@@ -24,7 +24,7 @@ bool Exchange::decodes_long() const noexcept {
 }
 
 bool Exchange::answers_long() const noexcept {
-  const bool compressed = worker_.service().config.compress_above > 0 && reader_.head().accepts != Coding::kIdentity;
+  const bool compressed = io_thread_.service().config.compress_above > 0 && reader_.head().accepts != Coding::kIdentity;
   return inference_.has_long_answer(compressed);
 }
 
@@ -40,9 +40,9 @@ Exchange::Next Exchange::lend(Holder holder) {
     self.problem_ = exception_of([&] { (self.*work)(); });
     notify(context);
   };
-  worker_.service().heavy_work.submit(task_);
+  io_thread_.service().heavy_work.submit(task_);
   holder_ = holder;
   return Next::kWait;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 #include "server/base/failure.h"
 #include "server/connections/exchange.h"
 
-namespace sconce {
+namespace sconce::server {
 Exchange::Next Exchange::answer_by(const OnLane& handler) {
   const Inference::Form form = handler.form;
   bool base64 = false;
@@ -15,8 +15,8 @@ Exchange::Next Exchange::answer_by(const OnLane& handler) {
                  "parameter tensors must be list or base64, got '", excerpt(tensors), "'");
     base64 = tensors == "base64";
   }
-  const Catalog& catalog = worker_.catalog();
-  Tracer& tracer = worker_.service().tracer;
+  const Catalog& catalog = io_thread_.catalog();
+  Tracer& tracer = io_thread_.service().tracer;
   traced_ = tracer.enabled() ? tracer.sample(route_.model, trace_parent_) : TraceLevels{};
   inference_.begin(catalog.ready(route_.model, route_.version), form, base64, start_);
   if (decodes_long()) return decode_elsewhere();
@@ -26,16 +26,16 @@ Exchange::Next Exchange::answer_by(const OnLane& handler) {
 
 // Any thread, as is encode_answer().
 void Exchange::decode_request() {
-  const uint64_t most = static_cast<uint64_t>(worker_.service().config.max_inflated_bytes);
+  const uint64_t most = static_cast<uint64_t>(io_thread_.service().config.max_inflated_bytes);
   reader_.inflate(std::min(most, inference_.most_body_bytes()));
-  inference_.decode(reader_.body(), reader_.head().json_length, &worker_.service().shared_memory);
+  inference_.decode(reader_.body(), reader_.head().json_length, &io_thread_.service().shared_memory);
 }
 
 Exchange::Next Exchange::run_decoded() {
   trace_inputs();
   if (inference_.run()) return answer_run();
   holder_ = Holder::kModel;
-  worker_.lane_requests(1);
+  io_thread_.lane_requests(1);
   return Next::kWait;
 }
 
@@ -53,7 +53,7 @@ void Exchange::encode_answer() {
   // A client may be long in taking it. What is smaller is little beside the connection itself.
   constexpr size_t kLargeAnswer = 64 * 1024;
   if (const size_t bytes = response_.body_bytes(); bytes > kLargeAnswer)
-    answer_room_.take(worker_.service().request_memory, bytes, "an answer");
+    answer_room_.take(io_thread_.service().request_memory, bytes, "an answer");
 }
 
 Exchange::Next Exchange::finish_answer() {
@@ -84,7 +84,7 @@ void Exchange::run_out_of_time() {
 }
 
 void Exchange::compress_answer() {
-  const int64_t above = worker_.service().config.compress_above;
+  const int64_t above = io_thread_.service().config.compress_above;
   // Clients decompress tensors and nothing else.
   if (above <= 0 || form_of(route_of(route_)) != Inference::Form::kInfer ||
       static_cast<int64_t>(response_.body_bytes()) <= above)
@@ -92,4 +92,4 @@ void Exchange::compress_answer() {
   compress(reader_.head().accepts, response_);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -4,19 +4,19 @@
 #include "server/base/log.h"
 #include "server/connections/exchange.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // From here on the request's body has so many bytes; 0: it is over.
 void Exchange::count_body(size_t bytes) noexcept {
   if (bytes == counted_) return;
-  ConnectionCounters::add(worker_.counters().bodies_in, bytes);
-  ConnectionCounters::add(worker_.counters().bodies_out, counted_);
+  ConnectionCounters::add(io_thread_.counters().bodies_in, bytes);
+  ConnectionCounters::add(io_thread_.counters().bodies_out, counted_);
   counted_ = bytes;
 }
 
 void Exchange::count_answer() noexcept {
   const bool found = routed_ && route_.result == RouteMatch::Result::kFound;
-  worker_.counters().response(found ? route_.route : ConnectionCounters::kNoRoute, response_.status);
+  io_thread_.counters().response(found ? route_.route : ConnectionCounters::kNoRoute, response_.status);
 }
 
 void Exchange::log_access(size_t bytes) const {
@@ -29,12 +29,12 @@ void Exchange::log_access(size_t bytes) const {
 
 void Exchange::trace_inputs() {
   if (!traced_.tensors) return;
-  inference_.trace_inputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
+  inference_.trace_inputs(static_cast<size_t>(io_thread_.service().config.trace_tensor_elements), trace_tensors_);
 }
 
 void Exchange::trace_outputs() {
   if (!traced_.tensors) return;
-  inference_.trace_outputs(static_cast<size_t>(worker_.service().config.trace_tensor_elements), trace_tensors_);
+  inference_.trace_outputs(static_cast<size_t>(io_thread_.service().config.trace_tensor_elements), trace_tensors_);
 }
 
 void Exchange::record_trace(Clock::time_point encoded) {
@@ -57,7 +57,7 @@ void Exchange::record_trace(Clock::time_point encoded) {
   record.compute = timeline.compute;
   record.encoded = encoded;
   record.sent = Clock::now();
-  worker_.service().tracer.record(std::move(record));
+  io_thread_.service().tracer.record(std::move(record));
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

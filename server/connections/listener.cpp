@@ -13,7 +13,7 @@
 #include "server/base/failure.h"
 #include "server/base/log.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -21,14 +21,14 @@ using tcp = asio::ip::tcp;
 
 // Connections that are accepted in a row before others of the thread have their turn.
 constexpr int kInARow = 64;
-// A search for the idlest connection that a busy worker holds up, or that was lost for want of memory, begins anew.
+// A search for the idlest connection that a busy I/O thread holds up, or that was lost for want of memory, begins anew.
 constexpr std::chrono::seconds kSearch{1};
 constexpr std::chrono::seconds kComplain{10};
 
 }  // namespace
 
-Listener::Listener(Worker& own, std::vector<Worker*> workers, const Address& address, Listeners kind)
-    : own_(own), workers_(std::move(workers)), kind_(kind), acceptor_(own.context()) {
+Listener::Listener(IoThread& own, std::vector<IoThread*> io_threads, const Address& address, Listeners kind)
+    : own_(own), io_threads_(std::move(io_threads)), kind_(kind), acceptor_(own.context()) {
   boost::system::error_code ec;
   tcp::resolver resolver(own.context());
   const auto found = resolver.resolve(address.host, std::to_string(address.port),
@@ -97,7 +97,7 @@ bool Listener::accept_one() {
   const int descriptor = ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor >= 0) {
     Accepted accepted(descriptor, peer, v6_, kind_, OpenConnections::Slot(own_.service().connections, kind_));
-    workers_[next_++ % workers_.size()]->serve(std::move(accepted));
+    io_threads_[next_++ % io_threads_.size()]->serve(std::move(accepted));
     return true;
   }
   switch (errno) {
@@ -129,22 +129,22 @@ void Listener::wait_for_next() {
   waiting_ = true;
 }
 
-// Asks one worker after the other for its idlest connection, and has the idlest of these closed.
+// Asks one I/O thread after the other for its idlest connection, and has the idlest of these closed.
 struct Listener::Search {
   Listener* listener;
   size_t asked = 0;
-  Worker* best = nullptr;
-  Worker::Idle idle{};
+  IoThread* best = nullptr;
+  IoThread::Idle idle{};
 
   void go_on() {
-    const std::vector<Worker*>& workers = listener->workers_;
-    if (asked < workers.size()) {
-      Worker& worker = *workers[asked++];
-      asio::post(worker.context(), [search = *this, &worker]() mutable {
-        const Worker::Idle here = worker.idlest(search.listener->kind_);
+    const std::vector<IoThread*>& io_threads = listener->io_threads_;
+    if (asked < io_threads.size()) {
+      IoThread& io_thread = *io_threads[asked++];
+      asio::post(io_thread.context(), [search = *this, &io_thread]() mutable {
+        const IoThread::Idle here = io_thread.idlest(search.listener->kind_);
         if (here.before(search.idle)) {
           search.idle = here;
-          search.best = &worker;
+          search.best = &io_thread;
         }
         search.go_on();
       });
@@ -181,4 +181,4 @@ void Listener::stop() {
   acceptor_.close(ec);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,6 +1,6 @@
-// Listener: accepts connections on one address and hands them to workers in turn. Where its allowance of connections is
-// used up, the idlest one makes room for the next; where descriptors or memory are, it waits. Whatever fails, it goes
-// on listening. Confined to the thread of its own worker.
+// Listener: accepts connections on one address and hands them to I/O threads in turn. Where its allowance of
+// connections is used up, the idlest one makes room for the next; where descriptors or memory are, it waits. Whatever
+// fails, it goes on listening. Confined to one I/O thread, its own.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "server/base/config.h"
-#include "server/connections/worker.h"
+#include "server/connections/io_thread.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Listener {
  public:
   // Binds and listens. kIo with address and reason; kInvalidArgument for a host that cannot be resolved.
-  Listener(Worker& own, std::vector<Worker*> workers, const Address& address, Listeners kind);
+  Listener(IoThread& own, std::vector<IoThread*> io_threads, const Address& address, Listeners kind);
 
   std::string address() const;  // "127.0.0.1:8000", with the port that was taken
   bool is_loopback() const noexcept;
@@ -27,7 +27,7 @@ class Listener {
   void look() noexcept;
 
  private:
-  using Clock = Worker::Clock;
+  using Clock = IoThread::Clock;
   struct Search;
 
   void accept() noexcept;
@@ -37,8 +37,8 @@ class Listener {
   bool someone_waits() noexcept;
   void make_room();
 
-  Worker& own_;
-  const std::vector<Worker*> workers_;
+  IoThread& own_;
+  const std::vector<IoThread*> io_threads_;
   const Listeners kind_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::endpoint endpoint_;  // with the port that was taken
@@ -50,4 +50,4 @@ class Listener {
   Clock::time_point search_end_{}, complain_again_{};
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include "server/base/failure.h"
 #include "server/base/log.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -25,26 +25,26 @@ uint64_t most_body(const ServerConfig& config, Listeners listener) noexcept {
 
 }  // namespace
 
-Session::Session(Worker& worker, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
+Session::Session(IoThread& io_thread, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
                  std::string peer)
-    : worker_(worker),
+    : io_thread_(io_thread),
       slot_(std::move(slot)),
-      transport_(std::move(socket), worker.tls_of(listener)),
-      reader_(worker.service().config, most_body(worker.service().config, listener), worker.service().request_memory,
-              transport_, clock_),
+      transport_(std::move(socket), io_thread.tls_of(listener)),
+      reader_(io_thread.service().config, most_body(io_thread.service().config, listener),
+              io_thread.service().request_memory, transport_, clock_),
       writer_(transport_, clock_),
-      exchange_(worker, *this, reader_, listener, std::move(peer)) {}
+      exchange_(io_thread, *this, reader_, listener, std::move(peer)) {}
 
 Session::~Session() {
-  if (largest() > kKeepBytes || freed_) worker_.freed_much();
+  if (largest() > kKeepBytes || freed_) io_thread_.freed_much();
 }
 
-void Session::start(Worker::Sessions::iterator self) {
+void Session::start(IoThread::Sessions::iterator self) {
   self_ = self;
   error_code ec;
   transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
   transport_.socket().non_blocking(true, ec);
-  const ServerConfig& config = worker_.service().config;
+  const ServerConfig& config = io_thread_.service().config;
   const Clock::time_point now = Clock::now();
   clock_.moved(now);
   clock_.begin_phase(now);
@@ -84,7 +84,7 @@ void Session::steps() {
       case State::kReading:
         if (answered >= kInARow) {
           begin_operation([this] {
-            asio::post(worker_.context(), [this] {
+            asio::post(io_thread_.context(), [this] {
               released();
               if (state_ == State::kReading) proceed();
             });
@@ -115,7 +115,7 @@ Session::Next Session::handshake() {
     state_ = State::kReading;
     const Clock::time_point now = Clock::now();
     clock_.begin_phase(now);
-    clock_.until(now + worker_.service().config.header_timeout);
+    clock_.until(now + io_thread_.service().config.header_timeout);
     return Next::kContinue;
   }
   if (ec != asio::error::would_block) {
@@ -177,7 +177,7 @@ void Session::follow(Exchange::Next next) {
       if (!exchange_.running()) break;
       // The run may be over by now, but its notice waits for this thread.
       clock_.until(exchange_.deadline());
-      worker_.wake_by(clock_.deadline());
+      io_thread_.wake_by(clock_.deadline());
       watch_client();
       break;
     case Exchange::Next::kAnswer:
@@ -201,9 +201,9 @@ void Session::on_notice() noexcept {
 }
 
 void Session::begin_answer() {
-  const ServerConfig& config = worker_.service().config;
+  const ServerConfig& config = io_thread_.service().config;
   const AnswerWriter::Form form = exchange_.finish_response();
-  writer_.begin(exchange_.response(), form, worker_.date(), Pace::of(config.write_timeout, config.min_rate));
+  writer_.begin(exchange_.response(), form, io_thread_.date(), Pace::of(config.write_timeout, config.min_rate));
   state_ = State::kWriting;
   exchange_.count_answer();
 }
@@ -227,7 +227,7 @@ Session::Next Session::write() {
       close();
       return Next::kWait;
     }
-    ConnectionCounters::add(worker_.counters().sent, sent);
+    ConnectionCounters::add(io_thread_.counters().sent, sent);
   }
   finish_request();
   return state_ == State::kReading ? Next::kContinue : Next::kWait;
@@ -243,7 +243,7 @@ void Session::finish_request() {
   state_ = State::kReading;
   const Clock::time_point now = Clock::now();
   clock_.begin_phase(now);
-  clock_.until(now + worker_.service().config.idle_timeout);
+  clock_.until(now + io_thread_.service().config.idle_timeout);
 }
 
 // unread: the request was not read to its end.
@@ -271,7 +271,7 @@ void Session::released() noexcept {
 }
 
 void Session::retire_if_over() noexcept {
-  if (state_ == State::kClosed && operations_ == 0 && !exchange_.lent()) worker_.retire(self_);
+  if (state_ == State::kClosed && operations_ == 0 && !exchange_.lent()) io_thread_.retire(self_);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

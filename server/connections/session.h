@@ -20,7 +20,7 @@
 // operation of the event loop and no other thread needs it. RequestReader knows how far a request was read, Exchange
 // which thread works on it.
 //
-// Deadlines are looked at by the worker's tick, which comes in time for those of runs. Confined to the worker's thread.
+// Deadlines are looked at by the I/O thread's tick, which comes in time for those of runs. Confined to the I/O thread.
 #pragma once
 
 #include <algorithm>
@@ -31,36 +31,36 @@
 #include <string_view>
 
 #include "server/connections/exchange.h"
-#include "server/connections/worker.h"
+#include "server/connections/io_thread.h"
 #include "server/http/answer_writer.h"
 #include "server/http/client_clock.h"
 #include "server/http/open_connections.h"
 #include "server/http/request_reader.h"
 #include "server/http/transport.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Session {
  public:
-  using Clock = Worker::Clock;
+  using Clock = IoThread::Clock;
   using error_code = boost::system::error_code;
 
   // peer: the client's address.
-  Session(Worker& worker, boost::asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
+  Session(IoThread& io_thread, boost::asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
           std::string peer);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  void start(Worker::Sessions::iterator self);
+  void start(IoThread::Sessions::iterator self);
   void check_deadline(Clock::time_point now);
   // By when the model's answer must be there; max() if none is waited for.
   Clock::time_point run_deadline() const noexcept {
     return waits_for_model() ? clock_.deadline() : Clock::time_point::max();
   }
   Listeners listener() const noexcept { return exchange_.listener(); }
-  // How it waits for its client; see Worker::idlest().
-  Worker::Idle idle(Clock::time_point now) const noexcept;
+  // How it waits for its client; see IoThread::idlest().
+  IoThread::Idle idle(Clock::time_point now) const noexcept;
   // Closes the connection to make room for another one. False: it is not idle after all.
   bool make_room() noexcept;
   void leave() noexcept { slot_.release(); }  // counts no more
@@ -69,14 +69,14 @@ class Session {
   // For the end of serving, when time is up: closes a connection whose client has not sent its request or not taken
   // its answer. tell: a client that has not sent its request is answered first.
   void end_client(bool tell) noexcept;
-  // For the end of the worker: closes the connection. True: other threads still compute its answer.
+  // For the end of the I/O thread: closes the connection. True: other threads still compute its answer.
   bool abandon() noexcept {
     close();
     return exchange_.computing();
   }
 
  private:
-  friend class Worker;  // on_notice(), next_notice_
+  friend class IoThread;  // on_notice(), next_notice_
   enum class State : int8_t {
     kHandshake,  // of TLS
     kReading,    // a request, or waiting for one
@@ -126,21 +126,21 @@ class Session {
   void released() noexcept;
   void retire_if_over() noexcept;
 
-  Worker& worker_;                   // whose thread all of this happens on
-  Worker::Sessions::iterator self_;  // in the worker's list
-  OpenConnections::Slot slot_;       // counts the connection
-  Transport transport_;              // the socket, and TLS
-  ClientClock clock_;                // by when the client, or the model, must have done what is waited for
-  RequestReader reader_;             // bytes from the transport -> requests
-  AnswerWriter writer_;              // responses -> bytes to the transport
-  Exchange exchange_;                // the request under way
+  IoThread& io_thread_;                // whose thread all of this happens on
+  IoThread::Sessions::iterator self_;  // in the I/O thread's list
+  OpenConnections::Slot slot_;         // counts the connection
+  Transport transport_;                // the socket, and TLS
+  ClientClock clock_;                  // by when the client, or the model, must have done what is waited for
+  RequestReader reader_;               // bytes from the transport -> requests
+  AnswerWriter writer_;                // responses -> bytes to the transport
+  Exchange exchange_;                  // the request under way
   State state_ = State::kReading;
   Read read_ = Read::kNone;         // the one that is under way
   int operations_ = 0;              // of the event loop, that refer to this object
   error_code ended_;                // what a read ahead ended with: nothing comes any more
   size_t thrown_away_ = 0;          // bytes that came in kLingering
   bool freed_ = false;              // trim() has freed memory that the thread's heap has not given back yet
-  Session* next_notice_ = nullptr;  // in the worker's list of sessions that a holder has let go of
+  Session* next_notice_ = nullptr;  // in the I/O thread's list of sessions that a holder has let go of
 };
 
 template <class Begin>
@@ -157,4 +157,4 @@ void Session::begin_operation(Begin&& begin) {
   pending.begun = true;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

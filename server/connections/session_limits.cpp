@@ -4,7 +4,7 @@
 #include "server/base/failure.h"
 #include "server/connections/session.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Memory that an idle connection keeps where that of requests is scarce.
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kFresh{300};
 
 }  // namespace
 
-Worker::Idle Session::idle(Clock::time_point now) const noexcept {
+IoThread::Idle Session::idle(Clock::time_point now) const noexcept {
   const Clock::time_point since = clock_.quiet_since();
   switch (state_) {
     case State::kReading:
@@ -103,7 +103,7 @@ void Session::trim(size_t keep) noexcept {
 // At each tick, for a connection that does little.
 void Session::trim_idle() noexcept {
   const bool idle = between_requests();
-  if (idle && worker_.service().request_memory.is_tight() &&
+  if (idle && io_thread_.service().request_memory.is_tight() &&
       std::max(reader_.capacity(), exchange_.capacity()) > kLeastBytes) {
     trim(kLeastBytes);
   }
@@ -111,8 +111,8 @@ void Session::trim_idle() noexcept {
   if (freed_ && (idle || (state_ == State::kReading && reader_.in_body())) &&
       Clock::now() - clock_.quiet_since() > kQuiet) {
     freed_ = false;
-    worker_.freed_much();
+    io_thread_.freed_much();
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 #include "server/base/failure.h"
 #include "server/connections/session.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -20,7 +20,7 @@ constexpr size_t kLingerBytes = 4 * 1024 * 1024;
 void Session::read(std::span<char> room) {
   begin_operation([&] {
     if (ended_) {
-      asio::post(worker_.context(), [this] { on_read(ended_, 0); });
+      asio::post(io_thread_.context(), [this] { on_read(ended_, 0); });
     } else if (!transport_.encrypted()) {
       transport_.socket().async_read_some(asio::buffer(room.data(), room.size()),
                                           [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
@@ -28,7 +28,7 @@ void Session::read(std::span<char> room) {
       error_code ec;
       size_t bytes = 0;
       if (!read_encrypted(room, ec, bytes)) return;
-      asio::post(worker_.context(), [this, ec, bytes] { on_read(ec, bytes); });
+      asio::post(io_thread_.context(), [this, ec, bytes] { on_read(ec, bytes); });
     }
   });
   read_ = Read::kNeeded;
@@ -51,7 +51,7 @@ bool Session::read_encrypted(std::span<char> room, error_code& ec, size_t& bytes
 void Session::on_read(error_code ec, size_t bytes) noexcept {
   const Read read_was = std::exchange(read_, Read::kNone);
   released();
-  ConnectionCounters::add(worker_.counters().received, bytes);
+  ConnectionCounters::add(io_thread_.counters().received, bytes);
   switch (state_) {
     case State::kLingering:
       thrown_away_ += bytes;
@@ -89,4 +89,4 @@ void Session::on_read_ahead(error_code ec, size_t bytes) noexcept {
   if (state_ == State::kReading) proceed();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 
 void AnswerWriter::begin(Response& response, Form form, std::string_view date, Pace pace) {
   pieces_.clear();
@@ -36,4 +36,4 @@ size_t AnswerWriter::write(error_code& ec) {
   return sent;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -13,7 +13,7 @@
 #include "server/http/response.h"
 #include "server/http/transport.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class AnswerWriter {
  public:
@@ -53,4 +53,4 @@ class AnswerWriter {
   bool close_ = false;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Overhead that a chunked body may have.
@@ -181,4 +181,4 @@ void ChunkDecoder::expect(char c, char expected, State next) noexcept {
   state_ = next;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

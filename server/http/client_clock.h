@@ -10,7 +10,7 @@
 
 #include "server/base/pace.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class ClientClock {
  public:
@@ -47,4 +47,4 @@ class ClientClock {
   Pace pace_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,7 +10,7 @@
 #include "sconce/check.h"
 #include "server/base/trim.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // windowBits of zlib: 15 for its own format, 16 more for gzip's.
@@ -155,4 +155,4 @@ void compress(Coding coding, Response& response) {
                                             : "Content-Encoding: deflate\r\nVary: Accept-Encoding\r\n";
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 #include "server/http/response.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 enum class Coding : int8_t { kIdentity, kGzip, kDeflate };
 
@@ -27,4 +27,4 @@ void decompress(Coding coding, const BodyBuffer& body, size_t aligned_at, uint64
 // Text and segments become one compressed text, unless that is no smaller. json_length goes on counting plain bytes.
 void compress(Coding coding, Response& response);
 
-}  // namespace sconce
+}  // namespace sconce::server

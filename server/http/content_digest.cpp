@@ -5,7 +5,7 @@
 #include "server/base/trim.h"
 #include "server/json/base64.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 int hex_digit(char c) noexcept {
@@ -56,4 +56,4 @@ Sha256Digest digest_from_hex(std::string_view text) {
   return digest;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -13,7 +13,7 @@
 #include "server/base/log.h"
 #include "server/base/trim.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr size_t kShortest = 16, kLongest = 4096, kLargestFile = 1 << 20;
@@ -221,7 +221,7 @@ void Credentials::publish(CredentialSet set) {
   auto next = std::make_shared<const CredentialSet>(std::move(set));
   const std::lock_guard lock(mutex_);
   set_ = std::move(next);
-  generation_.fetch_add(1, std::memory_order_release);
+  revision_.fetch_add(1, std::memory_order_release);
 }
 
 void Credentials::refresh(bool all) {
@@ -266,4 +266,4 @@ void Credentials::refresh(bool all) {
   certificates_.stale = !certificates_.problem.empty();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

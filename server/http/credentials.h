@@ -16,7 +16,7 @@
 #include "server/http/router.h"
 #include "server/http/tls.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // What a token is good for, as a set.
 enum Scopes : uint8_t { kNoScope = 0, kInferScope = 1, kMetricsScope = 2, kAdminScope = 4 };
@@ -52,7 +52,7 @@ class Credentials {
 
   std::shared_ptr<const CredentialSet> snapshot() const;
   // Grows with each new snapshot.
-  uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+  uint64_t revision() const noexcept { return revision_.load(std::memory_order_acquire); }
   bool from_files() const noexcept { return !files_.empty(); }
   // Reads what has changed, or all. What is no good leaves what there was, and the log says so.
   void refresh(bool all = false);
@@ -80,7 +80,7 @@ class Credentials {
   Reading tokens_, certificates_;  // guarded by refreshing_
   mutable std::mutex mutex_;
   std::shared_ptr<const CredentialSet> set_;  // guarded by mutex_
-  std::atomic<uint64_t> generation_{0};
+  std::atomic<uint64_t> revision_{0};
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class InputBuffer {
  public:
@@ -49,4 +49,4 @@ class InputBuffer {
   size_t mark_ = 0;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 class Query {
  public:
@@ -24,4 +24,4 @@ class Query {
   std::vector<std::pair<std::string, std::string>> parameters_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 
 #include "server/base/trim.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace http = boost::beast::http;
@@ -217,4 +217,4 @@ RequestParser::Decoded RequestParser::decode_chunks(std::string_view here, std::
   return decoded;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

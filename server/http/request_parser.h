@@ -17,7 +17,7 @@
 #include "server/http/router.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct RequestHead {
   Method method = Method::kOther;
@@ -89,4 +89,4 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   bool has_host_ = false, has_length_ = false, has_coding_ = false;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

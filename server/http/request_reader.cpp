@@ -6,7 +6,7 @@
 
 #include "server/memory/request_budget.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -180,4 +180,4 @@ void RequestReader::trim(size_t keep) noexcept {
   largest_ = 0;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

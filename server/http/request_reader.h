@@ -24,7 +24,7 @@
 #include "server/http/upload.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class RequestBudget;
 
@@ -127,4 +127,4 @@ class RequestReader {
   Refusal refusal_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

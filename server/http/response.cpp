@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 std::string_view reason_phrase(int status) noexcept {
@@ -109,4 +109,4 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   return {start, bytes + (head_only ? 0 : text_bytes())};
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,7 +10,7 @@
 
 #include "server/base/text_buffer.h"
 
-namespace sconce {
+namespace sconce::server {
 
 namespace content_type {
 constexpr std::string_view kJson = "application/json";
@@ -66,4 +66,4 @@ class Response {
   TextBuffer text_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

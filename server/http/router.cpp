@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Takes the next segment off a path that starts with '/'.
@@ -144,4 +144,4 @@ std::string_view query_value(std::string_view query, std::string_view key) noexc
   return {};
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 enum class Method : int8_t { kGet, kPost, kDelete, kOther };  // HEAD is kGet
 
@@ -63,4 +63,4 @@ CanonicalTarget canonical_target(std::string_view target);
 // First value of a query parameter; empty if it is absent. No decoding: values that need it match nothing.
 std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -12,7 +12,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // What TLS 1.2 may use; TLS 1.3 brings none but such.
@@ -168,4 +168,4 @@ std::string TlsStream::problem() const {
   return std::string(reason_);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

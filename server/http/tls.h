@@ -15,7 +15,7 @@ struct ssl_ctx_st;
 struct ssl_st;
 }
 
-namespace sconce {
+namespace sconce::server {
 
 class TlsContext {
  public:
@@ -71,4 +71,4 @@ class TlsStream {
   std::string_view reason_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include <boost/asio/error.hpp>
 #include <cstring>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -89,4 +89,4 @@ void Transport::close() noexcept {
   socket_.close(ec);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 
 #include "server/http/tls.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Transport {
  public:
@@ -52,4 +52,4 @@ class Transport {
   bool writable_ = false;           // what is waited for
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

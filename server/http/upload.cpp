@@ -16,7 +16,7 @@
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Small enough for what looks at the bytes next to find them in the cache.
@@ -161,4 +161,4 @@ void Upload::discard() noexcept {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

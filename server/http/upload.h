@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class InputBuffer;
 class RequestParser;
@@ -79,4 +79,4 @@ class Upload {
   int problem_ = 0;  // why it is closed, of the errors of sockets
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

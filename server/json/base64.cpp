@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -69,4 +69,4 @@ void append_base64(TextBuffer& out, const std::byte* data, size_t bytes) {
   out.commit(p);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 
 #include "server/base/text_buffer.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Bytes that a text of this length can decode to at most.
 constexpr size_t base64_decoded_bound(size_t text) noexcept { return text / 4 * 3; }
@@ -18,4 +18,4 @@ std::optional<size_t> decode_base64(std::string_view text, std::byte* out) noexc
 
 void append_base64(TextBuffer& out, const std::byte* data, size_t bytes);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -23,7 +23,7 @@
 #include "server/json/small_floats.h"
 #include "server/json/tensor_json_elements.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // 10^-22 to 10^22, each rounded once.
 constexpr std::array<double, 45> kScale = {
@@ -329,4 +329,4 @@ class ElementReader {
   const char* end_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

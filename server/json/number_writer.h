@@ -16,7 +16,7 @@
 #include "server/json/small_floats.h"
 #include "server/json/tensor_json_elements.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Bytes that writing one element may touch.
 constexpr size_t kElementRoom = 33;
@@ -105,4 +105,4 @@ char* write_element(char* p, T value) noexcept {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

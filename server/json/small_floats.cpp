@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 struct Float8Format {
@@ -112,4 +112,4 @@ std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept {
   return static_cast<uint8_t>(low | sign);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

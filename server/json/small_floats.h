@@ -7,7 +7,7 @@
 
 #include "sconce/dtype.h"
 
-namespace sconce {
+namespace sconce::server {
 
 float decode_float16(uint16_t bits) noexcept;
 uint16_t encode_float16(float value) noexcept;
@@ -20,4 +20,4 @@ float decode_float8(uint8_t bits, DType dtype) noexcept;
 // negative value or zero for float8_e8m0fnu.
 std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

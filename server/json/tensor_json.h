@@ -16,7 +16,7 @@
 #include "server/base/json_cursor.h"
 #include "server/base/text_buffer.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Where elements are read to: room for `capacity` of them, more if `grow` says so.
 struct ElementSink {
@@ -48,4 +48,4 @@ void write_flat(TextBuffer& out, const Tensor& tensor);
 // Nested lists like Tensor.tolist(); a 0-dimensional tensor is one element; complex elements are [re, im].
 void write_nested(TextBuffer& out, const Tensor& tensor);
 
-}  // namespace sconce
+}  // namespace sconce::server

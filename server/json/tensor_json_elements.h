@@ -6,7 +6,7 @@
 #include "sconce/check.h"
 #include "sconce/dtype.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Elements that need a conversion, as types of their own.
 struct Half {
@@ -69,4 +69,4 @@ auto with_element_type(DType dtype, F&& f) {
   SCONCE_FAIL(kInvalidArgument, "elements of this dtype have no JSON form, send bytes: ", dtype_name(dtype));
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,7 +1,7 @@
 #include "server/json/number_reader.h"
 #include "server/json/tensor_json.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 inline const char* skip_space(const char* p, const char* end) noexcept {
@@ -120,4 +120,4 @@ void read_elements(JsonCursor& in, DType dtype, ElementSink& sink, NestedShape* 
   with_element_type(dtype, [&]<class T>() { read_all<T>(in, sink, shape); });
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,7 +1,7 @@
 #include "server/json/number_writer.h"
 #include "server/json/tensor_json.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 template <class T>
@@ -103,4 +103,4 @@ void write_nested(TextBuffer& out, const Tensor& tensor) {
   with_element_type(tensor.dtype(), [&]<class T>() { Writer<T>(out, tensor).nested(); });
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Elements there is room for at first.
@@ -66,4 +66,4 @@ Tensor TensorList::tensor(IntSpan sizes, std::string_view what) const {
   return scratch_.over(piece_.storage, piece_.data, dtype_, kept, {strides.data(), rank});
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

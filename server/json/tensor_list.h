@@ -11,7 +11,7 @@
 #include "server/json/tensor_json.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class TensorList {
  public:
@@ -39,4 +39,4 @@ class TensorList {
   int64_t values_ = 0;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 void RequestBudget::check(uint64_t bytes, std::string_view what) const {
   SCONCE_CHECK(bytes <= limit_, kTooLarge, what, " of ", bytes,
                " bytes is larger than the memory of all requests (setting request_memory): ", limit_, " bytes");
@@ -36,4 +36,4 @@ void BudgetShare::give_back() noexcept {
   budget_ = nullptr;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class RequestBudget {
  public:
@@ -49,4 +49,4 @@ class BudgetShare {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 #include "sconce/check.h"
 #include "server/memory/request_budget.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr size_t kSmallestBlock = 16 * 1024;
@@ -252,4 +252,4 @@ void copy_from_contiguous(const std::byte* from, const Tensor& to) noexcept {
   });
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

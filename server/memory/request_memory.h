@@ -11,7 +11,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class RequestBudget;
 
@@ -107,4 +107,4 @@ class TensorScratch {
 void copy_to_contiguous(const Tensor& from, std::byte* to) noexcept;
 void copy_from_contiguous(const std::byte* from, const Tensor& to) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

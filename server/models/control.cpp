@@ -11,7 +11,7 @@
 #include "server/signature/output_probe.h"
 #include "server/signature/row_trial.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr size_t kMaxTasks = 1000;
@@ -320,4 +320,4 @@ bool Control::update_stem(const std::string& stem, const std::vector<PackageFile
   return taken;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

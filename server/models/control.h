@@ -15,7 +15,7 @@
 #include "server/models/repository.h"
 #include "server/models/repository_watch.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Control {
  public:
@@ -84,4 +84,4 @@ class Control {
   std::thread thread_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

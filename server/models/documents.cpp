@@ -5,7 +5,7 @@
 #include "sconce/version.h"
 #include "server/base/json_cursor.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
@@ -254,4 +254,4 @@ std::string index_document(std::span<const IndexEntry> entries) {
   return dump(list);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -12,7 +12,7 @@
 #include "server/models/statistics.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // {"error": message}, of 2048 bytes at most.
 std::string error_document(std::string_view message);
@@ -41,4 +41,4 @@ std::string model_list_document(std::span<const std::string> names);
 std::string status_document(const std::string& name, bool ready, std::span<const IndexEntry> versions);
 std::string index_document(std::span<const IndexEntry> entries);
 
-}  // namespace sconce
+}  // namespace sconce::server

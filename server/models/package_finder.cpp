@@ -10,7 +10,7 @@
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -225,4 +225,4 @@ std::vector<PackageFile> PackageFinder::repository_files() const {
   return found;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -16,7 +16,7 @@
 #include "sconce/package.h"
 #include "server/base/config.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Tells one content of a path from the next: writing changes size or time, a rename into place the inode. Of an
 // unpacked package: of everything below it.
@@ -82,4 +82,4 @@ class PackageFinder {
   std::vector<Source> sources_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

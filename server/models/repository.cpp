@@ -10,7 +10,7 @@
 #include "server/base/cores.h"
 #include "server/base/log.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // The lines of a file; none of no file. kIo.
@@ -131,7 +131,7 @@ void Repository::change(Edit&& edit) {
     const std::lock_guard lock(mutex_);
     catalog_.swap(published);
   }
-  generation_.fetch_add(1, std::memory_order_release);
+  revision_.fetch_add(1, std::memory_order_release);
 }
 
 bool Repository::was_rewritten(const PackageEntry& package) const {
@@ -255,4 +255,4 @@ void Repository::forget(const std::string& name) {
   });
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -22,7 +22,7 @@
 #include "server/models/package_finder.h"
 #include "server/models/served_model.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Catalog final : public Reaped {
  public:
@@ -84,7 +84,7 @@ class Repository {
              size_t threads);
 
   // Grows by one with each published snapshot: a reader that has seen it need not take the lock of snapshot().
-  uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+  uint64_t revision() const noexcept { return revision_.load(std::memory_order_acquire); }
   std::shared_ptr<const Catalog> snapshot() const;
 
   // Control thread from here on.
@@ -120,7 +120,7 @@ class Repository {
   std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload
   mutable std::mutex mutex_;
   std::shared_ptr<const Catalog> catalog_;  // guarded by mutex_
-  std::atomic<uint64_t> generation_{1};
+  std::atomic<uint64_t> revision_{1};
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

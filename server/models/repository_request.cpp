@@ -4,7 +4,7 @@
 #include "sconce/excerpt.h"
 #include "server/base/json_cursor.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Calls parameter(key, json) for each member of "parameters".
@@ -56,4 +56,4 @@ void check_unload_request(std::string_view body) {
   });
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 // {"ready": BOOL} or nothing: whether only models that are ready are asked for.
 bool read_index_request(std::string_view body);
@@ -15,4 +15,4 @@ void check_load_request(std::string_view body);
 // {"parameters": {"unload_dependents": BOOL}} or nothing. No model depends on another: the parameter changes nothing.
 void check_unload_request(std::string_view body);
 
-}  // namespace sconce
+}  // namespace sconce::server

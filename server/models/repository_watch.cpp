@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr int kMostLooks = 64;
@@ -59,4 +59,4 @@ void RepositoryWatch::failed(const std::string& stem) noexcept {
   retry->second.left = retry->second.looks;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

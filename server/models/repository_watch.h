@@ -12,7 +12,7 @@
 
 #include "server/models/package_finder.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class RepositoryWatch {
  public:
@@ -40,4 +40,4 @@ class RepositoryWatch {
   std::map<std::string, Retry> retries_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

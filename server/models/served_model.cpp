@@ -6,7 +6,7 @@
 #include "server/models/documents.h"
 #include "server/signature/body_bound.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 std::atomic<bool> restart{false};
@@ -27,13 +27,13 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
     : interface_(std::move(interface)),
       model_(std::move(model)),
       statistics_(std::move(statistics)),
-      place_(inline_limit(interface_, config, inline_below), batch_policy(interface_, config).max_rows > 1),
+      inline_policy_(inline_limit(interface_, config, inline_below), batch_policy(interface_, config).max_rows > 1),
       batcher_(
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
-          clock, place_, model_->info().replicas),
+          clock, inline_policy_, model_->info().replicas),
       config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
       // Sizes that are not checked are not known to be too large.
-      most_body_bytes_(config.check_inputs ? sconce::most_body_bytes(interface_) : UINT64_MAX),
+      most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
       device_fault_(config.device_fault) {}
 
 ModelStatistics ServedModel::statistics_now() const {
@@ -42,12 +42,13 @@ ModelStatistics ServedModel::statistics_now() const {
 
 bool ServedModel::run_here(size_t bytes) noexcept {
   // A model that runs on threads of its own would block this one. Requests that wait already go first.
-  return model_->runs_on_caller() && batcher_.waiting() == 0 && place_.here(bytes) && batcher_.take_place();
+  return model_->runs_on_caller() && batcher_.waiting() == 0 && inline_policy_.run_inline(bytes) &&
+         batcher_.acquire_permit();
 }
 
 void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexcept {
-  if (compute.count() > 0) place_.ran(compute, 1, false, bytes);
-  batcher_.give_place();
+  if (compute.count() > 0) inline_policy_.ran(compute, 1, false, bytes);
+  batcher_.release_permit();
   failed();
 }
 
@@ -68,4 +69,4 @@ bool ServedModel::failed() noexcept {
 
 bool restart_wanted() noexcept { return restart; }
 
-}  // namespace sconce
+}  // namespace sconce::server

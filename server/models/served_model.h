@@ -16,7 +16,7 @@
 #include "server/models/statistics.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class ServedModel final : public Reaped {
  public:
@@ -54,7 +54,7 @@ class ServedModel final : public Reaped {
   const ModelInterface interface_;
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Statistics> statistics_;
-  RunPlace place_;
+  InlinePolicy inline_policy_;
   Batcher batcher_;
   const std::string config_json_;
   const uint64_t most_body_bytes_;
@@ -65,4 +65,4 @@ class ServedModel final : public Reaped {
 // Whether a model's devices were lost to this process and its settings ask for a new start.
 bool restart_wanted() noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // The only writer is the caller.
@@ -64,15 +64,15 @@ void Totals::add(const Totals& other) {
 
 void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows) noexcept {
   Counters& c = counters_[thread];
-  sconce::add(c.success, 1);
-  sconce::add(c.inferences, static_cast<uint64_t>(rows));
-  sconce::add(c.total_ns, times.total);
-  sconce::add(c.queue_ns, times.queue);
-  sconce::add(c.input_ns, times.input);
-  sconce::add(c.compute_ns, times.compute);
-  sconce::add(c.output_ns, times.output);
-  sconce::add(c.latency[bucket_of(times.total)], 1);
-  sconce::add(c.compute_latency[bucket_of(times.compute)], 1);
+  server::add(c.success, 1);
+  server::add(c.inferences, static_cast<uint64_t>(rows));
+  server::add(c.total_ns, times.total);
+  server::add(c.queue_ns, times.queue);
+  server::add(c.input_ns, times.input);
+  server::add(c.compute_ns, times.compute);
+  server::add(c.output_ns, times.output);
+  server::add(c.latency[bucket_of(times.total)], 1);
+  server::add(c.compute_latency[bucket_of(times.compute)], 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   c.last_inference_ms.store(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()),
                             std::memory_order_relaxed);
@@ -81,13 +81,13 @@ void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows)
 void Statistics::execution(size_t thread, int64_t rows, std::chrono::nanoseconds input,
                            std::chrono::nanoseconds compute, std::chrono::nanoseconds output) noexcept {
   Counters& c = counters_[thread];
-  sconce::add(c.executions, 1);
+  server::add(c.executions, 1);
   if (static_cast<uint64_t>(rows) < kBatchSizes) {
     Counters::Batch& batch = c.batches[static_cast<size_t>(rows)];
-    sconce::add(batch.count, 1);
-    sconce::add(batch.input_ns, input);
-    sconce::add(batch.compute_ns, compute);
-    sconce::add(batch.output_ns, output);
+    server::add(batch.count, 1);
+    server::add(batch.input_ns, input);
+    server::add(batch.compute_ns, compute);
+    server::add(batch.output_ns, output);
     return;
   }
   const std::lock_guard lock(c.mutex);
@@ -100,8 +100,8 @@ void Statistics::execution(size_t thread, int64_t rows, std::chrono::nanoseconds
 
 void Statistics::failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept {
   Counters& c = counters_[thread];
-  sconce::add(c.failures[static_cast<size_t>(reason)], 1);
-  sconce::add(c.failure_ns, total);
+  server::add(c.failures[static_cast<size_t>(reason)], 1);
+  server::add(c.failure_ns, total);
 }
 
 Totals Statistics::totals() const {
@@ -141,4 +141,4 @@ Totals Statistics::totals() const {
   return sum;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

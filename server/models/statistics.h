@@ -15,7 +15,7 @@
 
 #include "sconce/error.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // One answered request.
 struct RequestTimes {
@@ -85,4 +85,4 @@ class Statistics {
   std::vector<Counters> counters_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

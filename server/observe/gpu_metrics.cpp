@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // The part of NVML's interface that is used, which has not changed since 2012.
@@ -79,4 +79,4 @@ bool GpuReader::open() {
   return usable_;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

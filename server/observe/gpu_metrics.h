@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 
 // What a device or its driver does not tell is absent.
 struct GpuState {
@@ -40,4 +40,4 @@ class GpuReader {
   std::map<std::string, uint64_t> first_energy_;  // millijoules
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 #include "package_format/files/directory.h"
 #include "server/observe/gpu_metrics.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 enum MetricId : size_t {
@@ -277,4 +277,4 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   return text.take();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

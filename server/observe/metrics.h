@@ -12,7 +12,7 @@
 #include "server/models/repository.h"
 #include "server/observe/update_counters.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // What one io thread counts; it alone writes.
 struct alignas(64) ConnectionCounters {
@@ -56,4 +56,4 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
                          std::span<const std::string_view> routes, const UpdateCounters& updates,
                          const ServerTotals& totals);
 
-}  // namespace sconce
+}  // namespace sconce::server

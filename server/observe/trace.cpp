@@ -17,7 +17,7 @@
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
@@ -431,4 +431,4 @@ void Tracer::write_otlp(const TraceRecord& record) {
   text_ += dump(line) + "\n";
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

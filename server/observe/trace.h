@@ -23,7 +23,7 @@
 #include "server/observe/trace_file.h"
 #include "server/protocols/trace_tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // W3C Trace Context, level 1.
 struct TraceParent {
@@ -122,4 +122,4 @@ class Tracer {
   std::thread thread_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

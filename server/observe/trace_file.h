@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce {
+namespace sconce::server {
 
 class TraceFile {
  public:
@@ -27,4 +27,4 @@ class TraceFile {
   int64_t bytes_ = 0;  // that stand
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sconce {
+namespace sconce::server {
 
 struct UpdateCounters {
   std::atomic<uint64_t> done{0}, failed{0}, cancelled{0};
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -15,7 +15,7 @@
 #include "server/protocols/infer_codec.h"
 #include "server/signature/recorded_strides.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Kind = SpecNode::Kind;
@@ -366,4 +366,4 @@ void encode_call(const ModelInterface& model, std::span<const Tensor> outputs, b
   text.append(']');
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

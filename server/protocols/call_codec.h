@@ -15,7 +15,7 @@
 #include "server/memory/request_memory.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // inputs: the model's, in its order and strides.
 void decode_call(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
@@ -24,4 +24,4 @@ void decode_call(const ModelInterface& model, const BodyBuffer& body, TensorScra
 void encode_call(const ModelInterface& model, std::span<const Tensor> outputs, bool base64, TensorScratch& scratch,
                  Response& response);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -12,7 +12,7 @@
 #include "server/json/small_floats.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 template <class T>
@@ -123,4 +123,4 @@ Classes classify(const Tensor& tensor, uint64_t k, bool batched, std::span<const
   return classes;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,7 +10,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct Classes {
   std::vector<int64_t> shape;         // [batch?, min(k, elements)]
@@ -19,4 +19,4 @@ struct Classes {
 
 Classes classify(const Tensor& tensor, uint64_t k, bool batched, std::span<const std::string> labels);
 
-}  // namespace sconce
+}  // namespace sconce::server

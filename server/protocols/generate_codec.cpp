@@ -11,7 +11,7 @@
 #include "server/json/tensor_list.h"
 #include "server/signature/recorded_strides.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // The sizes that a flat list of elements has: the metadata's, the batch dimension 1, one variable dimension what is
@@ -111,4 +111,4 @@ void encode_generate(const ModelInterface& model, const InferRequest& request, s
   text.append(stream ? "}\n\n" : "}");
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

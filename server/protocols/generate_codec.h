@@ -10,7 +10,7 @@
 
 #include "server/protocols/infer_codec.h"
 
-namespace sconce {
+namespace sconce::server {
 
 void decode_generate(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request);
@@ -19,4 +19,4 @@ void decode_generate(const ModelInterface& model, const BodyBuffer& body, Tensor
 void encode_generate(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
                      bool stream, Response& response);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -18,7 +18,7 @@
 #include "server/protocols/shared_memory.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct InferRequest {
   struct Output {
@@ -70,4 +70,4 @@ void check_inputs_complete(const ModelInterface& model, const InferRequest& requ
 // kUnsupported for an output that is no strided tensor of this host.
 void check_output(const Tensor& tensor);
 
-}  // namespace sconce
+}  // namespace sconce::server

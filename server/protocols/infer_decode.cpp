@@ -10,7 +10,7 @@
 #include "server/protocols/infer_codec.h"
 #include "server/signature/recorded_strides.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Sizes as sent.
@@ -416,4 +416,4 @@ void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::opti
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 #include "server/protocols/classification.h"
 #include "server/protocols/infer_codec.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 void append_number(TextBuffer& text, int64_t number) {
@@ -159,4 +159,4 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/predict_codec.h"
 
-namespace sconce {
+namespace sconce::server {
 
 void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept {
   model_ = std::move(model);
@@ -220,4 +220,4 @@ void Inference::clear() noexcept {
   model_.reset();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

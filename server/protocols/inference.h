@@ -17,7 +17,7 @@
 #include "server/protocols/infer_codec.h"
 #include "server/protocols/trace_tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Inference final : public QueuedRequest {
  public:
@@ -88,4 +88,4 @@ class Inference final : public QueuedRequest {
   Clock::time_point start_, decoded_, run_done_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

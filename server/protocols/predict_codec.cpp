@@ -12,7 +12,7 @@
 #include "server/json/tensor_list.h"
 #include "server/signature/recorded_strides.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 class Decoder {
@@ -187,4 +187,4 @@ void encode_predict(const ModelInterface& model, const InferRequest& request, st
   text.append('}');
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,11 +10,11 @@
 
 #include "server/protocols/infer_codec.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Sets request.columns.
 void decode_predict(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request);
 void encode_predict(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
                     Response& response);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -3,7 +3,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // A century in microseconds: added to a clock it does not overflow.
@@ -32,4 +32,4 @@ void skip_parameter(JsonCursor& json, std::string_view name) {
   json.skip();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -7,7 +7,7 @@
 
 #include "server/base/json_cursor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // What a request says about its turn.
 struct SchedulePolicy {
@@ -23,4 +23,4 @@ bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePo
 // strings, numbers and booleans.
 void skip_parameter(JsonCursor& json, std::string_view name);
 
-}  // namespace sconce
+}  // namespace sconce::server

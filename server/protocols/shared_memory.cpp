@@ -17,7 +17,7 @@
 #include "server/base/json_cursor.h"
 #include "server/json/base64.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr size_t kMostRegions = 1024;
@@ -309,4 +309,4 @@ std::vector<std::shared_ptr<const SharedRegion>> SharedMemory::list(Kind kind) c
   return regions;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

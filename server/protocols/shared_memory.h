@@ -15,7 +15,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class PosixRegion;
 class DeviceRegion;
@@ -106,4 +106,4 @@ class SharedMemory {
   std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_;  // guarded by mutex_
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,7 +10,7 @@
 #include "server/json/tensor_json.h"
 #include "server/protocols/infer_codec.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Elements in row-major order, up to `count`, back to back.
@@ -59,4 +59,4 @@ TraceTensor describe_for_trace(const char* activity, std::string name, const Ten
   return described;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

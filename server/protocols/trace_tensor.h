@@ -7,7 +7,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 inline constexpr const char* kQueueInput = "TENSOR_QUEUE_INPUT";
 inline constexpr const char* kBackendOutput = "TENSOR_BACKEND_OUTPUT";
@@ -24,4 +24,4 @@ struct TraceTensor {
 // Of any device; the elements that are described cross to the host. most: of the elements in `data`.
 TraceTensor describe_for_trace(const char* activity, std::string name, const Tensor& tensor, size_t most);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,6 +1,6 @@
 #include "server/signature/body_bound.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // What a request has beside the values of its inputs.
@@ -40,4 +40,4 @@ uint64_t most_body_bytes(const ModelInterface& model) {
   return bytes;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

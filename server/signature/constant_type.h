@@ -3,7 +3,7 @@
 
 #include "sconce/package.h"
 
-namespace sconce {
+namespace sconce::server {
 
 constexpr const char* constant_type_name(ConstantType type) noexcept {
   switch (type) {
@@ -21,4 +21,4 @@ constexpr const char* constant_type_name(ConstantType type) noexcept {
   return "unknown";
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // A complex tensor's JSON and wire form has one more dimension.
@@ -114,4 +114,4 @@ void ModelInterface::observe_outputs(const std::vector<Tensor>& first, const std
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -11,7 +11,7 @@
 #include "sconce/tensor.h"
 #include "server/signature/names.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct TensorInterface {
   std::optional<DType> dtype;  // nullopt: not recorded
@@ -54,4 +54,4 @@ std::optional<DType> dtype_from_oip(std::string_view datatype) noexcept;
 // dims as v2 writes them, the dimension of 2 of complex tensors included.
 std::vector<int64_t> oip_shape(const TensorSpec& spec);
 
-}  // namespace sconce
+}  // namespace sconce::server

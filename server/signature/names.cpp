@@ -5,7 +5,7 @@
 
 #include "server/base/json_cursor.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 bool has_keys(const SpecNode& node) noexcept {
@@ -96,4 +96,4 @@ std::string TensorNames::list() const {
   return text;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

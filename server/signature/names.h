@@ -13,7 +13,7 @@
 
 #include "sconce/package.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Which leaf of the call (over args, then kwargs) each input is: as the call spec says, else as the numbers in the
 // generated names tell (arg0_1, arg2_1: the leaf between them was dropped). Empty where that leaves more than one
@@ -48,4 +48,4 @@ class TensorNames {
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include "server/signature/probe_inputs.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 24;
@@ -20,4 +20,4 @@ void probe_outputs(Model& model, ModelInterface& interface) {
   interface.observe_outputs(outputs, others, first.batch, second.batch);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

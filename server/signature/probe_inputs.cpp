@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace sconce {
+namespace sconce::server {
 
 int64_t ProbeSizes::of(const Dim& dim, const std::string& key) {
   if (dim.is_static()) return dim.min;
@@ -55,4 +55,4 @@ ProbeInputs make_probe_inputs(const ModelInterface& interface, ProbeSizes sizes,
   return made;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -9,7 +9,7 @@
 #include "sconce/tensor.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Sizes for the symbols of a model.
 class ProbeSizes {
@@ -37,4 +37,4 @@ struct ProbeInputs {
 // Tensors of zeros, of no more than `most` elements together.
 ProbeInputs make_probe_inputs(const ModelInterface& interface, ProbeSizes sizes, int64_t most);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 
 #include "sconce/float_types.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr double kFar = 1000;  // how much larger and smaller rows are than ordinary ones
@@ -115,4 +115,4 @@ bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count
   return false;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Of floating-point inputs. Integers and booleans are 0 and 1, which index any table; kinds differ in how many are 1.
 enum class RowKind : int8_t {
@@ -37,4 +37,4 @@ struct RowStyle {
 bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count, const ProbeRow& row,
                const RowStyle& style);
 
-}  // namespace sconce
+}  // namespace sconce::server

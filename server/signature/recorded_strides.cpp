@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::server {
 
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept {
   const size_t rank = sizes.size();
@@ -60,4 +60,4 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
   return laid_out;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 #include "sconce/tensor.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // Whether a contiguous tensor of these sizes has the strides that the package recorded for the input.
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
@@ -14,4 +14,4 @@ bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
 // kInvalidArgument where elements that share memory differ, or sizes are too large.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);
 
-}  // namespace sconce
+}  // namespace sconce::server

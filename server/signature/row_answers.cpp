@@ -8,7 +8,7 @@
 #include "sconce/float_types.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 template <class T>
@@ -174,4 +174,4 @@ bool row_is_steady(const RowAlone& alone, const RowTolerance& tolerance) {
   return true;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -10,7 +10,7 @@
 #include "sconce/tensor.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 struct RowAnswers {
   struct Output {
@@ -53,4 +53,4 @@ bool row_is_steady(const RowAlone& alone, const RowTolerance& tolerance);
 // Half a unit in the last place of 1; 0 for dtypes that are not floating-point or have 8 bits.
 double rounding_unit(DType dtype) noexcept;
 
-}  // namespace sconce
+}  // namespace sconce::server

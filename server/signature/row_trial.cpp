@@ -10,7 +10,7 @@
 #include "server/signature/probe_rows.h"
 #include "server/signature/row_answers.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -369,4 +369,4 @@ void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEff
   interface.rows_independent = interface.rows_reason.empty();
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include "sconce/model.h"
 #include "server/signature/interface.h"
 
-namespace sconce {
+namespace sconce::server {
 
 enum class RowEffort : int8_t {
   kAsTimed,  // few rows where a row takes long
@@ -19,4 +19,4 @@ enum class RowEffort : int8_t {
 // most. server/README.md tells what is tried.
 void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort = RowEffort::kAsTimed);
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -5,7 +5,7 @@
 #include "sconce/excerpt.h"
 #include "src/runner/runner.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 // What a partial update of the inactive set starts from, as in AOTInductor: its own parameters, so that one update may
@@ -22,7 +22,7 @@ std::shared_ptr<const ConstantSet> with_parameters_of(const ConstantSet& active,
 
 }  // namespace
 
-void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed) {
+void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
   const Turn turn(*this, "an update of constants");
   std::vector<WeightEntry> entries;
   for (const auto& [name, tensor] : constants) {
@@ -39,39 +39,39 @@ void Runner::update(Buffer buffer, const ConstantMap& constants, bool full, bool
   };
   if (user_managed) give();
   // An inactive set that is about to be replaced as a whole goes first; beside an update of the active one it stays.
-  if (buffer == Buffer::kInactive && full) {
+  if (role == SetRole::kInactive && full) {
     const std::lock_guard work(work_mutex_);
     set_other(nullptr, WeightState::kPrevious);
   }
   if (!user_managed) give();
 
   const std::lock_guard work(work_mutex_);
-  const bool onto_other = buffer == Buffer::kInactive && other_;
+  const bool onto_other = role == SetRole::kInactive && other_;
   const std::shared_ptr<const ConstantSet> base =
       onto_other ? with_parameters_of(*active_->set, *other_->set, *table_) : active_->set;
   auto next = std::make_unique<Generation>(*table_, staging.finish(*base), "", staging.named());
-  if (buffer == Buffer::kInactive) return set_other(std::move(next), WeightState::kStaged);
+  if (role == SetRole::kInactive) return set_other(std::move(next), WeightState::kStaged);
   bind_all(*next);
   publish(std::move(next));
 }
 
-void Runner::fold(Buffer buffer) {
+void Runner::fold(SetRole role) {
   const Turn turn(*this, "folding of constants");
   const std::lock_guard work(work_mutex_);
-  if (buffer == Buffer::kInactive) {
+  if (role == SetRole::kInactive) {
     SCONCE_CHECK(other_, kFailedPrecondition, "there is no inactive constant set to fold");
     for (auto& bound : other_->bound) bound.reset();
     bind_all(*other_);
     return;
   }
   // All of them before any serves: a fold that fails changes nothing.
-  std::vector<std::unique_ptr<BoundContainer>> folded(seats_.limit());
+  std::vector<std::unique_ptr<BoundContainer>> folded(slots_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
-    if (seats_[i].open.load() && !seats_[i].failed.load()) folded[i] = bind(seats_[i], *active_);
+    if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active_);
   check_package(*active_->set);
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i]) continue;
-    const Held held(seats_[i]);
+    const Held held(slots_[i]);
     const std::lock_guard state(state_mutex_);
     std::swap(active_->bound[i], folded[i]);
   }
@@ -91,14 +91,14 @@ void Runner::free_inactive() {
   set_other(nullptr, WeightState::kPrevious);
 }
 
-ConstantMap Runner::extract(Buffer buffer) const {
+ConstantMap Runner::extract(SetRole role) const {
   std::shared_ptr<const ConstantSet> set;
   std::vector<Tensor> buffers;
   {
     const std::lock_guard state(state_mutex_);
-    SCONCE_CHECK(buffer == Buffer::kActive || other_, kFailedPrecondition, "there is no inactive constant set");
-    set = buffer == Buffer::kActive ? active_->set : other_->set;
-    for (size_t i = 0; buffer == Buffer::kActive && i < seats_.limit(); ++i)
+    SCONCE_CHECK(role == SetRole::kActive || other_, kFailedPrecondition, "there is no inactive constant set");
+    set = role == SetRole::kActive ? active_->set : other_->set;
+    for (size_t i = 0; role == SetRole::kActive && i < slots_.limit(); ++i)
       if (active_->bound[i]) {
         buffers = active_->bound[i]->buffers;
         break;
@@ -115,4 +115,4 @@ ConstantMap Runner::extract(Buffer buffer) const {
   return map;
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

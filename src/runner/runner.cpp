@@ -10,7 +10,7 @@
 #include "src/device/device_backend.h"
 #include "src/runner/replicas/openmp_limits.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 int usable_cores() {
@@ -59,11 +59,11 @@ std::vector<bool> written(const std::vector<TensorSpec>& inputs) {
 Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
     : package_(std::move(package)),
       check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs),
-      seats_([this](Seat& seat, RunRequest& request) {
-        const Held held(seat);
+      slots_([this](ReplicaSlot& slot, RunRequest& request) {
+        const Held held(slot);
         if (!request.starting()) return;
         check_(request.inputs);
-        run_on(seat, request.inputs, request.outputs, request.device_outputs, request.info);
+        run_on(slot, request.inputs, request.outputs, request.device_outputs, request.info);
         request.ran();
       }) {
   const auto start = std::chrono::steady_clock::now();
@@ -93,7 +93,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   const size_t count = devices.size() * static_cast<size_t>(options.replicas);
   info_.replicas = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
-    seats_.open(seats_.vacant(),
+    slots_.open(slots_.vacant(),
                 std::make_unique<Replica>(devices[i / static_cast<size_t>(options.replicas)], replica_settings_),
                 share(options.cpu_set, i, count));
   load_constants(options);
@@ -102,7 +102,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
 
 Runner::~Runner() {
   const std::vector<Device> devices = std::move(info_.devices);
-  for (size_t i = 0; i < seats_.limit(); ++i) seats_.close(seats_[i]);  // runs what is queued
+  for (size_t i = 0; i < slots_.limit(); ++i) slots_.close(slots_[i]);  // runs what is queued
   published_.store(nullptr);
   other_.reset();
   active_.reset();
@@ -134,7 +134,7 @@ void Runner::load_constants(const LoadOptions& options) {
     std::vector<Tensor> tensors;
     std::vector<Device> devices;
   } record;
-  const Device device = seats_[0].replica->device();
+  const Device device = slots_[0].replica->device();
   const bool on_cpu = device.type == DeviceType::kCpu;
   const std::unique_ptr<DeviceLane> lane =
       on_cpu ? nullptr : device_backend(device).make_lane(device, {options.allow_tf32});
@@ -167,40 +167,40 @@ void Runner::load_constants(const LoadOptions& options) {
   publish(std::move(generation));
 }
 
-Runner::Watch::Watch(Runner& runner, Seat& seat) noexcept
-    : runner_(runner), seat_(seat), before_(std::uncaught_exceptions()) {}
+Runner::Watch::Watch(Runner& runner, ReplicaSlot& slot) noexcept
+    : runner_(runner), slot_(slot), before_(std::uncaught_exceptions()) {}
 Runner::Watch::~Watch() {
-  if (std::uncaught_exceptions() == before_ || !seat_.replica->lost()) return;
-  seat_.failed.store(true);
-  if (runner_.seats_.all_failed()) runner_.failed_.store(true);
+  if (std::uncaught_exceptions() == before_ || !slot_.replica->lost()) return;
+  slot_.failed.store(true);
+  if (runner_.slots_.all_failed()) runner_.failed_.store(true);
 }
 
-void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
+void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
                     RunInfo& info) {
   struct Pin {
-    Seat& seat;
+    ReplicaSlot& slot;
     const Generation* generation;
-    Pin(Seat& s, const std::atomic<const Generation*>& published) : seat(s), generation(published.load()) {
-      seat.pinned.store(generation);
+    Pin(ReplicaSlot& s, const std::atomic<const Generation*>& published) : slot(s), generation(published.load()) {
+      slot.pinned.store(generation);
       for (const Generation* now = published.load(); now != generation; now = published.load()) {
         generation = now;
-        seat.pinned.store(generation);
-        seat.pinned.notify_all();
+        slot.pinned.store(generation);
+        slot.pinned.notify_all();
       }
     }
     ~Pin() {
-      seat.pinned.store(nullptr);
-      seat.pinned.notify_all();
+      slot.pinned.store(nullptr);
+      slot.pinned.notify_all();
     }
-  } pin(seat, published_);
+  } pin(slot, published_);
   const Generation& generation = *pin.generation;
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                generation.missing, "' has not been given");
-  const Watch watch(*this, seat);
-  BoundContainer* const bound = generation.bound[seat.index].get();
-  SCONCE_CHECK(bound, kUnavailable, "replica ", seat.index, " does not serve any more: ", seat.replica->failure());
+  const Watch watch(*this, slot);
+  BoundContainer* const bound = generation.bound[slot.index].get();
+  SCONCE_CHECK(bound, kUnavailable, "replica ", slot.index, " does not serve any more: ", slot.replica->failure());
   const auto start = std::chrono::steady_clock::now();
-  seat.replica->run(*bound, inputs, outputs, device_outputs);
+  slot.replica->run(*bound, inputs, outputs, device_outputs);
   const auto end = std::chrono::steady_clock::now();
   if (generation.reads_package) {
     // No number leaves of a run that read what it should not.
@@ -217,16 +217,16 @@ void Runner::run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor
   info.compute = end - start;
   info.generation = generation.number;
   info.label = generation.label;
-  info.replica = static_cast<int>(seat.index);
+  info.replica = static_cast<int>(slot.index);
 }
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity) {
   check_(inputs);
   if (inline_runs_)
-    if (Seat* seat = seats_.acquire_idle(affinity)) {
-      const Held held(*seat, Held::Adopt{});
+    if (ReplicaSlot* slot = slots_.acquire_idle(affinity)) {
+      const Held held(*slot, Held::Adopt{});
       RunInfo info;
-      run_on(*seat, inputs, outputs, false, info);
+      run_on(*slot, inputs, outputs, false, info);
       return info;
     }
   struct Waiting final : RunRequest {
@@ -246,9 +246,9 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
 }
 
 void Runner::submit(RunRequest& request) noexcept {
-  // A seat may close between the choice and the request's arrival; there is another one, but at the very end.
-  while (Seat* seat = seats_.choose(request.affinity))
-    if (seat->lane.submit(request)) return;
+  // A slot may close between the choice and the request's arrival; there is another one, but at the very end.
+  while (ReplicaSlot* slot = slots_.choose(request.affinity))
+    if (slot->lane.submit(request)) return;
   request.error = unloading_;
   request.finished();
 }
@@ -257,7 +257,7 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   check_device(device, info_.spec);
   check_cores(cpus);
   const std::lock_guard work(work_mutex_);
-  Seat& seat = seats_.vacant();
+  ReplicaSlot& slot = slots_.vacant();
   auto replica = std::make_unique<Replica>(device, replica_settings_);
   auto active = on_cores(cpus, [&] { return replica->bind(module_, *table_, *active_->set, {}, nullptr, nullptr); });
   check_package(*active_->set);
@@ -270,26 +270,26 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   }
   {
     const std::lock_guard state(state_mutex_);
-    active_->bound[seat.index] = std::move(active);
-    if (staged) other_->bound[seat.index] = std::move(staged);
+    active_->bound[slot.index] = std::move(active);
+    if (staged) other_->bound[slot.index] = std::move(staged);
   }
   if (!cpus.empty()) on_caller_.store(false);
-  seats_.open(seat, std::move(replica), std::move(cpus));
+  slots_.open(slot, std::move(replica), std::move(cpus));
   failed_.store(false);
-  return static_cast<int>(seat.index);
+  return static_cast<int>(slot.index);
 }
 
 void Runner::remove_replica(int index) {
   const std::lock_guard work(work_mutex_);
   const auto i = static_cast<size_t>(index);
-  SCONCE_CHECK(index >= 0 && i < seats_.limit() && seats_[i].open.load(), kNotFound, "there is no replica ", index);
-  SCONCE_CHECK(seats_.open_count() > 1, kFailedPrecondition, "replica ", index, " is the last one: unload the model");
-  seats_.close(seats_[i]);
+  SCONCE_CHECK(index >= 0 && i < slots_.limit() && slots_[i].open.load(), kNotFound, "there is no replica ", index);
+  SCONCE_CHECK(slots_.open_count() > 1, kFailedPrecondition, "replica ", index, " is the last one: unload the model");
+  slots_.close(slots_[i]);
   std::unique_ptr<BoundContainer> gone[2];
   const std::lock_guard state(state_mutex_);
   gone[0] = std::move(active_->bound[i]);
   if (other_) gone[1] = std::move(other_->bound[i]);
-  on_caller_.store(inline_runs_ && !seats_.any_pinned());
+  on_caller_.store(inline_runs_ && !slots_.any_pinned());
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

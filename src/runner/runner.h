@@ -6,7 +6,7 @@
 //
 // Thread-safe. Three guards, taken in this order, none by a request:
 //   turn        whose update it is, from its first step to the last; kept as a text, since an update spans calls
-//   work_mutex_ makes containers, publishes, opens and closes seats
+//   work_mutex_ makes containers, publishes, opens and closes slots
 //   state_mutex_ what readers see of the sets; held for moments
 #pragma once
 
@@ -25,9 +25,9 @@
 #include "src/runner/constants/staging.h"
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/input_check.h"
-#include "src/runner/replicas/seats.h"
+#include "src/runner/replicas/replica_slots.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 class Runner {
  public:
@@ -52,15 +52,15 @@ class Runner {
   std::vector<WeightSetInfo> sets() const;
   std::string digest(WeightState state) const;
 
-  void update(Buffer buffer, const ConstantMap& constants, bool full, bool user_managed);
-  void fold(Buffer buffer);
+  void update(SetRole role, const ConstantMap& constants, bool full, bool user_managed);
+  void fold(SetRole role);
   void swap();
   void free_inactive();
-  ConstantMap extract(Buffer buffer) const;
+  ConstantMap extract(SetRole role) const;
 
   int add_replica(Device device, std::vector<int> cpus);
   void remove_replica(int index);
-  std::vector<ReplicaInfo> replicas() const { return seats_.describe(); }
+  std::vector<ReplicaInfo> replicas() const { return slots_.describe(); }
   void give_back_idle_memory() noexcept;
   bool runs_on_caller() const noexcept { return on_caller_.load(std::memory_order_relaxed); }
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -82,26 +82,26 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
-  // While something is done on the seat's device: a device that was lost by it is lost for good, and requests and
+  // While something is done on the slot's device: a device that was lost by it is lost for good, and requests and
   // updates turn to other replicas.
   class Watch {
    public:
-    Watch(Runner& runner, Seat& seat) noexcept;
+    Watch(Runner& runner, ReplicaSlot& slot) noexcept;
     ~Watch();
 
    private:
     Runner& runner_;
-    Seat& seat_;
+    ReplicaSlot& slot_;
     int before_;
   };
-  void run_on(Seat& seat, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
+  void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
               RunInfo& info);
 
   // Under work_mutex_, with the turn where sets change.
-  std::unique_ptr<BoundContainer> bind(const Seat& seat, const Generation& generation) const;
+  std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const;
   // Containers for all replicas that have none yet, or one with buffers that are not theirs any more.
   void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {});
-  bool has_current_buffers(const Generation& generation, size_t seat) const noexcept;
+  bool has_current_buffers(const Generation& generation, size_t slot) const noexcept;
   // To active; the one before is given back, once no run uses it.
   void publish(std::unique_ptr<Generation> next) noexcept;
   // Active and other change places; returns once no run uses what was active.
@@ -150,8 +150,8 @@ class Runner {
   std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
   mutable std::atomic<int64_t> looked_{0};  // when the package's files were looked at
-  std::atomic<bool> failed_{false};         // no seat is left whose device works
-  Seats seats_;                             // last: its lanes run what is queued, and end, before anything else goes
+  std::atomic<bool> failed_{false};         // no slot is left whose device works
+  ReplicaSlots slots_;                      // last: its lanes run what is queued, and end, before anything else goes
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

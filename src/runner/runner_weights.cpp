@@ -7,7 +7,7 @@
 #include "src/device/device_backend.h"
 #include "src/runner/runner.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 Runner::Turn::Turn(const Runner& runner, std::string what, bool may_find_staged) : runner_(runner) {
   const std::lock_guard state(runner.state_mutex_);
@@ -23,17 +23,17 @@ Runner::Turn::~Turn() {
   runner_.turn_.clear();
 }
 
-std::unique_ptr<BoundContainer> Runner::bind(const Seat& seat, const Generation& generation) const {
-  const BoundContainer* before = active_ ? active_->bound[seat.index].get() : nullptr;
-  return on_cores(seat.lane.cpus(), [&] {
-    return seat.replica->bind(module_, *table_, *generation.set, generation.reset, before,
+std::unique_ptr<BoundContainer> Runner::bind(const ReplicaSlot& slot, const Generation& generation) const {
+  const BoundContainer* before = active_ ? active_->bound[slot.index].get() : nullptr;
+  return on_cores(slot.lane.cpus(), [&] {
+    return slot.replica->bind(module_, *table_, *generation.set, generation.reset, before,
                               active_ ? active_->set.get() : nullptr);
   });
 }
 
-bool Runner::has_current_buffers(const Generation& generation, size_t seat) const noexcept {
-  if (!table_->any_mutated() || !active_ || !active_->bound[seat]) return true;
-  const std::vector<Tensor>&own = generation.bound[seat]->buffers, &current = active_->bound[seat]->buffers;
+bool Runner::has_current_buffers(const Generation& generation, size_t slot) const noexcept {
+  if (!table_->any_mutated() || !active_ || !active_->bound[slot]) return true;
+  const std::vector<Tensor>&own = generation.bound[slot]->buffers, &current = active_->bound[slot]->buffers;
   for (size_t i = 0; i < own.size() && i < current.size(); ++i) {
     const bool named = i < generation.reset.size() && generation.reset[i];
     if (!named && current[i].defined() && own[i].storage() != current[i].storage()) return false;
@@ -43,13 +43,13 @@ bool Runner::has_current_buffers(const Generation& generation, size_t seat) cons
 
 void Runner::bind_all(Generation& generation, const std::function<void(int, bool)>& progress) {
   // A replica whose device is lost takes no part, or no weights could be updated until somebody removes it.
-  SCONCE_CHECK(!seats_.all_failed(), kUnavailable, "no replica is left whose device works");
-  for (size_t i = 0; i < seats_.limit(); ++i) {
-    if (!seats_[i].open.load() || seats_[i].failed.load()) continue;
+  SCONCE_CHECK(!slots_.all_failed(), kUnavailable, "no replica is left whose device works");
+  for (size_t i = 0; i < slots_.limit(); ++i) {
+    if (!slots_[i].open.load() || slots_[i].failed.load()) continue;
     if (generation.bound[i] && has_current_buffers(generation, i)) continue;
     if (progress) progress(static_cast<int>(i), false);
-    const Watch watch(*this, seats_[i]);
-    generation.bound[i] = bind(seats_[i], generation);
+    const Watch watch(*this, slots_[i]);
+    generation.bound[i] = bind(slots_[i], generation);
     if (progress) progress(static_cast<int>(i), true);
   }
   if (warm_up_ && active_) generation.set->derive_as(*active_->set);
@@ -87,8 +87,8 @@ void Runner::announce() noexcept {
 }
 
 void Runner::wait_until_unused(const Generation& generation) const noexcept {
-  for (size_t i = 0; i < seats_.limit(); ++i)
-    while (seats_[i].pinned.load() == &generation) seats_[i].pinned.wait(&generation);
+  for (size_t i = 0; i < slots_.limit(); ++i)
+    while (slots_[i].pinned.load() == &generation) slots_[i].pinned.wait(&generation);
 }
 
 void Runner::publish(std::unique_ptr<Generation> next) noexcept {
@@ -117,12 +117,12 @@ void Runner::exchange() noexcept {
 }
 
 void Runner::trim_devices() const noexcept {
-  for (size_t i = 0; i < seats_.limit(); ++i) {
-    const Seat& seat = seats_[i];
-    if (!seat.open.load() || !seat.replica || seat.failed.load()) continue;
-    const Device device = seat.replica->device();
+  for (size_t i = 0; i < slots_.limit(); ++i) {
+    const ReplicaSlot& slot = slots_[i];
+    if (!slot.open.load() || !slot.replica || slot.failed.load()) continue;
+    const Device device = slot.replica->device();
     bool before = device.type == DeviceType::kCpu;
-    for (size_t j = 0; j < i && !before; ++j) before = seats_[j].replica && seats_[j].replica->device() == device;
+    for (size_t j = 0; j < i && !before; ++j) before = slots_[j].replica && slots_[j].replica->device() == device;
     if (!before) device_backend(device).trim(device);
   }
 }
@@ -130,11 +130,11 @@ void Runner::trim_devices() const noexcept {
 void Runner::give_back_idle_memory() noexcept {
   const std::unique_lock work(work_mutex_, std::try_to_lock);
   if (!work) return;  // another time
-  for (size_t i = 0; i < seats_.limit(); ++i) {
-    Seat& seat = seats_[i];
-    if (!seat.open.load() || seat.failed.load() || !seat.try_acquire()) continue;
-    const Held held(seat, Held::Adopt{});
-    seat.replica->give_back_idle_memory();
+  for (size_t i = 0; i < slots_.limit(); ++i) {
+    ReplicaSlot& slot = slots_[i];
+    if (!slot.open.load() || slot.failed.load() || !slot.try_acquire()) continue;
+    const Held held(slot, Held::Adopt{});
+    slot.replica->give_back_idle_memory();
   }
   trim_devices();
 }
@@ -156,7 +156,7 @@ void Runner::drop_previous() noexcept {
 
 std::optional<Device> Runner::device_of_all() const {
   std::optional<Device> first;
-  for (const ReplicaInfo& replica : seats_.describe()) {
+  for (const ReplicaInfo& replica : slots_.describe()) {
     if (replica.device.type == DeviceType::kCpu) return std::nullopt;
     if (!first && replica.failure.empty()) first = replica.device;
   }
@@ -274,4 +274,4 @@ std::string Runner::digest(WeightState wanted) const {
   return digest;
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -6,7 +6,7 @@
 #include "sconce/check.h"
 #include "src/shim/guard.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::shared_ptr<void> owner) {
   SCONCE_CHECK(options.label.size() <= 256, kInvalidArgument, "label: ", options.label.size(),
@@ -81,4 +81,4 @@ void Runner::Update::finish() {
   });
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -8,7 +8,7 @@
 #include "src/device/file_source.h"
 #include "src/runner/runner.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 class Runner::Update final : public WeightUpdate, public FileTaker {
  public:
@@ -31,4 +31,4 @@ class Runner::Update final : public WeightUpdate, public FileTaker {
   bool finished_ = false;
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -9,7 +9,7 @@
 #include "sconce/error.h"
 #include "sconce/tensor_files.h"
 
-namespace sconce::commands {
+namespace sconce::server::commands {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ TEST_CASE("inputs: errors name the input or the argument") {
   refused(unknown, {}, "does not record dtype and shape");
 }
 
-}  // namespace sconce::commands
+}  // namespace sconce::server::commands

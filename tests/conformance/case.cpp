@@ -60,7 +60,7 @@ StepCase read_step(const Json& json) {
   step.fails = json.value("fails", false);
   step.checks = json.value("checks", false);
   step.message = json.value("message", "");
-  step.buffer = json.value("buffer", "active") == "active" ? Buffer::kActive : Buffer::kInactive;
+  step.role = json.value("buffer", "active") == "active" ? SetRole::kActive : SetRole::kInactive;
   step.full = json.value("full", false);
   step.user_managed = json.value("user_managed", false);
   const Json constants = json.value("constants", Json::object());

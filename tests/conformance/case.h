@@ -41,7 +41,7 @@ struct StepCase {
   std::optional<uint64_t> seed;
   bool fails = false, checks = false;
   std::string message;
-  Buffer buffer = Buffer::kActive;
+  SetRole role = SetRole::kActive;
   bool full = false, user_managed = false;
   std::map<std::string, TensorCase> constants;
 };

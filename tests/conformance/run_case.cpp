@@ -149,9 +149,9 @@ class CaseRun {
       case Do::kRun:
         return run(step);
       case Do::kUpdate:
-        return model(false).update_constants(step.buffer, load_constants(step), step.full, step.user_managed);
+        return model(false).update_constants(step.role, load_constants(step), step.full, step.user_managed);
       case Do::kFold:
-        return model(false).fold_constants(step.buffer);
+        return model(false).fold_constants(step.role);
       case Do::kSwap:
         return model(false).swap_constants();
       case Do::kFreeInactive:
@@ -169,7 +169,7 @@ class CaseRun {
   }
 
   void extract(const StepCase& step) {
-    const ConstantMap got = model(false).extract_constants(step.buffer);
+    const ConstantMap got = model(false).extract_constants(step.role);
     for (const auto& [fqn, want] : step.constants) {
       const auto it = got.find(fqn);
       if (it == got.end()) throw Failure("constant " + fqn + ": not extracted");

@@ -428,7 +428,7 @@ void model_updates(Device device) {
     model.rollback_weights();
     must_answer(model, kW, kB);
     model.release_previous();
-    model.fold_constants(Buffer::kActive);
+    model.fold_constants(SetRole::kActive);
   });
 }
 void model_replicas(Device device) {
@@ -437,7 +437,7 @@ void model_replicas(Device device) {
     must_answer(model, kW, kB);
     model.remove_replica(0);
     must_answer(model, kW, kB);
-    must(model.extract_constants(Buffer::kActive).at("scale.w").data_as<float>()[1] == 2, "extracted constants");
+    must(model.extract_constants(SetRole::kActive).at("scale.w").data_as<float>()[1] == 2, "extracted constants");
   });
 }
 

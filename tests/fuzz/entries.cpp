@@ -33,6 +33,8 @@
 #include "src/loader/library/elf_fixups.h"
 
 namespace sconce::fuzz {
+using namespace server;
+
 namespace {
 
 [[noreturn]] void broken(const char* what) {

@@ -9,6 +9,8 @@
 #include "tests/package_format/fixtures.h"
 
 namespace sconce::fuzz {
+using namespace server;
+
 namespace {
 
 using testing::u16;

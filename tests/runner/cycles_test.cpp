@@ -12,6 +12,7 @@
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 
 namespace {

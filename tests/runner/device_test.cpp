@@ -10,6 +10,7 @@
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 
 namespace {
@@ -95,7 +96,7 @@ TEST_CASE("devices: what was pushed to the host and sent to the device is kept o
   OnDevices on({kFirst, kSecond});
   stage(*on.model, {{"scale.w", {9, 8, 7, 6}}}, {.full = false});
   on.model->commit_weights();
-  const Tensor kept = on.model->extract_constants(Buffer::kActive).at("scale.w");
+  const Tensor kept = on.model->extract_constants(SetRole::kActive).at("scale.w");
   CHECK(kept.data_as<float>()[1] == 8);
   CHECK(kept.storage()->references() == 1);  // fetched for us: the set has none on the host
   const std::string digest = on.model->weights_digest(WeightState::kActive);
@@ -172,7 +173,7 @@ TEST_CASE("devices: an update that finds a device lost fails once, and the next 
   stage(*on.model, {{"scale.w", {9, 9, 9, 9}}}, {.full = false});
   CHECK(on.model->commit_weights() == 2);
   CHECK(run(*on.model, 1)[0] == 9);
-  on.model->fold_constants(Buffer::kActive);
+  on.model->fold_constants(SetRole::kActive);
   on.model->rollback_weights();
   CHECK(run(*on.model, 1) == stored(1));
   on.model->remove_replica(1);

@@ -12,6 +12,7 @@
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 namespace fs = std::filesystem;
 
@@ -87,7 +88,7 @@ TEST_CASE("package files: a model answers as before when its package is overwrit
     // What is made of it later is right as well: a replica, a set that shares with it.
     packaged.model->add_replica(Device{});
     CHECK(is_stored(run(*packaged.model, 5, kColumns), 5));
-    packaged.model->fold_constants(Buffer::kActive);
+    packaged.model->fold_constants(SetRole::kActive);
     CHECK(is_stored(run(*packaged.model, 6, kColumns), 6));
     CHECK(packaged.model->weights_digest(WeightState::kActive) == digest);
   }
@@ -116,7 +117,7 @@ TEST_CASE("package files: without a lease a model that was overwritten says so, 
     CHECK(!packaged.model->failed());
     CHECK(code_of([&] { packaged.model->add_replica(Device{}); }) == ErrorCode::kUnavailable);
     CHECK(code_of([&] { packaged.model->weights_digest(WeightState::kActive); }) == ErrorCode::kUnavailable);
-    CHECK(code_of([&] { packaged.model->extract_constants(Buffer::kActive); }) == ErrorCode::kUnavailable);
+    CHECK(code_of([&] { packaged.model->extract_constants(SetRole::kActive); }) == ErrorCode::kUnavailable);
     CHECK(is_stored(run(*other.model, 4, kColumns), 4));
     CHECK(other.model->package_fault().empty());
     // Loaded again it serves what the file is then.

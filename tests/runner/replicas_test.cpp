@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "src/device/threads.h"
-#include "src/runner/replicas/seats.h"
+#include "src/runner/replicas/replica_slots.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 
 namespace {
@@ -108,7 +109,7 @@ TEST_CASE("replicas: each keeps the buffers that it writes") {
   Model& model = *loaded.model;
   std::vector<uint64_t> key(2);
   for (uint64_t k = 1; key[0] == 0 || key[1] == 0; ++k) key[static_cast<size_t>(replica_of(model, k))] = k;
-  model.update_constants(Buffer::kActive, {{"steps", filled({1}, 0)}}, false);
+  model.update_constants(SetRole::kActive, {{"steps", filled({1}, 0)}}, false);
   const auto answer = [&](uint64_t affinity) {
     const std::vector<Tensor> inputs{filled({1, 4}, 0)};
     std::vector<Tensor> outputs(1);

@@ -10,6 +10,7 @@
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 
 TEST_CASE("runner: every form of weights gives the same answers") {
@@ -24,7 +25,7 @@ TEST_CASE("runner: every form of weights gives the same answers") {
 
 TEST_CASE("runner: replicas share the constants of the archive, uncopied") {
   Loaded loaded("fake_large", 3);
-  const auto before = loaded.model->extract_constants(Buffer::kActive);
+  const auto before = loaded.model->extract_constants(SetRole::kActive);
   const void* shared = before.at("scale.w").data();
   for (int i = 0; i < 6; ++i) {
     std::vector<Tensor> inputs{filled({1, 2097152}, 1)}, outputs(1);
@@ -38,7 +39,7 @@ TEST_CASE("runner: replicas share the constants of the archive, uncopied") {
 TEST_CASE("runner: weights that the package does not bring must be given first") {
   Loaded loaded("fake_weightless");
   CHECK_THROWS_WITH_AS(run(*loaded.model, 1), doctest::Contains("has not been given"), Error);
-  loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 1)}}, true);
+  loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 1)}}, true);
   CHECK(run(*loaded.model, 3) == std::vector<float>(4, 7));
 }
 
@@ -57,7 +58,7 @@ TEST_CASE("runner: whatever fails inside the model is an error, and the model go
 TEST_CASE("runner: what a partial update leaves out comes from the active set") {
   Loaded loaded("fake_model", 2);
   CHECK(loaded.model->generation() == 1);
-  loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}}, false);
   CHECK(loaded.model->generation() == 2);
   RunInfo info;
   CHECK(run(*loaded.model, 3, 4, &info) == std::vector<float>{6, 16, 26, 36});
@@ -67,46 +68,46 @@ TEST_CASE("runner: what a partial update leaves out comes from the active set") 
 TEST_CASE("runner: the inactive set is served after swap, and the old one after the next") {
   Loaded loaded("fake_model", 2);
   CHECK_THROWS_AS(loaded.model->swap_constants(), Error);
-  loaded.model->update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 0)}, {"scale.b", filled({4}, 5)}}, true);
+  loaded.model->update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 0)}, {"scale.b", filled({4}, 5)}}, true);
   CHECK(run(*loaded.model, 3) == stored(3));
   loaded.model->swap_constants();
   CHECK(run(*loaded.model, 3) == std::vector<float>(4, 5));
-  CHECK(loaded.model->extract_constants(Buffer::kInactive).at("scale.b").data_as<float>()[1] == 10);
+  CHECK(loaded.model->extract_constants(SetRole::kInactive).at("scale.b").data_as<float>()[1] == 10);
   loaded.model->swap_constants();
   CHECK(run(*loaded.model, 3) == stored(3));
   loaded.model->free_inactive_constants();
   CHECK_THROWS_AS(loaded.model->swap_constants(), Error);
-  CHECK_THROWS_AS(loaded.model->extract_constants(Buffer::kInactive), Error);
+  CHECK_THROWS_AS(loaded.model->extract_constants(SetRole::kInactive), Error);
   CHECK(loaded.knobs->live_containers == 2);
 }
 
 TEST_CASE("runner: partial updates of the inactive set add up") {
   Loaded loaded("fake_model", 2);
   Model& model = *loaded.model;
-  model.update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 0)}}, false);
-  const float second = model.extract_constants(Buffer::kInactive).at("scale.b").data_as<float>()[1];
-  CHECK(second == model.extract_constants(Buffer::kActive).at("scale.b").data_as<float>()[1]);
-  model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 5)}}, false);
+  model.update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 0)}}, false);
+  const float second = model.extract_constants(SetRole::kInactive).at("scale.b").data_as<float>()[1];
+  CHECK(second == model.extract_constants(SetRole::kActive).at("scale.b").data_as<float>()[1]);
+  model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 5)}}, false);
   CHECK(run(model, 3) == stored(3));
   model.swap_constants();
   CHECK(run(model, 3) == std::vector<float>(4, 5));
   // The set that was active keeps its parameters, too.
-  model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 7)}}, false);
+  model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 7)}}, false);
   model.swap_constants();
   CHECK(run(model, 3)[0] == stored(3)[0] + 7 - stored(0)[0]);
   // A full update starts from nothing but what may be left out.
-  CHECK_THROWS_AS(model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 1)}}, true), Error);
+  CHECK_THROWS_AS(model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 1)}}, true), Error);
 }
 
 TEST_CASE("runner: the inactive set stays beside an update of the active one") {
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
   const auto weights = [](float w) { return ConstantMap{{"scale.w", filled({4}, w)}, {"scale.b", filled({4}, 0)}}; };
-  model.update_constants(Buffer::kInactive, weights(2), true);
+  model.update_constants(SetRole::kInactive, weights(2), true);
   model.swap_constants();
-  model.update_constants(Buffer::kActive, weights(5), true);
+  model.update_constants(SetRole::kActive, weights(5), true);
   CHECK(run(model, 3)[0] == 15);
-  CHECK(model.extract_constants(Buffer::kInactive).size() == 2);
+  CHECK(model.extract_constants(SetRole::kInactive).size() == 2);
   model.swap_constants();
   CHECK(run(model, 3) == stored(3));
 }
@@ -115,7 +116,7 @@ TEST_CASE("runner: an update that does not fit changes nothing") {
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
   const auto refused = [&](const ConstantMap& constants, bool full, const char* text) {
-    CHECK_THROWS_WITH_AS(model.update_constants(Buffer::kActive, constants, full), doctest::Contains(text), Error);
+    CHECK_THROWS_WITH_AS(model.update_constants(SetRole::kActive, constants, full), doctest::Contains(text), Error);
     CHECK(model.generation() == 1);
     CHECK(run(model, 3) == stored(3));
   };
@@ -129,7 +130,7 @@ TEST_CASE("runner: an update that does not fit changes nothing") {
 TEST_CASE("runner: user-managed constants are used in place") {
   Loaded loaded("fake_model");
   Tensor w = filled({4}, 2);
-  loaded.model->update_constants(Buffer::kActive, {{"scale.w", w}, {"scale.b", filled({4}, 0)}}, true, true);
+  loaded.model->update_constants(SetRole::kActive, {{"scale.w", w}, {"scale.b", filled({4}, 0)}}, true, true);
   CHECK(run(*loaded.model, 3)[0] == 6);
   w.data_as<float>()[0] = 5;
   CHECK(run(*loaded.model, 3)[0] == 15);
@@ -138,13 +139,13 @@ TEST_CASE("runner: user-managed constants are used in place") {
 TEST_CASE("runner: folded constants follow their sources") {
   Loaded loaded("fake_folded");
   CHECK(run(*loaded.model, 3)[0] == 6);  // 2 w
-  loaded.model->update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 10)}}, false);
-  loaded.model->fold_constants(Buffer::kInactive);
+  loaded.model->update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 10)}}, false);
+  loaded.model->fold_constants(SetRole::kInactive);
   CHECK(run(*loaded.model, 3)[0] == 6);
   loaded.model->swap_constants();
   CHECK(run(*loaded.model, 3)[0] == 60);
   loaded.knobs->fail_in_folds = 1;
-  CHECK_THROWS_AS(loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 1)}}, false), Error);
+  CHECK_THROWS_AS(loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 1)}}, false), Error);
   CHECK(run(*loaded.model, 3)[0] == 60);
 }
 
@@ -152,13 +153,13 @@ TEST_CASE("runner: a buffer that the model writes is kept across an update unles
   Loaded loaded("fake_state");
   const auto steps = [&] {
     run(*loaded.model, 1);
-    return loaded.model->extract_constants(Buffer::kActive).at("steps").data_as<float>()[0];
+    return loaded.model->extract_constants(SetRole::kActive).at("steps").data_as<float>()[0];
   };
   CHECK(steps() == 1);
   CHECK(steps() == 2);
-  loaded.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}}, false);
   CHECK(steps() == 3);
-  loaded.model->update_constants(Buffer::kActive, {{"steps", filled({1}, 100)}}, false);
+  loaded.model->update_constants(SetRole::kActive, {{"steps", filled({1}, 100)}}, false);
   CHECK(steps() == 101);
 }
 
@@ -187,11 +188,11 @@ TEST_CASE("runner: clients under updates see one generation each, and none fails
         ++answers;
       }
     });
-  model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, 1)}, {"scale.b", filled({4}, 999)}}, true);
+  model.update_constants(SetRole::kActive, {{"scale.w", filled({4}, 1)}, {"scale.b", filled({4}, 999)}}, true);
   mixed = 0;  // answers of the stored weights are no multiple of 1000
   for (int g = 2; g < 200 || answers < 200; ++g) {
     const auto value = static_cast<float>(g % 1000);
-    model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, value)}, {"scale.b", filled({4}, 999 * value)}},
+    model.update_constants(SetRole::kActive, {{"scale.w", filled({4}, value)}, {"scale.b", filled({4}, 999 * value)}},
                            true);
   }
   stop = true;

@@ -9,6 +9,7 @@
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 
 namespace {
@@ -107,11 +108,11 @@ TEST_CASE("update faults: a fold or a container that fails, on any replica") {
       before.check();
       *knob = replica;
       CHECK(code_of([&] {
-              model.update_constants(Buffer::kActive, {{"scale.w", filled({4}, 1)}}, false);
+              model.update_constants(SetRole::kActive, {{"scale.w", filled({4}, 1)}}, false);
             }) == ErrorCode::kModelFailed);
       before.check();
       *knob = replica;
-      CHECK(code_of([&] { model.fold_constants(Buffer::kActive); }) == ErrorCode::kModelFailed);
+      CHECK(code_of([&] { model.fold_constants(SetRole::kActive); }) == ErrorCode::kModelFailed);
       before.check();
     }
 }
@@ -188,7 +189,7 @@ TEST_CASE("update faults: no memory at any step of a commit, rollback or replica
   until_none_fails(
       [&] {
         model.free_inactive_constants();
-        model.update_constants(Buffer::kInactive, {{"scale.w", filled({4}, 2)}}, false);
+        model.update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 2)}}, false);
       },
       [&] { model.commit_weights(); });
   CHECK(loaded.knobs->live_containers == 4);
@@ -211,8 +212,8 @@ TEST_CASE("update faults: no memory at any step of a commit, rollback or replica
 TEST_CASE("update faults: no memory at any step of an update of constants") {
   Loaded loaded("fake_folded", 2);
   Model& model = *loaded.model;
-  const ConstantMap old = model.extract_constants(Buffer::kActive);
-  for (const Buffer buffer : {Buffer::kInactive, Buffer::kActive}) {
+  const ConstantMap old = model.extract_constants(SetRole::kActive);
+  for (const SetRole role : {SetRole::kInactive, SetRole::kActive}) {
     for (int64_t n = 1;; ++n) {
       const uint64_t generation = model.generation();
       const auto before = run(model, 3);
@@ -221,14 +222,14 @@ TEST_CASE("update faults: no memory at any step of an update of constants") {
       bool failed;
       {
         const FailingMemory memory(n);
-        code = code_of([&] { model.update_constants(buffer, constants, false); });
+        code = code_of([&] { model.update_constants(role, constants, false); });
         failed = memory.failed();
       }
       if (code) {
         CHECK(code == ErrorCode::kOutOfMemory);
         CHECK(model.generation() == generation);
         CHECK(run(model, 3) == before);
-      } else if (buffer == Buffer::kActive) {
+      } else if (role == SetRole::kActive) {
         CHECK(run(model, 3)[0] == 6 * static_cast<float>(n));
       }
       if (!failed) break;
@@ -293,7 +294,7 @@ TEST_CASE("update faults: updates, replicas that come and go, and readers, at th
       const auto sets = model.weight_sets();
       CHECK(sets.size() <= 2);
       model.weights_digest(WeightState::kActive);
-      model.extract_constants(Buffer::kActive);
+      model.extract_constants(SetRole::kActive);
       model.replicas();
     }
   });

@@ -13,6 +13,7 @@
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using namespace sconce::test;
 
 namespace {
@@ -111,8 +112,8 @@ TEST_CASE("weights: one update at a time, and the others learn whose it is") {
   const auto everything = [&](const char* text) {
     busy(text, [&] { model.begin_update({}); });
     busy(text, [&] { model.rollback_weights(); });
-    busy(text, [&] { model.update_constants(Buffer::kActive, {}, false); });
-    busy(text, [&] { model.fold_constants(Buffer::kActive); });
+    busy(text, [&] { model.update_constants(SetRole::kActive, {}, false); });
+    busy(text, [&] { model.fold_constants(SetRole::kActive); });
     busy(text, [&] { model.swap_constants(); });
     busy(text, [&] { model.free_inactive_constants(); });
   };
@@ -134,7 +135,7 @@ TEST_CASE("weights: one update at a time, and the others learn whose it is") {
 TEST_CASE("weights: an inactive set of the container's kind is not overwritten") {
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
-  model.update_constants(Buffer::kInactive, {{"scale.b", filled({4}, 0)}}, false);
+  model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 0)}}, false);
   CHECK(code_of([&] { model.begin_update({}); }) == ErrorCode::kBusy);
   CHECK(model.commit_weights() == 2);
   CHECK(run(model, 3) == std::vector<float>{3, 6, 9, 12});
@@ -208,7 +209,7 @@ TEST_CASE("weights: buffers that the model writes are kept, unless the update na
   Model& model = *loaded.model;
   const auto steps = [&] {
     run(model, 1);
-    return model.extract_constants(Buffer::kActive).at("steps").data_as<float>()[0];
+    return model.extract_constants(SetRole::kActive).at("steps").data_as<float>()[0];
   };
   steps();
   CHECK(steps() == 2);
@@ -251,7 +252,7 @@ TEST_CASE("weights: what runs keep of constants is made for new ones before they
     };
   };
   const auto kept = [&](Model& model) {
-    const Tensor w = model.extract_constants(Buffer::kActive).at("scale.w");
+    const Tensor w = model.extract_constants(SetRole::kActive).at("scale.w");
     return *static_cast<const float*>(w.storage()->derived({&kind, {}}, sum));
   };
   Loaded m("fake_model");
@@ -265,7 +266,7 @@ TEST_CASE("weights: what runs keep of constants is made for new ones before they
   m.model->rollback_weights();
   kept(*m.model);
   CHECK(Storage::derivations() == published);
-  m.model->update_constants(Buffer::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  m.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}}, false);
   const uint64_t updated = Storage::derivations();
   CHECK(kept(*m.model) == 8);
   CHECK(Storage::derivations() == updated);
@@ -300,7 +301,7 @@ TEST_CASE("weights: runs of compiled models pack nothing after a commit, and ans
     const std::vector<float> before = answer(*model);
     REQUIRE(Storage::derivations() > cold);  // or there is nothing to pack
     ConstantMap halved;
-    for (const auto& [constant, value] : model->extract_constants(Buffer::kActive)) {
+    for (const auto& [constant, value] : model->extract_constants(SetRole::kActive)) {
       if (value.layout() != Layout::kStrided || value.dtype() != DType::kFloat32) continue;
       Tensor half = Tensor::empty_strided(value.sizes(), value.strides(), DType::kFloat32);
       for (size_t i = 0; i < half.storage()->bytes() / sizeof(float); ++i)
@@ -308,13 +309,13 @@ TEST_CASE("weights: runs of compiled models pack nothing after a commit, and ans
       halved.emplace(constant, half);
     }
     REQUIRE_FALSE(halved.empty());
-    model->update_constants(Buffer::kInactive, halved, false);
+    model->update_constants(SetRole::kInactive, halved, false);
     model->swap_constants();
     const uint64_t published = Storage::derivations();
     const std::vector<float> after = answer(*model);
     CHECK(Storage::derivations() == published);
     CHECK(after != before);
-    other->update_constants(Buffer::kActive, halved, false);  // which has never run
+    other->update_constants(SetRole::kActive, halved, false);  // which has never run
     CHECK(answer(*other) == after);
   }
 }

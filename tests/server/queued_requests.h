@@ -7,7 +7,7 @@
 #include "sconce/tensor.h"
 #include "server/batching/request_queue.h"
 
-namespace sconce {
+namespace sconce::server {
 
 // One float32 input [rows, width] with the request's number in every element, and one output.
 class TestRequest final : public QueuedRequest {
@@ -38,4 +38,4 @@ class TestRequest final : public QueuedRequest {
   int times_finished_ = 0;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

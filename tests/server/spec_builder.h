@@ -6,7 +6,7 @@
 
 #include "sconce/package.h"
 
-namespace sconce {
+namespace sconce::server {
 
 inline SpecNode spec_node(SpecNode::Kind kind, std::vector<SpecNode> children = {},
                           std::vector<std::string> keys = {}) {
@@ -53,4 +53,4 @@ inline ModelSpec model_spec(std::vector<TensorSpec> inputs, std::vector<TensorSp
   return spec;
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -6,7 +6,7 @@
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/constants/device_memory.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& table, const ConstantSet* before) const {
   if (device.type == DeviceType::kCpu &&
@@ -97,4 +97,4 @@ Tensor on_host(const Tensor& tensor) {
   return host;
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

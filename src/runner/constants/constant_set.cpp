@@ -6,7 +6,7 @@
 #include "sconce/excerpt.h"
 #include "src/runner/constants/set_digest.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 void describe_packaged(ConstantSpec& spec, const Tensor& tensor) {
@@ -113,4 +113,4 @@ uint64_t ConstantSet::bytes(const ConstantSet* but) const {
   return bytes;
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

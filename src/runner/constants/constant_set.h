@@ -18,7 +18,7 @@
 #include "sconce/tensor.h"
 #include "src/loader/container.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 struct StoredConstant {
   ConstantSpec spec;
@@ -92,4 +92,4 @@ class ConstantSet {
   mutable std::string digest_;  // empty: not computed yet
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

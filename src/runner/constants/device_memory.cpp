@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-namespace sconce {
+namespace sconce::runner {
 
 size_t place_on_device(size_t bytes, size_t& total) {
   constexpr size_t kAlignment = 256;
@@ -22,4 +22,4 @@ Tensor part_of(const StoragePtr& memory, size_t offset, const Tensor& like) {
   return Tensor(std::move(storage), like.dtype(), like.sizes(), like.strides(), like.storage_offset(), like.layout());
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -3,7 +3,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // Plans a part: its offset, with `total` moved behind it.
 size_t place_on_device(size_t bytes, size_t& total);
@@ -11,4 +11,4 @@ size_t place_on_device(size_t bytes, size_t& total);
 // A tensor laid out as `like`, over part of a piece of device memory, which it keeps. Immutable.
 Tensor part_of(const StoragePtr& memory, size_t offset, const Tensor& like);
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 // An element is not finite where its bits under `mask` are `pattern`.
@@ -64,4 +64,4 @@ std::optional<int64_t> first_not_finite(DType dtype, std::span<const std::byte> 
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -5,7 +5,7 @@
 #include "src/device/sha256.h"
 #include "src/tensor/copy.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) {
@@ -52,4 +52,4 @@ std::string set_digest(const ConstantTable& table, const ConstantSet& set) {
   return "sha-256:" + to_hex(hash);
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -10,9 +10,9 @@
 
 #include "src/runner/constants/constant_set.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // "sha-256:HEX". kUnavailable without libcrypto. Thread-safe.
 std::string set_digest(const ConstantTable& table, const ConstantSet& set);
 
-}  // namespace sconce
+}  // namespace sconce::runner

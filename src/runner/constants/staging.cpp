@@ -8,7 +8,7 @@
 #include "src/runner/constants/finite_check.h"
 #include "src/tensor/copy.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
@@ -254,4 +254,4 @@ std::shared_ptr<const ConstantSet> Staging::finish(const ConstantSet& base) {
   return std::make_shared<ConstantSet>(std::move(tensors), user_managed_ || base.user_managed());
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

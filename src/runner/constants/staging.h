@@ -16,7 +16,7 @@
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/constants/weight_memory.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 class Staging {
  public:
@@ -79,4 +79,4 @@ class Staging {
   bool allocated_ = false, user_managed_ = false;
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

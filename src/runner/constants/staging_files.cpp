@@ -6,7 +6,7 @@
 #include "src/runner/constants/device_memory.h"
 #include "src/runner/constants/staging.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // Nothing on the host has to look at the values, and they lie in the file as in the model.
 bool Staging::takes(size_t index) const {
@@ -45,4 +45,4 @@ void Staging::take(std::span<const FilePart> parts, const std::function<void(uin
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -9,7 +9,7 @@
 #include "sconce/check.h"
 #include "sconce/host_memory.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
@@ -89,4 +89,4 @@ void WeightMemory::give_back(void* data, size_t bytes, void* context) noexcept {
   memory->unref();
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

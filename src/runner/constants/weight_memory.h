@@ -12,7 +12,7 @@
 
 #include "sconce/storage.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // Bytes that are about to be written, from before they are taken until they are there, when the system counts them:
 // beyond what the control group has left the kernel would end the process.
@@ -62,4 +62,4 @@ class WeightMemory {
   std::atomic<int64_t> references_{1};  // the maker, and one per storage
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

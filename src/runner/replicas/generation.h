@@ -11,7 +11,7 @@
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/replicas/replica.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 inline constexpr size_t kMaxReplicas = 1024;  // of a model
 
@@ -34,9 +34,9 @@ struct Generation {
   // Its runs read constants where they lie in the package's files, or write buffers that came from there.
   bool reads_package = false;
   bool staged = false;  // by begin_update(): to be committed or aborted, nothing else
-  // By seat; null where there is no replica, or none was needed yet. A slot is its replica's alone, so others run while
+  // By slot; null where there is no replica, or none was needed yet. A slot is its replica's alone, so others run while
   // one is filled or emptied.
   std::vector<std::unique_ptr<BoundContainer>> bound;
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

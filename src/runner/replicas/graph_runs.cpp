@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 // Calls visit(number) for what a shape is known by; stops where it says false.
@@ -126,4 +126,4 @@ void GraphRuns::refuse(std::string why) {
     std::fprintf(stderr, "[INFO] a model runs without CUDA graphs: %s\n", text.c_str());
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -13,7 +13,7 @@
 
 #include "src/device/device_backend.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // What others may know of a replica's graphs. Thread-safe.
 class GraphReport {
@@ -83,4 +83,4 @@ class alignas(64) GraphRuns {  // written with every run, beside those of other 
   std::vector<std::unique_ptr<Shape>> shapes_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

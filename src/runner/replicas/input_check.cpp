@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 // Whether the known strides are those of a contiguous tensor, as far as fixed sizes tell.
@@ -105,4 +105,4 @@ void InputCheck::check_shape(std::span<const Tensor> inputs, size_t i) const {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

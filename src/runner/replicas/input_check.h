@@ -13,7 +13,7 @@
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 class InputCheck {
  public:
@@ -48,4 +48,4 @@ class InputCheck {
   bool full_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

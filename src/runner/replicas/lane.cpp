@@ -11,7 +11,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 cpu_set_t mask_of(const std::vector<int>& cpus) {
@@ -154,4 +154,4 @@ void Lane::loop() {
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -16,7 +16,7 @@
 
 #include "sconce/model.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // Whatever the calling thread does from now on, it does on these cores.
 void stay_on(const std::vector<int>& cpus);
@@ -76,4 +76,4 @@ class Lane {
   std::thread thread_;  // under starting_
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

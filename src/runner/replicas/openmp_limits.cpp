@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 void check_openmp_limits(int threads) {
   if (threads <= 1) return;
@@ -14,4 +14,4 @@ void check_openmp_limits(int threads) {
                " threads, but OMP_THREAD_LIMIT is ", omp_get_thread_limit());
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -10,7 +10,7 @@
 #include "src/shim/guard.h"
 #include "src/tensor/copy.h"
 
-namespace sconce {
+namespace sconce::runner {
 namespace {
 
 // Up to this size a graph reads and writes memory of the host itself; the device's copy engine is later to start.
@@ -292,4 +292,4 @@ void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, 
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::runner

@@ -1,6 +1,6 @@
 // Replica: the memory and the settings that the containers of one replica run with.
 //
-// run() is for the thread that holds the replica's seat. Making containers for a later generation is the control
+// run() is for the thread that holds the replica's slot. Making containers for a later generation is the control
 // thread's business and goes on while the replica runs.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/replicas/graph_runs.h"
 
-namespace sconce {
+namespace sconce::runner {
 
 // A container over a constant set, folded, with the replica's own buffers that it writes.
 struct BoundContainer {
@@ -50,7 +50,7 @@ class alignas(64) Replica {
   // the outputs are complete when it returns, in pinned memory of the host with host_outputs, unless device_outputs.
   void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs);
 
-  // What was not in use since the last call. By who holds the seat.
+  // What was not in use since the last call. By who holds the slot.
   void give_back_idle_memory() noexcept;
 
   const GraphReport& graphs() const noexcept { return *graphs_; }
@@ -88,4 +88,4 @@ class alignas(64) Replica {
   std::atomic<const char*> failure_{nullptr};
 };
 
-}  // namespace sconce
+}  // namespace sconce::runner

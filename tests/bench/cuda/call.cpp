@@ -39,8 +39,8 @@ int cycles(int count, const char* path) {
     std::vector<Tensor> inputs, outputs(model->info().spec.outputs.size());
     for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(input_of(spec, 8));
     model->run(inputs, outputs);
-    const ConstantMap constants = model->extract_constants(Buffer::kActive);
-    if (!constants.empty()) model->update_constants(Buffer::kActive, constants, false);
+    const ConstantMap constants = model->extract_constants(SetRole::kActive);
+    if (!constants.empty()) model->update_constants(SetRole::kActive, constants, false);
     model->run(inputs, outputs);
     if (i % std::max(count / 10, 1) != 0) continue;
     device.push_back(taken_mb());

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   ConstantMap constants;
   std::vector<NamedTensor> tensors;
   size_t bytes = 0;
-  for (const auto& [name, tensor] : model->extract_constants(Buffer::kActive)) {
+  for (const auto& [name, tensor] : model->extract_constants(SetRole::kActive)) {
     constants[name] = copy_to(tensor, Device{});
     tensors.push_back({name, constants[name]});
     bytes += constants[name].bytes();
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   const double run = best_seconds([&] { model->run(inputs, outputs); });
   // On the device when the first run has passed, at the latest.
   const double in_place = best_seconds([&] {
-                            model->update_constants(Buffer::kInactive, constants, true, true);
+                            model->update_constants(SetRole::kInactive, constants, true, true);
                             model->swap_constants();
                             model->run(inputs, outputs);
                           }) -

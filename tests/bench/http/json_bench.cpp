@@ -8,6 +8,7 @@
 #include "server/json/tensor_json.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

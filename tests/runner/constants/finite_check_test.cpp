@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace sconce;
+using namespace sconce::runner;
 
 namespace {
 

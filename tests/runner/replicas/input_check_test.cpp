@@ -7,6 +7,7 @@
 #include "sconce/error.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 using Ints = std::vector<int64_t>;
 
 namespace {

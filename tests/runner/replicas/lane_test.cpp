@@ -11,6 +11,7 @@
 #include "tests/runner/counted_memory.h"
 
 using namespace sconce;
+using namespace sconce::runner;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "sconce/error.h"
 
 using namespace sconce;
+using namespace sconce::server;
 namespace fs = std::filesystem;
 
 namespace {

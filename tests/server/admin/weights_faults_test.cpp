@@ -18,6 +18,7 @@
 #include "tests/runner/counted_memory.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using sconce::test::FailingMemory;
 
 namespace {

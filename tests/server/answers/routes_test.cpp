@@ -9,6 +9,7 @@
 #include "server/answers/openapi.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using Result = RouteMatch::Result;
 
 namespace {

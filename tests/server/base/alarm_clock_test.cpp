@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using namespace std::chrono_literals;
 
 namespace {

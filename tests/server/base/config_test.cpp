@@ -11,6 +11,7 @@
 #include "server/base/cores.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using namespace std::chrono_literals;
 
 namespace {

@@ -6,6 +6,7 @@
 #include <atomic>
 
 using namespace sconce;
+using namespace sconce::server;
 
 TEST_CASE("heavy_work: each task is done once, those that wait at the end too") {
   static std::atomic<int> done;

@@ -9,6 +9,7 @@
 #include "sconce/error.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 LogLimit::Clock::time_point at(int64_t ms) {
@@ -49,4 +49,4 @@ TEST_CASE("log limit: after a quiet time all of the burst is there again, and no
   CHECK(admitted == LogLimit::kBurst);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

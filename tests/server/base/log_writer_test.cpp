@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using std::chrono::milliseconds;
@@ -110,4 +110,4 @@ TEST_CASE("log writer: lines of a reader that has gone are lost and counted") {
   std::signal(SIGPIPE, before);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,4 +51,4 @@ TEST_CASE("pace: what came quickly gives no right to stall for longer than the g
   CHECK(none.next(kPace.first(kStart), now, 1000) == now + 30s);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 struct Log {
@@ -66,4 +66,4 @@ TEST_CASE("reaper: many threads let go") {
   CHECK(log.destroyed == 4000);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

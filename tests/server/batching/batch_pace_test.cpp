@@ -3,6 +3,7 @@
 #include "doctest/doctest.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using namespace std::chrono_literals;
 
 TEST_CASE("batch pace: nothing waits before runs of different sizes were seen") {

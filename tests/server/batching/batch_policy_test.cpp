@@ -5,6 +5,7 @@
 #include "tests/server/spec_builder.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "tests/server/queued_requests.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using namespace std::chrono_literals;
 
 namespace {
@@ -53,7 +54,7 @@ struct Puppet {
   }
 
   AlarmClock clock;
-  RunPlace place{0ns, true};
+  InlinePolicy place{0ns, true};
   std::deque<RunRequest*> launched;
   const void* inputs_of_run = nullptr;
   int runs = 0;
@@ -295,7 +296,7 @@ TEST_CASE("batcher: an output without a row for each input is not taken apart") 
 
 TEST_CASE("batcher: a run that cannot be launched tells all that wait") {
   AlarmClock clock;
-  RunPlace place(0ns, true);
+  InlinePolicy place(0ns, true);
   Batcher batcher(
       "gone", up_to(8),
       [](RunRequest& run) {
@@ -333,7 +334,7 @@ TEST_CASE("batcher: when a delay is over, what is there runs") {
   BatchPolicy policy = up_to(3);
   policy.delay = 1ms;
   AlarmClock clock;
-  RunPlace place(0ns, true);
+  InlinePolicy place(0ns, true);
   std::atomic<RunRequest*> launched{nullptr};
   Batcher batcher(
       "m", policy,
@@ -379,13 +380,13 @@ TEST_CASE("batcher: a request whose time is over is told so while the replica is
 
 TEST_CASE("batcher: places are the replicas', whoever runs") {
   Puppet puppet(up_to(8), 2);
-  REQUIRE(puppet.batcher.take_place());
+  REQUIRE(puppet.batcher.acquire_permit());
   TestRequest a(1), b(2);
   puppet.batcher.submit(a);
   puppet.batcher.submit(b);
   CHECK(puppet.launched.size() == 1);
-  CHECK_FALSE(puppet.batcher.take_place());
-  puppet.batcher.give_place();
+  CHECK_FALSE(puppet.batcher.acquire_permit());
+  puppet.batcher.release_permit();
   CHECK(puppet.launched.size() == 2);
   while (!puppet.launched.empty()) puppet.run_next();
   CHECK(a.done());
@@ -457,7 +458,7 @@ TEST_CASE("batcher: many threads, replicas and cancellations: each request is an
   };
   constexpr int kThreads = 4, kRequests = 2000;
   AlarmClock clock;
-  RunPlace place(0ns, true);
+  InlinePolicy place(0ns, true);
   std::atomic<int> answered{0}, cancelled{0}, late{0}, wrong{0};
   std::atomic<int64_t> rows{0};
   {
@@ -508,7 +509,7 @@ TEST_CASE("batcher: many threads, replicas and cancellations: each request is an
             batcher.reserve(3);
             batcher.set_replicas(1 + (i / 512) % 3);
           }
-          if (t == 1 && batcher.take_place()) batcher.give_place();
+          if (t == 1 && batcher.acquire_permit()) batcher.release_permit();
         }
       });
     }

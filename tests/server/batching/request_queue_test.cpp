@@ -6,6 +6,7 @@
 #include "tests/server/queued_requests.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using namespace std::chrono_literals;
 
 namespace {

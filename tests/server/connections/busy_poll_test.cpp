@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace sconce;
+using namespace sconce::server;
 using namespace std::chrono_literals;
 
 TEST_CASE("busy poll: pays where things come faster than the limit") {

@@ -9,6 +9,7 @@
 #include <string>
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

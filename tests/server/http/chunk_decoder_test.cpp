@@ -6,6 +6,7 @@
 #include <vector>
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

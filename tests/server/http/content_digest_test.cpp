@@ -8,6 +8,7 @@
 #include "sconce/error.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include "sconce/error.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 TEST_CASE("query: decoded, and strict") {
   const Query query("label=a%20b%2Fc&commit=true&dry_run&async=0", {"label", "commit", "dry_run", "async", "mode"});

@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

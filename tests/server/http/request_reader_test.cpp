@@ -11,6 +11,7 @@
 #include "server/memory/request_budget.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using Step = RequestReader::Step;
 
 namespace {

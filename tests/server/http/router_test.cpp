@@ -7,6 +7,7 @@
 #include "sconce/error.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using Result = RouteMatch::Result;
 
 namespace {

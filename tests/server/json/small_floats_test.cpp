@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace sconce;
+using namespace sconce::server;
 
 TEST_CASE("small_floats: every float16 and bfloat16 decodes and encodes to itself") {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {

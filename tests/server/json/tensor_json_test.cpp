@@ -15,6 +15,7 @@
 #include "server/json/small_floats.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "sconce/error.h"
 #include "server/memory/request_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr size_t kMiB = 1024 * 1024;
@@ -121,4 +121,4 @@ TEST_CASE("request budget: what came stays as it is when a body grows, wherever 
   }
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace sconce;
+using namespace sconce::server;
 
 TEST_CASE("gpu_metrics: what devices tell, in units of the metrics") {
   GpuReader reader(SCONCE_FAKE_NVML);

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 // Files of this process may not grow beyond so many bytes.
@@ -69,4 +69,4 @@ TEST_CASE("trace file: a device that takes nothing, and a folder that is not the
   CHECK_FALSE(file.is_open());
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

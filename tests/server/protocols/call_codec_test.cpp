@@ -10,6 +10,7 @@
 #include "tests/server/spec_builder.h"
 
 using namespace sconce;
+using namespace sconce::server;
 using Kind = SpecNode::Kind;
 
 namespace {

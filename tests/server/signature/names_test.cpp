@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace sconce;
+using namespace sconce::server;
 using Kind = SpecNode::Kind;
 
 namespace {

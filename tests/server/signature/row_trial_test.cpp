@@ -13,6 +13,7 @@
 #include "server/signature/probe_rows.h"
 
 using namespace sconce;
+using namespace sconce::server;
 
 namespace {
 

@@ -1,4 +1,4 @@
-// RunPlace: whether a request runs where it was read or through the queue, going by what runs have taken.
+// InlinePolicy: whether a request runs where it was read or through the queue, going by what runs have taken.
 //
 // A run that takes less than handing it over runs where it was read, unless its inputs are much larger than those that
 // are known to be quick: all connections of the thread would wait for it. Where runs take longer, waiting requests may
@@ -11,17 +11,17 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sconce {
+namespace sconce::server {
 
-class RunPlace {
+class InlinePolicy {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
   // below: runs that take longer on average are no one's to do but a lane's; 0: all. batches: requests can share runs.
-  RunPlace(nanoseconds below, bool batches) noexcept : below_(below.count()), batches_(batches) {}
+  InlinePolicy(nanoseconds below, bool batches) noexcept : below_(below.count()), batches_(batches) {}
 
   // For the next request, whose inputs have so many bytes.
-  bool here(size_t bytes = 0) noexcept;
+  bool run_inline(size_t bytes = 0) noexcept;
   // A run of `requests` took `time` of its thread. It counts as one by itself where there was one, of so many bytes.
   void ran(nanoseconds time, size_t requests, bool queued, size_t bytes = 0) noexcept;
 
@@ -40,4 +40,4 @@ class RunPlace {
   std::atomic<bool> turning_{false};
 };
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,4 +1,4 @@
-#include "server/connections/worker.h"
+#include "server/connections/io_thread.h"
 
 #include <sched.h>
 
@@ -17,7 +17,7 @@
 #include "server/connections/session.h"
 #include "server/memory/free_memory.h"
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -25,7 +25,8 @@ namespace asio = boost::asio;
 // How often deadlines are looked at; those of models' requests are kept to the smaller one.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
-// Hands out the worker's own bytes for the handler that passes notices on: that must not fail, and is one at a time.
+// Hands out the I/O thread's own bytes for the handler that passes notices on: that must not fail, and is one at a
+// time.
 template <class T>
 struct NoticeAllocator {
   using value_type = T;
@@ -54,7 +55,7 @@ std::chrono::nanoseconds busy_poll_of(const Service& service) {
 
 }  // namespace
 
-Worker::Worker(Service& service, size_t index)
+IoThread::IoThread(Service& service, size_t index)
     : service_(service),
       index_(index),
       guard_(asio::make_work_guard(context_)),
@@ -63,15 +64,15 @@ Worker::Worker(Service& service, size_t index)
   update_date();
 }
 
-Worker::~Worker() { stop(); }
+IoThread::~IoThread() { stop(); }
 
-void Worker::start() {
+void IoThread::start() {
   tick();
   thread_ = std::thread([this] { run(); });
 }
 
 // Whatever is thrown for want of memory is that of one connection; the loop goes on.
-void Worker::run() {
+void IoThread::run() {
   while (!context_.stopped()) {
     if (sleeps_ && succeeds([this] { turn(); })) continue;
     if (!sleeps_) succeeds([this] { sleep_until(Clock::now() + kTick); });
@@ -79,7 +80,7 @@ void Worker::run() {
   }
 }
 
-void Worker::turn() {
+void IoThread::turn() {
   // While a request waits for a lane, this I/O thread blocks, so that the lane has its core.
   if (lane_requests_ != 0 || !busy_poll_.pays()) {
     if (context_.run_one() != 0) busy_poll_.came(Clock::now());
@@ -90,7 +91,7 @@ void Worker::turn() {
   }
 }
 
-void Worker::stop() {
+void IoThread::stop() {
   if (!thread_.joinable()) return;
   context_.stop();
   thread_.join();
@@ -103,7 +104,7 @@ void Worker::stop() {
   }
 }
 
-void Worker::serve(Accepted accepted) {
+void IoThread::serve(Accepted accepted) {
   asio::post(context_, [this, accepted = std::move(accepted)]() mutable {
     std::string peer;
     const std::string problem = problem_of([&] {
@@ -115,7 +116,7 @@ void Worker::serve(Accepted accepted) {
   });
 }
 
-void Worker::begin(Accepted& accepted, const std::string& peer) {
+void IoThread::begin(Accepted& accepted, const std::string& peer) {
   asio::ip::tcp::socket socket(context_);
   boost::system::error_code ec;
   socket.assign(accepted.v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.descriptor(), ec);
@@ -127,7 +128,7 @@ void Worker::begin(Accepted& accepted, const std::string& peer) {
   sessions_.front()->start(sessions_.begin());
 }
 
-Session* Worker::find_idlest(Listeners listener, Idle& idle) const noexcept {
+Session* IoThread::find_idlest(Listeners listener, Idle& idle) const noexcept {
   Session* found = nullptr;
   const Clock::time_point now = Clock::now();
   for (const auto& session : sessions_) {
@@ -140,13 +141,13 @@ Session* Worker::find_idlest(Listeners listener, Idle& idle) const noexcept {
   return found;
 }
 
-Worker::Idle Worker::idlest(Listeners listener) const noexcept {
+IoThread::Idle IoThread::idlest(Listeners listener) const noexcept {
   Idle idle;
   find_idlest(listener, idle);
   return idle;
 }
 
-void Worker::close_idlest(Listeners listener) noexcept {
+void IoThread::close_idlest(Listeners listener) noexcept {
   for (;;) {
     Idle idle;
     Session* const session = find_idlest(listener, idle);
@@ -154,46 +155,46 @@ void Worker::close_idlest(Listeners listener) noexcept {
   }
 }
 
-void Worker::close_idle() {
+void IoThread::close_idle() {
   asio::post(context_, [this] {
     const Clock::time_point now = Clock::now();
     for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->close_if_idle(now);
   });
 }
 
-void Worker::end_clients(bool tell) {
+void IoThread::end_clients(bool tell) {
   asio::post(context_, [this, tell] {
     for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->end_client(tell);
   });
 }
 
-const Catalog& Worker::catalog() {
-  const uint64_t generation = service_.repository.generation();
-  if (generation != catalog_generation_) {
+const Catalog& IoThread::catalog() {
+  const uint64_t generation = service_.repository.revision();
+  if (generation != catalog_revision_) {
     catalog_ = service_.repository.snapshot();
-    catalog_generation_ = generation;
+    catalog_revision_ = generation;
   }
   return *catalog_;
 }
 
-const CredentialSet& Worker::credentials() {
-  const uint64_t generation = service_.credentials.generation();
-  if (generation != credentials_generation_) {
+const CredentialSet& IoThread::credentials() {
+  const uint64_t generation = service_.credentials.revision();
+  if (generation != credentials_revision_) {
     credentials_ = service_.credentials.snapshot();
-    credentials_generation_ = generation;
+    credentials_revision_ = generation;
   }
   return *credentials_;
 }
 
-const TlsContext* Worker::tls_of(Listeners listener) { return credentials().tls(listener); }
+const TlsContext* IoThread::tls_of(Listeners listener) { return credentials().tls(listener); }
 
-void Worker::retire(Sessions::iterator session) noexcept {
+void IoThread::retire(Sessions::iterator session) noexcept {
   retired_.splice(retired_.begin(), sessions_, session);
   ConnectionCounters::add(counters().closed, 1);
   retired_.front()->leave();
 }
 
-void Worker::notify(Session& session) noexcept {
+void IoThread::notify(Session& session) noexcept {
   Session* head = noticed_.load(std::memory_order_relaxed);
   do session.next_notice_ = head;
   while (!noticed_.compare_exchange_weak(head, &session, std::memory_order_release, std::memory_order_relaxed));
@@ -204,7 +205,7 @@ void Worker::notify(Session& session) noexcept {
   }
 }
 
-void Worker::pass_on_notices() noexcept {
+void IoThread::pass_on_notices() noexcept {
   Session* newest = noticed_.exchange(nullptr, std::memory_order_acquire);
   Session* oldest = nullptr;
   while (newest) {
@@ -218,10 +219,10 @@ void Worker::pass_on_notices() noexcept {
   }
 }
 
-void Worker::tick() {
+void IoThread::tick() {
   retired_.clear();
   update_date();
-  catalog();  // an idle worker keeps no old models
+  catalog();  // an idle I/O thread keeps no old models
   const Clock::time_point now = Clock::now();
   Clock::time_point next = now + kTick;
   wakes_at_ = now;  // until all deadlines are known
@@ -237,11 +238,11 @@ void Worker::tick() {
   sleep_until(std::max(next, now + kPrecision));
 }
 
-void Worker::wake_by(Clock::time_point time) noexcept {
+void IoThread::wake_by(Clock::time_point time) noexcept {
   if (time < wakes_at_) succeeds([&] { sleep_until(time); });
 }
 
-void Worker::sleep_until(Clock::time_point time) {
+void IoThread::sleep_until(Clock::time_point time) {
   wakes_at_ = time;
   sleeps_ = false;
   timer_.expires_at(time);
@@ -253,7 +254,7 @@ void Worker::sleep_until(Clock::time_point time) {
   sleeps_ = true;
 }
 
-void Worker::update_date() {
+void IoThread::update_date() {
   const std::time_t now = std::time(nullptr);
   if (std::chrono::seconds(now) == date_second_) return;
   date_second_ = std::chrono::seconds(now);
@@ -269,4 +270,4 @@ void Worker::update_date() {
                 static_cast<unsigned>(utc.tm_min) % 100, static_cast<unsigned>(utc.tm_sec) % 100);
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,8 +1,8 @@
-#include "server/batching/run_place.h"
+#include "server/batching/inline_policy.h"
 
 #include <algorithm>
 
-namespace sconce {
+namespace sconce::server {
 namespace {
 
 constexpr int64_t kProbation = 8;  // runs to look at before one is trusted to be quick
@@ -20,7 +20,7 @@ void add(std::atomic<int64_t>& number, int64_t value) noexcept {
 
 }  // namespace
 
-bool RunPlace::here(size_t bytes) noexcept {
+bool InlinePolicy::run_inline(size_t bytes) noexcept {
   if (below_ == 0 || singles_.load(std::memory_order_relaxed) < kProbation) return false;
   const int64_t single = single_.load(std::memory_order_relaxed);
   if (single >= below_) return false;
@@ -35,7 +35,7 @@ bool RunPlace::here(size_t bytes) noexcept {
   return !queue_.load(std::memory_order_relaxed);
 }
 
-void RunPlace::turn() noexcept {
+void InlinePolicy::turn() noexcept {
   int64_t left = kTry;
   bool queue = true;
   if (queue_.load(std::memory_order_relaxed)) {
@@ -52,7 +52,7 @@ void RunPlace::turn() noexcept {
   left_.store(left, std::memory_order_relaxed);
 }
 
-void RunPlace::ran(nanoseconds time, size_t requests, bool queued, size_t bytes) noexcept {
+void InlinePolicy::ran(nanoseconds time, size_t requests, bool queued, size_t bytes) noexcept {
   if (requests == 1) {
     const int64_t seen = singles_.load(std::memory_order_relaxed);
     const auto average = [seen](std::atomic<int64_t>& number, int64_t value) {
@@ -68,4 +68,4 @@ void RunPlace::ran(nanoseconds time, size_t requests, bool queued, size_t bytes)
   add(requests_, static_cast<int64_t>(requests));
 }
 
-}  // namespace sconce
+}  // namespace sconce::server

@@ -1,5 +1,5 @@
-// Worker: one io thread, its event loop and the connections it serves. Everything of a connection happens on its
-// worker's thread, so connections need no locks.
+// IoThread: one I/O thread, its event loop and the connections it serves. Everything of a connection happens on that
+// thread, so connections need no locks.
 #pragma once
 
 #include <array>
@@ -20,18 +20,18 @@
 #include "server/connections/busy_poll.h"
 #include "server/http/router.h"
 
-namespace sconce {
+namespace sconce::server {
 
 class Listener;
 class Session;
 
-class Worker {
+class IoThread {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // index: of the worker's counters.
-  Worker(Service& service, size_t index);
-  ~Worker();
+  // index: of the I/O thread's counters.
+  IoThread(Service& service, size_t index);
+  ~IoThread();
 
   boost::asio::io_context& context() noexcept { return context_; }
   Service& service() noexcept { return service_; }
@@ -47,7 +47,7 @@ class Worker {
   // Before start(): the listener is looked at now and then.
   void watch(Listener& listener) { watched_.push_back(&listener); }
 
-  // On the worker's thread: the connection that has waited for its client for longest. One between two requests comes
+  // On the I/O thread: the connection that has waited for its client for longest. One between two requests comes
   // before one within a request; those that came or were answered just now do not count.
   struct Idle {
     bool any = false, between_requests = false;
@@ -66,7 +66,7 @@ class Worker {
   // Any thread: closes those that wait for their client, now.
   void end_clients(bool tell);
 
-  // For sessions, on the worker's thread.
+  // For sessions, on the I/O thread.
   const Catalog& catalog();  // valid until the handler returns
   const CredentialSet& credentials();
   const TlsContext* tls_of(Listeners listener);  // null for none
@@ -80,7 +80,7 @@ class Worker {
   // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
   void freed_much() noexcept { freed_much_ = true; }
 
-  // Any thread, and it cannot fail: the session's on_notice() is called on the worker's thread. Once per session at a
+  // Any thread, and it cannot fail: the session's on_notice() is called on the I/O thread. Once per session at a
   // time.
   void notify(Session& session) noexcept;
 
@@ -109,12 +109,12 @@ class Worker {
   Sessions sessions_, retired_;
   std::vector<Listener*> watched_;
   std::shared_ptr<const Catalog> catalog_;
-  uint64_t catalog_generation_ = 0;
+  uint64_t catalog_revision_ = 0;
   std::shared_ptr<const CredentialSet> credentials_;
-  uint64_t credentials_generation_ = 0;
+  uint64_t credentials_revision_ = 0;
   std::chrono::seconds date_second_{-1};
   char date_[32] = {};
   std::thread thread_;
 };
 
-}  // namespace sconce
+}  // namespace sconce::server
