@@ -92,7 +92,7 @@ TEST_CASE("exports: nothing but the ABI and the public API") {
 
 TEST_CASE("exports: every operator and every SLEEF function") {
 #define SCONCE_OP(name, ...) CHECK_MESSAGE(exports().count("aoti_torch_cpu_" #name) == 1, #name);
-#include "src/shim/op_table.def"
+#include "src/operators/cpu_table.def"
 #undef SCONCE_OP
 #define SCONCE_SLEEF(name, function) CHECK_MESSAGE(exports().count(#name) == 1, #name);
 #include "src/device/sleef_functions.def"

@@ -5,9 +5,9 @@
 
 #include "src/cpu/indexing/index.h"
 #include "src/cpu/matmul/matmul.h"
+#include "src/operators/cpu_ops.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
-#include "src/shim/ops.h"
 
 using sconce::Tensor;
 using sconce::shim::guard;

@@ -1,9 +1,9 @@
 // Names that packages of older torch versions import. ABI: c/shim_deprecated.h, torch 2.6 to 2.15.
 // Optional tensors are plain handles here, null where absent, unlike in the generated shims.
+#include "src/operators/cpu_ops.h"
 #include "src/shim/compute.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
-#include "src/shim/ops.h"
 #include "src/shim/results.h"
 
 using sconce::IntSpan;

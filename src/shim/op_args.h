@@ -1,17 +1,11 @@
-// Argument kinds of op_table.def: each spelled three ways.
+// Argument kinds of op_table.def as the C ABI has them; kernel_args.h has the kernels' side.
 //   ABI_  parameter of the exported C function      (c_shim_cpu.h conventions, torch 2.6 to 2.15)
-//   KER_  parameter of the kernel sconce::cpu::NAME
-//   FWD_  conversion from the first to the second; throws kInvalidArgument for a null tensor
-// SCONCE_MAP pastes a prefix to each argument of a row. All preprocessor magic of the table is in this file.
+//   FWD_  conversion to the kernel's; throws kInvalidArgument for a null tensor
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string_view>
-
 #include "sconce/check.h"
+#include "src/operators/kernel_args.h"
 #include "src/shim/abi_types.h"
-#include "src/tensor/arguments.h"
 
 namespace sconce::shim {
 
@@ -54,89 +48,55 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 }  // namespace sconce::shim
 
 #define ABI_In(n) AtenTensorHandle n
-#define KER_In(n) const ::sconce::Tensor& n
 #define FWD_In(n) ::sconce::shim::in(n, #n)
 #define ABI_Out(n) AtenTensorHandle n
-#define KER_Out(n) ::sconce::Tensor& n
 #define FWD_Out(n) ::sconce::shim::in(n, #n)
 #define ABI_OptIn(n) AtenTensorHandle* n
-#define KER_OptIn(n) const ::sconce::Tensor* n
 #define FWD_OptIn(n) ::sconce::shim::optional_in(n)
 // A plain handle that may be null: shim.h's way, where the generated headers have a pointer to one.
 #define ABI_NullableIn(n) AtenTensorHandle n
-#define KER_NullableIn(n) const ::sconce::Tensor* n
 #define FWD_NullableIn(n) ::sconce::shim::optional_in(&n)
 #define ABI_List(n) const AtenTensorHandle *n, int64_t n##_len_
-#define KER_List(n) ::sconce::TensorList n
 #define FWD_List(n) ::sconce::shim::tensor_list(n, n##_len_)
 #define ABI_OptList(n) const AtenTensorHandle **n, int64_t n##_len_
-#define KER_OptList(n) ::sconce::OptTensorList n
 #define FWD_OptList(n) ::sconce::shim::optional_tensor_list(n, n##_len_)
 #define ABI_Int(n) int64_t n
-#define KER_Int(n) int64_t n
 #define FWD_Int(n) n
 #define ABI_OptInt(n) int64_t* n
-#define KER_OptInt(n) std::optional<int64_t> n
 #define FWD_OptInt(n) ::sconce::shim::optional_value<int64_t>(n)
 #define ABI_Ints(n) const int64_t *n, int64_t n##_len_
-#define KER_Ints(n) ::sconce::IntSpan n
 #define FWD_Ints(n) ::sconce::IntSpan(n, static_cast<size_t>(n##_len_))
 #define ABI_OptInts(n) const int64_t **n, int64_t n##_len_
-#define KER_OptInts(n) std::optional<::sconce::IntSpan> n
 #define FWD_OptInts(n) ::sconce::shim::optional_ints(n, n##_len_)
 #define ABI_Real(n) double n
-#define KER_Real(n) double n
 #define FWD_Real(n) n
 #define ABI_OptReal(n) double* n
-#define KER_OptReal(n) std::optional<double> n
 #define FWD_OptReal(n) ::sconce::shim::optional_value<double>(n)
 // An array of optional numbers, unlike OptRealList, an optional array.
 #define ABI_OptReals(n) const double **n, int64_t n##_len_
-#define KER_OptReals(n) std::span<const double* const> n
 #define FWD_OptReals(n) std::span<const double* const>(n, static_cast<size_t>(n##_len_))
 #define ABI_OptRealList(n) const double **n, int64_t n##_len_
-#define KER_OptRealList(n) std::optional<std::span<const double>> n
 #define FWD_OptRealList(n) ::sconce::shim::optional_reals(n, n##_len_)
 #define ABI_Bool(n) int32_t n
-#define KER_Bool(n) bool n
 #define FWD_Bool(n) (n != 0)
 #define ABI_OptBool(n) int32_t* n
-#define KER_OptBool(n) std::optional<bool> n
 #define FWD_OptBool(n) ::sconce::shim::optional_value<bool>(n)
 #define ABI_Bools(n) const int32_t *n, int64_t n##_len_
-#define KER_Bools(n) std::span<const int32_t> n
 #define FWD_Bools(n) std::span<const int32_t>(n, static_cast<size_t>(n##_len_))
 #define ABI_Type(n) int32_t n
-#define KER_Type(n) ::sconce::DType n
 #define FWD_Type(n) ::sconce::shim::dtype_in(n, #n)
 #define ABI_OptType(n) int32_t* n
-#define KER_OptType(n) std::optional<::sconce::DType> n
 #define FWD_OptType(n) ::sconce::shim::optional_dtype(n, #n)
 #define ABI_OptEnum(n) int32_t* n /* Layout, MemoryFormat, pin_memory */
-#define KER_OptEnum(n) std::optional<int32_t> n
 #define FWD_OptEnum(n) ::sconce::shim::optional_value<int32_t>(n)
 #define ABI_OptDevice(n) int32_t *n, int32_t n##_index_
-#define KER_OptDevice(n) std::optional<::sconce::Device> n
 #define FWD_OptDevice(n) ::sconce::shim::optional_device(n, n##_index_)
 #define ABI_Str(n) const char* n
-#define KER_Str(n) std::string_view n
 #define FWD_Str(n) std::string_view(n)
 #define ABI_OptStr(n) const char** n
-#define KER_OptStr(n) std::optional<std::string_view> n
 #define FWD_OptStr(n) ::sconce::shim::optional_value<std::string_view>(n)
 #define ABI_OptGenerator(n) AtenGeneratorHandle* n
-#define KER_OptGenerator(n) ::sconce::Generator* n
 #define FWD_OptGenerator(n) (n ? reinterpret_cast<::sconce::Generator*>(*n) : nullptr)
-
-#define SCONCE_PARENS ()
-#define SCONCE_EXPAND(...) SCONCE_EXPAND3(SCONCE_EXPAND3(SCONCE_EXPAND3(__VA_ARGS__)))
-#define SCONCE_EXPAND3(...) SCONCE_EXPAND2(SCONCE_EXPAND2(SCONCE_EXPAND2(__VA_ARGS__)))
-#define SCONCE_EXPAND2(...) SCONCE_EXPAND1(SCONCE_EXPAND1(SCONCE_EXPAND1(__VA_ARGS__)))
-#define SCONCE_EXPAND1(...) __VA_ARGS__
-#define SCONCE_MAP(prefix, ...) __VA_OPT__(SCONCE_EXPAND(SCONCE_MAP_STEP(prefix, __VA_ARGS__)))
-#define SCONCE_MAP_STEP(prefix, first, ...) \
-  prefix##first __VA_OPT__(, SCONCE_MAP_AGAIN SCONCE_PARENS(prefix, __VA_ARGS__))
-#define SCONCE_MAP_AGAIN() SCONCE_MAP_STEP
 
 // Results: trailing AtenTensorHandle*; each may be null where the caller does not want it.
 #define RET_ABI_0
@@ -153,10 +113,3 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define RET_OUT_4 RET_OUT_3, ret3
 #define RET_OUT_5 RET_OUT_4, ret4
 #define RET_OUT_6 RET_OUT_5, ret5
-#define RET_TYPE_0 void
-#define RET_TYPE_1 ::sconce::Tensor
-#define RET_TYPE_2 std::array<::sconce::Tensor, 2>
-#define RET_TYPE_3 std::array<::sconce::Tensor, 3>
-#define RET_TYPE_4 std::array<::sconce::Tensor, 4>
-#define RET_TYPE_5 std::array<::sconce::Tensor, 5>
-#define RET_TYPE_6 std::array<::sconce::Tensor, 6>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/shim/guard.h"
+#include "src/shim/op_args.h"
 #include "src/shim/results.h"
 
 #define SCONCE_CALL_0(call) call

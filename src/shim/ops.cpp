@@ -1,6 +1,5 @@
-// The exported aoti_torch_cpu_* functions: one per row of op_table.def.
-#include "src/shim/ops.h"
-
+// The exported aoti_torch_cpu_* functions: one per row of cpu_table.def.
+#include "src/operators/cpu_ops.h"
 #include "src/shim/op_calls.h"
 
 #define SCONCE_OP(name, results, ...)                                                                                 \
@@ -8,5 +7,5 @@
     return ::sconce::shim::guard("aoti_torch_cpu_" #name,                                                             \
                                  [&] { SCONCE_CALL_##results(::sconce::cpu::name(SCONCE_MAP(FWD_, __VA_ARGS__))); }); \
   }
-#include "src/shim/op_table.def"
+#include "src/operators/cpu_table.def"
 #undef SCONCE_OP

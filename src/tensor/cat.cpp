@@ -1,10 +1,10 @@
-#include "src/tensor/cat.h"
-
+// Matches aten::cat (torch 2.15, CPU). Tensors of one device, which may be another.
 #include <algorithm>
 #include <vector>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/dispatch.h"
@@ -17,7 +17,7 @@ namespace {
 
 bool is_skipped(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
 
-Tensor narrow(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
+Tensor part_of(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
   Shape sizes(t.sizes());
   sizes[static_cast<int>(dim)] = length;
   return t.as_strided(sizes, t.strides(), length ? t.storage_offset() + start * t.stride(dim) : t.storage_offset());
@@ -59,6 +59,8 @@ void interleave_rows(const std::vector<const Tensor*>& tensors, int64_t outer, c
 
 namespace cpu {
 
+// Tensors of one shape but for `dim`, any dtypes; 1-D tensors of no elements are skipped. Memory order as ATen chooses:
+// channels-last where all inputs are, else row-major.
 Tensor cat(TensorList tensors, int64_t dim) {
   SCONCE_CHECK(tensors.size() > 0, kInvalidArgument, "cat: expected a non-empty list of Tensors");
   DType dtype = tensors[0].dtype();
@@ -116,7 +118,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
   }
   int64_t start = 0;
   for (const Tensor* t : used) {
-    Tensor part = narrow(out, dim, start, t->size(dim));
+    Tensor part = part_of(out, dim, start, t->size(dim));
     copy(*t, part);
     start += t->size(dim);
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sconce/check.h"
-#include "src/tensor/cat.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/elementwise.h"

@@ -1,12 +1,13 @@
-// Views that only rearrange dimensions, beside those of view.h, and tensors made like another. Match aten::select.int,
-// transpose.int, t, unsqueeze, squeeze, flatten.using_ints, view, expand, as_strided, conj, split_with_sizes, unbind,
-// empty_like, full_like, to (torch 2.15). Results share the storage of `self` except where a copy is named.
+// Views that only rearrange dimensions, beside those of op_table.def, and tensors made like another. Match
+// aten::select.int, transpose.int, t, unsqueeze, squeeze, flatten.using_ints, view, expand, as_strided, conj,
+// split_with_sizes, unbind, empty_like, full_like, to (torch 2.15). Results share the storage of `self` except where a
+// copy is named.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/scalar.h"
 

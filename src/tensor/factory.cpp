@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/fill.h"
 
@@ -106,6 +107,7 @@ MemoryFormat suggested_format(const Tensor& tensor) noexcept {
 
 namespace cpu {
 
+// The number must fit the dtype (see fill.h); null dtypes are float32, those of new_* that of `self`.
 Tensor full(IntSpan size, double fill_value, std::optional<DType> dtype, std::optional<int32_t> layout,
             std::optional<Device> device, std::optional<int32_t> pin_memory) {
   check_factory("full", layout, device, pin_memory);
@@ -128,6 +130,7 @@ Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, s
   return out;
 }
 
+// Zeros. PyTorch's are of no memory until written; the difference does not show.
 Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
                             std::optional<Device> device, std::optional<int32_t> pin_memory) {
   check_factory("_efficientzerotensor", layout, device, pin_memory);

@@ -34,18 +34,4 @@ bool is_channels_last(const Tensor& tensor) noexcept;     // rank 4, every strid
 bool is_channels_last_3d(const Tensor& tensor) noexcept;  // rank 5
 MemoryFormat suggested_format(const Tensor& tensor) noexcept;
 
-namespace cpu {
-
-// The number must fit the dtype (see fill.h); null dtypes are float32, those of new_* that of `self`.
-Tensor full(IntSpan size, double fill_value, std::optional<DType> dtype, std::optional<int32_t> layout,
-            std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
-                 std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
-                 std::optional<Device> device, std::optional<int32_t> pin_memory);
-// Zeros. PyTorch's are of no memory until written; the difference does not show.
-Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
-                            std::optional<Device> device, std::optional<int32_t> pin_memory);
-
-}  // namespace cpu
 }  // namespace sconce

@@ -7,6 +7,7 @@
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"

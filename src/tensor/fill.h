@@ -21,8 +21,4 @@ void scalar_bytes(std::complex<double> value, DType dtype, void* out);
 // Fills with the bytes of one element.
 void fill_bytes(Tensor& self, const void* element);
 
-namespace cpu {
-void fill__Scalar(const Tensor& self, double value);
-}
-
 }  // namespace sconce

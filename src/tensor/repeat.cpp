@@ -1,13 +1,15 @@
-#include "src/tensor/repeat.h"
-
+// Matches aten::repeat_interleave.Tensor (torch 2.15, CPU).
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 
 namespace sconce::cpu {
 
+// repeats[i] times the number i, for each i: 1-D, of the dtype of repeats (an integer type). output_size, where given,
+// must be the sum of repeats.
 Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
   SCONCE_CHECK(repeats.dim() == 1, kInvalidArgument, "repeat_interleave only accept 1D vector as repeat, got ",
                describe(repeats));

@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "src/device/cpu_arena.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {

@@ -1,5 +1,5 @@
-// Operators that give another view of a tensor's storage, and those that change a tensor's own sizes or storage.
-// Results share the storage of `self` except where reshape must copy. Strides as ATen computes them (torch 2.15).
+// Sizes and strides of operators that give another view of a tensor's storage, or that change a tensor's own sizes or
+// storage, as ATen computes them (torch 2.15).
 #pragma once
 
 #include <optional>
@@ -19,20 +19,4 @@ Shape infer_shape(IntSpan shape, int64_t numel);
 // it is too small. kFailedPrecondition where the storage would have to grow but is a constant's.
 void resize(Tensor& self, IntSpan size);
 
-namespace cpu {
-
-Tensor permute(const Tensor& self, IntSpan dims);
-Tensor reshape(const Tensor& self, IntSpan shape);
-Tensor slice_Tensor(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                    int64_t step);
-Tensor squeeze_dim(const Tensor& self, int64_t dim);
-Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length);
-Tensor view_dtype(const Tensor& self, DType dtype);
-Tensor view_as_real(const Tensor& self);
-Tensor view_as_complex(const Tensor& self);
-void resize_(Tensor& self, IntSpan size, std::optional<int32_t> memory_format);
-void resize_as_(Tensor& self, const Tensor& the_template, std::optional<int32_t> memory_format);
-void set__source_Tensor(Tensor& self, const Tensor& source);
-
-}  // namespace cpu
 }  // namespace sconce

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sconce/tensor.h"
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 
 namespace sconce::testing {
 

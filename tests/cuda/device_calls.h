@@ -135,7 +135,7 @@ inline Tensor taken(AtenTensorHandle handle) {
     detail::check_result(function(SCONCE_MAP(BACK_, __VA_ARGS__) BACK_RET_##count));                           \
     BACK_GIVE_##count                                                                                          \
   }
-#include "src/cuda/table/cuda_table.def"
+#include "src/operators/cuda_table.def"
 #undef SCONCE_OP
 
 }  // namespace sconce::gpu

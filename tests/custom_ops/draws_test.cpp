@@ -13,7 +13,7 @@
 #include "src/cpu/convolution/convolution.h"
 #include "src/custom_ops/registry.h"
 #include "src/device/threads.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/convolution_reference.h"
 
 namespace sconce::custom_ops {

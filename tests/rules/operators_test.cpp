@@ -18,8 +18,9 @@ std::set<std::string> all_matches(const std::string& text, const std::string& pa
 
 }  // namespace
 
-TEST_CASE("operators: each row of op_table.def has a TEST_CASE that starts with its name") {
-  const std::set<std::string> rows = all_matches(read_text("src/shim/op_table.def"), R"(^\s*SCONCE_OP\((\w+))");
+TEST_CASE("operators: each row of the CPU has a TEST_CASE that starts with its name") {
+  const std::set<std::string> rows =
+      all_matches(read_text("src/operators/op_table.def"), R"(^SCONCE_(?:CPU_)?OP\((\w+))");
   std::set<std::string> tested;
   for (const SourceFile& file : read_tree({"tests/tensor", "tests/cpu"}, {".cpp"}))
     tested.merge(all_matches(file.text, R"(\bTEST_CASE(?:_TEMPLATE)?\(\s*"(\w+):)"));
@@ -28,8 +29,9 @@ TEST_CASE("operators: each row of op_table.def has a TEST_CASE that starts with 
 }
 
 // They need a device; what no machine without one can check is at least there.
-TEST_CASE("operators: each row of cuda_table.def is called by a test in tests/cuda") {
-  const std::set<std::string> rows = all_matches(read_text("src/cuda/table/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))");
+TEST_CASE("operators: each row of CUDA is called by a test in tests/cuda") {
+  const std::set<std::string> rows =
+      all_matches(read_text("src/operators/op_table.def"), R"(^SCONCE_(?:CUDA_)?OP\((\w+))");
   CHECK(rows.size() > 80);
   std::set<std::string> called;
   for (const SourceFile& file : read_tree({"tests/cuda"}, {"_test.cpp"}))

@@ -30,13 +30,11 @@ const Rooms kOperators = {
     "src/cpu/convolution/",   "src/cpu/layers/",
 };
 const Rooms kCuda = {
-    "src/cuda/device_code/",     "src/cuda/runtime/",       "src/cuda/memory/",
-    "src/cuda/cudnn/",           "src/cuda/table/",         "src/cuda/tensor/",
-    "src/cuda/elementwise/",     "src/cuda/normalisation/", "src/cuda/random/",
-    "src/cuda/indexing/",        "src/cuda/reduction/",     "src/cuda/sorting/",
-    "src/cuda/matmul/",          "src/cuda/linalg/",        "src/cuda/pooling/",
-    "src/cuda/attention/flash/", "src/cuda/attention/",     "src/cuda/convolution/",
-    "src/cuda/layers/",          "src/cuda/abi/",           "src/cuda/",
+    "src/cuda/device_code/", "src/cuda/runtime/",         "src/cuda/memory/",        "src/cuda/cudnn/",
+    "src/cuda/tensor/",      "src/cuda/elementwise/",     "src/cuda/normalisation/", "src/cuda/random/",
+    "src/cuda/indexing/",    "src/cuda/reduction/",       "src/cuda/matmul/",        "src/cuda/linalg/",
+    "src/cuda/pooling/",     "src/cuda/attention/flash/", "src/cuda/sorting/",       "src/cuda/attention/",
+    "src/cuda/convolution/", "src/cuda/layers/",          "src/cuda/abi/",           "src/cuda/",
 };
 
 const Rooms kPackages = {
@@ -49,7 +47,7 @@ const Rooms kRunner = {"src/runner/constants/", "src/runner/replicas/", "src/run
 const std::vector<const Rooms*> kAll = {&kServer, &kOperators, &kCuda, &kPackages, &kCustomOps, &kLoader, &kRunner};
 
 // Rooms of src/cuda that are no family of operators.
-const std::set<std::string> kDeviceOnly = {"abi", "cudnn", "device_code", "memory", "runtime", "table"};
+const std::set<std::string> kDeviceOnly = {"abi", "cudnn", "device_code", "memory", "runtime"};
 
 const std::vector<std::string> kCode = {".h", ".cpp", ".cu", ".cuh", ".def"};
 constexpr long kMostFiles = 30;

@@ -13,7 +13,7 @@ using namespace sconce::shim;
 // As custom operators declare them (generated/c_shim_aten.h, torch 2.15).
 #define SCONCE_OP(name, results, ...) \
   extern "C" AOTITorchError aoti_torch_aten_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results);
-#include "src/shim/aten_table.def"
+#include "src/operators/aten_table.def"
 #undef SCONCE_OP
 
 namespace {

@@ -1,7 +1,6 @@
-#include "src/tensor/cat.h"
-
 #include <doctest/doctest.h>
 
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -4,7 +4,7 @@
 
 #include "sconce/random.h"
 #include "src/cpu/elementwise/elementwise_ops.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/factory.h"
 #include "tests/cpu/case_file.h"
 

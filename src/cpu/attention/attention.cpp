@@ -21,6 +21,7 @@
 #include "src/device/cpu_arena.h"
 #include "src/device/cpu_isa.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 

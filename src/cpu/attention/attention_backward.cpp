@@ -1,11 +1,11 @@
-#include "src/cpu/attention/attention_backward.h"
-
+// Gradients of attention. Match aten::_scaled_dot_product_flash_attention_for_cpu_backward (torch 2.15).
 #include <cmath>
 #include <limits>
 
 #include "sconce/check.h"
 #include "src/cpu/matmul/gemm/gemm.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
@@ -120,6 +120,9 @@ std::array<Tensor, 3> gradients(const Sizes& s, const Tensor& grad_out, const Te
 
 }  // namespace
 
+// query, out and grad_out [B, H, Tq, D], key and value [B, Hkv, Tk, D] with H a multiple of Hkv, logsumexp [B, H, Tq]
+// float32 (float64 for doubles), attn_mask bool or floating that broadcasts to [B, H, Tq, Tk]. Floating, any strides;
+// half types are computed in float. Results by query, key and value, laid out [B, T, H, D]. dropout_p must be 0.
 std::array<Tensor, 3> _scaled_dot_product_flash_attention_for_cpu_backward(
     const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out,
     const Tensor& logsumexp, double dropout_p, bool is_causal, const Tensor* attn_mask, std::optional<double> scale) {

@@ -1,13 +1,16 @@
-#include "src/cpu/attention/dropout.h"
-
+// Dropout on PyTorch's random stream.
 #include "sconce/check.h"
 #include "src/cpu/random/random.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
 
 namespace sconce::cpu {
 
+// input * mask / (1 - p), and the mask: bool, one where an element is kept. Any floating or complex dtype; dense
+// inputs keep their strides. train: null counts as true; false gives a copy and a mask of ones. Without elements: the
+// input itself and a mask of its own dtype, as ATen. Matches aten::native_dropout on the CPU, torch 2.15.
 std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optional<bool> train) {
   const DType dtype = input.dtype();
   if (input.numel() == 0) return {input, empty_like(input)};

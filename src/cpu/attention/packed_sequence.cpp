@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 

@@ -5,6 +5,7 @@
 #include "src/cpu/convolution/direct/convolution_depthwise.h"
 #include "src/cpu/convolution/direct/convolution_planes.h"
 #include "src/cpu/convolution/onednn_convolution.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {
@@ -41,6 +42,9 @@ void check_dtypes(const ConvolutionShape& shape, const Tensor& input, const Tens
 
 namespace cpu {
 
+// input [N, C, ...], weight [O, C/groups, ...], transposed [C, O/groups, ...]; one to three dimensions, any strides.
+// Matches aten::convolution, torch 2.15: float32, float64, float16, bfloat16, int64, and the narrower integers
+// without dilation.
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, IntSpan stride, IntSpan padding,
                    IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups) {
   const ConvolutionShape shape =

@@ -9,13 +9,4 @@ namespace sconce {
 // floating inputs. kUnsupported for dtypes that ATen does not convolve.
 void convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
 
-namespace cpu {
-
-// input [N, C, ...], weight [O, C/groups, ...], transposed [C, O/groups, ...]; one to three dimensions, any strides.
-// Matches aten::convolution, torch 2.15: float32, float64, float16, bfloat16, int64, and the narrower integers
-// without dilation.
-Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias, IntSpan stride, IntSpan padding,
-                   IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups);
-
-}  // namespace cpu
 }  // namespace sconce

@@ -1,17 +1,15 @@
-#include "src/cpu/convolution/convolution_backward.h"
-
+// Gradients of convolution. Match aten::convolution_backward (torch 2.15, CPU).
 #include <algorithm>
 
 #include "sconce/check.h"
-#include "src/cpu/convolution/convolution.h"
 #include "src/cpu/convolution/convolution_weight_gradient.h"
 #include "src/cpu/convolution/direct/convolution_shape.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -128,6 +126,8 @@ Tensor bias_gradient(const Tensor& grad) {
 
 }  // namespace
 
+// By input, weight and bias; those whose output_mask is 0 are undefined. Arguments as in convolution.h; floating
+// dtypes, any strides. Each gradient is a convolution itself.
 std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
                                            std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation,
                                            bool transposed, IntSpan output_padding, int64_t groups,

@@ -12,9 +12,8 @@
 #include "src/cpu/elementwise/computed.h"
 #include "src/cpu/elementwise/functions.h"
 #include "src/device/cpu_isa.h"
-#include "src/tensor/cat.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {

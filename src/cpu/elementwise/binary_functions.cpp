@@ -9,13 +9,13 @@
 #include "sconce/check.h"
 #include "src/cpu/elementwise/computed.h"
 #include "src/cpu/elementwise/elementwise_ops.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/multiply.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/inspection.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {

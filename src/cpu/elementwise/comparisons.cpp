@@ -10,7 +10,7 @@
 #include "src/cpu/elementwise/binary_functions.h"
 #include "src/cpu/elementwise/computed.h"
 #include "src/cpu/elementwise/functions.h"
-#include "src/tensor/view.h"
+#include "src/operators/cpu_ops.h"
 
 namespace sconce::cpu {
 namespace {

@@ -1,11 +1,13 @@
-// Addition, subtraction, multiplication.
+// Addition, subtraction, multiplication. Numbers arrive as double, so that they are of the floating category as in
+// ATen: an integer tensor and a number give float32, and alpha is refused for integer results. Strides accepted: any,
+// operands broadcast. Matches ATen's CPU kernels, torch 2.15.
 #include <cmath>
 #include <complex>
 #include <type_traits>
 
 #include "sconce/check.h"
 #include "src/cpu/elementwise/arithmetic.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
@@ -163,6 +165,7 @@ Tensor multiply_number(const Tensor& self, Scalar other) {
   return multiply(self, number_tensor(other), ResultType().add(self).add_number(other).get());
 }
 
+// self + alpha * other.
 Tensor add_Tensor(const Tensor& self, const Tensor& other, double alpha) { return add(self, other, alpha); }
 Tensor add_Scalar(const Tensor& self, double other, double alpha) { return add_number(self, other, alpha); }
 Tensor subtract_Tensor(const Tensor& self, const Tensor& other, double alpha) { return subtract(self, other, alpha); }

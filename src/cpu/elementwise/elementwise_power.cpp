@@ -6,8 +6,8 @@
 #include <complex>
 #include <type_traits>
 
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/vector/vector_math.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"

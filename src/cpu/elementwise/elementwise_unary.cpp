@@ -6,11 +6,11 @@
 #include "sconce/check.h"
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/vector/vector_math.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -51,6 +51,7 @@ void window(Tensor& out, int64_t n) {
 
 }  // namespace
 
+// Real, also of complex numbers.
 Tensor abs(const Tensor& self) {
   const DType dtype = self.dtype();
   Tensor out = is_complex(dtype) ? empty_like(self, value_dtype(dtype)) : make_result("abs", {&self}, dtype, dtype);
@@ -95,6 +96,7 @@ Tensor abs(const Tensor& self) {
   return out;
 }
 
+// float32 of integers.
 Tensor angle(const Tensor& self) {
   const DType dtype = self.dtype();
   const DType result = is_integral(dtype, true) ? DType::kFloat32 : value_dtype(dtype);
@@ -136,6 +138,7 @@ DType complex_dtype(const char* name, const Tensor& first, const Tensor& second)
                                     : DType::kComplex128;
 }
 
+// float32, float64 or float16 to complex.
 Tensor polar(const Tensor& abs, const Tensor& angle) {
   const DType dtype = abs.dtype(), result = complex_dtype("polar", abs, angle);
   Tensor out = make_result("polar", {&abs, &angle}, dtype, result);
@@ -170,6 +173,7 @@ Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<
   return periodic ? narrow(out, 0, 0, window_length) : out;
 }
 
+// Periodic.
 Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t> layout,
                    std::optional<Device> device, std::optional<int32_t> pin_memory) {
   return hann_window_periodic(window_length, true, dtype, layout, device, pin_memory);

@@ -6,10 +6,10 @@
 
 #include "sconce/check.h"
 #include "src/cpu/vector/lanes.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/multiply.h"
 #include "src/tensor/elementwise.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
@@ -78,6 +79,8 @@ Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices
   return to_dtype(sums, grad_output.dtype());
 }
 
+// By the weight, [num_weights, columns]. grad [bags, columns]; indices and offset2bag [n]; bag_size [bags];
+// maximum_indices [bags, columns] for mode 2. scale_grad_by_freq divides by how often a row occurs.
 Tensor _embedding_bag_dense_backward(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
                                      const Tensor& bag_size, const Tensor& maximum_indices, int64_t num_weights,
                                      bool scale_grad_by_freq, int64_t mode, const Tensor* per_sample_weights,
@@ -137,6 +140,7 @@ Tensor _embedding_bag_dense_backward(const Tensor& grad, const Tensor& indices, 
   return to_dtype(sums, grad.dtype());
 }
 
+// By per_sample_weights, [n]; mode 0 only. An empty offset2bag is made from offsets.
 Tensor _embedding_bag_per_sample_weights_backward(const Tensor& grad, const Tensor& weight, const Tensor& indices,
                                                   const Tensor& offsets, const Tensor& offset2bag, int64_t mode,
                                                   int64_t padding_idx) {

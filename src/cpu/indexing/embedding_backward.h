@@ -1,4 +1,4 @@
-// Gradients of embedding bags (see embedding.h). Match ATen's CPU kernels, torch 2.15. Floating dtypes, any strides;
+// Gradients of embedding bags (see embedding.cpp). Match ATen's CPU kernels, torch 2.15. Floating dtypes, any strides;
 // half types are summed in float. kInvalidArgument for indices and bags out of range.
 #pragma once
 
@@ -6,12 +6,6 @@
 
 namespace sconce::cpu {
 
-// By the weight, [num_weights, columns]. grad [bags, columns]; indices and offset2bag [n]; bag_size [bags];
-// maximum_indices [bags, columns] for mode 2. scale_grad_by_freq divides by how often a row occurs.
-Tensor _embedding_bag_dense_backward(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
-                                     const Tensor& bag_size, const Tensor& maximum_indices, int64_t num_weights,
-                                     bool scale_grad_by_freq, int64_t mode, const Tensor* per_sample_weights,
-                                     int64_t padding_idx);
 Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
                                const Tensor& offset2bag, const Tensor& bag_size, const Tensor& maximum_indices,
                                int64_t num_weights, bool scale_grad_by_freq, int64_t mode, bool sparse,
@@ -19,9 +13,5 @@ Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const 
 // grad_output [*indices, columns], of single rows.
 Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights,
                                 int64_t padding_idx, bool scale_grad_by_freq);
-// By per_sample_weights, [n]; mode 0 only. An empty offset2bag is made from offsets.
-Tensor _embedding_bag_per_sample_weights_backward(const Tensor& grad, const Tensor& weight, const Tensor& indices,
-                                                  const Tensor& offsets, const Tensor& offset2bag, int64_t mode,
-                                                  int64_t padding_idx);
 
 }  // namespace sconce::cpu

@@ -4,6 +4,7 @@
 
 #include "src/cpu/indexing/index_plan.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/dispatch.h"
 
@@ -39,6 +40,7 @@ int gather(const IndexPlan& plan, char* out, int64_t begin, int64_t end, int64_t
 
 }  // namespace
 
+// self[indices]; null or missing indices take their dimension whole. Strides as at::TensorIterator gives them.
 Tensor index_Tensor(const Tensor& self, OptTensorList indices) {
   IndexPlan plan(self, IndexList(indices));
   Tensor out = Tensor::empty_strided(plan.result_sizes(), plan.result_strides(), self.dtype());

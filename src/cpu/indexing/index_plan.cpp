@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/indexing/nonzero.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/view.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sconce/tensor.h"
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce {

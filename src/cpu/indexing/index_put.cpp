@@ -5,6 +5,7 @@
 #include "src/cpu/indexing/index_plan.h"
 #include "src/cpu/indexing/masked.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/dispatch.h"
@@ -187,6 +188,8 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   put_into(out, {safe.data(), indices.size()}, own_values, accumulate);
 }
 
+// A clone of self in which self[indices] = values, or += where accumulate. values broadcast and have self's dtype.
+// Of duplicate positions the last in memory order wins, as in ATen on one thread, whatever the number of threads.
 Tensor index_put(const Tensor& self, OptTensorList indices, const Tensor& values, bool accumulate) {
   Tensor out = clone(self);
   const IndexList list(indices);

@@ -4,6 +4,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/indexing/index.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/view.h"
 

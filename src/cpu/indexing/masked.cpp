@@ -7,6 +7,7 @@
 #include "sconce/check.h"
 #include "src/cpu/indexing/nonzero.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/dispatch.h"
@@ -72,6 +73,7 @@ void fill_where(Tensor& self, const Tensor& mask, const void* element) {
 
 namespace cpu {
 
+// The elements of self (broadcast with mask) where the mask is true, in row-major order: [n]. Mask: bool.
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
   SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument, "masked_select: expected BoolTensor for mask, got ",
                dtype_name(mask.dtype()));
@@ -94,6 +96,7 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   return out;
 }
 
+// Gradient of masked_scatter by its source, of `sizes`: masked_select(grad_output, mask), then zeros.
 Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntSpan sizes) {
   const Tensor selected = masked_select(grad_output, mask);
   Tensor out = empty_checked("masked_scatter_backward", sizes, grad_output.dtype());
@@ -112,6 +115,8 @@ void check_masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& 
                "masked_scatter_ only supports boolean masks, but got mask with dtype ", dtype_name(mask.dtype()));
 }
 
+// self (broadcast with mask), row-major, where true elements are replaced by the next ones of source in row-major
+// order. kInvalidArgument where source has too few.
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   check_masked_scatter(self, mask, source);
   const Shape shape = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());

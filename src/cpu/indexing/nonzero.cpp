@@ -7,6 +7,7 @@
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/strided_loop.h"
@@ -181,8 +182,10 @@ Tensor nonzero_positions(const NonzeroBits& bits, IntSpan sizes) {
 
 namespace cpu {
 
+// int64 [n, rank], strides [1, n]: stored by columns, as ATen's is.
 Tensor nonzero(const Tensor& self) { return nonzero_positions(NonzeroBits(self), self.sizes()); }
 
+// int64 [size, rank], row-major: the first `size` positions, the rest filled.
 Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   SCONCE_CHECK(size >= 0, kInvalidArgument, "nonzero_static: 'size' must be an non-negative integer, got ", size);
   const NonzeroBits bits(self);

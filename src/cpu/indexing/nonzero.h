@@ -1,7 +1,6 @@
 // Positions of non-zero elements. Matches aten::nonzero and nonzero_static (torch 2.15, CPU).
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "sconce/tensor.h"
@@ -30,12 +29,5 @@ class NonzeroBits {
 // The coordinates of every set bit, for a tensor of these sizes: column d of the result holds the d-th coordinate;
 // int64 [count, rank] with strides [1, count].
 Tensor nonzero_positions(const NonzeroBits& bits, IntSpan sizes);
-
-namespace cpu {
-// int64 [n, rank], strides [1, n]: stored by columns, as ATen's is.
-Tensor nonzero(const Tensor& self);
-// int64 [size, rank], row-major: the first `size` positions, the rest filled.
-Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value);
-}  // namespace cpu
 
 }  // namespace sconce

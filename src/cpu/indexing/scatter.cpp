@@ -1,10 +1,15 @@
-#include "src/cpu/indexing/scatter.h"
-
+// Scatter along a dimension. Matches aten::scatter.src_out, scatter.value_out and scatter_reduce.two_out (torch 2.15,
+// CPU): out = self; then for every position of `index`, the element of out whose coordinate along `dim` is the index is
+// written, or combined, with src's element at that position. Of duplicates the last along `dim` wins.
+//
+// index: int64 or int32, of self's rank, no larger than src, nor than self but along dim. out may be self and must not
+// overlap index or src. kInvalidArgument for an index out of [0, size); negative ones are not wrapped.
 #include <array>
 
 #include "sconce/check.h"
 #include "src/cpu/indexing/scatter_check.h"
 #include "src/cpu/indexing/scatter_loop.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"

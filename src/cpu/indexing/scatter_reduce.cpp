@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "sconce/check.h"
-#include "src/cpu/indexing/scatter.h"
 #include "src/cpu/indexing/scatter_check.h"
 #include "src/cpu/indexing/scatter_loop.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
@@ -174,6 +174,8 @@ void divide_by_count(const Tensor& out, int64_t dim, const Tensor& index, const 
 
 }  // namespace
 
+// reduce: sum, prod, mean, amax, amin. include_self: whether self's own value takes part where something is scattered.
+// half and bfloat16 are accumulated in float.
 void scatter_reduce_two_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                             std::string_view reduce_name, bool include_self) {
   const Reduction reduction = reduction_of(reduce_name);

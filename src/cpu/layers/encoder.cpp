@@ -9,6 +9,7 @@
 #include "src/cpu/matmul/products.h"
 #include "src/cpu/normalisation/normalization.h"
 #include "src/cpu/reduction/moments.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/view.h"

@@ -7,6 +7,7 @@
 #include "sconce/check.h"
 #include "src/cpu/layers/quantisation_grid.h"
 #include "src/cpu/vector/row_extrema.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
@@ -139,6 +140,10 @@ FakeQuantisedRows check_moving_average(const Tensor& self, Tensor& running_min, 
   return rows;
 }
 
+// Where observer_on is not 0: running_min and running_max [1], or [C] with per_row, move towards self's range (by
+// channel ch_axis) by averaging_const, from infinity at once. Where fake_quant_on is not 0: scale and zero_point are
+// chosen for them, self is rounded to that grid, with a mask of what was not clamped; else a copy and all true.
+// self float32; the written tensors float32, zero_point int32.
 std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const Tensor& observer_on,
                                                       const Tensor& fake_quant_on, Tensor& running_min,
                                                       Tensor& running_max, Tensor& scale, Tensor& zero_point,
@@ -201,6 +206,7 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
   return {std::move(out), std::move(mask)};
 }
 
+// The same on copies of what is written, which are results 2 to 5.
 std::array<Tensor, 6> _fused_moving_avg_obs_fq_helper_functional(const Tensor& self, const Tensor& observer_on,
                                                                  const Tensor& fake_quant_on, const Tensor& running_min,
                                                                  const Tensor& running_max, const Tensor& scale,

@@ -1,11 +1,17 @@
+// Convolutions with weights that PyTorch packed with oneDNN, and with fused operations.
+//
+// Tensors are float32, float16 or bfloat16, sums float32. Weights are opaque (layout kMkldnn) or plain; bias [O] of any
+// of these dtypes. Attributes: post_ops.h. Matches mkldnn::_convolution_pointwise and its
+// relatives (aten/src/ATen/native/mkldnn/Conv.cpp), torch 2.15.
+// kInvalidArgument for shapes, dtypes and attributes that do not fit, kUnsupported for other dtypes and packings.
 #include <algorithm>
 #include <optional>
 #include <string_view>
 
 #include "sconce/check.h"
 #include "src/cpu/convolution/convolution.h"
-#include "src/cpu/layers/mkldnn.h"
 #include "src/cpu/onednn/mkldnn_weight.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {
@@ -96,6 +102,7 @@ void fuse_binary(Prepared& p, std::string_view name, const Tensor& input, const 
 
 namespace cpu {
 
+// X [N, C, ...], W [O, C/groups, ...]: activation(convolution). Channels last where X or W is, or where W is opaque.
 Tensor mkldnn__convolution_pointwise(const Tensor& X, const Tensor& W, const Tensor* B, IntSpan padding, IntSpan stride,
                                      IntSpan dilation, int64_t groups, std::string_view attr,
                                      std::span<const double* const> scalars,
@@ -104,6 +111,7 @@ Tensor mkldnn__convolution_pointwise(const Tensor& X, const Tensor& W, const Ten
                    scalars, algorithm);
 }
 
+// W [C, O/groups, ...].
 Tensor mkldnn__convolution_transpose_pointwise(const Tensor& X, const Tensor& W, const Tensor* B, IntSpan padding,
                                                IntSpan output_padding, IntSpan stride, IntSpan dilation, int64_t groups,
                                                std::string_view attr, std::span<const double* const> scalars,
@@ -112,6 +120,7 @@ Tensor mkldnn__convolution_transpose_pointwise(const Tensor& X, const Tensor& W,
                    X, W, B, attr, scalars, algorithm);
 }
 
+// activation(convolution BINARY other); other broadcasts.
 Tensor mkldnn__convolution_pointwise_binary(const Tensor& X, const Tensor& other, const Tensor& W, const Tensor* B,
                                             IntSpan padding, IntSpan stride, IntSpan dilation, int64_t groups,
                                             std::string_view binary_attr, std::optional<double> alpha,
@@ -128,6 +137,7 @@ Tensor mkldnn__convolution_pointwise_binary(const Tensor& X, const Tensor& other
   return output;
 }
 
+// other = activation(other + convolution), in place; returns it. other may be X.
 Tensor mkldnn__convolution_pointwise_binary_(const Tensor& other, const Tensor& X, const Tensor& W, const Tensor* B,
                                              IntSpan padding, IntSpan stride, IntSpan dilation, int64_t groups,
                                              std::string_view binary_attr, std::optional<double> alpha,

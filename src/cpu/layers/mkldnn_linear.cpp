@@ -1,12 +1,15 @@
+// Linear layers with weights that PyTorch packed with oneDNN, and with fused operations; dtypes, attributes and errors
+// as in mkldnn_convolution.cpp. Matches mkldnn::_linear_pointwise and its relatives
+// (aten/src/ATen/native/mkldnn/Linear.cpp), torch 2.15.
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "sconce/check.h"
 #include "src/cpu/convolution/convolution.h"
-#include "src/cpu/layers/mkldnn.h"
 #include "src/cpu/matmul/gemm/onednn_matmul.h"
 #include "src/cpu/onednn/mkldnn_weight.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {
@@ -81,6 +84,7 @@ Tensor linear(std::string_view name, const Tensor& X, const Tensor* other, const
 
 namespace cpu {
 
+// X [..., K], W [N, K]: activation(X W^T + B), contiguous [..., N].
 Tensor _linear_pointwise(const Tensor& X, const Tensor& W, const Tensor* B, std::string_view attr,
                          std::span<const double* const> scalars, std::optional<std::string_view> algorithm) {
   Fusion fusion;
@@ -88,6 +92,7 @@ Tensor _linear_pointwise(const Tensor& X, const Tensor& W, const Tensor* B, std:
   return linear("_linear_pointwise", X, nullptr, W, B, fusion);
 }
 
+// (X W^T + B) BINARY other; other has the result's rows and columns, or one of them.
 Tensor _linear_pointwise_binary(const Tensor& X, const Tensor& other, const Tensor& W, const Tensor* B,
                                 std::string_view attr) {
   Fusion fusion;
@@ -95,6 +100,7 @@ Tensor _linear_pointwise_binary(const Tensor& X, const Tensor& other, const Tens
   return linear("_linear_pointwise_binary", X, &other, W, B, fusion);
 }
 
+// W holds MKL's own packing of origin_W and is not looked at.
 Tensor _mkl_linear(const Tensor& X, const Tensor&, const Tensor& origin_W, const Tensor* B, int64_t) {
   return linear("_mkl_linear", X, nullptr, origin_W, B, {});
 }

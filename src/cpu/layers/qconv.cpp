@@ -1,5 +1,10 @@
-#include "src/cpu/layers/qconv.h"
-
+// Convolutions of quantised input and weight, in one to three dimensions. Matches onednn::qconv_pointwise and
+// qconv2d_pointwise.binary, torch 2.15, which do not look at the weight's zero points.
+//
+// X [N, C, ...] of uint8 or float8_e4m3fn with one scale and zero point; weight [O, C/groups, ...] of int8
+// (float8_e4m3fn where X is), packed by oneDNN or plain; its scales [O] or [1]; B [O] of a floating dtype.
+// Result channels last, of output_dtype (uint8, int8, float32, bfloat16, float8_e4m3fn; X's without one). Activations
+// none, relu, hardtanh, hardswish, swish. kInvalidArgument names what does not fit.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -12,6 +17,7 @@
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/vector/channel_values.h"
 #include "src/device/tensor_form.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {
@@ -178,6 +184,7 @@ Tensor _qconv_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const T
                result, output_dtype);
 }
 
+// The name before torch 2.8, for two dimensions only.
 Tensor _qconv2d_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
                                  const Tensor& onednn_weight, const Tensor& weight_scales,
                                  const Tensor& weight_zero_points, const Tensor* B, IntSpan stride, IntSpan padding,
@@ -190,6 +197,8 @@ Tensor _qconv2d_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const
                                  post_op_args, algorithm);
 }
 
+// The result replaces `accum` [N, O, ...], channels last, of its dtype: (accum - accum_zero_point) * accum_scale is
+// added. binary_attr "sum", unary_attr none or relu.
 Tensor _qconv2d_pointwise_binary_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
                                         const Tensor& onednn_weight, const Tensor& weight_scales, const Tensor&,
                                         const Tensor& accum, const Tensor* B, IntSpan stride_args, IntSpan padding_args,

@@ -1,3 +1,11 @@
+// Linear layers of quantised input and weight: y = act((x - x_zp) @ w * x_scale * w_scale + bias), requantised where
+// the result is an integer. Matches onednn::qlinear_pointwise, torch 2.15, which does not look at the weight's zero
+// points.
+//
+// X [..., K] of uint8, int8 or float8_e4m3fn with one scale and zero point; weight [K, N] of int8 (float8_e4m3fn where
+// X is), packed by oneDNN or plain; its scales [N] or [1]; B [N] of a floating dtype. Result [..., N],
+// contiguous, of output_dtype (uint8, int8, float32, bfloat16, float16, float8_e4m3fn; X's without one). Results of
+// float8 inputs are divided by output_scale whatever their dtype. kInvalidArgument names what does not fit.
 #include "src/cpu/layers/qlinear.h"
 
 #include <algorithm>
@@ -11,6 +19,7 @@
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/vector/channel_values.h"
 #include "src/device/tensor_form.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {
@@ -230,6 +239,8 @@ Tensor _qlinear_pointwise_tensor(const Tensor& X, const Tensor& act_scale, const
   return qlinear({X, act_scale, act_zero_point, onednn_weight, weight_scales, nullptr, B}, result, output_dtype);
 }
 
+// binary_post_op "none"; "sum": the result replaces `other`, of its dtype, which is added as (other - other_zero_point)
+// * other_scale; "add": other of any of these dtypes, added as it is.
 Tensor _qlinear_pointwise_binary_tensor(const Tensor& X, const Tensor& act_scale, const Tensor& act_zero_point,
                                         const Tensor& onednn_weight, const Tensor& weight_scales, const Tensor&,
                                         const Tensor* other, const Tensor* B, double output_scale,

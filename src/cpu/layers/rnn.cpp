@@ -1,5 +1,5 @@
-#include "src/cpu/layers/rnn.h"
-
+// One layer and direction of a recurrent network. Matches aten::mkldnn_rnn_layer (aten/src/ATen/native/mkldnn/RNN.cpp),
+// torch 2.15.
 #include <algorithm>
 
 #include "sconce/check.h"
@@ -8,6 +8,7 @@
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/vector/vector_math.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 
 namespace sconce {
 namespace {
@@ -114,6 +115,13 @@ void read_state(const Tensor& state, float* to, int64_t batch, int64_t hidden) {
 
 namespace cpu {
 
+// LSTM (mode 2), the only one that PyTorch runs this way. input [T, N, I]; weight0 [4H, I] and weight1 [4H, H], plain
+// or opaque, gates in the order input, forget, cell, output; weight2 and weight3 [4H] biases, looked at only with
+// has_biases; hx_ and cx_ [1, N, H]. Any strides; float32, float16 or bfloat16, sums and states float32.
+// Returns output [T, N, H], hy and cy like hx_ and cx_, and what training would keep: nothing. `reverse` goes from the
+// last step to the first. The layer is told about the network it belongs to (layers, directions, batch_first) but
+// does not depend on it. kInvalidArgument for shapes that do not fit, kUnsupported for other modes and packed
+// sequences.
 std::array<Tensor, 4> mkldnn_rnn_layer(const Tensor& input, const Tensor& weight0, const Tensor& weight1,
                                        const Tensor& weight2, const Tensor& weight3, const Tensor& hx_,
                                        const Tensor& cx_, bool reverse, IntSpan batch_sizes, int64_t mode,

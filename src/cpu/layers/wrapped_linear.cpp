@@ -14,6 +14,7 @@
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/vector/channel_values.h"
 #include "src/device/tensor_form.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 
@@ -132,6 +133,7 @@ Tensor product(const char* name, const Tensor& input, const MatrixView& weight, 
 
 namespace cpu {
 
+// weight float32 [N, K] to int8 with one scale and zero point; bias [N]. Scale and zero point have one element.
 Tensor _wrapped_linear_prepack(const Tensor& weight, const Tensor& weight_scale, const Tensor& weight_zero_point,
                                const Tensor& bias) {
   constexpr const char* kName = "_wrapped_linear_prepack";
@@ -158,6 +160,8 @@ Tensor _wrapped_linear_prepack(const Tensor& weight, const Tensor& weight_scale,
   return packed;
 }
 
+// input float32 [..., K], quantised to uint8, times the packed weight, quantised to uint8 and back: float32
+// [..., out_channel]. kInvalidArgument for what does not fit.
 Tensor _wrapped_quantized_linear_prepacked(const Tensor& input, const Tensor& input_scale,
                                            const Tensor& input_zero_point, const Tensor& weight,
                                            const Tensor& out_scale, const Tensor& out_zeropoint, int64_t out_channel) {
@@ -188,6 +192,7 @@ Tensor _wrapped_quantized_linear_prepacked(const Tensor& input, const Tensor& in
   return output;
 }
 
+// weight float32 [N, K] to float16; what is too large for it becomes its largest number.
 Tensor wrapped_fbgemm_pack_gemm_matrix_fp16(const Tensor& weight) {
   const Tensor w = contiguous(check_weight("wrapped_fbgemm_pack_gemm_matrix_fp16", weight));
   const int64_t n = w.size(0), k = w.size(1);
@@ -200,6 +205,7 @@ Tensor wrapped_fbgemm_pack_gemm_matrix_fp16(const Tensor& weight) {
   return packed;
 }
 
+// input float32 [..., K], bias [N] or null: float32 [..., out_channel].
 Tensor wrapped_fbgemm_linear_fp16_weight(const Tensor& input, const Tensor& weight, const Tensor* bias,
                                          int64_t out_channel) {
   constexpr const char* kName = "wrapped_fbgemm_linear_fp16_weight";

@@ -10,6 +10,7 @@
 #include "src/cpu/linalg/fft_lines.h"
 #include "src/cpu/linalg/fft_plan.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/rows/slices.h"
@@ -300,6 +301,7 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
   return out;
 }
 
+// The last of `dim` gives size / 2 + 1 elements (onesided), else all, mirrored.
 Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided) {
   const DType dtype = complex_of("_fft_r2c", self.dtype());
   SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_r2c: no dimension to transform");

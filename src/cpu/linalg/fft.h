@@ -10,9 +10,6 @@
 
 namespace sconce::cpu {
 
-Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward);
-// The last of `dim` gives size / 2 + 1 elements (onesided), else all, mirrored.
-Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided);
 // The last of `dim` has last_dim_size elements afterwards, of which half come from self. Imaginary parts that a real
 // signal cannot have do not count.
 Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t last_dim_size);

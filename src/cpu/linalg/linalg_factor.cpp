@@ -6,6 +6,7 @@
 #include "src/cpu/linalg/linalg.h"
 #include "src/cpu/linalg/linalg_errors.h"
 #include "src/cpu/linalg/matrix_batch.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"

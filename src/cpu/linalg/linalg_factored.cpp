@@ -1,5 +1,6 @@
-#include "src/cpu/linalg/linalg_factored.h"
-
+// Operators on factors that were computed before, through LAPACK, over batches. Match aten's operators of the same
+// names (torch 2.15, CPU with LAPACK), result strides among them; float32, float64 and their complex dtypes; any
+// strides.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -7,11 +8,13 @@
 #include "sconce/check.h"
 #include "src/cpu/linalg/linalg_errors.h"
 #include "src/cpu/linalg/matrix_batch.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
 
 namespace sconce::cpu {
+// X of A X = self, input2 [..., n, n] the Cholesky factor of A: its upper triangle U with A = U^H U, or its lower.
 Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const char* const name = "cholesky_solve";
   check_solvable(name, self, input2);
@@ -30,6 +33,7 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   return out;
 }
 
+// The inverse of the matrix whose Cholesky factor self is. kInvalidArgument where it is singular.
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   const char* const name = "cholesky_inverse";
   check_square(name, self);
@@ -54,6 +58,7 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
   return out;
 }
 
+// {a, tau}: R on and above the diagonal of a [..., m, n], the reflectors of Q below.
 std::array<Tensor, 2> geqrf(const Tensor& self) {
   const char* const name = "geqrf";
   SCONCE_CHECK(self.dim() >= 2, kInvalidArgument, "torch.geqrf: input must have at least 2 dimensions.");
@@ -74,6 +79,7 @@ std::array<Tensor, 2> geqrf(const Tensor& self) {
   return {a, tau};
 }
 
+// Q C, C Q or their forms with Q^H: self [..., m, k] and input2 [..., k] as geqrf makes them, input3 = C.
 Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool transpose) {
   const char* const name = "torch.ormqr";
   const Tensor &tau = input2, &other = input3;
@@ -100,6 +106,7 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   return out;
 }
 
+// {P, L, U} of what linalg_lu_factor made; empty [0] for what is not asked for. pivots: int32 from 1, packed.
 std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data, bool unpack_pivots) {
   const char* const name = "torch.lu_unpack";
   check_factored(name, LU_data, unpack_pivots ? &LU_pivots : nullptr);
@@ -147,6 +154,7 @@ std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, 
   return {P, L, U};
 }
 
+// {X, a copy of A}: op(A) X = self with A triangular; transpose: op(A) is A's transpose, not conjugated.
 std::array<Tensor, 2> triangular_solve(const Tensor& self, const Tensor& A, bool upper, bool transpose,
                                        bool unitriangular) {
   const char* const name = "triangular_solve";

@@ -1,11 +1,12 @@
-#include "src/cpu/matmul/dynamic_quant.h"
-
+// Products of inputs that are quantised to 8 bits on the way with weights of 4 bits. Matches
+// aten::_dyn_quant_pack_4bit_weight and _dyn_quant_matmul_4bit, torch 2.15, as they are on x86.
 #include <algorithm>
 #include <cmath>
 
 #include "sconce/check.h"
 #include "src/cpu/vector/post_ops.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::cpu {
@@ -43,6 +44,8 @@ float quantise(const float* values, int32_t* to, int64_t k) {
 
 }  // namespace
 
+// weights uint8 [N, K / 2], two elements a byte, the even one in the low nibble; scales_zeros [N, K / block_size] and
+// bias [N] of any floating dtype. Packed: float32, one after the other: the bytes' values, the scales, the bias.
 Tensor _dyn_quant_pack_4bit_weight(const Tensor& weights, const Tensor& scales_zeros, const Tensor* bias,
                                    int64_t block_size, int64_t in_features, int64_t out_features) {
   constexpr const char* kName = "_dyn_quant_pack_4bit_weight_cpu";
@@ -65,6 +68,8 @@ Tensor _dyn_quant_pack_4bit_weight(const Tensor& weights, const Tensor& scales_z
   return packed;
 }
 
+// inp [M, in_features] float32, or bfloat16 where one block is the whole row: [M, out_features] of its dtype. A row is
+// quantised with one scale and zero point; an element of the weight is (nibble - 8) * scale.
 Tensor _dyn_quant_matmul_4bit(const Tensor& inp, const Tensor& packed_weights, int64_t block_size, int64_t in_features,
                               int64_t out_features) {
   constexpr const char* kName = "_dyn_quant_matmul_4bit_cpu";

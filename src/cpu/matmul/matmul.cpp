@@ -8,6 +8,7 @@
 #include "src/cpu/matmul/gemm/gemm_integer.h"
 #include "src/cpu/vector/vector_math.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/fill.h"
 
@@ -145,6 +146,7 @@ void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
   copy(wide, out);
 }
 
+// out[b, m, n] = self[b, m, k] @ mat2[b, k, n]. Matches aten::bmm.out.
 void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
   const MatrixProduct p = prepare("bmm", 3, out, self, mat2);
   if (p.k == 0) return zero(out);

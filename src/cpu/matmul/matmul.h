@@ -1,9 +1,9 @@
-// Matrix products beside those of op_table.def, whose kernels are declared by src/shim/ops.h.
+// Matrix products beside those of op_table.def.
 //
-// All take any strides, write `out` in the layout it has, and compute in the operands' dtype (float for the small
-// floats). With beta 0 self is not read; it is broadcast to the result. As in ATen (torch 2.15), alpha 0 skips the
-// product for float, double and complex, so that NaNs in it do not count.
-// kInvalidArgument: ranks, shapes, dtypes, an `out` that overlaps itself; kUnsupported: dtypes that ATen refuses.
+// These and those take any strides, write `out` in the layout it has, and compute in the operands' dtype (float for the
+// small floats). With beta 0 self is not read; it is broadcast to the result. As in ATen (torch 2.15), alpha 0 skips
+// the product for float, double and complex, so that NaNs in it do not count. kInvalidArgument: ranks, shapes, dtypes,
+// an `out` that overlaps itself; kUnsupported: dtypes that ATen refuses.
 #pragma once
 
 #include "sconce/tensor.h"
@@ -12,8 +12,5 @@ namespace sconce::cpu {
 
 // out[m, n] = a @ b + c @ d, the first product being rounded to out's dtype. Matches aoti_torch__mm_plus_mm_out.
 void mm_plus_mm_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d);
-
-// out[b, m, n] = self[b, m, k] @ mat2[b, k, n]. Matches aten::bmm.out.
-void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
 
 }  // namespace sconce::cpu

@@ -8,6 +8,7 @@
 #include "src/cpu/reduction/sum.h"
 #include "src/cpu/vector/row_sums.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/elements/dispatch.h"
@@ -15,18 +16,8 @@
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/type_promotion.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
-
-// Rows of op_table.def.
-void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
-void bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
-void addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha);
-void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta,
-                 double alpha);
-Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, double beta, double alpha);
-Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta, double alpha);
 
 namespace {
 

@@ -1,8 +1,8 @@
-#include "src/cpu/matmul/scaled_mm.h"
-
+// Products of float8 matrices with scales. Matches aten::_scaled_mm, torch 2.15.
 #include "sconce/check.h"
 #include "src/cpu/matmul/gemm/gemm.h"
 #include "src/cpu/vector/channel_values.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::cpu {
@@ -14,6 +14,7 @@ bool takes(DType dtype) { return dtype == DType::kFloat8E4M3FN || dtype == DType
 
 }  // namespace
 
+// As _scaled_mm; out of any layout.
 void _scaled_mm_out(Tensor& out, const Tensor& self, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
                     const Tensor* bias, const Tensor* scale_result, std::optional<DType> out_dtype, bool) {
   SCONCE_CHECK(self.dim() == 2 && mat2.dim() == 2 && self.size(1) == mat2.size(0), kInvalidArgument, kName,
@@ -69,6 +70,10 @@ void _scaled_mm_out(Tensor& out, const Tensor& self, const Tensor& mat2, const T
   copy(sums, out);
 }
 
+// self [M, K] and mat2 [K, N] of float8_e4m3fn or float8_e5m2, any strides; scale_a and scale_b float32: one value
+// each, or [M, 1] and [1, N]. (self @ mat2) * scale_a * scale_b + bias [N], divided by scale_result where out_dtype
+// is given and float8; rounded to out_dtype, any floating one (self's without one), what is too large for float8_e4m3fn
+// being its largest number. Sums are float32. kInvalidArgument as ATen refuses.
 Tensor _scaled_mm(const Tensor& self, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
                   const Tensor* bias, const Tensor* scale_result, std::optional<DType> out_dtype, bool use_fast_accum) {
   const DType dtype = out_dtype.value_or(self.dtype());

@@ -6,11 +6,11 @@
 
 #include "sconce/check.h"
 #include "src/cpu/matmul/products.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -80,6 +80,9 @@ Tensor contracted(const Tensor& a, const Tensor& b, const Dims& gone, BatchProdu
 
 }  // namespace
 
+// Every operand gets a dimension of size 1 at its `expand` places (of the result's dimensions, ascending); the
+// broadcast product is summed over sumdim. Any strides, numeric dtypes, halves summed in float; row-major. unroll_dim
+// is a hint that is not needed. kInvalidArgument where dimensions do not fit.
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
                   IntSpan expand3, IntSpan sumdim, int64_t) {
   return trilinear_by(bmm, i1, i2, i3, expand1, expand2, expand3, sumdim);

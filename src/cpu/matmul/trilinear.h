@@ -5,13 +5,7 @@
 
 namespace sconce::cpu {
 
-// Every operand gets a dimension of size 1 at its `expand` places (of the result's dimensions, ascending); the
-// broadcast product is summed over sumdim. Any strides, numeric dtypes, halves summed in float; row-major. unroll_dim
-// is a hint that is not needed. kInvalidArgument where dimensions do not fit.
-Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
-                  IntSpan expand3, IntSpan sumdim, int64_t unroll_dim);
-
-// The same with another product of batches of matrices, on whatever device.
+// _trilinear with another product of batches of matrices, on whatever device.
 using BatchProduct = Tensor(const Tensor& self, const Tensor& mat2);
 Tensor trilinear_by(BatchProduct* product, const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1,
                     IntSpan expand2, IntSpan expand3, IntSpan sumdim);

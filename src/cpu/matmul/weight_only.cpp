@@ -10,6 +10,7 @@
 #include "src/cpu/vector/post_ops.h"
 #include "src/device/cpu_isa.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/inspection.h"
 
@@ -201,6 +202,8 @@ Int4Packing Int4PackingScope::current() noexcept {
 
 namespace cpu {
 
+// self [M, K] float32, float16 or bfloat16, unit column stride; mat2 int8 [N, K], contiguous; scales [N] of self's
+// dtype: (self @ mat2^T) * scales. kInvalidArgument as ATen refuses.
 Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor& scales) {
   constexpr const char* kName = "_weight_int8pack_mm_cpu";
   SCONCE_CHECK(is_small_float(self.dtype()), kInvalidArgument, kName,
@@ -249,6 +252,8 @@ Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor&
   return out;
 }
 
+// X [M, K] as above, contiguous; w uint8 [N, K / 2], packed, N a multiple of 16; qGroupSize one of 32, 64, 128, 256
+// that divides K; qScaleAndZeros [K / qGroupSize, N, 2] of X's dtype. An element is (nibble - 8) * scale + zero.
 Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Tensor& qGroupSize,
                                       const Tensor& qScaleAndZeros) {
   constexpr const char* kName = "_weight_int4pack_mm_cpu";

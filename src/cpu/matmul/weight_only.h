@@ -30,15 +30,6 @@ class Int4PackingScope {
 
 namespace cpu {
 
-// self [M, K] float32, float16 or bfloat16, unit column stride; mat2 int8 [N, K], contiguous; scales [N] of self's
-// dtype: (self @ mat2^T) * scales. kInvalidArgument as ATen refuses.
-Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor& scales);
-
-// X [M, K] as above, contiguous; w uint8 [N, K / 2], packed, N a multiple of 16; qGroupSize one of 32, 64, 128, 256
-// that divides K; qScaleAndZeros [K / qGroupSize, N, 2] of X's dtype. An element is (nibble - 8) * scale + zero.
-Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Tensor& qGroupSize,
-                                      const Tensor& qScaleAndZeros);
-
 // int32 [N, K] of 0 to 15 to that packed uint8 [N, K / 2], in the packing of the package; N a multiple of 16, K even.
 Tensor _convert_weight_to_int4pack_for_cpu(const Tensor& self, int64_t innerKTiles);
 

@@ -1,10 +1,10 @@
-// Operators that only move elements, beside those of view.h, dimensions.h, index.h and scatter.h; views, where a
+// Operators that only move elements, beside those of op_table.def and dimensions.h; views, where a
 // comment says so. Any dtypes, any strides. Match aten's of the same names (torch 2.15, CPU).
 #pragma once
 
 #include <string_view>
 
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 #include "src/tensor/scalar.h"
 
 namespace sconce::cpu {

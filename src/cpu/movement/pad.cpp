@@ -1,17 +1,16 @@
-#include "src/cpu/movement/pad.h"
-
+// Padding by a constant, by reflection, by the border's value or around the other side.
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -247,6 +246,10 @@ Tensor pad_border(const Tensor& self, const Sides& sides, Border border) {
 
 }  // namespace
 
+// pad: pairs (before, after) from the last dimension on; negative ones crop. mode: "constant" (any number of
+// dimensions; value defaults to 0), "reflect", "replicate" (no bool), "circular" (those three: the last 1, 2 or 3
+// dimensions of a tensor with one or two more). Channels-last stays so, but for "circular". Any dtype, any strides,
+// any device. Matches at::pad on the CPU, torch 2.15.
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
   const Sides sides = sides_of(self, pad);
   if (mode == "constant") return pad_constant(self, sides, value.value_or(0.0));

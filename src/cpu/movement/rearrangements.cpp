@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "src/cpu/indexing/index.h"
 #include "src/cpu/indexing/index_select.h"
 #include "src/cpu/movement/movement.h"
-#include "src/tensor/cat.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/elements/dispatch.h"
@@ -16,7 +15,6 @@
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/type_promotion.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {

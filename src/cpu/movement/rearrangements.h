@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 #include "src/tensor/scalar.h"
 
 namespace sconce::cpu {

@@ -5,14 +5,13 @@
 #include <limits>
 
 #include "sconce/check.h"
-#include "src/cpu/matmul/matmul.h"
 #include "src/cpu/normalisation/distance_norms.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -143,6 +142,8 @@ void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2) {
                dtype_name(x2.dtype()));
 }
 
+// [B..., P, M], [B..., R, M] -> [B..., P, R]; batches broadcast. compute_mode: 0 (and none) takes the way over a matrix
+// product for p = 2 where P or R is above 25, 1 always, 2 never.
 Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
   check_row_sets("cdist", x1, x2);
   SCONCE_CHECK(p >= 0, kInvalidArgument, "cdist only supports non-negative p values");
@@ -186,6 +187,7 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optiona
   return out;
 }
 
+// Gradient by x1, of the batches' common shape.
 Tensor _cdist_backward(const Tensor& grad_output, const Tensor& x1, const Tensor& x2, double p, const Tensor& cdist) {
   check_row_sets("_cdist_backward", x1, x2);
   const Pair pair = broadcast_pair("_cdist_backward", x1, x2);
@@ -222,6 +224,7 @@ Tensor _cdist_backward(const Tensor& grad_output, const Tensor& x1, const Tensor
   return out;
 }
 
+// [N, M] -> [N (N - 1) / 2]: rows 0-1, 0-2, ..., 1-2, ...
 Tensor _pdist_forward(const Tensor& self, double p) {
   SCONCE_CHECK(self.dim() == 2, kInvalidArgument, "pdist only supports 2D tensors, got: ", self.dim(), "D");
   SCONCE_CHECK(p >= 0, kInvalidArgument, "pdist only supports non-negative p values");

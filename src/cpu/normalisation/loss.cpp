@@ -11,6 +11,7 @@
 #include "src/cpu/elementwise/functions.h"
 #include "src/cpu/reduction/moments.h"
 #include "src/cpu/reduction/sum.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
@@ -38,6 +39,7 @@ Tensor inverse_odds(const Tensor& self, const Tensor& target) { return exp(multi
 
 }  // namespace
 
+// Of mean (reduction 1) or sum of log(1 + exp(-target self)), times grad_output; floating, operands broadcast.
 Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                  int64_t reduction) {
   constexpr std::string_view kName = "soft_margin_loss_backward";

@@ -8,9 +8,7 @@
 
 namespace sconce::cpu {
 
-// Of mean (reduction 1) or sum of log(1 + exp(-target self)), times grad_output; floating, operands broadcast.
-Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                 int64_t reduction);
+// Mean (reduction 1) or sum of log(1 + exp(-target self)).
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction);
 
 // self [n] or [rows, n]; target int64, one class a row. weight [n] by class.

@@ -8,6 +8,7 @@
 #include "src/cpu/elementwise/binary_functions.h"
 #include "src/cpu/reduction/sum.h"
 #include "src/cpu/vector/row_sums.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/elements/dispatch.h"

@@ -9,6 +9,7 @@
 #include "sconce/check.h"
 #include "sconce/float_types.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/elements/multiply.h"
@@ -75,6 +76,10 @@ void normalise(const Tensor& input, const Tensor* weight, double eps, int64_t ro
 
 namespace cpu {
 
+// input of a floating or complex dtype, any strides, over its last normalized_shape.size() dimensions (all, if that is
+// none): input * rsqrt(mean(input ^ 2) + eps) * weight, and the reciprocal roots, those dimensions being 1, in float32
+// for the small floats. weight has the normalised dimensions, any dtype. eps: without one, float32's (float64's for
+// float64). The output in the input's memory format, the roots contiguous. kUnsupported for other dtypes.
 std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor* weight,
                                       std::optional<double> eps) {
   const DType dtype = input.dtype();

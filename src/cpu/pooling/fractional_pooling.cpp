@@ -4,6 +4,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/pooling/plane_scatter.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/strided_loop.h"

@@ -13,15 +13,6 @@
 
 namespace sconce::cpu {
 
-std::array<Tensor, 2> fractional_max_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan output_size,
-                                            const Tensor& random_samples);
-std::array<Tensor, 2> fractional_max_pool3d(const Tensor& self, IntSpan kernel_size, IntSpan output_size,
-                                            const Tensor& random_samples);
-Tensor fractional_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
-                                      IntSpan output_size, const Tensor& indices);
-Tensor fractional_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
-                                      IntSpan output_size, const Tensor& indices);
-
 // What kernels need, checked: depth, height, width; of two dimensions the depth is 1.
 struct FractionalAxis {
   int64_t input = 1, output = 1, kernel = 1;

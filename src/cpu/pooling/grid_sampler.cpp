@@ -7,6 +7,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/pooling/grid_taps.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
@@ -283,6 +284,7 @@ Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpol
   return sampled("grid_sampler_3d", input, grid, interpolation_mode, padding_mode, align_corners, 3,
                  GridLoop::kScalars);
 }
+// Gradients by input (undefined where output_mask[0] is 0) and by grid.
 std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                std::span<const int32_t> output_mask) {

@@ -20,18 +20,9 @@ Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpol
 // The same of float32 but where a coordinate is no number: taps outside of the input do not count.
 Tensor grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
                                     int64_t padding_mode, bool align_corners);
-Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
-                       bool align_corners);
-// Gradients by input (undefined where output_mask[0] is 0) and by grid.
-std::array<Tensor, 2> grid_sampler_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
-                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
-                                               std::span<const int32_t> output_mask);
 std::array<Tensor, 2> grid_sampler_2d_cpu_fallback_backward(const Tensor& grad_output, const Tensor& input,
                                                             const Tensor& grid, int64_t interpolation_mode,
                                                             int64_t padding_mode, bool align_corners);
-std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
-                                               int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
-                                               std::span<const int32_t> output_mask);
 
 // What kernels need of both, checked; dims: 2 or 3.
 GridGeometry grid_geometry(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation,

@@ -1,5 +1,10 @@
-#include "src/cpu/pooling/pooling.h"
-
+// Pooling over the last two or three dimensions of [N, C, (D,) H, W], N optional.
+//
+// Any strides; the result is channels-last where ATen's is. Indices are int64 offsets into an input plane; of equal
+// maxima the first is taken, of NaNs the last. Half and bfloat16 are computed in float.
+// kernel_size, stride and padding may hold one number for all dimensions; an empty stride is the kernel size.
+// kInvalidArgument for shapes and settings that ATen refuses, kUnsupported for dtypes. Matches ATen's CPU kernels,
+// torch 2.15.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -8,6 +13,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/pooling/pooling_plan.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 
@@ -212,6 +218,7 @@ PoolPlan plan_pooling(std::string_view name, const Tensor& self, const std::arra
 
 namespace cpu {
 
+// Real dtypes. Output and indices.
 std::array<Tensor, 2> max_pool2d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                               IntSpan dilation, bool ceil_mode) {
   check_max_dtype("max_pool2d", self.dtype());
@@ -226,6 +233,7 @@ std::array<Tensor, 2> max_pool3d_with_indices(const Tensor& self, IntSpan kernel
                  pool_axes("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), 3,
                  PoolFormat::kSuggested);
 }
+// Floats and int64; avg_pool3d without half and bfloat16.
 Tensor avg_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad, std::optional<int64_t> divisor_override) {
   return average("avg_pool2d", self, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
@@ -235,6 +243,7 @@ Tensor avg_pool3d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSp
   return average("avg_pool3d", self, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override);
 }
 
+// Floats. Windows that tile the input, as even in size as they can be.
 Tensor _adaptive_avg_pool2d(const Tensor& self, IntSpan output_size) {
   const auto axes = adaptive_axes("adaptive_avg_pool2d", self, 2, output_size, true);
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_avg_pool2d");

@@ -5,6 +5,7 @@
 #include "sconce/check.h"
 #include "src/cpu/pooling/plane_scatter.h"
 #include "src/cpu/pooling/pooling_plan.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
@@ -253,6 +254,7 @@ Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& sel
   return adaptive_max_backward("adaptive_max_pool3d_backward", grad_output, self, 3, indices);
 }
 
+// Zeros but for the elements of self, which lie at their indices. Of two at one place the last stays.
 Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_size) {
   return unpool("max_unpool2d", self, indices, output_size, 2);
 }

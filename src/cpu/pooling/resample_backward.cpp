@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
@@ -155,6 +156,8 @@ int64_t PaddedSides::source(size_t axis, int64_t at, bool reflect) const noexcep
   return std::clamp<int64_t>(at, 0, in[axis] - 1);
 }
 
+// grad_output [N, C, output_size...] -> [input_size...] = [N, C, ...]. scales: output over input; 0 or none: from
+// sizes.
 Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                   bool align_corners, std::optional<double> scales) {
   return resize_backward("upsample_linear1d_backward", grad_output, output_size, input_size, align_corners,

@@ -12,15 +12,6 @@
 
 namespace sconce::cpu {
 
-// grad_output [N, C, output_size...] -> [input_size...] = [N, C, ...]. scales: output over input; 0 or none: from
-// sizes.
-Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                  bool align_corners, std::optional<double> scales);
-Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
-Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                     bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
-                                     std::optional<double> scales_w);
 Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                                     bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
 Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
@@ -39,8 +30,6 @@ Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan out
                                           std::optional<double> scales_w);
 
 // padding: (before, after) from the last dimension on; negative ones crop.
-Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
-Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);

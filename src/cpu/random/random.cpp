@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/factory.h"

@@ -5,9 +5,9 @@
 
 #include "sconce/check.h"
 #include "src/cpu/random/random.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/elementwise/arithmetic.h"
-#include "src/cpu/sorting/sort.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/elementwise.h"

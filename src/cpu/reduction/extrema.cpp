@@ -8,12 +8,11 @@
 #include <type_traits>
 
 #include "sconce/check.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/vector/row_extrema.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/rows/reduced_rows.h"
 #include "src/tensor/strided_loop.h"
@@ -226,6 +225,7 @@ Tensor one_position(const char* name, const Tensor& self, const std::array<Tenso
 
 }  // namespace
 
+// Maximum over `dims`, all where there are none; NaN wins. Row-major result.
 Tensor amax(const Tensor& self, IntSpan dims, bool keepdim) { return extremum<true>("amax", self, dims, keepdim); }
 Tensor amin(const Tensor& self, IntSpan dims, bool keepdim) { return extremum<false>("amin", self, dims, keepdim); }
 std::array<Tensor, 2> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {
@@ -180,6 +180,7 @@ void check_weight(const Tensor& self, const Tensor* weight, IntSpan sizes) {
 
 }  // namespace
 
+// Counts [bins] over [min, max], over the elements' own range where min == max.
 Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
   check_bins(IntSpan(&bins, 1));
   Tensor hist = Tensor::empty(IntSpan(&bins, 1), self.dtype());
@@ -204,6 +205,8 @@ Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
   return hist;
 }
 
+// Counts or, with weight of self's sizes, sums [bins], and edges [bins + 1]. density: divided by the total and by the
+// bin's width. range: two numbers.
 std::array<Tensor, 2> histogram_bin_ct(const Tensor& self, int64_t bins, OptReals range, const Tensor* weight,
                                        bool density) {
   check_weight(self, weight, self.sizes());
@@ -257,6 +260,7 @@ Tensor between_edges(const Tensor& rows, std::span<const Tensor> bins, const Ten
 
 }  // namespace
 
+// self [..., D], bins D numbers, range 2 D numbers, weight [...]: counts of sizes `bins`.
 Tensor _histogramdd_from_bin_cts(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight, bool density) {
   return histogram(rows_of(self, bins.size(), weight), bins, range, weight, density).hist;
 }

@@ -10,20 +10,11 @@
 #include <vector>
 
 #include "sconce/tensor.h"
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 
 namespace sconce::cpu {
 
 using OptReals = std::optional<std::span<const double>>;
-
-// Counts [bins] over [min, max], over the elements' own range where min == max.
-Tensor histc(const Tensor& self, int64_t bins, double min, double max);
-// Counts or, with weight of self's sizes, sums [bins], and edges [bins + 1]. density: divided by the total and by the
-// bin's width. range: two numbers.
-std::array<Tensor, 2> histogram_bin_ct(const Tensor& self, int64_t bins, OptReals range, const Tensor* weight,
-                                       bool density);
-// self [..., D], bins D numbers, range 2 D numbers, weight [...]: counts of sizes `bins`.
-Tensor _histogramdd_from_bin_cts(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight, bool density);
 
 // The edges that _histogramdd_from_bin_cts counts between, [bins + 1] for each dimension.
 std::vector<Tensor> _histogramdd_bin_edges(const Tensor& self, IntSpan bins, OptReals range, const Tensor* weight,

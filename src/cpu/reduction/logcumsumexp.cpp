@@ -1,8 +1,8 @@
 #include <cmath>
 #include <limits>
 
-#include "src/cpu/reduction/scan.h"
 #include "src/cpu/reduction/scan_loop.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 

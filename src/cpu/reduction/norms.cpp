@@ -9,13 +9,13 @@
 #include "sconce/check.h"
 #include "src/cpu/elementwise/arithmetic.h"
 #include "src/cpu/elementwise/binary_functions.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/elementwise/functions.h"
 #include "src/cpu/reduction/moments.h"
 #include "src/cpu/reduction/sum.h"
 #include "src/cpu/vector/exponential_rows.h"
 #include "src/cpu/vector/row_extrema.h"
 #include "src/cpu/vector/row_sums.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
@@ -23,7 +23,6 @@
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/rows/reduced_rows.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {

@@ -1,9 +1,13 @@
-#include "src/cpu/reduction/scan.h"
-
+// Scans along a dimension. Match aten::cumsum, cumprod, cummax, cummin, logcumsumexp (torch 2.15, CPU).
+//
+// Any strides; results are row-major. Elements are combined in sequence, in ATen's accumulator types (float in double,
+// half and bfloat16 in float, integers in int64), so that results equal ATen's to the bit; but for the long single
+// slices of cumsum in float, where the sums of four elements are formed first.
 #include <limits>
 
 #include "sconce/check.h"
 #include "src/cpu/reduction/scan_loop.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/convert.h"
@@ -222,12 +226,14 @@ std::array<Tensor, 2> cumulative_extreme(const char* name, const Tensor& self, i
 
 }  // namespace
 
+// dtype: of the result; by default self's, int64 for integers and bool.
 Tensor cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   return cumulate<Sum>("cumsum", self, dim, dtype);
 }
 Tensor cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   return cumulate<Product>("cumprod", self, dim, dtype);
 }
+// Values and int64 positions, of equal values the last one. A NaN stays.
 std::array<Tensor, 2> cummax(const Tensor& self, int64_t dim) { return cumulative_extreme<true>("cummax", self, dim); }
 std::array<Tensor, 2> cummin(const Tensor& self, int64_t dim) { return cumulative_extreme<false>("cummin", self, dim); }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
@@ -170,6 +171,7 @@ void check_segment_reduce(const Tensor& data, const Tensor* lengths, const Tenso
   SCONCE_CHECK(!indices, kUnsupported, "segment_reduce(): indices based reduction is not supported yet.");
 }
 
+// initial: where a segment starts, and all of an empty one; without it 0 (NaN for an empty mean), 1 or an infinity.
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
                       const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
   check_segment_reduce(data, lengths, indices, unsafe);
@@ -193,6 +195,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor*
   return out;
 }
 
+// Equal extrema share the gradient.
 Tensor _segment_reduce_backward(const Tensor& grad, const Tensor& output, const Tensor& data, std::string_view reduce,
                                 const Tensor* lengths, const Tensor* offsets, int64_t axis,
                                 std::optional<double> initial) {

@@ -6,20 +6,11 @@
 // would read out of bounds. kInvalidArgument.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "sconce/tensor.h"
 
 namespace sconce::cpu {
-
-// initial: where a segment starts, and all of an empty one; without it 0 (NaN for an empty mean), 1 or an infinity.
-Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
-                      const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial);
-// Equal extrema share the gradient.
-Tensor _segment_reduce_backward(const Tensor& grad, const Tensor& output, const Tensor& data, std::string_view reduce,
-                                const Tensor* lengths, const Tensor* offsets, int64_t axis,
-                                std::optional<double> initial);
 
 // Of the forward direction, before its shape.
 void check_segment_reduce(const Tensor& data, const Tensor* lengths, const Tensor* indices, bool unsafe);

@@ -7,9 +7,9 @@
 #include "sconce/check.h"
 #include "src/cpu/sorting/sort_keys.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/rows/slices.h"
 #include "src/tensor/strided_loop.h"
 
@@ -184,6 +184,7 @@ std::array<Tensor, 2> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdi
   return median_along("nanmedian", self, dim, keepdim, true);
 }
 
+// The k-th smallest (from 1) along dim and its int64 position. Of equal elements the one that ATen's selection ends on.
 std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   dim = wrap_dim("kthvalue", dim, self.dim());
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
@@ -197,9 +198,14 @@ std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool 
   });
 }
 
+// Of all elements, the lower one of two; a 0-d tensor. NaN if there is a NaN, or if there are no elements.
 Tensor median(const Tensor& self) { return median_over_all("median", self, false); }
+// Of all elements that are not NaN; NaN if there are none.
 Tensor nanmedian(const Tensor& self) { return median_over_all("nanmedian", self, true); }
 
+// The most frequent element along dim, the smallest of several, and the position ATen's sort leaves last among equals.
+// NaNs are different from each other and, in slices of more than 16, greatest; in shorter ones they part the slice, as
+// in ATen.
 std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = wrap_dim("mode", dim, self.dim());
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);

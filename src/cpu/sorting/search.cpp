@@ -5,9 +5,9 @@
 #include "sconce/check.h"
 #include "src/cpu/sorting/search_lanes.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/type_promotion.h"
 
 namespace sconce::cpu {
@@ -127,6 +127,9 @@ bool right_side(bool right, std::optional<std::string_view> side) {
   return *side == "right";
 }
 
+// sorted_sequence [..., n] or [n], self [..., m]: for each value its place in the sequence, int64 or int32, row-major.
+// side "left" (or right=false): the first place; "right": after the last equal. sorter: int64, of sorted_sequence's
+// sizes, positions that sort it. Different dtypes are promoted.
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
   right = right_side(right, side);
@@ -148,6 +151,7 @@ Tensor searchsorted_number(const Tensor& sorted_sequence, const Scalar& self, bo
                 sorter);
 }
 
+// boundaries: [n].
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
   SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
                "bucketize: boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");

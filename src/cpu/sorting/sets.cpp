@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "src/cpu/sorting/sort.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/slices.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::cpu {
 namespace {

@@ -1,11 +1,12 @@
-#include "src/cpu/sorting/sort.h"
-
+// Sorting and the largest elements. Match aten::sort, sort.stable and topk (torch 2.15, CPU). NaN counts as greatest,
+// -0.0 equals 0.0. Integers, bool, float, double, half, bfloat16; no complex numbers.
 #include <algorithm>
 
 #include "sconce/check.h"
 #include "src/cpu/sorting/sort_keys.h"
 #include "src/cpu/sorting/sort_slice.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
@@ -100,6 +101,8 @@ std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool> stable
   return out;
 }
 
+// Values and int64 positions along dim, of self's sizes, gapless in the order of self's memory. Where stable is not
+// asked for, equal elements come in the order that ATen gives them, which is that of std::sort.
 std::array<Tensor, 2> sort(const Tensor& self, int64_t dim, bool descending) {
   return sort_stable(self, false, dim, descending);
 }

@@ -5,10 +5,10 @@
 
 #include "sconce/check.h"
 #include "src/cpu/sorting/rank_sort.h"
-#include "src/cpu/sorting/sort.h"
 #include "src/cpu/sorting/sort_slice.h"
 #include "src/cpu/sorting/tie_order.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
@@ -194,6 +194,8 @@ void topk_rows(const T* self, T* values, int64_t* positions, int64_t rows, int64
 
 }  // namespace
 
+// The k largest (or smallest) along dim and their int64 positions, row-major. Among equal values the ones that ATen
+// takes, in ATen's order (it is that of std::partial_sort or std::nth_element over the slice).
 std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   dim = wrap_dim("topk", dim, self.dim());
   const DType dtype = self.dtype();

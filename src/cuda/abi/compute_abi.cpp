@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "src/cuda/indexing/index.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/shim/compute.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"

@@ -10,9 +10,9 @@
 #include "src/cuda/random/sampling.h"
 #include "src/cuda/reduction/sum.h"
 #include "src/cuda/sorting/sets.h"
-#include "src/cuda/table/ops.h"
 #include "src/cuda/tensor/factory.h"
 #include "src/custom_ops/operator/boxed.h"
+#include "src/operators/cuda_ops.h"
 
 namespace sconce::cuda {
 namespace {

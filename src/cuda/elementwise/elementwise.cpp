@@ -8,10 +8,10 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cpu_ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/type_promotion.h"
 

@@ -14,7 +14,7 @@
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/strided_loop.h"
 

@@ -22,8 +22,8 @@
 #include "src/cuda/runtime/plan_cache.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
 #include "src/device/lazy_library.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/strided_loop.h"
 

@@ -8,7 +8,7 @@
 #include "src/cuda/linalg/linalg_library.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/factory.h"
 

@@ -13,10 +13,10 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cpu_ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/factory.h"
-#include "src/tensor/fill.h"
 
 namespace sconce::cuda {
 namespace {

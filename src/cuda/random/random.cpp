@@ -12,9 +12,10 @@
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
 #include "src/cuda/tensor/factory.h"
 #include "src/device/philox.h"
+#include "src/operators/cpu_ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/view.h"
 

@@ -8,7 +8,7 @@
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/strided_loop.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "sconce/tensor.h"
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 
 namespace sconce::cuda {
 

@@ -7,7 +7,7 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {

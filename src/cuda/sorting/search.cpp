@@ -15,7 +15,7 @@
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/sorting/search_kernels.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/rows/slices.h"
 #include "src/tensor/scalar.h"

@@ -8,7 +8,8 @@
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/sorting/search_kernels.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cpu_ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
 

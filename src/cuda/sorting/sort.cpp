@@ -8,7 +8,7 @@
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/sorting/select_kernels.h"
 #include "src/cuda/sorting/sort_kernels.h"
-#include "src/cuda/table/ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/rows/slices.h"
 #include "src/tensor/strided_loop.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"

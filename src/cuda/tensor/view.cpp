@@ -1,7 +1,7 @@
 // Operators that only change how memory is read: those of the CPU, which never touch it.
-#include "src/tensor/view.h"
 
-#include "src/cuda/table/ops.h"
+#include "src/operators/cpu_ops.h"
+#include "src/operators/cuda_ops.h"
 
 namespace sconce::cuda {
 

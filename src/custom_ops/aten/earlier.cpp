@@ -5,7 +5,7 @@
 #include "src/cpu/linalg/linalg_errors.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 
 namespace sconce::custom_ops {
 namespace {

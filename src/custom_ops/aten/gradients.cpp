@@ -1,7 +1,6 @@
 // Gradients, which packages of score models and of interatomic potentials call; losses.
 #include "sconce/check.h"
 #include "src/cpu/attention/softmax.h"
-#include "src/cpu/convolution/convolution_backward.h"
 #include "src/cpu/indexing/embedding_backward.h"
 #include "src/cpu/normalisation/loss.h"
 #include "src/cpu/normalisation/normalization.h"
@@ -10,6 +9,7 @@
 #include "src/cpu/pooling/resample_backward.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
+#include "src/operators/cpu_ops.h"
 
 namespace sconce::custom_ops {
 namespace {

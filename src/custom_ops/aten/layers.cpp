@@ -1,7 +1,6 @@
 // Layers of networks: convolutions under all their names, attention, normalisation, resizing.
 #include "sconce/check.h"
 #include "src/cpu/attention/softmax.h"
-#include "src/cpu/convolution/convolution.h"
 #include "src/cpu/layers/encoder.h"
 #include "src/cpu/matmul/weight_only.h"
 #include "src/cpu/normalisation/normalization.h"
@@ -10,9 +9,9 @@
 #include "src/cpu/pooling/resample_antialias.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
-#include "src/tensor/view.h"
 
 namespace sconce::custom_ops {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "src/cpu/linalg/fft.h"
 #include "src/cpu/linalg/linalg_errors.h"
-#include "src/cpu/linalg/linalg_factored.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
+#include "src/operators/cpu_ops.h"
 
 namespace sconce::custom_ops {
 namespace {

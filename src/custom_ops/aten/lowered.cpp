@@ -5,7 +5,7 @@
 #include "src/cpu/random/ranges.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::custom_ops {

@@ -3,7 +3,6 @@
 #include "src/cpu/elementwise/binary_functions.h"
 #include "src/cpu/elementwise/bitwise.h"
 #include "src/cpu/elementwise/division.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/indexing/index_select.h"
 #include "src/cpu/layers/fake_quantize.h"
 #include "src/cpu/matmul/products.h"
@@ -15,7 +14,7 @@
 #include "src/cpu/sorting/sets.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 
 namespace sconce::custom_ops {
 namespace {

@@ -8,20 +8,18 @@
 #include "src/cpu/elementwise/arithmetic.h"
 #include "src/cpu/elementwise/binary_functions.h"
 #include "src/cpu/elementwise/comparisons.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/elementwise/functions.h"
 #include "src/cpu/indexing/byte_embedding.h"
 #include "src/cpu/layers/wrapped_linear.h"
-#include "src/cpu/pooling/pooling.h"
 #include "src/cpu/reduction/extrema.h"
 #include "src/cpu/vector/channel_values.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce::custom_ops {
 namespace {

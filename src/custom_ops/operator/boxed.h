@@ -1,5 +1,5 @@
-// boxed<kernel>: a typed kernel as a BoxedKernel. Parameter and result types are those of src/shim/op_args.h, besides
-// Scalar. A kernel that returns nothing writes some of its arguments:
+// boxed<kernel>: a typed kernel as a BoxedKernel. Parameter and result types are those of src/operators/kernel_args.h,
+// besides Scalar. A kernel that returns nothing writes some of its arguments:
 //   boxed_in_place<kernel>     the first argument, which is the result
 //   boxed_out<kernel, N>       the last N of the schema, which are the kernel's first and the results
 #pragma once
@@ -10,7 +10,7 @@
 
 #include "sconce/check.h"
 #include "src/custom_ops/operator/operator.h"
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 #include "src/tensor/scalar.h"
 
 namespace sconce::custom_ops {

@@ -1,9 +1,9 @@
 #include "src/tensor/rows/reduced_rows.h"
 
 #include "sconce/check.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/strided_loop.h"
-#include "src/tensor/view.h"
 
 namespace sconce {
 

@@ -33,7 +33,7 @@ AOTITorchError aoti_torch_create_tensor_from_blob_v2(void*, int64_t, const int64
 const char* torch_exception_get_what();
 #define SCONCE_OP(name, results, ...) \
   AOTITorchError aoti_torch_cpu_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results);
-#include "src/shim/op_table.def"
+#include "src/operators/cpu_table.def"
 #undef SCONCE_OP
 }
 

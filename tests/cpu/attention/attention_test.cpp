@@ -8,7 +8,7 @@
 #include "src/cpu/attention/attention_softmax.h"
 #include "src/device/cpu_isa.h"
 #include "src/device/threads.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 #include "tests/cpu/matrix_cases.h"
 

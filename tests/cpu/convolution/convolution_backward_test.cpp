@@ -1,11 +1,10 @@
-#include "src/cpu/convolution/convolution_backward.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "src/cpu/convolution/convolution.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "tests/cpu/case_file.h"
 

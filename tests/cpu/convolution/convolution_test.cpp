@@ -11,7 +11,7 @@
 #include "src/device/compiled_threads.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/threads.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 #include "tests/cpu/convolution_reference.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/cpu/movement/movement.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/fill.h"
 #include "tests/cpu/case_file.h"
 

@@ -1,8 +1,7 @@
-#include "src/cpu/indexing/embedding.h"
 
 #include <doctest/doctest.h>
 
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

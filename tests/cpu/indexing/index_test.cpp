@@ -8,6 +8,7 @@
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "tests/cpu/case_file.h"
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

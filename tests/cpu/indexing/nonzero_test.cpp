@@ -7,6 +7,7 @@
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -1,5 +1,3 @@
-#include "src/cpu/indexing/scatter.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -7,6 +5,7 @@
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/fill.h"
 #include "tests/cpu/case_file.h"
 

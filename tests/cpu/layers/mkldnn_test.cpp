@@ -1,5 +1,3 @@
-#include "src/cpu/layers/mkldnn.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "src/cpu/convolution/direct/convolution_isa.h"
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/convolution_reference.h"
 #include "tests/cpu/packed_weight.h"
 

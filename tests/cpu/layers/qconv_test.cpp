@@ -1,10 +1,9 @@
-#include "src/cpu/layers/qconv.h"
-
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "src/cpu/onednn/onednn.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 #include "tests/cpu/packed_weight.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 #include "tests/cpu/packed_weight.h"
 

@@ -1,5 +1,3 @@
-#include "src/cpu/layers/rnn.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include "sconce/error.h"
 #include "src/cpu/convolution/direct/convolution_isa.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/convolution_reference.h"
 #include "tests/cpu/packed_weight.h"
 

@@ -6,6 +6,7 @@
 
 #include "sconce/error.h"
 #include "sconce/float_types.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 #include "tests/cpu/packed_weight.h"
 

@@ -8,6 +8,7 @@
 
 #include "src/cpu/linalg/fft_plan.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

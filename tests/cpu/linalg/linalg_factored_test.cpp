@@ -1,9 +1,8 @@
-#include "src/cpu/linalg/linalg_factored.h"
-
 #include <doctest/doctest.h>
 
 #include <vector>
 
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -9,6 +9,7 @@
 
 #include "sconce/float_types.h"
 #include "src/cpu/matmul/products.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/view.h"

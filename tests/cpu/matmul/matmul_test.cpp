@@ -9,7 +9,7 @@
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/matrix_cases.h"
 
 using namespace sconce;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sconce/float_types.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 
 using namespace sconce;
 using Ints = std::vector<int64_t>;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

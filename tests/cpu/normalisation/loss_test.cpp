@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

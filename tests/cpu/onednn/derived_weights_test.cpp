@@ -8,6 +8,7 @@
 #include "src/cpu/layers/wrapped_linear.h"
 #include "src/cpu/matmul/products.h"
 #include "src/cpu/onednn/onednn.h"
+#include "src/operators/cpu_ops.h"
 
 using namespace sconce;
 

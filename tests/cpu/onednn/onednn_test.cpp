@@ -9,12 +9,11 @@
 
 #include "src/cpu/convolution/convolution.h"
 #include "src/cpu/convolution/onednn_convolution.h"
-#include "src/cpu/layers/mkldnn.h"
 #include "src/cpu/matmul/gemm/onednn_matmul.h"
 #include "src/cpu/matmul/matmul.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/threads.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/packed_weight.h"
 
 using namespace sconce;

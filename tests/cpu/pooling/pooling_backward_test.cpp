@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sconce/error.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -1,4 +1,3 @@
-#include "src/cpu/pooling/pooling.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +6,7 @@
 
 #include "sconce/error.h"
 #include "src/device/threads.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/cpu/pooling/resample_antialias.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/fill.h"
 #include "tests/cpu/case_file.h"

@@ -4,8 +4,9 @@
 
 #include <thread>
 
+#include "sconce/error.h"
 #include "sconce/random.h"
-#include "src/shim/ops.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -9,6 +9,7 @@
 
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

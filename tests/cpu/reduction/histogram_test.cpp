@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/cpu/sorting/sets.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/fill.h"
 #include "tests/cpu/case_file.h"
 

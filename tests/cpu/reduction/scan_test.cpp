@@ -1,11 +1,10 @@
-#include "src/cpu/reduction/scan.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "tests/cpu/case_file.h"
 

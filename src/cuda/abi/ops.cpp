@@ -1,6 +1,5 @@
 // The exported aoti_torch_cuda_* functions: one per row of cuda_table.def.
-#include "src/cuda/table/ops.h"
-
+#include "src/operators/cuda_ops.h"
 #include "src/shim/op_calls.h"
 
 #define SCONCE_OP(name, results, ...)                                                                                  \
@@ -8,5 +7,5 @@
     return ::sconce::shim::guard("aoti_torch_cuda_" #name,                                                             \
                                  [&] { SCONCE_CALL_##results(::sconce::cuda::name(SCONCE_MAP(FWD_, __VA_ARGS__))); }); \
   }
-#include "src/cuda/table/cuda_table.def"
+#include "src/operators/cuda_table.def"
 #undef SCONCE_OP

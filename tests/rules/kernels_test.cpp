@@ -1,0 +1,184 @@
+// Kernels of the operator tables: each has one declaration, which its definition sees.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/rules/tree.h"
+
+namespace sconce::rules {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Function {
+  std::string scope, name;  // "sconce::cpu", "cumsum"
+  Words types;              // of its parameters
+  bool defined;
+  size_t line;
+};
+
+// What commas outside of brackets part.
+Words arguments_in(const std::string& list) {
+  Words found(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '(' || c == '<' || c == '[' || c == '{' ? 1 : c == ')' || c == '>' || c == ']' || c == '}' ? -1 : 0;
+    if (c == ',' && depth == 0)
+      found.emplace_back();
+    else
+      found.back() += c;
+  }
+  if (found.back().find_first_not_of(" \n") == std::string::npos) found.pop_back();
+  return found;
+}
+
+// "const sconce::Tensor& self = {}" gives "constTensor&".
+std::string type_in(const std::string& parameter) {
+  static const std::regex otherwise(R"(\s*=[\s\S]*$)"), name(R"((\S[\s&*>]+)\w+\s*$)"),
+      space(R"((?:::)?\bsconce::|\s+)");
+  return std::regex_replace(std::regex_replace(std::regex_replace(parameter, otherwise, ""), name, "$1"), space, "");
+}
+
+// C++ without comments, the contents of literals, and what is the preprocessor's; lines stay where they are.
+std::string compiled(const std::string& source) {
+  std::string code = code_of(source);
+  bool directive = false;
+  for (size_t begin = 0; begin < code.size();) {
+    const size_t end = std::min(code.find('\n', begin), code.size());
+    const size_t first = std::min(code.find_first_not_of(" \t", begin), end);
+    directive |= first < end && code[first] == '#';
+    const bool goes_on = directive && end > begin && code[end - 1] == '\\';
+    if (directive) std::fill(code.begin() + static_cast<long>(begin), code.begin() + static_cast<long>(end), ' ');
+    directive = goes_on;
+    begin = end + 1;
+  }
+  return code;
+}
+
+// Functions at the scope of a namespace, in the order of their text.
+std::vector<Function> functions_in(const std::string& source) {
+  static const std::regex room(R"(namespace\s+([\w:]*)\s*$|namespace\s*$)"), call(R"((\w+)\s*\()");
+  const std::string code = compiled(source);
+  std::vector<Function> found;
+  Words scopes;  // "": a brace of something else
+  size_t begin = 0;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (code[i] != '{' && code[i] != '}' && code[i] != ';') continue;
+    const std::string head = code.substr(begin, i - begin);
+    std::smatch match;
+    const bool opens = code[i] == '{', outside = std::count(scopes.begin(), scopes.end(), "") == 0;
+    const bool is_namespace = opens && std::regex_search(head, match, room);
+    if (!is_namespace && outside && code[i] != '}' && std::regex_search(head, match, call)) {
+      const auto from = static_cast<size_t>(match.position(0) + match.length(0));
+      size_t to = from;
+      for (int depth = 1; to < head.size() && (depth += head[to] == '(' ? 1 : head[to] == ')' ? -1 : 0) > 0;) ++to;
+      Function function{"", match[1], {}, opens, line_of(code, begin + static_cast<size_t>(match.position(0)))};
+      for (const std::string& scope : scopes) function.scope += (function.scope.empty() ? "" : "::") + scope;
+      for (const std::string& argument : arguments_in(head.substr(from, to - from)))
+        function.types.push_back(type_in(argument));
+      found.push_back(std::move(function));
+    }
+    if (opens) scopes.push_back(!is_namespace ? "" : match[1].length() ? match[1].str() : "(anonymous)");
+    if (code[i] == '}' && !scopes.empty()) scopes.pop_back();
+    begin = i + 1;
+  }
+  return found;
+}
+
+// A device's kernels: rows by name, and the types of their parameters.
+struct Table {
+  std::string scope, header;
+  std::map<std::string, Words> rows;
+};
+
+Table read_table(const std::string& device, const std::vector<std::string>& files) {
+  static const std::regex kind(R"re(#define KER_(\w+)\(n\) (.*) ?\bn\n)re");
+  Table table{"sconce::" + device, "src/operators/" + device + "_ops.h", {}};
+  std::map<std::string, std::string> types;
+  const std::string kinds = read_text("src/operators/kernel_args.h");
+  for (std::sregex_iterator it(kinds.begin(), kinds.end(), kind), end; it != end; ++it)
+    types[(*it)[1]] = type_in((*it)[2].str() + "n");
+  const std::string own = device == "cpu" ? "CPU_" : "CUDA_";
+  const std::regex row("(?:^|\n)SCONCE_(?:" + own + R"re()?OP\((\w+), \d(?:, ([^\n]*))?\))re");
+  for (const std::string& file : files) {
+    const std::string text = read_text(file);
+    for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) {
+      Words& own_types = table.rows[(*it)[1]];
+      own_types.clear();
+      for (const std::string& argument : arguments_in((*it)[2])) {
+        const size_t from = argument.find_first_not_of(' ');
+        own_types.push_back(types.at(argument.substr(from, argument.find('(') - from)));
+      }
+    }
+  }
+  return table;
+}
+
+// Whether the function may be the row's kernel. A name for a type may stand for any, other types are what they say.
+bool is_kernel(const Function& function, const Words& row) {
+  static const std::regex name(R"((?:const)?[\w:]+&?)");
+  static const std::set<std::string> own = {"Tensor&", "constTensor&",     "TensorList", "OptTensorList",
+                                            "IntSpan", "int64_t",          "double",     "bool",
+                                            "DType",   "std::string_view", "Scalar"};
+  return std::equal(function.types.begin(), function.types.end(), row.begin(), row.end(),
+                    [](const std::string& type, const std::string& rows) {
+                      return type == rows || (std::regex_match(type, name) && !own.contains(type));
+                    });
+}
+
+Words violations(const SourceFile& file, const Table& table) {
+  Words bad;
+  const bool includes = file.text.find("#include \"" + table.header + "\"\n") != std::string::npos;
+  for (const Function& function : functions_in(file.text)) {
+    const auto row = table.rows.find(function.name);
+    if (function.scope != table.scope || row == table.rows.end()) continue;
+    const std::string where = file.path + ":" + std::to_string(function.line) + ": " + function.name;
+    if (!is_kernel(function, row->second)) continue;
+    if (!function.defined) bad.push_back(where + " is declared by " + table.header);
+    if (function.defined && !includes) bad.push_back(where + " is defined without " + table.header);
+  }
+  return bad;
+}
+
+}  // namespace
+
+TEST_CASE("kernels: defined under the declaration of their row, which is the only one") {
+  const Table cpu = read_table("cpu", {"src/operators/op_table.def", "src/operators/aten_table.def"});
+  const Table cuda = read_table("cuda", {"src/operators/op_table.def"});
+  CHECK(cpu.rows.size() > 160);
+  CHECK(cuda.rows.size() > 140);
+  std::set<std::string> defined;
+  for (const SourceFile& file : read_tree({"src"}, {".h", ".cpp", ".cu", ".cuh"})) {
+    for (const std::string& bad : violations(file, cpu)) FAIL_CHECK(bad);
+    for (const std::string& bad : violations(file, cuda)) FAIL_CHECK(bad);
+    for (const Function& function : functions_in(file.text))
+      if (function.defined) defined.insert(function.scope + "::" + function.name);
+  }
+  // The reader of sources sees them all.
+  for (const Table* table : {&cpu, &cuda})
+    for (const auto& [name, types] : table->rows) CHECK_MESSAGE(defined.contains(table->scope + "::" + name), name);
+}
+
+TEST_CASE("kernels: a violation is seen") {
+  const Table table{"sconce::cpu", "src/operators/cpu_ops.h", {{"amax", {"constTensor&", "IntSpan", "bool"}}}};
+  const auto bad = [&](const std::string& path, const std::string& text) { return violations({path, text}, table); };
+  const std::string definition = "namespace sconce::cpu {\nint amax(const Tensor& self, IntSpan, bool keep) { {} }\n}";
+  CHECK(bad("x.cpp", definition) == Words{"x.cpp:2: amax is defined without src/operators/cpu_ops.h"});
+  CHECK(bad("x.cpp", "#include \"src/operators/cpu_ops.h\"\n" + definition).empty());
+  CHECK(bad("x.cpp", "namespace sconce::cpu {\nvoid amax() {}\n}").empty());  // the link fails for want of the kernel
+  CHECK(bad("x.cpp", "namespace sconce {\nvoid amax() {}\nnamespace cpu {\nnamespace {\nvoid amax() {}\n}\n}\n}")
+            .empty());
+  CHECK(bad("x.cpp", "namespace sconce::cpu {\nvoid f() { amax(); }\nstruct S { void amax(); };\n}").empty());
+  const std::string declaration = "namespace sconce { namespace cpu {\n\nTensor\namax(const sconce::Tensor& self, ";
+  CHECK(bad("x.h", declaration + "IntSpan dims, bool keepdim = false);\n}}") ==
+        Words{"x.h:4: amax is declared by src/operators/cpu_ops.h"});
+  CHECK(bad("x.h", declaration + "Dims dims, bool);\n}}").size() == 1);  // Dims may be IntSpan
+  CHECK(bad("x.h", declaration + "Scalar value, bool keepdim);\n}}").empty());
+  CHECK(bad("x.h", declaration + "IntSpan dims);\n}}").empty());
+  CHECK(bad("x.h", "// Tensor amax(const Tensor& self, IntSpan dims, bool keepdim);\n").empty());
+}
+
+}  // namespace sconce::rules
