@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "src/cpu/movement/pad.h"
 #include "src/shim/ops.h"
+#include "src/tensor/pad.h"
 #include "tests/cpu/case_file.h"
 
 using namespace sconce;

@@ -20,8 +20,6 @@ Tensor pow_Scalar(double self, const Tensor& exponent);
 Tensor abs(const Tensor& self);    // of complex numbers: real
 Tensor angle(const Tensor& self);  // of integers: float32
 Tensor gcd(const Tensor& self, const Tensor& other);
-// Of their polar() or complex(); kUnsupported, kInvalidArgument.
-DType complex_dtype(const char* name, const Tensor& first, const Tensor& second);
 Tensor polar(const Tensor& abs, const Tensor& angle);  // float32, float64 or float16 to complex
 Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t> layout,
                    std::optional<Device> device, std::optional<int32_t> pin_memory);  // periodic

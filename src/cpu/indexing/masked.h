@@ -15,7 +15,6 @@ Tensor masked_select(const Tensor& self, const Tensor& mask);
 // self (broadcast with mask), row-major, where true elements are replaced by the next ones of source in row-major
 // order. kInvalidArgument where source has too few.
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source);
-void check_masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source);  // dtypes
 // Gradient of masked_scatter by its source, of `sizes`: masked_select(grad_output, mask), then zeros.
 Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntSpan sizes);
 

@@ -11,9 +11,4 @@ namespace sconce::cpu {
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
                   IntSpan expand3, IntSpan sumdim, int64_t unroll_dim);
 
-// The same with another product of batches of matrices, on whatever device.
-using BatchProduct = Tensor(const Tensor& self, const Tensor& mat2);
-Tensor trilinear_by(BatchProduct* product, const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1,
-                    IntSpan expand2, IntSpan expand3, IntSpan sumdim);
-
 }  // namespace sconce::cpu

@@ -11,12 +11,12 @@
 #include "src/cpu/indexing/index.h"
 #include "src/cpu/indexing/index_select.h"
 #include "src/cpu/indexing/scatter.h"
-#include "src/cpu/movement/pad.h"
 #include "src/device/threads.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/pad.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/view.h"
 

@@ -6,11 +6,12 @@
 
 #include "sconce/check.h"
 #include "src/cpu/matmul/matmul.h"
-#include "src/cpu/normalisation/distance_norms.h"
 #include "src/device/threads.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/distance_norms.h"
+#include "src/tensor/rules/row_sets.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/view.h"
 
@@ -132,16 +133,6 @@ void euclidean_by_product(const Pair& pair, Tensor& out) {
 }
 
 }  // namespace
-
-void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2) {
-  SCONCE_CHECK(x1.dim() >= 2, kInvalidArgument, name, ": only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
-  SCONCE_CHECK(x2.dim() >= 2, kInvalidArgument, name, ": only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
-  SCONCE_CHECK(x1.size(x1.dim() - 1) == x2.size(x2.dim() - 1), kInvalidArgument, name,
-               ": X1 and X2 must have the same number of columns. X1: ", x1.size(x1.dim() - 1),
-               " X2: ", x2.size(x2.dim() - 1));
-  SCONCE_CHECK(x1.dtype() == x2.dtype(), kInvalidArgument, name, ": X1 is ", dtype_name(x1.dtype()), ", X2 ",
-               dtype_name(x2.dtype()));
-}
 
 Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
   check_row_sets("cdist", x1, x2);

@@ -21,7 +21,4 @@ Tensor _cdist_backward(const Tensor& grad_output, const Tensor& x1, const Tensor
 Tensor _pdist_forward(const Tensor& self, double p);
 Tensor _pdist_backward(const Tensor& grad_output, const Tensor& self, double p, const Tensor& pdist);
 
-// Two sets of rows of one length and dtype.
-void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2);
-
 }  // namespace sconce::cpu

@@ -14,6 +14,7 @@
 #include "src/tensor/elements/multiply.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/rules/rms_rows.h"
 
 namespace sconce {
 namespace {

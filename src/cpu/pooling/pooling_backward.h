@@ -34,8 +34,4 @@ Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& sel
 Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_size);
 Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_size, IntSpan stride, IntSpan padding);
 
-// Of max_unpool3d, whose result does not depend on them.
-void check_unpool3d(IntSpan stride, IntSpan padding);
-void check_gradient_dtype(std::string_view name, const Tensor& grad_output, const Tensor& self);
-
 }  // namespace sconce::cpu

@@ -21,16 +21,4 @@ Tensor _segment_reduce_backward(const Tensor& grad, const Tensor& output, const 
                                 const Tensor* lengths, const Tensor* offsets, int64_t axis,
                                 std::optional<double> initial);
 
-// Of the forward direction, before its shape.
-void check_segment_reduce(const Tensor& data, const Tensor* lengths, const Tensor* indices, bool unsafe);
-
-// What kernels need, checked but for the values of lengths and offsets: data is [outer, size, inner] in `count`
-// segments of each outer row.
-enum class SegmentReduction { kMax, kMean, kMin, kSum, kProd };
-SegmentReduction segment_reduction(std::string_view name);
-struct SegmentShape {
-  int64_t outer = 1, count = 0, size = 0, inner = 1;
-};
-SegmentShape segment_shape(const Tensor& data, const Tensor* lengths, const Tensor* offsets, int64_t axis);
-
 }  // namespace sconce::cpu

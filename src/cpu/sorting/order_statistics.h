@@ -24,8 +24,4 @@ std::array<Tensor, 2> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdi
 // in ATen.
 std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim);
 
-// Sizes of a result over dim.
-Shape without_dim(const Tensor& self, int64_t dim, bool keepdim);
-void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim);
-
 }  // namespace sconce::cpu

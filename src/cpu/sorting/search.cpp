@@ -8,6 +8,7 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/sorting.h"
 #include "src/tensor/type_promotion.h"
 
 namespace sconce::cpu {
@@ -117,15 +118,6 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
 }
 
 }  // namespace
-
-bool right_side(bool right, std::optional<std::string_view> side) {
-  if (!side) return right;
-  SCONCE_CHECK(*side == "left" || *side == "right", kInvalidArgument,
-               "searchsorted(): side can only be 'left' or 'right' but got ", *side);
-  SCONCE_CHECK(*side == "right" || !right, kInvalidArgument,
-               "searchsorted(): side and right can't be set to opposites, got side of left while right was True");
-  return *side == "right";
-}
 
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {

@@ -22,7 +22,4 @@ Tensor searchsorted_number(const Tensor& sorted_sequence, const Scalar& self, bo
 // boundaries: [n]
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right);
 
-// What both arguments together say. kInvalidArgument where they are at odds.
-bool right_side(bool right, std::optional<std::string_view> side);
-
 }  // namespace sconce::cpu

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/arithmetic.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {

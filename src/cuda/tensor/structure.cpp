@@ -1,10 +1,10 @@
 // Operators that only move elements: the CPU's, whose copies and fills know devices.
-#include "src/cpu/movement/pad.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/table/ops.h"
 #include "src/tensor/cat.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/pad.h"
 #include "src/tensor/view.h"
 
 namespace sconce::cuda {

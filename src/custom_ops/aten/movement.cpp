@@ -10,7 +10,6 @@
 #include "src/cpu/attention/packed_sequence.h"
 #include "src/cpu/indexing/index.h"
 #include "src/cpu/indexing/scatter.h"
-#include "src/cpu/movement/pad.h"
 #include "src/cpu/movement/rearrangements.h"
 #include "src/cpu/random/ranges.h"
 #include "src/custom_ops/aten/aten.h"
@@ -18,6 +17,7 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/pad.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/view.h"
 

@@ -1,4 +1,4 @@
-#include "src/cpu/movement/pad.h"
+#include "src/tensor/pad.h"
 
 #include <algorithm>
 #include <array>
