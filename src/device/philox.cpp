@@ -19,18 +19,6 @@ std::array<PhiloxGenerator, 128>& generators() {
 
 }  // namespace
 
-PhiloxGenerator::State PhiloxGenerator::reserve(uint64_t count) noexcept {
-  const std::lock_guard lock(mutex_);
-  const State before = state_;
-  state_.offset += (count + 3) / 4 * 4;
-  return before;
-}
-
-void PhiloxGenerator::set_seed(uint64_t seed) noexcept {
-  const std::lock_guard lock(mutex_);
-  state_ = {seed, 0};
-}
-
 PhiloxGenerator& philox_generator(int device) { return generators()[static_cast<size_t>(device) % 128]; }
 
 void seed_philox_generators(uint64_t seed) {

@@ -13,8 +13,16 @@ class PhiloxGenerator {
     uint64_t seed, offset;
   };
   // What a kernel starts from, of which each thread draws up to `count` numbers. Whoever asks next gets those behind.
-  State reserve(uint64_t count) noexcept;
-  void set_seed(uint64_t seed) noexcept;  // and offset 0
+  State reserve(uint64_t count) noexcept {
+    const std::lock_guard lock(mutex_);
+    const State before = state_;
+    state_.offset += (count + 3) / 4 * 4;
+    return before;
+  }
+  void set_seed(uint64_t seed) noexcept {  // and offset 0
+    const std::lock_guard lock(mutex_);
+    state_ = {seed, 0};
+  }
 
  private:
   std::mutex mutex_;

@@ -22,6 +22,7 @@ const Rooms kServer = {
 };
 const Rooms kOperators = {
     "src/tensor/elements/",   "src/tensor/",          "src/tensor/rows/",
+    "src/tensor/spatial/",    "src/tensor/matrices/", "src/tensor/rules/",
     "src/cpu/vector/",        "src/cpu/elementwise/", "src/cpu/indexing/",
     "src/cpu/movement/",      "src/cpu/reduction/",   "src/cpu/onednn/",
     "src/cpu/matmul/gemm/",   "src/cpu/matmul/",      "src/cpu/linalg/",

@@ -17,7 +17,6 @@
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
-#include "src/tensor/copy.h"
 
 using namespace sconce;
 
@@ -122,7 +121,7 @@ class FakeBackend final : public DeviceBackend {
     log_copy(source, destination);
     if (destination.numel() == 0 || source.data() == destination.data()) return;
     Tensor to = on_host(destination);
-    sconce::copy(on_host(source), to);
+    transfer(on_host(source), to);
   }
   void copy_async(const Tensor& source, Tensor& destination) override { copy(source, destination); }
   void fill(Tensor& self, const void* element) override {

@@ -3,6 +3,7 @@
 #include "sconce/check.h"
 #include "src/cpu/convolution/direct/convolution_channels.h"
 #include "src/cpu/convolution/direct/convolution_depthwise.h"
+#include "src/cpu/convolution/direct/convolution_format.h"
 #include "src/cpu/convolution/direct/convolution_planes.h"
 #include "src/cpu/convolution/onednn_convolution.h"
 #include "src/operators/cpu_ops.h"

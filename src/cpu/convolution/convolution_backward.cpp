@@ -3,12 +3,13 @@
 
 #include "sconce/check.h"
 #include "src/cpu/convolution/convolution_weight_gradient.h"
-#include "src/cpu/convolution/direct/convolution_shape.h"
+#include "src/cpu/convolution/direct/convolution_format.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/spatial/convolution_shape.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {

@@ -1,7 +1,7 @@
 // The gradient of a convolution by its weight.
 #pragma once
 
-#include "src/cpu/convolution/direct/convolution_shape.h"
+#include "src/tensor/spatial/convolution_shape.h"
 
 namespace sconce {
 

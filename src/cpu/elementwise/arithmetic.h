@@ -6,9 +6,6 @@
 
 namespace sconce::cpu {
 
-// Whether results of the dtype can be made with that alpha: kInvalidArgument.
-void check_alpha(const char* name, DType dtype, const Scalar& alpha);
-
 Tensor add(const Tensor& self, const Tensor& other, Scalar alpha);  // self + alpha * other
 Tensor add_number(const Tensor& self, Scalar other, Scalar alpha);
 Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha);

@@ -15,6 +15,7 @@
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/inspection.h"
+#include "src/tensor/rules/arithmetic.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {

@@ -11,6 +11,7 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/arithmetic.h"
 
 namespace sconce::cpu {
 namespace {
@@ -129,15 +130,6 @@ Scalar negative(const Scalar& number) {
 }
 
 }  // namespace
-
-void check_alpha(const char* name, DType dtype, const Scalar& alpha) {
-  SCONCE_CHECK(!is_integral(dtype, true) || alpha.is_integral() || alpha.is_bool(), kInvalidArgument, name,
-               ": For integral input tensors, argument alpha must not be a floating point number.");
-  SCONCE_CHECK(!alpha.is_bool() || dtype == DType::kBool, kInvalidArgument, name,
-               ": Boolean alpha only supported for Boolean results.");
-  SCONCE_CHECK(!alpha.is_complex() || is_complex(dtype), kInvalidArgument, name,
-               ": For non-complex input tensors, argument alpha must not be a complex number.");
-}
 
 Tensor add(const Tensor& self, const Tensor& other, Scalar alpha) {
   return add_scaled("add", self, other, ResultType().add(self).add(other).get(), alpha);

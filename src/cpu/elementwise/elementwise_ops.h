@@ -7,8 +7,6 @@
 
 namespace sconce::cpu {
 
-// Of their polar() or complex(); kUnsupported, kInvalidArgument.
-DType complex_dtype(const char* name, const Tensor& first, const Tensor& second);
 // hann_window; not periodic: its last element is its first.
 Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<DType> dtype,
                             std::optional<int32_t> layout, std::optional<Device> device,

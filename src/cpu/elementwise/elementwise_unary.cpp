@@ -11,6 +11,7 @@
 #include "src/tensor/elementwise.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/arithmetic.h"
 
 namespace sconce::cpu {
 namespace {
@@ -123,19 +124,6 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
     map_elements<T, T, T>("gcd", out, common_divisor<T>, {&self, &other}, 2048);
   });
   return out;
-}
-
-DType complex_dtype(const char* name, const Tensor& first, const Tensor& second) {
-  const DType dtype = first.dtype();
-  const auto real = [](DType d) { return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64; };
-  SCONCE_CHECK(real(dtype) && real(second.dtype()), kUnsupported, name,
-               ": Expected both inputs to be Half, Float or Double tensors but got ", dtype_name(dtype), " and ",
-               dtype_name(second.dtype()));
-  SCONCE_CHECK(dtype == second.dtype(), kInvalidArgument, name, ": Expected object of scalar type ", dtype_name(dtype),
-               " but got scalar type ", dtype_name(second.dtype()), " for second argument");
-  return dtype == DType::kFloat16   ? DType::kComplex32
-         : dtype == DType::kFloat32 ? DType::kComplex64
-                                    : DType::kComplex128;
 }
 
 // float32, float64 or float16 to complex.

@@ -2,11 +2,12 @@
 
 #include <atomic>
 
-#include "src/cpu/indexing/index_plan.h"
+#include "src/cpu/indexing/nonzero.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/dispatch.h"
+#include "src/tensor/rules/index_plan.h"
 
 namespace sconce::cpu {
 namespace {
@@ -42,7 +43,7 @@ int gather(const IndexPlan& plan, char* out, int64_t begin, int64_t end, int64_t
 
 // self[indices]; null or missing indices take their dimension whole. Strides as at::TensorIterator gives them.
 Tensor index_Tensor(const Tensor& self, OptTensorList indices) {
-  IndexPlan plan(self, IndexList(indices));
+  IndexPlan plan(self, IndexList(indices), nonzero);
   Tensor out = Tensor::empty_strided(plan.result_sizes(), plan.result_strides(), self.dtype());
   plan.order_by(out.strides(), out.itemsize());
   if (out.numel() == 0) {

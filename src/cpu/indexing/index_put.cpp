@@ -2,13 +2,14 @@
 
 #include "sconce/check.h"
 #include "src/cpu/indexing/index.h"
-#include "src/cpu/indexing/index_plan.h"
 #include "src/cpu/indexing/masked.h"
+#include "src/cpu/indexing/nonzero.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/block_copy.h"
 #include "src/tensor/elements/dispatch.h"
+#include "src/tensor/rules/index_plan.h"
 
 namespace sconce::cpu {
 namespace {
@@ -147,7 +148,7 @@ void put_into(Tensor& self, std::span<const Tensor* const> indices, const Tensor
                "Index put requires the source and destination dtypes match, got ", dtype_name(self.dtype()),
                " for the destination and ", dtype_name(given.dtype()), " for the source.");
   if (!accumulate && fill_by_mask(self, indices, given)) return;
-  IndexPlan plan(self, indices);
+  IndexPlan plan(self, indices, nonzero);
   const IntSpan shape = plan.result_sizes();
   bool fits = static_cast<size_t>(given.dim()) <= shape.size();
   for (int64_t d = 1; fits && d <= given.dim(); ++d) {

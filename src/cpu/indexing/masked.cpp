@@ -13,6 +13,7 @@
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/masked.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce {
@@ -105,14 +106,6 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
   zero(out);
   std::memcpy(out.data(), selected.data(), selected.bytes());
   return out;
-}
-
-void check_masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
-  SCONCE_CHECK(self.dtype() == source.dtype(), kInvalidArgument,
-               "masked_scatter: expected self and source to have same dtypes but got ", dtype_name(self.dtype()),
-               " and ", dtype_name(source.dtype()));
-  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument,
-               "masked_scatter_ only supports boolean masks, but got mask with dtype ", dtype_name(mask.dtype()));
 }
 
 // self (broadcast with mask), row-major, where true elements are replaced by the next ones of source in row-major

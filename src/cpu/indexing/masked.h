@@ -8,10 +8,4 @@ namespace sconce {
 // self[mask] = one element's bytes. mask: bool or uint8 of self's sizes, of any strides.
 void fill_where(Tensor& self, const Tensor& mask, const void* element);
 
-namespace cpu {
-
-void check_masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source);  // dtypes
-
-}  // namespace cpu
-
 }  // namespace sconce

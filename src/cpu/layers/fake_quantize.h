@@ -20,12 +20,4 @@ std::array<Tensor, 2> fake_quantize_per_channel_affine_cachemask(const Tensor& s
                                                                  const Tensor& zero_point, int64_t axis,
                                                                  int64_t quant_min, int64_t quant_max);
 
-// What kernels need, checked: self is [outer, channels, inner]. Ranges and grids that were never used get their size.
-struct FakeQuantisedRows {
-  int64_t outer, channels, inner, axis;
-};
-FakeQuantisedRows check_moving_average(const Tensor& self, Tensor& running_min, Tensor& running_max, Tensor& scale,
-                                       Tensor& zero_point, int64_t quant_min, int64_t quant_max, int64_t ch_axis,
-                                       bool per_row_fake_quant);
-
 }  // namespace sconce::cpu

@@ -14,6 +14,7 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/rows/slices.h"
+#include "src/tensor/rules/fft_dims.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
@@ -274,16 +275,6 @@ void mirror(Tensor& out, const Dims& dims) {
 }
 
 }  // namespace
-
-std::vector<int64_t> fft_dims(const char* name, const Tensor& self, IntSpan dim) {
-  std::vector<int64_t> dims;
-  for (const int64_t d : dim) {
-    dims.push_back(wrap_dim(name, d, self.dim()));
-    SCONCE_CHECK(std::count(dims.begin(), dims.end(), dims.back()) == 1, kInvalidArgument, name, ": dimension ", d,
-                 " appears twice");
-  }
-  return dims;
-}
 
 Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward) {
   SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2c: expects a complex tensor, got ", describe(self));

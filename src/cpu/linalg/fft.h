@@ -4,8 +4,6 @@
 // normalization: 0 none, 1 divided by the root of the number of elements transformed, 2 by that number.
 #pragma once
 
-#include <vector>
-
 #include "sconce/tensor.h"
 
 namespace sconce::cpu {
@@ -13,8 +11,5 @@ namespace sconce::cpu {
 // The last of `dim` has last_dim_size elements afterwards, of which half come from self. Imaginary parts that a real
 // signal cannot have do not count.
 Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t last_dim_size);
-
-// Dimensions that may be negative, each once.
-std::vector<int64_t> fft_dims(const char* name, const Tensor& self, IntSpan dim);
 
 }  // namespace sconce::cpu

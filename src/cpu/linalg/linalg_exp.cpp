@@ -5,11 +5,11 @@
 #include "src/cpu/elementwise/arithmetic.h"
 #include "src/cpu/elementwise/functions.h"
 #include "src/cpu/linalg/linalg.h"
-#include "src/cpu/linalg/matrix_batch.h"
-#include "src/cpu/linalg/matrix_exponential.h"
 #include "src/cpu/matmul/products.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/matrices/matrix_batch.h"
+#include "src/tensor/matrices/matrix_exponential.h"
 
 namespace sconce::cpu {
 namespace {

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "src/cpu/linalg/linalg_errors.h"
-#include "src/cpu/linalg/matrix_batch.h"
+#include "src/cpu/linalg/lapack_calls.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/matrices/linalg_errors.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 namespace sconce::cpu {
 // X of A X = self, input2 [..., n, n] the Cholesky factor of A: its upper triangle U with A = U^H U, or its lower.

@@ -4,13 +4,14 @@
 #include <limits>
 
 #include "sconce/check.h"
+#include "src/cpu/linalg/lapack_calls.h"
 #include "src/cpu/linalg/linalg.h"
-#include "src/cpu/linalg/linalg_errors.h"
-#include "src/cpu/linalg/matrix_batch.h"
 #include "src/cpu/matmul/products.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/matrices/linalg_errors.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 namespace sconce::cpu {
 namespace {

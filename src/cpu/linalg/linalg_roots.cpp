@@ -4,9 +4,9 @@
 #include "src/cpu/elementwise/comparisons.h"
 #include "src/cpu/elementwise/functions.h"
 #include "src/cpu/linalg/linalg.h"
-#include "src/cpu/linalg/matrix_batch.h"
 #include "src/cpu/matmul/products.h"
 #include "src/tensor/dimensions.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 namespace sconce::cpu {
 namespace {

@@ -1,16 +1,20 @@
-#include "src/cpu/normalisation/distance.h"
-
+// Distances between rows. Match aten::_cdist_forward, _cdist_backward, _pdist_forward, _pdist_backward (torch 2.15,
+// CPU).
+//
+// Float and double, any strides, row-major results. p >= 0: 0 counts differing elements, infinity takes the largest
+// difference. kInvalidArgument for ranks, columns or batches that do not fit; kUnsupported for dtypes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "sconce/check.h"
-#include "src/cpu/normalisation/distance_norms.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/distance_norms.h"
+#include "src/tensor/rules/row_sets.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
@@ -131,16 +135,6 @@ void euclidean_by_product(const Pair& pair, Tensor& out) {
 }
 
 }  // namespace
-
-void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2) {
-  SCONCE_CHECK(x1.dim() >= 2, kInvalidArgument, name, ": only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
-  SCONCE_CHECK(x2.dim() >= 2, kInvalidArgument, name, ": only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
-  SCONCE_CHECK(x1.size(x1.dim() - 1) == x2.size(x2.dim() - 1), kInvalidArgument, name,
-               ": X1 and X2 must have the same number of columns. X1: ", x1.size(x1.dim() - 1),
-               " X2: ", x2.size(x2.dim() - 1));
-  SCONCE_CHECK(x1.dtype() == x2.dtype(), kInvalidArgument, name, ": X1 is ", dtype_name(x1.dtype()), ", X2 ",
-               dtype_name(x2.dtype()));
-}
 
 // [B..., P, M], [B..., R, M] -> [B..., P, R]; batches broadcast. compute_mode: 0 (and none) takes the way over a matrix
 // product for p = 2 where P or R is above 25, 1 always, 2 never.

@@ -1,5 +1,4 @@
-#include "src/cpu/normalisation/rms_norm.h"
-
+// Root mean square normalisation. Matches aten::_fused_rms_norm, torch 2.15.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -15,6 +14,7 @@
 #include "src/tensor/elements/multiply.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/rules/rms_rows.h"
 
 namespace sconce {
 namespace {

@@ -10,7 +10,6 @@
 #include <span>
 #include <string_view>
 
-#include "src/cpu/pooling/grid_taps.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
@@ -23,12 +22,5 @@ Tensor grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int
 std::array<Tensor, 2> grid_sampler_2d_cpu_fallback_backward(const Tensor& grad_output, const Tensor& input,
                                                             const Tensor& grid, int64_t interpolation_mode,
                                                             int64_t padding_mode, bool align_corners);
-
-// What kernels need of both, checked; dims: 2 or 3.
-GridGeometry grid_geometry(std::string_view name, const Tensor& input, const Tensor& grid, int64_t interpolation,
-                           int64_t padding, bool align_corners, int dims);
-Shape grid_sampled_sizes(const Tensor& input, const Tensor& grid);
-void check_grid_gradient(std::string_view name, const Tensor& grad_output, const Tensor& input, IntSpan sizes,
-                         std::span<const int32_t> output_mask);
 
 }  // namespace sconce::cpu

@@ -1,5 +1,8 @@
-#include "src/cpu/pooling/pooling_backward.h"
-
+// Gradients of pooling, and the inverse of max pooling. [N, C, (D,) H, W], N optional; settings as in pooling.cpp.
+//
+// Any strides; a result is channels-last where ATen's is. Half types are summed in float and rounded once. Indices are
+// int64 offsets into a plane; one outside of it is kInvalidArgument (ATen's kernels write out of bounds). Match ATen's
+// CPU kernels, torch 2.15.
 #include <algorithm>
 
 #include "sconce/check.h"
@@ -10,6 +13,7 @@
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/spatial/pool_axes.h"
 
 namespace sconce::cpu {
 namespace {
@@ -212,11 +216,6 @@ Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, 
 
 }  // namespace
 
-void check_gradient_dtype(std::string_view name, const Tensor& grad, const Tensor& self) {
-  SCONCE_CHECK(grad.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(self.dtype()),
-               " for `grad_output` but got dtype ", dtype_name(grad.dtype()));
-}
-
 Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
                                         IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                         const Tensor& indices) {
@@ -257,13 +256,6 @@ Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& sel
 // Zeros but for the elements of self, which lie at their indices. Of two at one place the last stays.
 Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_size) {
   return unpool("max_unpool2d", self, indices, output_size, 2);
-}
-void check_unpool3d(IntSpan stride, IntSpan padding) {
-  SCONCE_CHECK(stride.size() == 3 && padding.size() == 3, kInvalidArgument,
-               "max_unpool3d: There should be exactly three elements (depth, height, width) in stride and padding");
-  for (const int64_t s : stride)
-    SCONCE_CHECK(s > 0, kInvalidArgument, "max_unpool3d: strides should be greater than zero, but got ",
-                 to_string(stride));
 }
 Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_size, IntSpan stride, IntSpan padding) {
   check_unpool3d(stride, padding);

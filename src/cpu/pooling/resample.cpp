@@ -4,9 +4,9 @@
 
 #include "sconce/check.h"
 #include "src/cpu/pooling/resample_lines.h"
-#include "src/cpu/pooling/resample_taps.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/spatial/resample_taps.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {

@@ -9,18 +9,8 @@
 #include <optional>
 
 #include "sconce/tensor.h"
-#include "src/cpu/pooling/resample_lines.h"
 
 namespace sconce::cpu {
-
-enum class LowPass { kBilinear, kBicubic, kLanczos };
-// What an element of a line of `to` draws on of one of `from`. Positions are computed in the dtype, of half types in
-// float32.
-LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners,
-                             std::optional<double> scale);
-// The arguments of the operators and of their gradients.
-void check_low_pass(LowPass filter, const Tensor& self, IntSpan output_size);
-void check_low_pass_gradient(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size);
 
 Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
                                std::optional<double> scales_h, std::optional<double> scales_w);

@@ -8,6 +8,8 @@
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/spatial/padded_sides.h"
+#include "src/tensor/spatial/resized_axes.h"
 
 namespace sconce::cpu {
 namespace {
@@ -87,74 +89,6 @@ Tensor padding_backward(std::string_view name, const Tensor& grad_output, const 
 }
 
 }  // namespace
-
-std::array<ResampledAxis, 3> resized_axes(std::string_view name, const Tensor& grad_output, IntSpan output_size,
-                                          IntSpan input_size, const std::array<std::optional<double>, 3>& scales,
-                                          int dims) {
-  const auto n = static_cast<size_t>(dims);
-  SCONCE_CHECK(output_size.size() == n && input_size.size() == n + 2, kInvalidArgument, name, ": It is expected ", dims,
-               " output sizes and ", dims + 2, " input sizes, got ", to_string(output_size), " and ",
-               to_string(input_size));
-  std::array<ResampledAxis, 3> axes;
-  for (size_t d = 0; d < n; ++d) axes[3 - n + d] = {input_size[d + 2], output_size[d], scales[3 - n + d]};
-  for (const ResampledAxis& axis : axes)
-    SCONCE_CHECK(axis.input > 0 && axis.output > 0, kInvalidArgument, name,
-                 ": Input and output sizes should be greater than 0, but got input ", to_string(input_size),
-                 ", output ", to_string(output_size));
-  SCONCE_CHECK(input_size[0] >= 0 && input_size[1] >= 0, kInvalidArgument, name, ": input sizes ",
-               to_string(input_size), " are negative");
-  bool fits = grad_output.dim() == static_cast<int64_t>(n) + 2;
-  for (int64_t d = 0; fits && d < grad_output.dim(); ++d)
-    fits =
-        grad_output.size(d) == (d < 2 ? input_size[static_cast<size_t>(d)] : output_size[static_cast<size_t>(d) - 2]);
-  SCONCE_CHECK(fits, kInvalidArgument, name, ": Expected grad_output to have the same shape as output; output_size ",
-               to_string(output_size), ", input_size ", to_string(input_size), " but got grad_output of ",
-               to_string(grad_output.sizes()));
-  if (!is_floating(grad_output.dtype())) fail_dispatch(grad_output.dtype(), name);
-  return axes;
-}
-
-ResampleModes resample_modes(const std::array<ResampledAxis, 3>& axes, int dims, ResampleMode mode) noexcept {
-  if (mode != ResampleMode::kCubic) return {mode, mode, mode};
-  // A cubic resize to the same sizes copies, whatever the scales say.
-  const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
-  ResampleModes modes;
-  for (size_t a = 0; a < 3; ++a) modes[a] = same || a < 3 - static_cast<size_t>(dims) ? ResampleMode::kLinear : mode;
-  return modes;
-}
-
-PaddedSides padded_sides(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding,
-                         int dims) {
-  SCONCE_CHECK(padding.size() == static_cast<size_t>(2 * dims), kInvalidArgument, name,
-               ": padding size is expected to be ", 2 * dims, ", got ", padding.size());
-  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected ", dims + 1,
-               "D or ", dims + 2, "D input, got ", to_string(self.sizes()));
-  PaddedSides sides;
-  auto& [in, out, before] = sides;
-  for (int d = 0; d < dims; ++d) {
-    const auto to = static_cast<size_t>(3 - dims + d), pair = 2 * static_cast<size_t>(dims - 1 - d);
-    in[to] = self.size(self.dim() - dims + d);
-    before[to] = padding[pair];
-    SCONCE_CHECK(!__builtin_add_overflow(in[to], padding[pair], &out[to]) &&
-                     !__builtin_add_overflow(out[to], padding[pair + 1], &out[to]),
-                 kInvalidArgument, name, ": padding ", to_string(padding), " is too large");
-  }
-  bool fits = grad_output.dim() == self.dim() && grad_output.dtype() == self.dtype();
-  for (int64_t d = 0; fits && d < self.dim(); ++d) {
-    const int64_t axis = d - (self.dim() - dims);
-    fits = grad_output.size(d) == (axis < 0 ? self.size(d) : out[static_cast<size_t>(3 - dims + axis)]);
-  }
-  SCONCE_CHECK(fits, kInvalidArgument, name, ": gradOutput ", describe(grad_output), " unexpected for an input ",
-               describe(self), " and padding ", to_string(padding));
-  if (!is_floating(self.dtype()) && !is_complex(self.dtype())) fail_dispatch(self.dtype(), name);
-  return sides;
-}
-
-int64_t PaddedSides::source(size_t axis, int64_t at, bool reflect) const noexcept {
-  at -= before[axis];
-  if (reflect) at = at < 0 ? -at : at >= in[axis] ? 2 * (in[axis] - 1) - at : at;
-  return std::clamp<int64_t>(at, 0, in[axis] - 1);
-}
 
 // grad_output [N, C, output_size...] -> [input_size...] = [N, C, ...]. scales: output over input; 0 or none: from
 // sizes.

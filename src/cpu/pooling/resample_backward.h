@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "sconce/tensor.h"
-#include "src/cpu/pooling/resample_taps.h"
 
 namespace sconce::cpu {
 
@@ -34,21 +33,5 @@ Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self,
 Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
 Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);
-
-// What kernels need, checked. Axes are depth, height, width; of fewer dimensions the first are 1.
-std::array<ResampledAxis, 3> resized_axes(std::string_view name, const Tensor& grad_output, IntSpan output_size,
-                                          IntSpan input_size, const std::array<std::optional<double>, 3>& scales,
-                                          int dims);
-// How each axis draws on the input.
-using ResampleModes = std::array<ResampleMode, 3>;
-ResampleModes resample_modes(const std::array<ResampledAxis, 3>& axes, int dims, ResampleMode mode) noexcept;
-
-struct PaddedSides {
-  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, before{0, 0, 0};
-  // The input's coordinate that the padded one repeats.
-  int64_t source(size_t axis, int64_t at, bool reflect) const noexcept;
-};
-PaddedSides padded_sides(std::string_view name, const Tensor& grad_output, const Tensor& self, IntSpan padding,
-                         int dims);
 
 }  // namespace sconce::cpu

@@ -8,26 +8,9 @@
 #include <vector>
 
 #include "src/device/threads.h"
+#include "src/tensor/spatial/low_pass.h"
 
 namespace sconce {
-
-// Which elements of a line make each element of the resampled one. None, where a given scale puts them outside.
-struct LineWindows {
-  struct Window {
-    int64_t first, count;
-  };
-  std::vector<Window> windows;  // one per element of the result
-  std::vector<double> weights;  // width of them per window
-  int64_t width = 0;
-  // The same as width places per window where one may come twice: infinity times each weight is not infinity times
-  // their sum. Else empty: neighbours lie in a row from `first` on.
-  std::vector<int64_t> places = {};
-
-  int64_t place(int64_t window, int64_t neighbour) const noexcept {
-    return places.empty() ? windows[static_cast<size_t>(window)].first + neighbour
-                          : places[static_cast<size_t>(window * width + neighbour)];
-  }
-};
 
 // [outer, from] to [outer, to], of one or two neighbours each. A neighbour that is alone comes twice, each with half.
 template <class T, class Weight>

@@ -73,16 +73,6 @@ void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* gene
 void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator);         // to the dtype's last one
 void fill_random_integers(Tensor& out, Generator* generator);                            // 0 to the dtype's last one
 
-struct IntegerRange {
-  uint64_t range;
-  int64_t base;
-};
-namespace cpu {
-// What integers of [from, to) are drawn from as the dtype: bounds that a float rounds out of the range move inwards.
-// kInvalidArgument for bounds that the dtype does not hold.
-IntegerRange integer_range(DType dtype, int64_t from, int64_t to);
-}  // namespace cpu
-
 namespace random_detail {
 // Turns 16 uniform samples into 16 normal ones, in place: u[j] and u[j+8] make one pair.
 void box_muller_16(float* u, float mean, float std) noexcept;

@@ -7,6 +7,7 @@
 #include "src/cpu/random/random.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
+#include "src/tensor/rules/random.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce {
@@ -71,56 +72,6 @@ void unit_samples(Generator& generator, T* values, int64_t count) {
 }
 
 Generator& chosen(Generator* generator) { return generator ? *generator : default_generator(); }
-
-template <class T>
-constexpr double kMaxOf = std::is_same_v<T, double>  ? std::numeric_limits<double>::max()
-                          : std::is_same_v<T, float> ? std::numeric_limits<float>::max()
-                          : std::is_same_v<T, Half>  ? 65504.0
-                                                     : 0x1.fep127;
-template <class T>
-constexpr int kDigits = std::is_same_v<T, double>  ? 53
-                        : std::is_same_v<T, float> ? 24
-                        : std::is_same_v<T, Half>  ? 11
-                                                   : 8;
-
-// The integer as T holds it; INT64_MIN where that is out of range, as the hardware converts.
-template <class T>
-int64_t rounded(int64_t integer) {
-  const ComputeType<T> value = T(static_cast<ComputeType<T>>(integer));
-  return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
-}
-// Bounds that T can hold for integers drawn from [from, to): T may round an integer out of the range.
-template <class T>
-int64_t round_from(int64_t from) {
-  const int64_t above = rounded<T>(from + 1);
-  if (above >= from) return from;
-  const int log2 = 63 - std::countl_zero(static_cast<uint64_t>(std::abs(from + 1)) | 1);
-  return above + (int64_t{1} << (log2 - kDigits<T> + 1));
-}
-template <class T>
-int64_t round_to(int64_t to) {
-  const int64_t below = rounded<T>(to - 1);
-  if (below < to) return to;
-  const int log2 = 63 - std::countl_zero(static_cast<uint64_t>(std::abs(to - 1)) | 1);
-  return below - (int64_t{1} << (log2 - kDigits<T> + 1));
-}
-
-void check_integer_bounds(DType dtype, int64_t from, int64_t last) {
-  const auto check = [&](auto low, auto high) {
-    SCONCE_CHECK(from >= low && from <= high, kInvalidArgument, "random: from ", from, " is out of bounds for ",
-                 dtype_name(dtype));
-    SCONCE_CHECK(last >= low && last <= high, kInvalidArgument, "random: to - 1 = ", last, " is out of bounds for ",
-                 dtype_name(dtype));
-  };
-  if (is_floating(dtype))
-    return dispatch_floating(dtype, "random", [&]<class T>() -> void { check(-kMaxOf<T>, kMaxOf<T>); });
-  if (dtype == DType::kUInt64) return check(int64_t{0}, std::numeric_limits<int64_t>::max());
-  if (dtype == DType::kBool) return check(int64_t{0}, int64_t{1});
-  SCONCE_CHECK(is_integral(dtype, false), kUnsupported, "random: integers cannot be drawn as ", dtype_name(dtype));
-  dispatch_integral_wide(dtype, "random", [&]<class T>() -> void {
-    check(static_cast<int64_t>(std::numeric_limits<T>::lowest()), static_cast<int64_t>(std::numeric_limits<T>::max()));
-  });
-}
 
 template <class T>
 void integers(Generator& generator, T* values, int64_t count, uint64_t range, int64_t base) {
@@ -329,19 +280,6 @@ void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator) {
   });
 }
 
-IntegerRange cpu::integer_range(DType dtype, int64_t from, int64_t to) {
-  SCONCE_CHECK(from < to, kInvalidArgument, "random: 'from' ", from, " is not less than 'to' ", to);
-  if (is_floating(dtype))
-    dispatch_floating(dtype, "random", [&]<class T>() -> void {
-      from = round_from<T>(from);
-      to = round_to<T>(to);
-      SCONCE_CHECK(from < to, kInvalidArgument, "random: 'from' ", from, " is not less than 'to' ", to, " as ",
-                   dtype_name(dtype));
-    });
-  check_integer_bounds(dtype, from, to - 1);
-  return {static_cast<uint64_t>(to) - static_cast<uint64_t>(from), from};
-}
-
 namespace {
 
 // A range of 0 stands for all 64 bits.
@@ -367,20 +305,10 @@ void fill_from_range(Tensor& out, IntegerRange drawn, Generator* generator) {
     dispatch_integral_wide(out.dtype(), "random", fill);
 }
 
-// The largest integer that counts as the dtype's: up to which floats hold every one.
-int64_t last_integer(DType dtype) {
-  if (dtype == DType::kBool) return 1;
-  if (dtype == DType::kUInt64) return std::numeric_limits<int64_t>::max();
-  if (is_floating(dtype))
-    return dispatch_floating(dtype, "random", []<class T>() -> int64_t { return int64_t{1} << kDigits<T>; });
-  return dispatch_integral_wide(
-      dtype, "random", []<class T>() -> int64_t { return static_cast<int64_t>(std::numeric_limits<T>::max()); });
-}
-
 }  // namespace
 
 void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator) {
-  fill_from_range(out, cpu::integer_range(out.dtype(), from, to), generator);
+  fill_from_range(out, integer_range(out.dtype(), from, to), generator);
 }
 
 void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator) {
@@ -390,13 +318,7 @@ void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator) 
                  kUnsupported, "random: all 64 bits cannot be drawn as ", dtype_name(out.dtype()));
     return fill_from_range(out, {0, 0}, generator);
   }
-  const int64_t last = last_integer(out.dtype());
-  if (is_floating(out.dtype()))
-    dispatch_floating(out.dtype(), "random", [&]<class T>() -> void { from = round_from<T>(from); });
-  SCONCE_CHECK(from <= last, kInvalidArgument, "random: 'from' ", from, " is greater than the last ", last, " of ",
-               dtype_name(out.dtype()));
-  check_integer_bounds(out.dtype(), from, last);
-  fill_from_range(out, {static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1, from}, generator);
+  fill_from_range(out, integer_range_from(out.dtype(), from), generator);
 }
 
 void fill_random_integers(Tensor& out, Generator* generator) {

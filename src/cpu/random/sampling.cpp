@@ -12,6 +12,7 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/elementwise.h"
+#include "src/tensor/rules/random.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
@@ -192,20 +193,6 @@ std::pair<double, double> open_interval(DType dtype) {
 }
 
 }  // namespace
-
-Shape multinomial_sizes(const Tensor& self, int64_t num_samples, bool replacement) {
-  SCONCE_CHECK(self.dim() == 1 || self.dim() == 2, kInvalidArgument, "multinomial: prob_dist must be 1 or 2 dim");
-  SCONCE_CHECK(is_floating(self.dtype()), kInvalidArgument,
-               "multinomial: only supports floating-point dtypes for input, got: ", dtype_name(self.dtype()));
-  SCONCE_CHECK(num_samples > 0, kInvalidArgument, "multinomial: cannot sample n_sample <= 0 samples");
-  const int64_t n = self.size(self.dim() - 1);
-  SCONCE_CHECK(replacement || num_samples <= n, kInvalidArgument,
-               "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  SCONCE_CHECK(n <= int64_t{1} << 24, kInvalidArgument, "multinomial: number of categories cannot exceed 2^24");
-  Shape sizes(self.sizes());
-  sizes[static_cast<int>(self.dim()) - 1] = num_samples;
-  return sizes;
-}
 
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
   Tensor out = Tensor::empty(multinomial_sizes(self, num_samples, replacement), DType::kInt64);

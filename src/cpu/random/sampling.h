@@ -13,7 +13,6 @@
 namespace sconce::cpu {
 
 // self: [n] or [rows, n] of weights, floating. int64 positions [num_samples] or [rows, num_samples].
-Shape multinomial_sizes(const Tensor& self, int64_t num_samples, bool replacement);  // of the result; kInvalidArgument
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator);
 Tensor normal_tensor_number(const Tensor& mean, double std, Generator* generator);
 Tensor normal_number_tensor(double mean, const Tensor& std, Generator* generator);

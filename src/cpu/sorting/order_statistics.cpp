@@ -11,6 +11,7 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/rows/slices.h"
+#include "src/tensor/rules/sorting.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
@@ -161,21 +162,6 @@ std::array<Tensor, 2> median_along(std::string_view name, const Tensor& self, in
 }
 
 }  // namespace
-
-Shape without_dim(const Tensor& self, int64_t dim, bool keepdim) {
-  Shape shape;
-  for (int64_t d = 0; d < self.dim(); ++d)
-    if (d != dim)
-      shape.push_back(self.size(d));
-    else if (keepdim)
-      shape.push_back(1);
-  return shape;
-}
-
-void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim) {
-  SCONCE_CHECK(self.dim() == 0 || self.size(dim) > 0, kInvalidArgument, name, "(): Expected reduction dim ", dim,
-               " to have non-zero size.");
-}
 
 std::array<Tensor, 2> median_dim(const Tensor& self, int64_t dim, bool keepdim) {
   return median_along("median", self, dim, keepdim, false);

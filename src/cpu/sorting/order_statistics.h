@@ -14,8 +14,4 @@ namespace sconce::cpu {
 std::array<Tensor, 2> median_dim(const Tensor& self, int64_t dim, bool keepdim);
 std::array<Tensor, 2> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim);
 
-// Sizes of a result over dim.
-Shape without_dim(const Tensor& self, int64_t dim, bool keepdim);
-void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim);
-
 }  // namespace sconce::cpu

@@ -8,6 +8,7 @@
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
+#include "src/tensor/rules/sorting.h"
 #include "src/tensor/type_promotion.h"
 
 namespace sconce::cpu {
@@ -117,15 +118,6 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
 }
 
 }  // namespace
-
-bool right_side(bool right, std::optional<std::string_view> side) {
-  if (!side) return right;
-  SCONCE_CHECK(*side == "left" || *side == "right", kInvalidArgument,
-               "searchsorted(): side can only be 'left' or 'right' but got ", *side);
-  SCONCE_CHECK(*side == "right" || !right, kInvalidArgument,
-               "searchsorted(): side and right can't be set to opposites, got side of left while right was True");
-  return *side == "right";
-}
 
 // sorted_sequence [..., n] or [n], self [..., m]: for each value its place in the sequence, int64 or int32, row-major.
 // side "left" (or right=false): the first place; "right": after the last equal. sorter: int64, of sorted_sequence's

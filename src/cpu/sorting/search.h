@@ -14,7 +14,4 @@ namespace sconce::cpu {
 Tensor searchsorted_number(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter);
 
-// What both arguments together say. kInvalidArgument where they are at odds.
-bool right_side(bool right, std::optional<std::string_view> side);
-
 }  // namespace sconce::cpu

@@ -11,6 +11,7 @@
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/slices.h"
+#include "src/tensor/rules/sorting.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
@@ -147,17 +148,6 @@ std::array<Tensor, 3> unique_dim(const Tensor& self, int64_t dim, bool, bool, bo
 }
 std::array<Tensor, 3> unique_dim_consecutive(const Tensor& self, int64_t dim, bool, bool) {
   return unique_slices("unique_dim_consecutive", self, dim, true);
-}
-
-void check_bincount(const Tensor& self, const Tensor* weights, int64_t minlength) {
-  SCONCE_CHECK(minlength >= 0, kInvalidArgument, "bincount: minlength should be >= 0, got ", minlength);
-  if (self.dim() == 1 && self.numel() == 0) return;
-  SCONCE_CHECK(!is_floating(self.dtype()) && !is_complex(self.dtype()) && self.dtype() != DType::kBool, kUnsupported,
-               "bincount: not implemented for '", dtype_name(self.dtype()), "'");
-  SCONCE_CHECK(self.dim() == 1, kInvalidArgument, "bincount: only supports 1-d non-negative integral inputs, got ",
-               describe(self));
-  SCONCE_CHECK(!weights || (weights->dim() == 1 && weights->size(0) == self.size(0)), kInvalidArgument,
-               "bincount: weights should be 1-d and have the same length as input, got ", describe(*weights));
 }
 
 Tensor bincount(const Tensor& self, const Tensor* weights, int64_t minlength) {

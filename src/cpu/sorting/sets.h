@@ -20,6 +20,5 @@ std::array<Tensor, 3> unique_dim(const Tensor& self, int64_t dim, bool sorted, b
 std::array<Tensor, 3> unique_dim_consecutive(const Tensor& self, int64_t dim, bool return_inverse, bool return_counts);
 // self: [n] of integers from 0. [max(minlength, largest + 1)], int64, or float32 or float64 with weights [n].
 Tensor bincount(const Tensor& self, const Tensor* weights, int64_t minlength);
-void check_bincount(const Tensor& self, const Tensor* weights, int64_t minlength);  // but for values below 0
 
 }  // namespace sconce::cpu

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 
-#include "src/cpu/convolution/direct/convolution_shape.h"
 #include "src/cuda/convolution/channel_sums.h"
 #include "src/cuda/cudnn/dnn_lane.h"
 #include "src/cuda/runtime/copy.h"
@@ -14,6 +13,7 @@
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
+#include "src/tensor/spatial/convolution_shape.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {

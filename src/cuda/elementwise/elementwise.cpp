@@ -2,8 +2,6 @@
 // names (torch 2.15, CUDA): dtypes and strides of results as at::TensorIterator's. A 0-d operand may lie on the host.
 #include "src/cuda/elementwise/elementwise.h"
 
-#include "src/cpu/elementwise/arithmetic.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cuda/elementwise/elementwise_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -12,6 +10,7 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
+#include "src/tensor/rules/arithmetic.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/type_promotion.h"
 
@@ -117,7 +116,7 @@ Scalar negative(const Scalar& number) {
 
 Tensor add(const Tensor& self, const Tensor& other, Scalar alpha) {
   const DType dtype = ResultType().add(self).add(other).get();
-  cpu::check_alpha("add", dtype, alpha);
+  check_alpha("add", dtype, alpha);
   return combined("add", Arithmetic::kAdd, &self, &other, nullptr, dtype, dtype, alpha);
 }
 Tensor subtract(const Tensor& self, const Tensor& other, Scalar alpha) {
@@ -141,7 +140,7 @@ Tensor mul_Scalar(const Tensor& self, double other) { return multiply_number(sel
 
 Tensor add_number(const Tensor& self, Scalar other, Scalar alpha) {
   const DType dtype = ResultType().add(self).add_number(other).get();
-  cpu::check_alpha("add", dtype, alpha);
+  check_alpha("add", dtype, alpha);
   return combined("add", Arithmetic::kAdd, &self, nullptr, &other, dtype, dtype, alpha);
 }
 Tensor subtract_number(const Tensor& self, Scalar other, Scalar alpha) {
@@ -180,12 +179,12 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  const DType dtype = abs.dtype(), result = cpu::complex_dtype("polar", abs, angle);
+  const DType dtype = abs.dtype(), result = complex_dtype("polar", abs, angle);
   return combined("polar", Arithmetic::kPolar, &abs, &angle, nullptr, dtype, result, kOne);
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  const DType dtype = real.dtype(), result = cpu::complex_dtype("complex", real, imag);
+  const DType dtype = real.dtype(), result = complex_dtype("complex", real, imag);
   return combined("complex", Arithmetic::kComplex, &real, &imag, nullptr, dtype, result, kOne);
 }
 

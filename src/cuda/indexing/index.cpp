@@ -7,7 +7,6 @@
 #include <bit>
 #include <vector>
 
-#include "src/cpu/indexing/index_plan.h"
 #include "src/cuda/indexing/index_kernels.h"
 #include "src/cuda/random/random_kernels.h"
 #include "src/cuda/runtime/copy.h"
@@ -16,6 +15,7 @@
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
+#include "src/tensor/rules/index_plan.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -161,7 +161,7 @@ void done() {
 Tensor index_Tensor(const Tensor& self, OptTensorList indices) {
   const DeviceScope scope(self.device());
   const Indices given("index", self, IndexList(indices));
-  IndexPlan plan(self, given);
+  IndexPlan plan(self, given, nullptr);
   Tensor out = Tensor::empty_strided(plan.result_sizes(), plan.result_strides(), self.dtype(), self.device());
   if (out.numel() == 0) return out;
   plan.order_by(out.strides(), out.itemsize());
@@ -190,7 +190,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   }
   const Indices given("index_put", self, indices);
   if (out.data() != self.data()) copy(self, out, false);
-  IndexPlan plan(out, given);
+  IndexPlan plan(out, given, nullptr);
   const IntSpan sizes = plan.result_sizes();
   const Shape strides = broadcast_strides("index_put", from, sizes);
   int64_t count = 1;

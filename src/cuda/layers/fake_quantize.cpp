@@ -1,6 +1,5 @@
 // Rounding to grids that follow the data. Match aten::_fused_moving_avg_obs_fq_helper and its functional form (torch
 // 2.15, CUDA): ranges, grids and flags stay on the device, nothing waits.
-#include "src/cpu/layers/fake_quantize.h"
 
 #include "src/cuda/layers/fake_quantize_kernels.h"
 #include "src/cuda/runtime/copy.h"
@@ -9,6 +8,7 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/moving_average.h"
 
 namespace sconce::cuda {
 namespace {
@@ -27,8 +27,8 @@ std::array<Tensor, 2> _fused_moving_avg_obs_fq_helper(const Tensor& self, const 
                                                       Tensor& running_max, Tensor& scale, Tensor& zero_point,
                                                       double averaging_const, int64_t quant_min, int64_t quant_max,
                                                       int64_t ch_axis, bool per_row_fake_quant, bool symmetric_quant) {
-  const cpu::FakeQuantisedRows rows = cpu::check_moving_average(self, running_min, running_max, scale, zero_point,
-                                                                quant_min, quant_max, ch_axis, per_row_fake_quant);
+  const FakeQuantisedRows rows = check_moving_average(self, running_min, running_max, scale, zero_point, quant_min,
+                                                      quant_max, ch_axis, per_row_fake_quant);
   const DeviceScope scope(self.device());
   const Tensor observe = flag(observer_on), quantise = flag(fake_quant_on), in = cuda::contiguous(self);
   FakeQuantisation call{};

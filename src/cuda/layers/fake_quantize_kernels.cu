@@ -1,7 +1,7 @@
-#include "src/cpu/layers/quantisation_grid.h"
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/layers/fake_quantize_kernels.h"
+#include "src/tensor/rules/quantisation_grid.h"
 
 namespace sconce::cuda {
 namespace {

@@ -14,7 +14,6 @@
 #include <numeric>
 #include <vector>
 
-#include "src/cpu/linalg/fft.h"
 #include "src/cuda/linalg/fft_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -25,6 +24,7 @@
 #include "src/device/lazy_library.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
+#include "src/tensor/rules/fft_dims.h"
 #include "src/tensor/strided_loop.h"
 
 SCONCE_LAZY_LIBRARY(cufft);
@@ -277,7 +277,7 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
   require_library(sconce_lazy_cufft);
   SCONCE_CHECK(is_complex(self.dtype()), kInvalidArgument, "_fft_c2c: expected a complex tensor, got ", describe(self));
   const DeviceScope scope(self.device());
-  const Dims dims = cpu::fft_dims("_fft_c2c", self, dim);
+  const Dims dims = fft_dims("_fft_c2c", self, dim);
   if (dims.empty()) {
     Tensor out = Tensor::empty_strided(
         self.sizes(), self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides()),
@@ -302,7 +302,7 @@ Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool one
     copy(self, wide, false);
     return _fft_r2c(wide, dim, normalization, onesided);
   }
-  const Dims dims = cpu::fft_dims("_fft_r2c", self, dim);
+  const Dims dims = fft_dims("_fft_r2c", self, dim);
   const int64_t last = dims.back(), known = self.size(last) / 2 + 1;
   SCONCE_CHECK(self.size(last) > 0, kInvalidArgument, "_fft_r2c: dimension ", last, " of ", describe(self),
                " has no elements");
@@ -333,7 +333,7 @@ Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t 
   SCONCE_CHECK(last_dim_size >= 1, kInvalidArgument, "_fft_c2r: Invalid number of data points (", last_dim_size,
                ") specified");
   const DeviceScope scope(self.device());
-  const Dims dims = cpu::fft_dims("_fft_c2r", self, dim);
+  const Dims dims = fft_dims("_fft_c2r", self, dim);
   const int64_t last = dims.back(), needed = last_dim_size / 2 + 1;
   SCONCE_CHECK(self.size(last) >= needed, kInvalidArgument, "_fft_c2r: ", last_dim_size,
                " elements need half a spectrum of ", needed, ", got ", describe(self));

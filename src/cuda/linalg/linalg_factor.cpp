@@ -2,7 +2,6 @@
 // for the signs of vectors; float32, float64 and their complex dtypes; any strides.
 #include <algorithm>
 
-#include "src/cpu/linalg/matrix_batch.h"
 #include "src/cuda/linalg/linalg.h"
 #include "src/cuda/linalg/linalg_kernels.h"
 #include "src/cuda/linalg/linalg_library.h"
@@ -11,6 +10,7 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/factory.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 namespace sconce::cuda {
 namespace {

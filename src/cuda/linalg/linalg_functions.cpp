@@ -4,8 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "src/cpu/linalg/matrix_batch.h"
-#include "src/cpu/linalg/matrix_exponential.h"
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/linalg/linalg.h"
 #include "src/cuda/linalg/linalg_kernels.h"
@@ -17,6 +15,8 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/factory.h"
+#include "src/tensor/matrices/matrix_batch.h"
+#include "src/tensor/matrices/matrix_exponential.h"
 
 namespace sconce::cuda {
 namespace {

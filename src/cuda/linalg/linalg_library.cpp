@@ -5,13 +5,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "src/cpu/linalg/matrix_batch.h"
 #include "src/cuda/linalg/linalg_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/handle.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/device/lazy_library.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 SCONCE_LAZY_LIBRARY(cusolver);
 SCONCE_LAZY_LIBRARY(cublas);

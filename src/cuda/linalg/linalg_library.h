@@ -1,6 +1,6 @@
 // cuSOLVER and cuBLAS for batches of matrices: handles, and functions that take a dtype where theirs have a letter.
-// Matrices are column-major and packed, one after the other (src/cpu/linalg/matrix_batch.h), on the thread's current
-// device.
+// Matrices are column-major and packed, one after the other (src/tensor/matrices/matrix_batch.h), on the thread's
+// current device.
 #pragma once
 
 #include <cublas_v2.h>

@@ -3,8 +3,6 @@
 // What a factorisation reports is looked at only where an error is asked for, with a wait.
 #include <algorithm>
 
-#include "src/cpu/linalg/linalg_errors.h"
-#include "src/cpu/linalg/matrix_batch.h"
 #include "src/cuda/linalg/linalg.h"
 #include "src/cuda/linalg/linalg_kernels.h"
 #include "src/cuda/linalg/linalg_library.h"
@@ -13,6 +11,8 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/factory.h"
+#include "src/tensor/matrices/linalg_errors.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 namespace sconce::cuda {
 
@@ -38,7 +38,7 @@ void fill_identity(Tensor& t) {
 void check_info(const Tensor& info, std::string_view name, bool is_matrix) {
   Tensor here = Tensor::empty(info.sizes(), DType::kInt32);
   copy(info, here, true);
-  cpu::_linalg_check_errors(here, name, is_matrix);
+  _linalg_check_errors(here, name, is_matrix);
 }
 
 void conjugate(Tensor& t) {

@@ -2,13 +2,13 @@
 // _addmm_activation and _trilinear (torch 2.11, CUDA).
 #include "src/cuda/matmul/matmul.h"
 
-#include "src/cpu/matmul/trilinear.h"
 #include "src/cuda/matmul/cublaslt_matmul.h"
 #include "src/cuda/normalisation/row_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
+#include "src/tensor/matrices/trilinear.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -174,7 +174,7 @@ Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& m
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
                   IntSpan expand3, IntSpan sumdim, int64_t) {
   const DeviceScope scope(i1.device());
-  return cpu::trilinear_by(bmm, i1, i2, i3, expand1, expand2, expand3, sumdim);
+  return trilinear_by(bmm, i1, i2, i3, expand1, expand2, expand3, sumdim);
 }
 
 }  // namespace sconce::cuda

@@ -1,8 +1,8 @@
-#include "src/cpu/normalisation/distance_norms.h"
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/normalisation/row_kernels.h"
+#include "src/tensor/rules/distance_norms.h"
 
 namespace sconce::cuda {
 namespace {

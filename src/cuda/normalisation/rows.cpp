@@ -2,20 +2,20 @@
 // _pdist_backward and _fused_rms_norm (torch 2.15, CUDA).
 #include <limits>
 
-#include "src/cpu/linalg/matrix_batch.h"
-#include "src/cpu/normalisation/distance.h"
-#include "src/cpu/normalisation/rms_norm.h"
 #include "src/cuda/normalisation/row_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
+#include "src/tensor/matrices/matrix_batch.h"
+#include "src/tensor/rules/rms_rows.h"
+#include "src/tensor/rules/row_sets.h"
 
 namespace sconce::cuda {
 namespace {
 
 void check_sets(const char* name, const Tensor& x1, const Tensor& x2) {
-  cpu::check_row_sets(name, x1, x2);
+  check_row_sets(name, x1, x2);
   SCONCE_CHECK(x1.device() == x2.device(), kInvalidArgument, name, ": X1 is ", describe(x1), ", X2 ", describe(x2));
 }
 
@@ -106,7 +106,7 @@ Tensor _pdist_backward(const Tensor& grad_output, const Tensor& self, double p, 
 std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor* weight,
                                       std::optional<double> eps) {
   const DType dtype = input.dtype();
-  const auto [kept, rows, length, root_sizes] = cpu::rms_rows(input, normalized_shape);
+  const auto [kept, rows, length, root_sizes] = rms_rows(input, normalized_shape);
   const DeviceScope scope(input.device());
   const bool wide = dtype == DType::kFloat64;
   const DType computed = wide ? DType::kFloat64 : DType::kFloat32;

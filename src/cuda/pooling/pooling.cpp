@@ -5,9 +5,6 @@
 #include <algorithm>
 
 #include "sconce/check.h"
-#include "src/cpu/pooling/fractional_pooling.h"
-#include "src/cpu/pooling/pooling_backward.h"
-#include "src/cpu/pooling/pooling_plan.h"
 #include "src/cuda/pooling/pooling_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -16,6 +13,8 @@
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/spatial/fractional_axes.h"
+#include "src/tensor/spatial/pool_axes.h"
 
 namespace sconce::cuda {
 namespace {
@@ -116,7 +115,7 @@ void check_pooled(const char* name, const Tensor& given, const Tensor& self, con
 
 Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, const Axes& axes, int dims,
                     const Tensor& indices, bool follows) {
-  cpu::check_gradient_dtype(name, grad, self);
+  check_gradient_dtype(name, grad, self);
   check_pooled(name, grad, self, axes, dims);
   check_pooled(name, indices, self, axes, dims);
   SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
@@ -138,7 +137,7 @@ Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, co
 
 Tensor average_backward(const char* name, const Tensor& grad, const Tensor& self, const Axes& axes, int dims,
                         bool follows, bool include_padding, int64_t divisor) {
-  cpu::check_gradient_dtype(name, grad, self);
+  check_gradient_dtype(name, grad, self);
   check_pooled(name, grad, self, axes, dims);
   const DeviceScope scope(self.device());
   const MemoryFormat format = format_of(self, dims, follows);
@@ -206,10 +205,10 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
 
 std::array<Tensor, 2> fractional_pool(const char* name, const Tensor& self, IntSpan kernel_size, IntSpan output_size,
                                       const Tensor& random_samples, int dims) {
-  const cpu::FractionalAxes axes = cpu::fractional_axes(name, self, kernel_size, output_size, dims);
-  cpu::check_fractional_samples(name, self, random_samples, dims);
+  const FractionalAxes axes = fractional_axes(name, self, kernel_size, output_size, dims);
+  check_fractional_samples(name, self, random_samples, dims);
   const DeviceScope scope(self.device());
-  const Shape sizes = cpu::fractional_sizes(self, output_size);
+  const Shape sizes = fractional_sizes(self, output_size);
   std::array<Tensor, 2> out{Tensor::empty(sizes, self.dtype(), self.device()),
                             Tensor::empty(sizes, DType::kInt64, self.device())};
   if (out[0].numel() == 0) return out;
@@ -232,7 +231,7 @@ std::array<Tensor, 2> fractional_pool(const char* name, const Tensor& self, IntS
 // A sum of what is scattered to the places of each plane.
 Tensor fractional_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan output_size,
                            const Tensor& indices, int dims) {
-  const Shape sizes = cpu::check_fractional_gradient(name, grad_output, self, output_size, indices, dims);
+  const Shape sizes = check_fractional_gradient(name, grad_output, self, output_size, indices, dims);
   const DeviceScope scope(self.device());
   const Planes whole = planes_of(self.sizes(), dims), pooled = planes_of(sizes, dims);
   const DType dtype = summed_dtype(self.dtype());
@@ -338,7 +337,7 @@ Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_si
   return unpool("max_unpool2d", self, indices, output_size, 2);
 }
 Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntSpan output_size, IntSpan stride, IntSpan padding) {
-  cpu::check_unpool3d(stride, padding);
+  check_unpool3d(stride, padding);
   return unpool("max_unpool3d", self, indices, output_size, 3);
 }
 

@@ -8,9 +8,6 @@
 #include <bit>
 #include <vector>
 
-#include "src/cpu/pooling/grid_sampler.h"
-#include "src/cpu/pooling/resample_antialias.h"
-#include "src/cpu/pooling/resample_backward.h"
 #include "src/cuda/pooling/resample_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -18,19 +15,21 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/spatial/grid_geometry.h"
+#include "src/tensor/spatial/low_pass.h"
+#include "src/tensor/spatial/padded_sides.h"
+#include "src/tensor/spatial/resized_axes.h"
 
 namespace sconce::cuda {
 namespace {
 
-using cpu::LowPass;
-
 std::array<Tensor, 2> grid_slopes(const char* name, const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                   int64_t interpolation, int64_t padding, bool align_corners,
                                   std::span<const int32_t> output_mask, int dims) {
-  GridGeometry geometry = cpu::grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
+  GridGeometry geometry = grid_geometry(name, input, grid, interpolation, padding, align_corners, dims);
   if (geometry.interpolation != GridInterpolation::kCubic) geometry.nan = GridNan::kOutside;
-  const Shape sizes = cpu::grid_sampled_sizes(input, grid);
-  cpu::check_grid_gradient(name, grad_output, input, sizes, output_mask);
+  const Shape sizes = grid_sampled_sizes(input, grid);
+  check_grid_gradient(name, grad_output, input, sizes, output_mask);
   const DeviceScope scope(input.device());
   const DType dtype = input.dtype();
   Tensor by_input;
@@ -129,8 +128,8 @@ Tensor in_format_of(const char* name, const Tensor& like, bool row_major, const 
 Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
                        bool align_corners, const std::array<std::optional<double>, 3>& scales, int dims,
                        ResampleMode mode) {
-  const auto axes = cpu::resized_axes(name, grad_output, output_size, input_size, scales, dims);
-  const cpu::ResampleModes modes = cpu::resample_modes(axes, dims, mode);
+  const auto axes = resized_axes(name, grad_output, output_size, input_size, scales, dims);
+  const ResampleModes modes = resample_modes(axes, dims, mode);
   const DeviceScope scope(grad_output.device());
   std::array<Line, 3> lines{Line(axes[0].input, axes[0].output), Line(axes[1].input, axes[1].output),
                             Line(axes[2].input, axes[2].output)};
@@ -144,15 +143,15 @@ Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan outp
 
 Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
                 std::optional<double> scales_h, std::optional<double> scales_w) {
-  cpu::check_low_pass(filter, self, output_size);
+  check_low_pass(filter, self, output_size);
   const DeviceScope scope(self.device());
   const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
   std::array<Line, 3> lines{Line(1, 1), Line(sizes[2], self.size(2)), Line(sizes[3], self.size(3))};
   lines[0].add(0, 0, 1);
   const std::optional<double> scales[] = {scales_h, scales_w};
   for (size_t a = 0; a < 2; ++a) {
-    const LineWindows windows = cpu::low_pass_windows(filter, self.dtype(), self.size(2 + static_cast<int64_t>(a)),
-                                                      sizes[2 + a], align_corners, scales[a]);
+    const LineWindows windows = low_pass_windows(filter, self.dtype(), self.size(2 + static_cast<int64_t>(a)),
+                                                 sizes[2 + a], align_corners, scales[a]);
     for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(to, from, weight); });
   }
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
@@ -163,14 +162,14 @@ Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan ou
 Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_output, IntSpan output_size,
                          IntSpan input_size, bool align_corners, std::optional<double> scales_h,
                          std::optional<double> scales_w) {
-  cpu::check_low_pass_gradient(filter, grad_output, output_size, input_size);
+  check_low_pass_gradient(filter, grad_output, output_size, input_size);
   const DeviceScope scope(grad_output.device());
   std::array<Line, 3> lines{Line(1, 1), Line(input_size[2], output_size[0]), Line(input_size[3], output_size[1])};
   lines[0].add(0, 0, 1);
   const std::optional<double> scales[] = {scales_h, scales_w};
   for (size_t a = 0; a < 2; ++a) {
     const LineWindows windows =
-        cpu::low_pass_windows(filter, grad_output.dtype(), input_size[2 + a], output_size[a], align_corners, scales[a]);
+        low_pass_windows(filter, grad_output.dtype(), input_size[2 + a], output_size[a], align_corners, scales[a]);
     for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(from, to, weight); });
   }
   Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
@@ -179,7 +178,7 @@ Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_ou
 }
 
 Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {
-  const cpu::PaddedSides sides = cpu::padded_sides(name, grad_output, self, padding, dims);
+  const PaddedSides sides = padded_sides(name, grad_output, self, padding, dims);
   const DeviceScope scope(self.device());
   std::array<Line, 3> lines{Line(sides.in[0], sides.out[0]), Line(sides.in[1], sides.out[1]),
                             Line(sides.in[2], sides.out[2])};
@@ -196,10 +195,9 @@ Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tenso
 Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners) {
   constexpr const char* kName = "grid_sampler_3d";
-  const GridGeometry geometry =
-      cpu::grid_geometry(kName, input, grid, interpolation_mode, padding_mode, align_corners, 3);
+  const GridGeometry geometry = grid_geometry(kName, input, grid, interpolation_mode, padding_mode, align_corners, 3);
   const DeviceScope scope(input.device());
-  Tensor out = Tensor::empty(cpu::grid_sampled_sizes(input, grid), input.dtype(), input.device());
+  Tensor out = Tensor::empty(grid_sampled_sizes(input, grid), input.dtype(), input.device());
   const Tensor in = cuda::contiguous(input), places = cuda::contiguous(grid);
   check_launch(kName,
                launch_grid_sample(geometry, static_cast<int>(input.dtype()), in.data(), places.data(), out.data(),

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "src/cpu/pooling/grid_taps.h"
+#include "src/tensor/spatial/grid_taps.h"
 
 namespace sconce::cuda {
 

@@ -1,6 +1,7 @@
 // Random numbers with PyTorch's streams: Philox, by the grid that ATen would launch on the device. Match ATen's CUDA
 // distributions (torch 2.11) for the same seed. A generator of a model's own does not occur in packages.
-#include "src/cpu/random/random.h"
+
+#include "src/tensor/rules/random.h"
 
 #include <cmath>
 #include <limits>
@@ -154,7 +155,7 @@ void fill_normal(Tensor& out, double mean, double std) {
 }
 
 void fill_integers(Tensor& out, int64_t low, int64_t high) {
-  const IntegerRange integers = cpu::integer_range(out.dtype(), low, high);
+  const IntegerRange integers = integer_range(out.dtype(), low, high);
   check_no_internal_overlap("random", out);
   const DeviceScope scope(out.device());
   draw_into(target_of(out), wide_words(integers.range) ? 2 : 4, [&](const RandomTarget& target, const Draw& draw) {

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "src/cpu/random/sampling.h"
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
+#include "src/tensor/rules/random.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -55,7 +55,7 @@ Tensor integers_twice(int64_t low, int64_t high, IntSpan size, Device device) {
 }  // namespace
 
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator) {
-  const Shape sizes = cpu::multinomial_sizes(self, num_samples, replacement);
+  const Shape sizes = multinomial_sizes(self, num_samples, replacement);
   SCONCE_CHECK(!replacement || num_samples == 1, kUnsupported,
                "multinomial: more than one sample with replacement on CUDA");
   const DeviceScope scope(self.device());

@@ -1,27 +1,27 @@
 // Reductions of segments. Match aten::segment_reduce and _segment_reduce_backward (torch 2.15, CUDA); half types are
 // computed in float32. Lengths and offsets that do not fit the data are found when the stream has passed, and fail the
 // run.
-#include "src/cpu/reduction/segment_reduce.h"
 
 #include "src/cuda/reduction/segment_reduce_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
+#include "src/tensor/rules/segments.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
 namespace {
 
 SegmentKind kind_of(std::string_view reduce) {
-  switch (cpu::segment_reduction(reduce)) {
-    case cpu::SegmentReduction::kMax:
+  switch (segment_reduction(reduce)) {
+    case SegmentReduction::kMax:
       return SegmentKind::kMax;
-    case cpu::SegmentReduction::kMean:
+    case SegmentReduction::kMean:
       return SegmentKind::kMean;
-    case cpu::SegmentReduction::kMin:
+    case SegmentReduction::kMin:
       return SegmentKind::kMin;
-    case cpu::SegmentReduction::kSum:
+    case SegmentReduction::kSum:
       return SegmentKind::kSum;
     default:
       return SegmentKind::kProduct;
@@ -29,7 +29,7 @@ SegmentKind kind_of(std::string_view reduce) {
 }
 
 // [outer, count + 1] int64.
-Tensor bounds_of(const cpu::SegmentShape& shape, const Tensor* lengths, const Tensor* offsets) {
+Tensor bounds_of(const SegmentShape& shape, const Tensor* lengths, const Tensor* offsets) {
   const Tensor given = contiguous(converted(lengths ? *lengths : *offsets, DType::kInt64));
   if (!lengths) return given;
   const int64_t sizes[] = {shape.outer, shape.count + 1}, rows[] = {shape.outer, shape.count},
@@ -42,7 +42,7 @@ Tensor bounds_of(const cpu::SegmentShape& shape, const Tensor* lengths, const Te
   return bounds;
 }
 
-SegmentCall call_of(std::string_view reduce, const cpu::SegmentShape& shape, const Tensor& data, const Tensor& bounds,
+SegmentCall call_of(std::string_view reduce, const SegmentShape& shape, const Tensor& data, const Tensor& bounds,
                     std::optional<double> initial) {
   return {kind_of(reduce),     static_cast<int>(data.dtype()),
           shape.outer,         shape.count,
@@ -56,8 +56,8 @@ SegmentCall call_of(std::string_view reduce, const cpu::SegmentShape& shape, con
 
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor* lengths, const Tensor* indices,
                       const Tensor* offsets, int64_t axis, bool unsafe, std::optional<double> initial) {
-  cpu::check_segment_reduce(data, lengths, indices, unsafe);
-  const cpu::SegmentShape shape = cpu::segment_shape(data, lengths, offsets, axis);
+  check_segment_reduce(data, lengths, indices, unsafe);
+  const SegmentShape shape = segment_shape(data, lengths, offsets, axis);
   const DeviceScope scope(data.device());
   Shape sizes(data.sizes());
   sizes[static_cast<int>(wrap_dim("segment_reduce", axis, data.dim()))] = shape.count;
@@ -74,7 +74,7 @@ Tensor _segment_reduce_backward(const Tensor& grad, const Tensor& output, const 
                                 const Tensor* lengths, const Tensor* offsets, int64_t axis,
                                 std::optional<double> initial) {
   SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "_segment_reduce_backward(): data must have a dimension");
-  const cpu::SegmentShape shape = cpu::segment_shape(data, lengths, offsets, axis);
+  const SegmentShape shape = segment_shape(data, lengths, offsets, axis);
   for (const Tensor* t : {&grad, &output})
     SCONCE_CHECK(t->dtype() == data.dtype() && t->numel() == shape.outer * shape.count * shape.inner, kInvalidArgument,
                  "_segment_reduce_backward(): ", describe(*t), " is no reduction of ", describe(data));

@@ -8,7 +8,7 @@
 
 namespace sconce::cuda {
 
-// As SegmentReduction of src/cpu/reduction/segment_reduce.h.
+// As SegmentReduction of src/tensor/rules/segments.h.
 enum class SegmentKind { kMax, kMean, kMin, kSum, kProduct };
 
 // data [outer, size, inner], packed; segment s of row o is [bounds[o][s], bounds[o][s + 1]), of [outer, count + 1].

@@ -1,13 +1,10 @@
 // Searching, counting and selection by position. Match aten::searchsorted, bucketize, repeat_interleave.Tensor,
 // masked_scatter, masked_scatter_backward, nonzero_static, histc, median, nanmedian, mode and index_reduce (torch 2.15,
 // CUDA). What is wrong with values is found when the stream has passed, and fails the run.
-#include "src/cpu/sorting/search.h"
 
 #include <limits>
 #include <utility>
 
-#include "src/cpu/indexing/masked.h"
-#include "src/cpu/sorting/order_statistics.h"
 #include "src/cuda/indexing/masked_kernels.h"
 #include "src/cuda/indexing/nonzero_kernels.h"
 #include "src/cuda/runtime/copy.h"
@@ -18,6 +15,8 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/rows/slices.h"
+#include "src/tensor/rules/masked.h"
+#include "src/tensor/rules/sorting.h"
 #include "src/tensor/scalar.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/type_promotion.h"
@@ -132,14 +131,14 @@ Tensor middle_of_all(const char* name, const Tensor& self, bool skip_nans) {
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
   return search(sorted_sequence, self, ResultType().add(sorted_sequence).add(self).get(), out_int32,
-                cpu::right_side(right, side), sorter);
+                right_side(right, side), sorter);
 }
 Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
   const DeviceScope scope(sorted_sequence.device());
   return search(sorted_sequence, filled({}, self, DType::kFloat64, sorted_sequence.device()),
-                ResultType().add(sorted_sequence).add_number(Scalar(self)).get(), out_int32,
-                cpu::right_side(right, side), sorter);
+                ResultType().add(sorted_sequence).add_number(Scalar(self)).get(), out_int32, right_side(right, side),
+                sorter);
 }
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
   SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
@@ -175,7 +174,7 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
 }
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
-  cpu::check_masked_scatter(self, mask, source);
+  check_masked_scatter(self, mask, source);
   const DeviceScope scope(self.device());
   const Shape sizes = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());
   const Tensor from = cuda::contiguous(expand("masked_scatter", self, sizes)),
@@ -268,10 +267,10 @@ Tensor nanmedian(const Tensor& self) { return middle_of_all("nanmedian", self, t
 
 std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = wrap_dim("mode", dim, self.dim());
-  cpu::check_dim_not_empty("mode", self, dim);
+  check_dim_not_empty("mode", self, dim);
   const DeviceScope scope(self.device());
   if (self.dim() == 0) return sort_stable(self, true, 0, false);
-  const Shape shape = cpu::without_dim(self, dim, keepdim);
+  const Shape shape = without_dim(self, dim, keepdim);
   std::array<Tensor, 2> out{Tensor::empty(shape, self.dtype(), self.device()),
                             Tensor::empty(shape, DType::kInt64, self.device())};
   if (out[0].numel() == 0) return out;

@@ -2,7 +2,6 @@
 // elements of a result depends on values, which the host reads with a wait.
 #include "src/cuda/sorting/sets.h"
 
-#include "src/cpu/sorting/sets.h"
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -12,6 +11,7 @@
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/sorting.h"
 
 namespace sconce::cuda {
 namespace {
@@ -67,7 +67,7 @@ std::array<Tensor, 3> _unique2(const Tensor& self, bool, bool return_inverse, bo
 }
 
 Tensor bincount(const Tensor& self, const Tensor* weights, int64_t minlength) {
-  cpu::check_bincount(self, weights, minlength);
+  check_bincount(self, weights, minlength);
   const DeviceScope scope(self.device());
   const bool single = weights && weights->dtype() == DType::kFloat32;
   const DType dtype = !weights ? DType::kInt64 : single ? DType::kFloat32 : DType::kFloat64;

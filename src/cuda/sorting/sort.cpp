@@ -1,5 +1,4 @@
 // Sorting and selection. Match aten::sort.stable, sort, topk, kthvalue, nonzero and masked_select (torch 2.11, CUDA).
-#include "src/cpu/sorting/order_statistics.h"
 #include "src/cuda/indexing/nonzero_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/device_properties.h"
@@ -10,6 +9,7 @@
 #include "src/cuda/sorting/sort_kernels.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/rows/slices.h"
+#include "src/tensor/rules/sorting.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -139,13 +139,13 @@ std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool larg
 
 std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   dim = wrap_dim("kthvalue", dim, self.dim());
-  cpu::check_dim_not_empty("kthvalue", self, dim);
+  check_dim_not_empty("kthvalue", self, dim);
   SCONCE_CHECK(k >= 1 && k <= (self.dim() == 0 ? 1 : self.size(dim)), kInvalidArgument,
                "kthvalue(): selected number k out of range for dimension ", dim);
   SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "kthvalue: not implemented for '",
                dtype_name(self.dtype()), "' on CUDA");
   const DeviceScope scope(self.device());
-  const Shape shape = cpu::without_dim(self, dim, keepdim);
+  const Shape shape = without_dim(self, dim, keepdim);
   std::array<Tensor, 2> out{Tensor::empty(shape, self.dtype(), self.device()),
                             Tensor::empty(shape, DType::kInt64, self.device())};
   if (self.dim() == 0) only_element(self, out);

@@ -7,6 +7,7 @@
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
+#include "src/tensor/rules/arithmetic.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {

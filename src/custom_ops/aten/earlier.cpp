@@ -2,10 +2,10 @@
 // that are gone.
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/linalg/linalg.h"
-#include "src/cpu/linalg/linalg_errors.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
 #include "src/operators/cpu_ops.h"
+#include "src/tensor/matrices/linalg_errors.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -18,7 +18,7 @@ Tensor int4_product(const Tensor& self, const Tensor& mat2, int64_t group, const
 
 Tensor cholesky(const Tensor& self, bool upper) {
   auto [factor, info] = cpu::linalg_cholesky_ex(self, upper, false);
-  cpu::_linalg_check_errors(info, "cholesky", self.dim() == 2);
+  _linalg_check_errors(info, "cholesky", self.dim() == 2);
   return factor;
 }
 

@@ -2,10 +2,10 @@
 #include "src/cpu/linalg/linalg.h"
 
 #include "src/cpu/linalg/fft.h"
-#include "src/cpu/linalg/linalg_errors.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"
 #include "src/operators/cpu_ops.h"
+#include "src/tensor/matrices/linalg_errors.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -16,7 +16,7 @@ constexpr AtenRow kRows[] = {
     {"aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", boxed<cpu::_fft_c2c>},
     {"aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", boxed<cpu::_fft_c2r>},
     {"aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", boxed<cpu::_fft_r2c>},
-    {"aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", boxed<cpu::_linalg_check_errors>},
+    {"aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", boxed<_linalg_check_errors>},
     {"aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", boxed<cpu::_linalg_det>},
     {"aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", boxed<cpu::_linalg_eigh>},
     {"aten::_linalg_eigvals(Tensor self) -> Tensor", boxed<cpu::_linalg_eigvals>},

@@ -1,5 +1,3 @@
-#include "src/cpu/matmul/trilinear.h"
-
 #include <doctest/doctest.h>
 
 #include "src/operators/cpu_ops.h"

@@ -1,5 +1,3 @@
-#include "src/cpu/normalisation/distance.h"
-
 #include <doctest/doctest.h>
 
 #include "src/operators/cpu_ops.h"

@@ -1,5 +1,3 @@
-#include "src/cpu/normalisation/rms_norm.h"
-
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,5 +1,3 @@
-#include "src/cpu/pooling/fractional_pooling.h"
-
 #include <doctest/doctest.h>
 
 #include <array>

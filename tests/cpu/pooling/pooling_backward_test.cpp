@@ -1,5 +1,3 @@
-#include "src/cpu/pooling/pooling_backward.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

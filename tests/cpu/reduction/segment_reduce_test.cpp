@@ -1,5 +1,3 @@
-#include "src/cpu/reduction/segment_reduce.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

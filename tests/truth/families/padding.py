@@ -1,4 +1,4 @@
-"""pad of every mode, the named forms of it and their gradients: src/cpu/movement/pad.cpp, pad_backward in src/cpu/*.
+"""pad of every mode, the named forms of it and their gradients: src/tensor/pad.cpp, pad_backward in src/cpu/*.
 
 To the bit; gradients, which add up, near ATen's. Knows: rows whose elements lie together or not (pad_rows, fill_borders), 32768 elements a thread,
 borders that are cropped on one side, inputs of one or two dimensions more than are padded, channels-last results.

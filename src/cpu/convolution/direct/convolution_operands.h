@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "src/cpu/convolution/direct/convolution_shape.h"
 #include "src/cpu/vector/post_ops.h"
+#include "src/tensor/spatial/convolution_shape.h"
 
 namespace sconce {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/cpu/convolution/direct/convolution_shape.h"
+#include "src/tensor/spatial/convolution_shape.h"
 
 namespace sconce {
 

@@ -5,10 +5,10 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::cpu {
+namespace sconce {
 
 // info: int32, one number per matrix, 0 where all went well. kInvalidArgument "NAME: (Batch element 3): ..." for the
 // first that is not.
 void _linalg_check_errors(const Tensor& info, std::string_view api_name, bool is_matrix);
 
-}  // namespace sconce::cpu
+}  // namespace sconce

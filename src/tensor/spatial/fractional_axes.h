@@ -1,19 +1,16 @@
-// Fractional max pooling and its gradient: windows whose places are drawn from given random samples.
-//
-// self [N, C, (D,) H, W], N optional, random_samples [N, C, dims] in [0, 1) of self's dtype (2-D: width, then height;
-// 3-D: depth, height, width). Floating dtypes, any strides; results are row-major; indices int64 offsets into a plane,
-// which the gradients take as they lie in memory, as ATen's kernels for CPUs do.
-// Match aten::fractional_max_pool2d and 3d (torch 2.15, CPU). kInvalidArgument; kUnsupported for dtypes.
+// The arguments of fractional max pooling and of its gradient, checked. Match ATen, torch 2.15. kInvalidArgument
+// "NAME: ..."; kUnsupported for dtypes.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "src/tensor/strided_loop.h"
 
-namespace sconce::cpu {
+namespace sconce {
 
-// What kernels need, checked: depth, height, width; of two dimensions the depth is 1.
+// Depth, height and width; of two dimensions the depth is 1.
 struct FractionalAxis {
   int64_t input = 1, output = 1, kernel = 1;
 };
@@ -26,4 +23,4 @@ void check_fractional_samples(std::string_view name, const Tensor& self, const T
 Shape check_fractional_gradient(std::string_view name, const Tensor& grad_output, const Tensor& self,
                                 IntSpan output_size, const Tensor& indices, int dims);
 
-}  // namespace sconce::cpu
+}  // namespace sconce

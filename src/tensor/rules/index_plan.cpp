@@ -1,10 +1,9 @@
-#include "src/cpu/indexing/index_plan.h"
+#include "src/tensor/rules/index_plan.h"
 
 #include <algorithm>
 #include <string>
 
 #include "sconce/check.h"
-#include "src/cpu/indexing/nonzero.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/view.h"
@@ -37,13 +36,14 @@ IndexList::IndexList(const OptTensorList& list) : size_(list.size()) {
   for (size_t i = 0; i < size_; ++i) items_[i] = list[i];
 }
 
-IndexPlan::IndexPlan(const Tensor& self, std::span<const Tensor* const> indices) : self_(self) {
+IndexPlan::IndexPlan(const Tensor& self, std::span<const Tensor* const> indices, PositionsOf* positions_of)
+    : self_(self) {
   SCONCE_CHECK(indices.size() <= static_cast<size_t>(self.dim()), kInvalidArgument,
                "too many indices for tensor of dimension ", self.dim(), " (got ", indices.size(), ")");
   by_dimension_.reserve(static_cast<size_t>(self.dim()));
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i])
-      add(*indices[i], i);
+      add(*indices[i], i, positions_of);
     else
       by_dimension_.emplace_back();
   }
@@ -65,7 +65,7 @@ IndexPlan::IndexPlan(const Tensor& self, std::span<const Tensor* const> indices)
   for (int64_t d = before_ + count; d < self_.dim(); ++d) result_sizes_.push_back(self_.size(d));
 }
 
-void IndexPlan::add(const Tensor& index, size_t number) {
+void IndexPlan::add(const Tensor& index, size_t number, PositionsOf* positions_of) {
   const DType dtype = index.dtype();
   SCONCE_CHECK(self_.is_cpu() ? index.is_cpu() : dtype == DType::kInt64, kUnsupported, "index: ", describe(index),
                " on ", to_string(index.device()), " into a tensor on ", to_string(self_.device()),
@@ -82,7 +82,7 @@ void IndexPlan::add(const Tensor& index, size_t number) {
                  "The shape of the mask ", to_string(index.sizes()), " at index ", d,
                  " does not match the shape of the indexed tensor ", to_string(self_.sizes()), " at index ", at + d,
                  " (index tensor ", number, ")");
-  const Tensor positions = cpu::nonzero(index);
+  const Tensor positions = positions_of(index);
   const int64_t count = positions.size(0), one = 1;
   for (int64_t d = 0; d < index.dim(); ++d)
     by_dimension_.push_back(positions.as_strided({&count, 1}, {&one, 1}, d * count));

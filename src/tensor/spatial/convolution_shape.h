@@ -52,14 +52,9 @@ bool is_channels_last(IntSpan sizes, IntSpan strides) noexcept;
 
 // Whether ATen computes this convolution over channels-last tensors: then it gives gradients in that format.
 bool convolution_operands_are_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
-bool convolution_backend_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 
-// Whether at::convolution gives its result in a channels-last format.
-bool convolution_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
-
-// Whether ATen would hand this dtype's convolutions to oneDNN on this CPU.
-bool onednn_takes(DType dtype) noexcept;
-
+// Strides of a gapless tensor with the channels innermost.
+void channels_last_strides(IntSpan sizes, int64_t* strides);
 // Uninitialised, gapless. Channels last in one dimension: strides (C*L, 1, C).
 Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last);
 

@@ -1,4 +1,4 @@
-#include "src/cpu/linalg/matrix_batch.h"
+#include "src/tensor/matrices/matrix_batch.h"
 
 #include <algorithm>
 #include <limits>

@@ -20,9 +20,10 @@ namespace sconce {
 class IndexPlan {
  public:
   // indices: fewer than or as many as self's dimensions; null where a dimension is taken whole. Index tensors are
-  // int64, int32, bool or uint8 (masks). kInvalidArgument as ATen raises. On a device only int64, all of them: their
-  // values are not looked at.
-  IndexPlan(const Tensor& self, std::span<const Tensor* const> indices);
+  // int64, int32, bool or uint8 (masks), whose positions `positions_of` tells: int64 [n, rank], strides [1, n].
+  // kInvalidArgument as ATen raises. On a device only int64, all of them: their values are not looked at.
+  using PositionsOf = Tensor(const Tensor& mask);
+  IndexPlan(const Tensor& self, std::span<const Tensor* const> indices, PositionsOf* positions_of);
 
   const Shape& result_sizes() const noexcept { return result_sizes_; }
   // Strides, in elements, of a result that ATen would allocate. On a device index tensors of different strides count
@@ -61,7 +62,7 @@ class IndexPlan {
   int64_t offset_limit() const noexcept;
 
  private:
-  void add(const Tensor& index, size_t number);
+  void add(const Tensor& index, size_t number, PositionsOf* positions_of);
   void broadcast_indices();
   void group_dimensions();
 

@@ -1,4 +1,4 @@
-#include "src/cpu/linalg/linalg_errors.h"
+#include "src/tensor/matrices/linalg_errors.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 #include "sconce/check.h"
 #include "src/tensor/copy.h"
 
-namespace sconce::cpu {
+namespace sconce {
 
 void _linalg_check_errors(const Tensor& info, std::string_view api_name, bool is_matrix) {
   SCONCE_CHECK(info.dtype() == DType::kInt32, kInvalidArgument, api_name, ": info is ", describe(info));
@@ -54,4 +54,4 @@ void _linalg_check_errors(const Tensor& info, std::string_view api_name, bool is
   SCONCE_FAIL(kInvalidArgument, api_name, where, ": the factorization failed (error code: ", code, ")");
 }
 
-}  // namespace sconce::cpu
+}  // namespace sconce

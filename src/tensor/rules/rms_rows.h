@@ -1,11 +1,13 @@
-// Root mean square normalisation. Matches aten::_fused_rms_norm, torch 2.15.
+// What root mean square normalisation goes over. Matches aten::_fused_rms_norm, torch 2.15.
 #pragma once
+
+#include <cstdint>
 
 #include "sconce/check.h"
 #include "sconce/tensor.h"
 #include "src/tensor/strided_loop.h"
 
-namespace sconce::cpu {
+namespace sconce {
 
 // What is normalised: rows of `length` elements, over the dimensions from `kept` on.
 struct RmsRows {
@@ -28,4 +30,4 @@ inline RmsRows rms_rows(const Tensor& input, IntSpan normalized_shape) {
   return all;
 }
 
-}  // namespace sconce::cpu
+}  // namespace sconce

@@ -1,0 +1,20 @@
+// The arguments of searches, order statistics and counts, checked. Match ATen, torch 2.15. kInvalidArgument.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "src/tensor/strided_loop.h"
+
+namespace sconce {
+
+// What both arguments of a binary search together say. kInvalidArgument where they are at odds.
+bool right_side(bool right, std::optional<std::string_view> side);
+// Sizes of a result over dim.
+Shape without_dim(const Tensor& self, int64_t dim, bool keepdim);
+void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim);
+// bincount's, but for values below 0, which kernels find.
+void check_bincount(const Tensor& self, const Tensor* weights, int64_t minlength);
+
+}  // namespace sconce

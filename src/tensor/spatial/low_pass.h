@@ -1,0 +1,42 @@
+// Resampling with a low-pass filter: the weights of the filters, and the arguments of the operators, checked.
+// Matches aten::_upsample_bilinear2d_aa, _upsample_bicubic2d_aa and _upsample_lanczos2d_aa, torch 2.15.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+// Which elements of a line make each element of the resampled one. None, where a given scale puts them outside.
+struct LineWindows {
+  struct Window {
+    int64_t first, count;
+  };
+  std::vector<Window> windows;  // one per element of the result
+  std::vector<double> weights;  // width of them per window
+  int64_t width = 0;
+  // The same as width places per window where one may come twice: infinity times each weight is not infinity times
+  // their sum. Else empty: neighbours lie in a row from `first` on.
+  std::vector<int64_t> places = {};
+
+  int64_t place(int64_t window, int64_t neighbour) const noexcept {
+    return places.empty() ? windows[static_cast<size_t>(window)].first + neighbour
+                          : places[static_cast<size_t>(window * width + neighbour)];
+  }
+};
+
+enum class LowPass { kBilinear, kBicubic, kLanczos };
+// The name of the operator.
+const char* low_pass_name(LowPass filter) noexcept;
+// What an element of a line of `to` draws on of one of `from`. Positions are computed in the dtype, of half types in
+// float32.
+LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners,
+                             std::optional<double> scale);
+// The arguments of the operators and of their gradients.
+void check_low_pass(LowPass filter, const Tensor& self, IntSpan output_size);
+void check_low_pass_gradient(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size);
+
+}  // namespace sconce

@@ -1,0 +1,172 @@
+// The dynamic symbol tables of the product, name by name. libsconce exports three groups: the C ABI of packages, the
+// public API, and the interface of a device's library. libsconce_cuda exports the CUDA side of the C ABI and its
+// backend. Each group is compared with where it is declared.
+#include <cxxabi.h>
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "package_format/elf_image.h"
+#include "tests/exports/public_api.h"
+
+namespace {
+
+using Names = std::set<std::string>;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Names exports_of(const char* library) {
+  const std::string bytes = text_of(library);
+  const sconce::ElfImage image(std::as_bytes(std::span(bytes)), library);
+  Names names;
+  for (size_t i = 1; i < image.symbol_count(); ++i)
+    if (image.symbol(i).st_shndx != SHN_UNDEF) names.emplace(image.symbol_name(i));
+  return names;
+}
+
+const Names& exports() {
+  static const Names names = exports_of(SCONCE_LIBRARY);
+  return names;
+}
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 ? text.get() : name;
+}
+
+// Functions that torch's C headers declare: the first column of tests/shim/abi_names.tsv.
+Names c_abi() {
+  std::ifstream file(SCONCE_SOURCE_DIR "/tests/shim/abi_names.tsv");
+  REQUIRE(file);
+  Names names;
+  for (std::string line; std::getline(file, line);)
+    if (!line.starts_with('#')) names.insert(line.substr(0, line.find('\t')));
+  return names;
+}
+
+const Names kSleef = {
+#define SCONCE_SLEEF(name, function) #name,
+#include "src/device/sleef_functions.def"
+#undef SCONCE_SLEEF
+};
+
+// What compiled code calls of glibc 2.38's headers and of libtorch's in C++.
+const Names kLinkedByCode = {
+    "_ZN2at14get_thread_numEv",
+    "_ZN2at15getCPUAllocatorEv",
+    "_ZN2at15get_num_threadsEv",
+    "_ZN2at16init_num_threadsEv",
+    "_ZN2at18in_parallel_regionEv",
+    "_ZN2at3cpu8init_amxEv",
+    "_ZN2at6native7cpublas10could_packEN3c1010ScalarTypeE",
+    "_ZN2at6native7cpublas14brgemm_releaseEb",
+    "_ZN2at6native7cpublas4packEllllN3c1010ScalarTypeES3_PKvPv",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKN3c1011Float8_e5m2ES5_Pfb",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKN3c1013Float8_e4m3fnES5_Pfb",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKN3c104HalfES5_Pfb",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKN3c108BFloat16ES5_Pfb",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKaS3_Pib",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKfS3_Pfb",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKhPKaPib",
+    "_ZN2at6native7cpublas6brgemmEllllllbPKhS3_Pib",
+    "_ZN2at8internal14set_thread_numEi",
+    "_ZN2at8internal21lazy_init_num_threadsEv",
+    "_ZN3c1013ParallelGuard10is_enabledEv",
+    "_ZN3c1013ParallelGuardC1Eb",
+    "_ZN3c1013ParallelGuardC2Eb",
+    "_ZN3c1013ParallelGuardD1Ev",
+    "_ZN3c1013ParallelGuardD2Ev",
+    "_ZN3c1015GetCPUAllocatorEv",
+    "_ZN3c1015report_overflowEPKc",
+    "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+    "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs",
+    "_ZN3c106detail14torchCheckFailEPKcS2_jS2_",
+    "_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_NS0_22CompileTimeEmptyStringE",
+    "_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+    "_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_RKSs",
+    "_ZN3c106detail23torchInternalAssertFailEPKcS2_jS2_S2_",
+    "__isoc23_fscanf",
+    "__isoc23_scanf",
+    "__isoc23_sscanf",
+    "__isoc23_strtoimax",
+    "__isoc23_strtol",
+    "__isoc23_strtoll",
+    "__isoc23_strtoul",
+    "__isoc23_strtoull",
+    "__isoc23_strtoumax",
+    "__isoc23_vfscanf",
+    "__isoc23_vscanf",
+    "__isoc23_vsscanf",
+    "__isoc23_wcstol",
+    "__isoc23_wcstoll",
+    "__isoc23_wcstoul",
+    "__isoc23_wcstoull",
+};
+
+// Of a device's library: src/shim/host_services.h.
+const Names kDeviceInterface = {"sconce_host_services"};
+
+const sconce::exports::PublicApi& public_api() {
+  static const auto api = sconce::exports::read_public_api(SCONCE_SOURCE_DIR "/include/sconce");
+  return api;
+}
+
+}  // namespace
+
+TEST_CASE("exports: nothing but the C ABI, the public API and the interface of a device's library") {
+  const Names abi = c_abi();
+  CHECK(abi.size() > 550);
+  CHECK(exports().size() > 500);
+  for (const std::string& name : exports()) {
+    if (abi.contains(name) || kSleef.contains(name) || kLinkedByCode.contains(name) || kDeviceInterface.contains(name))
+      continue;
+    const std::string full = demangled(name);
+    CHECK_MESSAGE(public_api().declares(full), full << " (" << name << ") is in no group of src/exports.map");
+  }
+}
+
+TEST_CASE("exports: every operator and every SLEEF function") {
+#define SCONCE_OP(name, ...) CHECK_MESSAGE(exports().contains("aoti_torch_cpu_" #name), #name);
+#include "src/operators/cpu_table.def"
+#undef SCONCE_OP
+#define SCONCE_OP(name, ...) CHECK_MESSAGE(exports().contains("aoti_torch_aten_" #name), #name);
+#include "src/operators/aten_table.def"
+#undef SCONCE_OP
+  for (const std::string& name : kSleef) CHECK_MESSAGE(exports().contains(name), name);
+}
+
+TEST_CASE("exports: the names that compiled code links to, and the interface of a device's library") {
+  for (const Names* names : {&kLinkedByCode, &kDeviceInterface})
+    for (const std::string& name : *names) CHECK_MESSAGE(exports().contains(name), name);
+}
+
+TEST_CASE("exports: the public API, whole") {
+  Names exported;
+  for (const std::string& name : exports()) exported.insert(sconce::exports::name_of(demangled(name)));
+  CHECK(public_api().undefined.size() > 100);
+  for (const std::string& name : public_api().undefined) CHECK_MESSAGE(exported.contains("sconce::" + name), name);
+}
+
+#ifdef SCONCE_CUDA_LIBRARY
+TEST_CASE("exports: libsconce_cuda's are the C ABI and its backend") {
+  const Names names = exports_of(SCONCE_CUDA_LIBRARY), abi = c_abi();
+  for (const std::string& name : names)
+    CHECK_MESSAGE((abi.contains(name) || name == "sconce_cuda_backend"), demangled(name)
+                                                                             << " is no part of src/cuda/exports.map");
+  CHECK(names.contains("sconce_cuda_backend"));
+#define SCONCE_OP(name, ...) CHECK_MESSAGE(names.contains("aoti_torch_cuda_" #name), #name);
+#include "src/operators/cuda_table.def"
+#undef SCONCE_OP
+}
+#endif
