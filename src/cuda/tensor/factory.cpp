@@ -101,4 +101,11 @@ Tensor scalar_tensor(Scalar value, OptType dtype, OptEnum layout, OptDevice devi
   return full({}, value, dtype.value_or(kDefaultDType), layout, device, pin_memory);
 }
 
+Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t>,
+                            std::optional<Device> device, std::optional<int32_t>) {
+  Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device_or_current(device));
+  fill_zero(out);
+  return out;
+}
+
 }  // namespace sconce::cuda
