@@ -1,21 +1,15 @@
-// Searching, counting and selection by position. Match aten::searchsorted, bucketize, repeat_interleave.Tensor,
-// masked_scatter, masked_scatter_backward, nonzero_static, histc, median, nanmedian, mode and index_reduce (torch 2.15,
-// CUDA). What is wrong with values is found when the stream has passed, and fails the run.
+// Searching and counting. Match aten::searchsorted, bucketize, repeat_interleave.Tensor and histc (torch 2.15, CUDA).
+// What is wrong with values is found when the stream has passed, and fails the run.
 
 #include <limits>
-#include <utility>
 
-#include "src/cuda/indexing/masked_kernels.h"
-#include "src/cuda/indexing/nonzero_kernels.h"
+#include "src/cuda/indexing/index.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
-#include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/sorting/search_kernels.h"
+#include "src/cuda/tensor/filled.h"
 #include "src/operators/cuda_ops.h"
-#include "src/tensor/copy.h"
-#include "src/tensor/rows/slices.h"
-#include "src/tensor/rules/masked.h"
 #include "src/tensor/rules/sorting.h"
 #include "src/tensor/scalar.h"
 #include "src/tensor/strided_loop.h"
@@ -25,21 +19,6 @@ namespace sconce::cuda {
 namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
-
-// One element on the device, of a number of the host.
-Tensor filled(IntSpan sizes, double value, DType dtype, Device device) {
-  Tensor number = Tensor::empty({}, DType::kFloat64), element = Tensor::empty({}, dtype);
-  *number.data_as<double>() = value;
-  sconce::copy(number, element);
-  Tensor out = Tensor::empty(sizes, dtype, device);
-  fill(out, element.data());
-  return out;
-}
-
-void done() {
-  SCONCE_CUDA(cudaGetLastError());
-  check_noted();
-}
 
 // Smaller types hold the same values in these.
 DType searched_dtype(DType dtype) {
@@ -100,32 +79,6 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
   return out;
 }
 
-Mask mask_of(const Tensor& packed) { return {static_cast<const uint8_t*>(packed.data()), packed.numel()}; }
-
-// Calls it for the size of its scratch, then with that.
-template <class F>
-void with_scratch(Device device, F&& call) {
-  size_t bytes = 0;
-  SCONCE_CUDA(call(nullptr, bytes));
-  const Tensor memory = scratch(bytes, device);
-  SCONCE_CUDA(call(memory.data(), bytes));
-}
-
-Tensor middle_of_all(const char* name, const Tensor& self, bool skip_nans) {
-  const DeviceScope scope(self.device());
-  if (self.numel() == 0) return filled({}, std::numeric_limits<double>::quiet_NaN(), self.dtype(), self.device());
-  const int64_t count = self.numel(), one = 1;
-  const Tensor row = cuda::contiguous(self).as_strided(IntSpan(&count, 1), IntSpan(&one, 1),
-                                                       self.is_contiguous() ? self.storage_offset() : 0);
-  const Tensor sorted = sort_stable(row, true, 0, false)[0];
-  Tensor out = Tensor::empty({}, self.dtype(), self.device());
-  check_launch(
-      name,
-      launch_middle(static_cast<int>(self.dtype()), sorted.data(), 1, count, skip_nans, out.data(), current_stream()),
-      self.dtype());
-  return out;
-}
-
 }  // namespace
 
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
@@ -169,65 +122,7 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
   if (count == 0) return out;
   launch_repeat(sums.data_as<int64_t>(), n, count, static_cast<int>(repeats.itemsize()), out.data(), noted_by_kernels(),
                 kNote, current_stream());
-  done();
-  return out;
-}
-
-Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
-  check_masked_scatter(self, mask, source);
-  const DeviceScope scope(self.device());
-  const Shape sizes = broadcast_shapes("masked_scatter", self.sizes(), mask.sizes());
-  const Tensor from = cuda::contiguous(expand("masked_scatter", self, sizes)),
-               set = cuda::contiguous(expand("masked_scatter", mask, sizes)), values = cuda::contiguous(source);
-  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
-  if (out.numel() == 0) return out;
-  with_scratch(self.device(), [&](void* memory, size_t& bytes) {
-    return masked_scatter(memory, bytes, mask_of(set), static_cast<int>(self.itemsize()), from.data(), values.data(),
-                          source.numel(), out.data(), noted_by_kernels(), kNote, current_stream());
-  });
-  done();
-  return out;
-}
-
-Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntSpan sizes) {
-  SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument, "masked_scatter_backward: expected a bool mask, got ",
-               dtype_name(mask.dtype()));
-  const DeviceScope scope(grad_output.device());
-  Tensor out = Tensor::empty(sizes, grad_output.dtype(), grad_output.device());
-  fill_zero(out);
-  const Shape shape = broadcast_shapes("masked_scatter_backward", grad_output.sizes(), mask.sizes());
-  const Tensor from = cuda::contiguous(expand("masked_scatter_backward", grad_output, shape)),
-               set = cuda::contiguous(expand("masked_scatter_backward", mask, shape));
-  if (from.numel() == 0) return out;
-  const Tensor total = Tensor::empty({}, DType::kInt64, out.device());
-  with_scratch(out.device(), [&](void* memory, size_t& bytes) {
-    return masked_gather(memory, bytes, mask_of(set), static_cast<int>(out.itemsize()), from.data(), out.data(),
-                         out.numel(), total.data_as<int64_t>(), noted_by_kernels(), kNote, current_stream());
-  });
-  done();
-  return out;
-}
-
-Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
-  SCONCE_CHECK(size >= 0, kInvalidArgument, "nonzero_static: 'size' must be an non-negative integer, got ", size);
-  SCONCE_CHECK(self.dim() <= 16, kUnsupported, "nonzero_static: ", self.dim(), " dimensions on CUDA");
-  const DeviceScope scope(self.device());
-  // A column for each dimension, as ATen has it.
-  const int64_t sizes[] = {size, self.dim()}, strides[] = {1, std::max<int64_t>(size, 1)}, count = self.numel();
-  Tensor out = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
-  fill(out, &fill_value);
-  if (out.numel() == 0 || count == 0) return out;
-  Tensor flags = cuda::contiguous(self);
-  const Tensor total = Tensor::empty({}, DType::kInt64, self.device());
-  if (self.dtype() != DType::kBool) {
-    const Tensor packed = std::exchange(flags, Tensor::empty(IntSpan(&count, 1), DType::kUInt8, self.device()));
-    launch_flags(packed.data(), static_cast<int>(packed.dtype()), count, flags.data_as<uint8_t>(), current_stream());
-  }
-  with_scratch(self.device(), [&](void* memory, size_t& bytes) {
-    return select_coordinates(memory, bytes, mask_of(flags), static_cast<int>(self.dim()), self.sizes().data(), size,
-                              out.data_as<int64_t>(), total.data_as<int64_t>(), current_stream());
-  });
-  SCONCE_CUDA(cudaGetLastError());
+  check_indices();
   return out;
 }
 
@@ -260,47 +155,6 @@ Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
                  dtype);
   }
   return converted(counts, dtype);
-}
-
-Tensor median(const Tensor& self) { return middle_of_all("median", self, false); }
-Tensor nanmedian(const Tensor& self) { return middle_of_all("nanmedian", self, true); }
-
-std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim) {
-  dim = wrap_dim("mode", dim, self.dim());
-  check_dim_not_empty("mode", self, dim);
-  const DeviceScope scope(self.device());
-  if (self.dim() == 0) return sort_stable(self, true, 0, false);
-  const Shape shape = without_dim(self, dim, keepdim);
-  std::array<Tensor, 2> out{Tensor::empty(shape, self.dtype(), self.device()),
-                            Tensor::empty(shape, DType::kInt64, self.device())};
-  if (out[0].numel() == 0) return out;
-  const Tensor rows = cuda::contiguous(move_last(self, dim));
-  const std::array<Tensor, 2> sorted = sort_stable(rows, true, -1, false);
-  check_launch(
-      "mode",
-      launch_most_frequent(static_cast<int>(self.dtype()), sorted[0].data(), sorted[1].data_as<int64_t>(),
-                           out[0].numel(), self.size(dim), out[0].data(), out[1].data_as<int64_t>(), current_stream()),
-      self.dtype());
-  return out;
-}
-
-Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
-                    bool include_self) {
-  dim = wrap_dim("index_reduce", dim, self.dim());
-  SCONCE_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin", kInvalidArgument,
-               "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
-  SCONCE_CHECK(
-      index.dim() <= 1 && source.dim() == self.dim() && (source.dim() == 0 ? 1 : source.size(dim)) == index.numel(),
-      kInvalidArgument, "index_reduce(): index ", describe(index), " and source ", describe(source),
-      " do not fit self ", describe(self));
-  const DeviceScope scope(self.device());
-  Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
-  // The same place for all elements of a slice.
-  Shape strides;
-  for (int64_t d = 0; d < source.dim(); ++d) strides.push_back(d == dim && index.dim() == 1 ? index.stride(0) : 0);
-  scatter_reduce_two_out(out, self, dim, index.as_strided(source.sizes(), strides, index.storage_offset()), source,
-                         reduce, include_self);
-  return out;
 }
 
 }  // namespace sconce::cuda

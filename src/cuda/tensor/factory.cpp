@@ -5,6 +5,7 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cpu_ops.h"
+#include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rules/arithmetic.h"
@@ -100,6 +101,13 @@ Tensor new_ones(const Tensor& self, IntSpan size, OptType dtype, OptEnum layout,
 }
 Tensor scalar_tensor(Scalar value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   return full({}, value, dtype.value_or(kDefaultDType), layout, device, pin_memory);
+}
+
+Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t>,
+                            std::optional<Device> device, std::optional<int32_t>) {
+  Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device_or_current(device));
+  fill_zero(out);
+  return out;
 }
 
 }  // namespace sconce::cuda

@@ -1,5 +1,5 @@
-// Operators that only change how memory is read: those of the CPU, which never touch it.
-
+// Operators that change how memory is read, or a tensor's own sizes and storage: those of the CPU, whose copies know
+// devices.
 #include "src/operators/cpu_ops.h"
 #include "src/operators/cuda_ops.h"
 
@@ -18,5 +18,13 @@ Tensor squeeze_dim(const Tensor& self, int64_t dim) { return cpu::squeeze_dim(se
 Tensor view_as_complex(const Tensor& self) { return cpu::view_as_complex(self); }
 Tensor view_as_real(const Tensor& self) { return cpu::view_as_real(self); }
 Tensor view_dtype(const Tensor& self, DType dtype) { return cpu::view_dtype(self, dtype); }
+
+void resize_(Tensor& self, IntSpan size, std::optional<int32_t> memory_format) {
+  cpu::resize_(self, size, memory_format);
+}
+void resize_as_(Tensor& self, const Tensor& the_template, std::optional<int32_t> memory_format) {
+  cpu::resize_as_(self, the_template, memory_format);
+}
+void set__source_Tensor(Tensor& self, const Tensor& source) { cpu::set__source_Tensor(self, source); }
 
 }  // namespace sconce::cuda

@@ -1,14 +1,11 @@
-// Distances between rows and their normalisation. Match aten::_cdist_forward, _cdist_backward, _pdist_forward,
-// _pdist_backward and _fused_rms_norm (torch 2.15, CUDA).
-#include <limits>
-
+// Distances between rows. Match aten::_cdist_forward, _cdist_backward, _pdist_forward and _pdist_backward (torch 2.15,
+// CUDA).
 #include "src/cuda/normalisation/row_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/matrices/matrix_batch.h"
-#include "src/tensor/rules/rms_rows.h"
 #include "src/tensor/rules/row_sets.h"
 
 namespace sconce::cuda {
@@ -101,26 +98,6 @@ Tensor _pdist_backward(const Tensor& grad_output, const Tensor& self, double p, 
                                   static_cast<int>(self.dtype()), current_stream()),
                self.dtype());
   return out;
-}
-
-std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor* weight,
-                                      std::optional<double> eps) {
-  const DType dtype = input.dtype();
-  const auto [kept, rows, length, root_sizes] = rms_rows(input, normalized_shape);
-  const DeviceScope scope(input.device());
-  const bool wide = dtype == DType::kFloat64;
-  const DType computed = wide ? DType::kFloat64 : DType::kFloat32;
-  const Tensor x = contiguous(input);
-  Tensor out = Tensor::empty(input.sizes(), dtype, input.device()),
-         roots = Tensor::empty(root_sizes, computed, input.device()), w;
-  if (weight) {
-    w = Tensor::empty(input.sizes().last(static_cast<size_t>(input.dim() - kept)), computed, input.device());
-    copy(*weight, w, false);
-  }
-  const double least = wide ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
-  const RmsNorm problem{x.data(), w.data(), out.data(), roots.data(), rows, length, eps.value_or(least)};
-  check_launch("rms_norm", launch_rms_norm(problem, static_cast<int>(dtype), current_stream()), dtype);
-  return {out, roots};
 }
 
 }  // namespace sconce::cuda

@@ -1,0 +1,24 @@
+// Positions of elements that are not zero.
+#pragma once
+
+#include "sconce/tensor.h"
+#include "src/cuda/indexing/masked_kernels.h"
+#include "src/cuda/runtime/error.h"
+#include "src/cuda/runtime/scratch.h"
+
+namespace sconce::cuda {
+
+// Row-major numbers of the elements of a packed tensor that are not zero. Waits for their count.
+Tensor numbers_of_nonzero(const Tensor& packed);
+inline Mask mask_of(const Tensor& packed) { return {static_cast<const uint8_t*>(packed.data()), packed.numel()}; }
+
+// Calls it for the size of its scratch, then with that.
+template <class F>
+void with_scratch(Device device, F&& call) {
+  size_t bytes = 0;
+  SCONCE_CUDA(call(nullptr, bytes));
+  const Tensor memory = scratch(bytes, device);
+  SCONCE_CUDA(call(memory.data(), bytes));
+}
+
+}  // namespace sconce::cuda
