@@ -13,27 +13,7 @@
 #include "src/tensor/rows/slices.h"
 #include "src/tensor/strided_loop.h"
 
-namespace sconce {
-
-Tensor move_last(const Tensor& tensor, int64_t dim) {
-  Shape sizes, strides;
-  for (int64_t d = 0; d < tensor.dim(); ++d)
-    if (d != dim) {
-      sizes.push_back(tensor.size(d));
-      strides.push_back(tensor.stride(d));
-    }
-  sizes.push_back(tensor.size(dim));
-  strides.push_back(tensor.stride(dim));
-  return tensor.as_strided(sizes, strides, tensor.storage_offset());
-}
-
-int64_t slice_parts(int64_t count, int64_t work_per_slice) {
-  constexpr int64_t kWorkPerThread = 8 << 10;
-  const int64_t wanted = count * work_per_slice / kWorkPerThread;
-  return std::clamp<int64_t>(std::min(count, wanted), 1, kernel_threads());
-}
-
-namespace cpu {
+namespace sconce::cpu {
 namespace {
 
 // Rows of n packed elements.
@@ -107,6 +87,4 @@ std::array<Tensor, 2> sort(const Tensor& self, int64_t dim, bool descending) {
   return sort_stable(self, false, dim, descending);
 }
 
-}  // namespace cpu
-
-}  // namespace sconce
+}  // namespace sconce::cpu
