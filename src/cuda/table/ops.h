@@ -1,4 +1,4 @@
-// Declarations of every kernel in cuda_table.def: sconce::cuda::NAME. A row without a kernel is a link error.
+// Declares every kernel of cuda_table.def as sconce::cuda::NAME. A row without a kernel is a link error.
 #pragma once
 
 #include <array>
