@@ -1,8 +1,8 @@
-// Argument kinds of op_table.def: each spelled three ways.
+// Argument kinds of op_table.def. Each has three spellings:
 //   ABI_  parameter of the exported C function      (c_shim_cpu.h conventions, torch 2.6 to 2.15)
 //   KER_  parameter of the kernel sconce::cpu::NAME
 //   FWD_  conversion from the first to the second; throws kInvalidArgument for a null tensor
-// SCONCE_MAP pastes a prefix to each argument of a row. All preprocessor magic of the table is in this file.
+// SCONCE_MAP applies a prefix to each argument of a row. All preprocessor tricks of the table are in this file.
 #pragma once
 
 #include <optional>
@@ -62,7 +62,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptIn(n) AtenTensorHandle* n
 #define KER_OptIn(n) const ::sconce::Tensor* n
 #define FWD_OptIn(n) ::sconce::shim::optional_in(n)
-// A plain handle that may be null: shim.h's way, where the generated headers have a pointer to one.
+// A plain handle that may be null, as in shim.h; generated headers use a pointer to a handle.
 #define ABI_NullableIn(n) AtenTensorHandle n
 #define KER_NullableIn(n) const ::sconce::Tensor* n
 #define FWD_NullableIn(n) ::sconce::shim::optional_in(&n)
@@ -90,7 +90,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptReal(n) double* n
 #define KER_OptReal(n) std::optional<double> n
 #define FWD_OptReal(n) ::sconce::shim::optional_value<double>(n)
-// An array of optional numbers, unlike OptRealList, an optional array.
+// An array of optional numbers; OptRealList is an optional array.
 #define ABI_OptReals(n) const double **n, int64_t n##_len_
 #define KER_OptReals(n) std::span<const double* const> n
 #define FWD_OptReals(n) std::span<const double* const>(n, static_cast<size_t>(n##_len_))
@@ -138,7 +138,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
   prefix##first __VA_OPT__(, SCONCE_MAP_AGAIN SCONCE_PARENS(prefix, __VA_ARGS__))
 #define SCONCE_MAP_AGAIN() SCONCE_MAP_STEP
 
-// Results: trailing AtenTensorHandle*; each may be null where the caller does not want it.
+// Results: trailing AtenTensorHandle*. A caller passes null for a result that it does not want.
 #define RET_ABI_0
 #define RET_ABI_1 , AtenTensorHandle* ret0
 #define RET_ABI_2 RET_ABI_1, AtenTensorHandle* ret1
