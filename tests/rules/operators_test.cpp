@@ -1,4 +1,4 @@
-// Every row of the operator table has a test that is named after it.
+// Every row of the operator table has a test named after it.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -27,7 +27,7 @@ TEST_CASE("operators: each row of op_table.def has a TEST_CASE that starts with 
     CHECK_MESSAGE(tested.contains(row), "no test in tests/tensor or tests/cpu for " << row);
 }
 
-// They need a device; what no machine without one can check is at least there.
+// These need a device; a machine without one checks at least that they exist.
 TEST_CASE("operators: each row of cuda_table.def is called by a test in tests/cuda") {
   const std::set<std::string> rows = all_matches(read_text("src/cuda/table/cuda_table.def"), R"(^\s*SCONCE_OP\((\w+))");
   CHECK(rows.size() > 80);
