@@ -74,9 +74,9 @@ class Atens:
 
 
 def check_covered(*tables):
-    """Every row of src/custom_ops/aten_*.cpp has a case."""
+    """Every row of src/custom_ops/aten/*.cpp has a case."""
     rows = set()
     for table in tables:
-        source = HERE.parents[1] / f"src/custom_ops/aten_{table}.cpp"
+        source = HERE.parents[1] / f"src/custom_ops/aten/{table}.cpp"
         rows.update(re.findall(r'\{"(\w+::[\w.]+)\(', source.read_text()))
     assert rows <= Atens.covered, sorted(rows - Atens.covered)

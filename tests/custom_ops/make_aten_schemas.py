@@ -1,4 +1,4 @@
-"""Writes aten_schemas.txt: PyTorch's own schema of every operator that src/custom_ops/aten_*.cpp has a row for.
+"""Writes aten_schemas.txt: PyTorch's own schema of every operator that src/custom_ops/aten/*.cpp has a row for.
 
     .venv/bin/python tests/custom_ops/make_aten_schemas.py      # torch 2.15
 """
@@ -11,7 +11,7 @@ import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 
 HERE = pathlib.Path(__file__).resolve().parent
 rows = set()
-for source in sorted((HERE.parents[1] / "src/custom_ops").glob("*.cpp")):
+for source in sorted((HERE.parents[1] / "src/custom_ops/aten").glob("*.cpp")):
     rows.update(re.findall(r'\{"(\w+::[\w.]+)\(', source.read_text()))
 schemas = {"aten::cholesky": "aten::cholesky(Tensor self, bool upper=False) -> Tensor"}  # no longer in PyTorch
 for schema in torch._C._jit_get_all_schemas():
