@@ -224,7 +224,7 @@ Tensor stack(TensorList tensors, int64_t dim) {
 
 Tensor conj(const Tensor& self) {
   if (!is_complex(self.dtype())) return self;
-  // PyTorch's is a view of the same strides, and what is compiled after it counts on them.
+  // PyTorch returns a view with the same strides, and compiled code relies on them.
   Tensor out = Tensor::empty_strided(self.sizes(), self.strides(), self.dtype());
   Shape once(self.sizes());
   for (int d = 0; d < once.rank(); ++d)

@@ -169,7 +169,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
     results[0] = transposed
                      ? cut(convolution(grad_output, weight, nullptr, s, p, d, false, none, groups), input.sizes())
                      : input_gradient(grad_output, input, weight, s, p, d, groups);
-  // A transposed convolution is the gradient of a plain one from its output to its input.
+  // A transposed convolution is the gradient of a plain one with respect to its input.
   if (output_mask[1])
     results[1] = transposed ? weight_gradient(grad_output, input, weight, s, p, d, groups)
                             : weight_gradient(input, grad_output, weight, s, p, d, groups);

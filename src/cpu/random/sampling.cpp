@@ -218,7 +218,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Ge
     SCONCE_CHECK(sum > 0, kInvalidArgument,
                  "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
   }
-  // The largest of weight / exponential sample: the exponents race.
+  // Picks the largest weight / exponential sample (an exponential race).
   Tensor ratio = empty_like(self);
   fill_exponential(ratio, 1, generator);
   dispatch_floating(self.dtype(), "multinomial", [&]<class T>() -> void {

@@ -57,7 +57,7 @@ struct Search {
   }
 };
 
-// Smaller types hold the same values in these.
+// The dtype to search in, which holds all values of smaller types.
 DType searched_dtype(DType dtype) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
   if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
@@ -96,7 +96,7 @@ void check_sizes(const Tensor& sequence, const Tensor& values, bool out_int32, c
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
               const Tensor* sorter) {
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64);
-  // Values are rounded to the common dtype before they may be widened.
+  // Values are rounded to the common dtype first, then widened.
   const DType wide = searched_dtype(common);
   const Tensor packed_sequence = contiguous(to_dtype(to_dtype(sequence, common), wide));
   const Tensor packed_values = contiguous(to_dtype(to_dtype(values, common), wide));

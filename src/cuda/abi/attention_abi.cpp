@@ -1,7 +1,7 @@
-// Attention of [B, H, T, D] and its gradients. ABI: generated/c_shim_cuda.h; match
-// aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention and their gradients
-// (torch 2.15), which random numbers are drawn for dropout among them; cuDNN's are its own: no dropout there. Beside
-// them _scaled_dot_product_flash_attention.quantized.
+// C ABI of attention over [B, H, T, D] and of its gradients, declared in generated/c_shim_cuda.h. Matches
+// aten::_scaled_dot_product_efficient_attention, _flash_attention, _flash_attention.quantized and _cudnn_attention
+// (torch 2.15) and their gradients, including the random numbers of dropout. cuDNN draws its own, so there we refuse
+// dropout.
 #include <limits>
 
 #include "src/cuda/attention/quantised_attention.h"
@@ -15,7 +15,7 @@
 namespace sconce::cuda {
 namespace {
 
-// Seed and offset where nothing was drawn: as PyTorch's, memory that nobody has written.
+// Seed and offset when nothing was drawn: uninitialised, as PyTorch's are.
 Tensor no_random_state(const Tensor& like, IntSpan sizes, DType dtype) {
   return Tensor::empty(sizes, dtype, like.device());
 }
@@ -37,7 +37,7 @@ struct FlashResults {
   AtenTensorHandle *rng_state, *unused, *debug_mask;
 };
 
-// `call` has all but what its tensors say.
+// Sets the fields of `call` that follow from the tensors; the caller has set the others.
 void flash(AttentionCall& call, const Descale& descale, const Tensor& q, const Tensor& k, const Tensor& v,
            bool is_causal, const FlashResults& results, const Tensor& state, const Tensor& unused) {
   call.causal = is_causal && q.size(2) > 1;
@@ -55,7 +55,7 @@ void flash(AttentionCall& call, const Descale& descale, const Tensor& q, const T
 }
 
 void check_no_dropout(const char* name, double p) {
-  SCONCE_CHECK(p == 0, kUnsupported, name, ": dropout, whose random numbers are cuDNN's own");
+  SCONCE_CHECK(p == 0, kUnsupported, name, ": dropout is not supported, because cuDNN draws its own random numbers");
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention(
                                                 q.size(1), q.size(2), k.size(2));
     call.causal = is_causal;
     call.scale = optional_value<double>(scale);
-    // A multiple of 32 rows a head, or none.
+    // Rows are padded to a multiple of 32 per head.
     call.logsumexp_rows = compute_log_sumexp ? (q.size(2) + 31) / 32 * 32 : 0;
     call.empty_logsumexp = -std::numeric_limits<float>::infinity();
     cuda::Attention done = cuda::attend(call, q, k, in(value, "value"));
@@ -104,7 +104,8 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
     cuda::AttentionCall call("flash attention");
     const Tensor& k = in(key, "key");
     cuda::check_rank(call.name, q, k);
-    SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name, ": the mask of what was dropped");
+    SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name,
+                 ": return_debug_mask with dropout is not supported");
     const cuda::DeviceScope scope(q.device());
     call.dropout = cuda::draw_flash_dropout(call.name, dropout_p, q.size(0), q.size(1));
     call.scale = optional_value<double>(scale);

@@ -1,4 +1,4 @@
-// The functions of src/shim/compute.h for models of a device: what is on one is computed there, the rest as on the CPU.
+// CUDA models call these in place of src/shim/compute.h: they pass operands that are not on a device to the CPU's.
 #pragma once
 
 #include <span>

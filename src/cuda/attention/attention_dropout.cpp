@@ -7,7 +7,7 @@ namespace sconce::cuda {
 namespace {
 
 AttentionDropout drawn(const char* name, double p, AttentionDropout::Stream stream, int64_t heads) {
-  SCONCE_CHECK(p >= 0 && p <= 1, kInvalidArgument, name, ": dropout_p ", p, " is no probability");
+  SCONCE_CHECK(p >= 0 && p <= 1, kInvalidArgument, name, ": dropout_p ", p, " is not between 0 and 1");
   AttentionDropout dropout;
   if (p == 0) return dropout;
   SCONCE_CHECK(p < 1 || stream == AttentionDropout::Stream::kElements, kInvalidArgument, name,
@@ -26,7 +26,7 @@ void reserve(AttentionDropout& dropout, int64_t count) {
   dropout.offset = state.offset;
 }
 
-// Element i of a tensor of 64-bit numbers, wherever it is.
+// Element i of a tensor of 64-bit numbers, on any device.
 uint64_t number_in(const char* name, const Tensor& t, int64_t i) {
   SCONCE_CHECK(t.defined() && t.numel() > i && t.itemsize() == 8, kInvalidArgument, name,
                ": the state of its random numbers is ", t.defined() ? describe(t) : "missing");

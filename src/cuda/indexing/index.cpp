@@ -29,7 +29,7 @@ Tensor as_int64(const Tensor& t, Device device) {
 
 namespace {
 
-// Index tensors as a plan takes them on a device: masks as the positions of what is set in them.
+// Index tensors in the form that IndexPlan takes, on a device: masks become positions of their set elements.
 class Indices {
  public:
   Indices(const char* name, const Tensor& self, std::span<const Tensor* const> given) {
@@ -77,7 +77,7 @@ IndexWalk walk_of(const char* name, const IndexPlan& plan, Noted note) {
   IndexWalk walk;
   const StridedLoop<2>& rest = plan.rest();
   SCONCE_CHECK(plan.index_rank() <= kMaxIndexRank && plan.index_count() <= kMaxIndexRank && rest.rank <= kMaxIndexRank,
-               kUnsupported, name, ": more than ", kMaxIndexRank, " dimensions that cannot be joined, on CUDA");
+               kUnsupported, name, ": more than ", kMaxIndexRank, " dimensions that cannot be merged, on CUDA");
   walk.rank = plan.index_rank();
   walk.count = static_cast<int>(plan.index_count());
   walk.positions = plan.positions();
@@ -130,7 +130,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
                dtype_name(self.dtype()), " ", to_string(self.sizes()));
   const DeviceScope scope(out.device());
   Tensor from = values;
-  // Values that are part of the result are what they were before.
+  // If values alias the result, use the values from before the call.
   if (values.device() != out.device() || values.storage() == out.storage()) {
     from = Tensor::empty(values.sizes(), values.dtype(), out.device());
     copy(values, from, true);
@@ -154,7 +154,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   const auto words = [&] { return Tensor::empty(IntSpan(&walk.positions, 1), DType::kInt64, out.device()); };
   const Tensor keys = words(), numbers = words(), sorted_keys = words(), sorted_numbers = words();
   launch_index_keys(walk, keys.data_as<int64_t>(), numbers.data_as<int64_t>(), stream);
-  // As many bits as places have: those out of bounds are all ones, behind every place.
+  // Sorts only the bits that offsets use. Positions out of bounds have all bits set and sort last.
   uint64_t reach = 1;
   for (int k = 0; k < walk.count; ++k)
     reach += static_cast<uint64_t>((walk.indexed_sizes[k] - 1) * walk.indexed_strides[k]);

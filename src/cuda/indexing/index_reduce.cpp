@@ -16,7 +16,7 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
       " do not fit self ", describe(self));
   const DeviceScope scope(self.device());
   Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
-  // The same place for all elements of a slice.
+  // One index for all elements of a slice.
   Shape strides;
   for (int64_t d = 0; d < source.dim(); ++d) strides.push_back(d == dim && index.dim() == 1 ? index.stride(0) : 0);
   scatter_reduce_two_out(out, self, dim, index.as_strided(source.sizes(), strides, index.storage_offset()), source,

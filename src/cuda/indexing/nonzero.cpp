@@ -35,7 +35,7 @@ Tensor numbers_of_nonzero(const Tensor& packed) {
   return selected.as_strided(IntSpan(&found, 1), IntSpan(&one, 1), 0);
 }
 
-// [count, rank], laid out by dimension as PyTorch's is. Waits for the count.
+// [count, rank], column by column as in PyTorch. Waits for the count.
 Tensor nonzero(const Tensor& self) {
   const DeviceScope scope(self.device());
   const int64_t rank = self.dim();
@@ -55,7 +55,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   SCONCE_CHECK(size >= 0, kInvalidArgument, "nonzero_static: 'size' must be an non-negative integer, got ", size);
   SCONCE_CHECK(self.dim() <= 16, kUnsupported, "nonzero_static: ", self.dim(), " dimensions on CUDA");
   const DeviceScope scope(self.device());
-  // A column for each dimension, as ATen has it.
+  // Each dimension is a column, as in ATen.
   const int64_t sizes[] = {size, self.dim()}, strides[] = {1, std::max<int64_t>(size, 1)}, count = self.numel();
   Tensor out = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
   fill(out, &fill_value);

@@ -8,11 +8,11 @@
 
 namespace sconce::cuda {
 
-// Row-major numbers of the elements of a packed tensor that are not zero. Waits for their count.
+// Row-major numbers of the nonzero elements of a packed tensor. Waits for their count.
 Tensor numbers_of_nonzero(const Tensor& packed);
 inline Mask mask_of(const Tensor& packed) { return {static_cast<const uint8_t*>(packed.data()), packed.numel()}; }
 
-// Calls it for the size of its scratch, then with that.
+// Calls `call` once to learn its scratch size, then with the scratch.
 template <class F>
 void with_scratch(Device device, F&& call) {
   size_t bytes = 0;

@@ -13,7 +13,7 @@
 namespace sconce::cuda {
 namespace {
 
-// Shapes as ATen's scatter checks them; the index as int64.
+// Checks shapes as ATen's scatter does; converts the index to int64.
 ScatterWalk scatter_walk(const char* name, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
   const int64_t rank = std::max<int64_t>(self.dim(), 1);
   SCONCE_CHECK(rank <= kMaxIndexRank, kUnsupported, name, ": ", rank, " dimensions on CUDA");
@@ -53,7 +53,7 @@ void check_scatter(const char* name, const Tensor& out, const Tensor& self) {
   check_no_internal_overlap(name, out);
 }
 
-// The number as an element of the dtype, in memory of the host.
+// The number as one element of the dtype, in host memory.
 Tensor element_of(double value, DType dtype) {
   Tensor number = Tensor::empty({}, DType::kFloat64), element = Tensor::empty({}, dtype);
   *number.data_as<double>() = value;
@@ -120,7 +120,7 @@ void scatter_reduce_two_out(Tensor& out, const Tensor& self, int64_t dim, const 
   auto* to = static_cast<char*>(out.data());
   if (!include_self) {
     if (how == ScatterReduce::kMost || how == ScatterReduce::kLeast) {
-      // What arrives first replaces what was there: any of them does.
+      // Duplicates overwrite each other in any order.
       launch_scatter(walk, to, static_cast<const char*>(src.data()), static_cast<int>(out.itemsize()), stream);
     } else {
       launch_scatter_value(walk, to, element_of(start, out.dtype()).data(), static_cast<int>(out.itemsize()), stream);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
 
-// Smaller types hold the same values in these.
+// The dtype to search in, which holds all values of smaller types.
 DType searched_dtype(DType dtype) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
   if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
@@ -54,7 +54,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
   const DeviceScope scope(values.device());
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64, values.device());
   if (out.numel() == 0) return out;
-  // Values are rounded to the common dtype before they may be widened.
+  // Values are rounded to the common dtype first, then widened.
   const DType wide = searched_dtype(common);
   const Tensor elements = cuda::contiguous(converted(converted(sequence, common), wide)),
                sought = cuda::contiguous(converted(converted(values, common), wide)),
@@ -99,7 +99,7 @@ Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_i
   return searchsorted_Tensor(boundaries, self, out_int32, right, std::nullopt, nullptr);
 }
 
-// Waits for the sum where the size of the result is not given.
+// Waits for the sum if output_size is not given.
 Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
   SCONCE_CHECK(repeats.dim() == 1, kInvalidArgument, "repeat_interleave only accept 1D vector as repeat, got ",
                describe(repeats));
@@ -129,7 +129,7 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
 Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
   SCONCE_CHECK(bins > 0, kInvalidArgument, "histc: bins must be > 0, got ", bins);
   SCONCE_CHECK(min <= max && max - min < std::numeric_limits<double>::infinity(), kInvalidArgument, "histc: range of [",
-               min, ", ", max, "] is not finite or turned around");
+               min, ", ", max, "] is not finite, or its ends are swapped");
   const DeviceScope scope(self.device());
   const DType dtype = self.dtype();
   Tensor counts = Tensor::empty(IntSpan(&bins, 1), DType::kInt64, self.device());

@@ -9,10 +9,10 @@
 
 namespace sconce::cuda {
 
-// From here on rows are selected from before they are sorted.
+// Longer rows are reduced by selection before they are sorted.
 constexpr int64_t kLongRow = 2048;
 
-// `kept` elements from `first` on of each sorted row [..., length], to packed values and indices.
+// Writes `kept` elements, from `first` on, of each sorted row [..., length] to packed values and indices.
 void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t first, int64_t kept, bool descending,
                Tensor& values, Tensor& indices);
 // The first `count` elements of each sorted row, or the last one of them.
@@ -21,8 +21,8 @@ void select_rows(const char* name, const Tensor& rows, int64_t count, bool desce
 // Values and indices of a tensor of no dimensions.
 void only_element(const Tensor& self, std::array<Tensor, 2>& out);
 
-// Gives `fill_rows` packed [..., n] to write what belongs to out[0] and out[1] with `dim` last: themselves where they
-// lie so.
+// Calls fill_rows with packed [..., n] tensors for out[0] and out[1], with `dim` moved last: the results themselves if
+// they have that layout, else temporaries that are copied back.
 template <class F>
 void by_rows(std::array<Tensor, 2>& out, int64_t dim, F fill_rows) {
   std::array<Tensor, 2> turned{move_last(out[0], dim), move_last(out[1], dim)}, packed = turned;

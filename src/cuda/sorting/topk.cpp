@@ -6,8 +6,7 @@
 
 namespace sconce::cuda {
 
-// Those that a stable sort has first: of equal elements the first. Not `sorted` they stay in their order where rows are
-// long.
+// Selects what a stable sort puts first, so the first of equal elements. If not `sorted`, long rows keep their order.
 std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   dim = wrap_dim("topk", dim, self.dim());
   const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
