@@ -62,7 +62,7 @@ class Backend final : public DeviceBackend {
   }
   StoragePtr allocate(size_t bytes, Device device) override {
     check(device);
-    // No address: what a kernel writes to a result that has no elements is a fault, not another tensor's numbers.
+    // A null address: if a kernel writes to a result without elements, that faults instead of spoiling another tensor.
     if (bytes == 0) return StoragePtr::adopt(new Storage(nullptr, 0, device, nullptr, nullptr));
     const DeviceScope scope(device);
     if (CachingAllocator* memory = current().memory) return memory->allocate(bytes);
@@ -129,6 +129,6 @@ extern "C" sconce::DeviceBackend* sconce_cuda_backend(const char** reason) {
     *reason = "there is none";
     return nullptr;
   }
-  // For the life of the process: models that unload late still give their memory back.
+  // Never deleted: a model that unloads late still returns its memory to it.
   return new sconce::cuda::Backend(count);
 }

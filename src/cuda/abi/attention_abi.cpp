@@ -1,7 +1,7 @@
-// Attention of [B, H, T, D] and its gradients. ABI: generated/c_shim_cuda.h; match
-// aten::_scaled_dot_product_efficient_attention, _flash_attention and _cudnn_attention and their gradients
-// (torch 2.15), which random numbers are drawn for dropout among them; cuDNN's are its own: no dropout there. Beside
-// them _scaled_dot_product_flash_attention.quantized.
+// C ABI of attention over [B, H, T, D] and of its gradients, declared in generated/c_shim_cuda.h. Matches
+// aten::_scaled_dot_product_efficient_attention, _flash_attention, _flash_attention.quantized and _cudnn_attention
+// (torch 2.15) and their gradients, including the random numbers of dropout. cuDNN draws its own, so there we refuse
+// dropout.
 #include <limits>
 
 #include "src/cuda/attention/quantised_attention.h"
@@ -15,7 +15,7 @@
 namespace sconce::cuda {
 namespace {
 
-// Seed and offset where nothing was drawn: as PyTorch's, memory that nobody has written.
+// Seed and offset when nothing was drawn: uninitialised, as PyTorch's are.
 Tensor no_random_state(const Tensor& like, IntSpan sizes, DType dtype) {
   return Tensor::empty(sizes, dtype, like.device());
 }
@@ -37,7 +37,7 @@ struct FlashResults {
   AtenTensorHandle *rng_state, *unused, *debug_mask;
 };
 
-// `call` has all but what its tensors say.
+// Sets the fields of `call` that follow from the tensors; the caller has set the others.
 void flash(AttentionCall& call, const Descale& descale, const Tensor& q, const Tensor& k, const Tensor& v,
            bool is_causal, const FlashResults& results, const Tensor& state, const Tensor& unused) {
   call.causal = is_causal && q.size(2) > 1;
@@ -85,7 +85,7 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_efficient_attention(
                                                 q.size(1), q.size(2), k.size(2));
     call.causal = is_causal;
     call.scale = optional_value<double>(scale);
-    // A multiple of 32 rows a head, or none.
+    // Rows are padded to a multiple of 32 per head.
     call.logsumexp_rows = compute_log_sumexp ? (q.size(2) + 31) / 32 * 32 : 0;
     call.empty_logsumexp = -std::numeric_limits<float>::infinity();
     cuda::Attention done = cuda::attend(call, q, k, in(value, "value"));

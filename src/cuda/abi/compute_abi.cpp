@@ -20,7 +20,7 @@ using shim::new_handle;
 using shim::optional_in;
 using Handle = AtenTensorHandle;
 
-// A null handle is for the CPU's function to refuse.
+// False for a null handle, so that the CPU's function refuses it.
 bool on_device(Handle handle) noexcept {
   const Tensor* tensor = optional_in(&handle);
   return tensor && tensor->defined() && !tensor->is_cpu();
@@ -132,7 +132,7 @@ AOTITorchError scaled_mm(const char* name, Handle self, Handle other, Handle sca
   });
 }
 
-// ret1, a maximum that PyTorch stopped computing before 2.6, stays as it is.
+// ret1, a maximum that PyTorch no longer computes since before 2.6, is not written.
 AOTITorchError scaled_mm_first(Handle self, Handle other, Handle bias, int32_t* out_dtype, Handle scale_a,
                                Handle scale_b, Handle scale_result, int8_t use_fast_accum, Handle* ret0, Handle* ret1) {
   if (!on_device(self))
@@ -150,7 +150,7 @@ AOTITorchError scaled_mm_second(Handle self, Handle other, Handle scale_a, Handl
                    use_fast_accum, ret0);
 }
 
-// A replacement has the type of what it replaces.
+// The compiler checks that a replacement has the type of the function that it replaces.
 template <class F>
 DeviceBackend::Replacement row(const char* name, F*, F* replacement) {
   return {name, reinterpret_cast<void*>(replacement)};

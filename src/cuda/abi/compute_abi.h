@@ -1,4 +1,5 @@
-// The functions of src/shim/compute.h for models of a device: what is on one is computed there, the rest as on the CPU.
+// Replace the functions of src/shim/compute.h in CUDA models: they compute on the device if the operand is on one, else
+// call the CPU's function.
 #pragma once
 
 #include <span>

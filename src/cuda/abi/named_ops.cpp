@@ -24,7 +24,7 @@ struct Row {
   DeviceBackend::NamedKernel kernel;
 };
 
-// Sorted. Parameters are those of the schemas in src/custom_ops.
+// Sorted by name. Parameters follow the schemas in src/custom_ops.
 constexpr Row kRows[] = {
     {"aten::_addmm_activation", boxed_anywhere<_addmm_activation>},
     {"aten::_conj", boxed_anywhere<conj>},

@@ -7,7 +7,7 @@
 
 namespace sconce::cuda {
 
-// "aten::linalg_qr"; with an overload "aten::sort.stable". Null where there is none.
+// Name as in "aten::linalg_qr" or, with an overload, "aten::sort.stable". Null if there is no kernel.
 DeviceBackend::NamedKernel kernel_named(std::string_view name) noexcept;
 
 }  // namespace sconce::cuda

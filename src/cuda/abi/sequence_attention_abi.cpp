@@ -1,7 +1,7 @@
-// Attention as models call it that batch sequences themselves. ABI: generated/c_shim_cuda.h; match
-// aten::_flash_attention_forward, _efficient_attention_forward and their gradients (torch 2.15), which random numbers
-// are drawn for dropout among them. Slopes of ALiBi as in FlashAttention (PyTorch is built without). Not here: the mask
-// of what was dropped.
+// C ABI of attention for models that batch sequences themselves, declared in generated/c_shim_cuda.h. Matches
+// aten::_flash_attention_forward, _efficient_attention_forward and their gradients (torch 2.15), including the random
+// numbers of dropout. ALiBi slopes follow FlashAttention (PyTorch is built without them). The debug mask of dropped
+// elements is not supported.
 #include <limits>
 
 #include "src/cuda/attention/sequence_attention.h"
@@ -15,7 +15,7 @@
 namespace sconce::cuda {
 namespace {
 
-// A window that reaches over all keys is none.
+// A window that covers all keys counts as none.
 AttentionSight flash_sight(bool causal, const int64_t* left, const int64_t* right, int64_t keys) {
   AttentionSight sight;
   sight.from_end = true;
@@ -37,7 +37,7 @@ AttentionSight efficient_sight(const char* name, int64_t mask, const int64_t* wi
   return sight;
 }
 
-// Of one length in most_queries and most_keys, or of several: as many sequences as there are.
+// most_queries and most_keys are one common length or, with several lengths, the longest.
 int64_t sequences_in(const SequenceCall& call) {
   return call.cumulative_q ? std::max<int64_t>(call.cumulative_q->numel() - 1, 0) : call.query.size(0);
 }
@@ -45,12 +45,12 @@ int64_t heads_in(const SequenceCall& call) {
   SCONCE_CHECK(call.query.dim() >= 3, kInvalidArgument, call.name, ": query is ", describe(call.query));
   return call.query.size(call.query.dim() - 2);
 }
-// As PyTorch counts them: between all tokens of a row, whatever sequence they are of.
+// Counted as PyTorch does: all pairs of tokens in a row, across sequence boundaries.
 int64_t score_count(const SequenceCall& call) {
   const Tensor &q = call.query, &k = call.key;
   return (q.dim() == 4 ? q.size(0) : 1) * heads_in(call) * q.size(q.dim() - 3) * k.size(k.dim() - 3);
 }
-// The lengths of tensors where none are given.
+// If no lengths are given, takes them from the tensors.
 void take_lengths(SequenceCall& call) {
   SCONCE_CHECK(call.query.dim() >= 3 && call.key.dim() >= 3, kInvalidArgument, call.name, ": query is ",
                describe(call.query), " and key ", describe(call.key));
@@ -84,7 +84,7 @@ SequenceCall flash_call(const char* name, const FlashGiven& given) {
   call.most_keys = given.max_k;
   take_lengths(call);
   call.scale = shim::optional_value<double>(given.scale);
-  // Of one query there is nothing to hide.
+  // With one query, causality hides no key.
   const bool causal = given.causal && (call.most_queries > 1 || call.slopes);
   call.sight = flash_sight(causal, given.window_left, given.window_right, call.most_keys);
   call.empty_logsumexp = std::numeric_limits<float>::infinity();
@@ -130,7 +130,7 @@ void flash_inplace(const FlashGiven& given, const Tensor& out, double dropout_p,
 
 int64_t rows_of_sums(int64_t queries) { return (queries + 31) / 32 * 32; }
 
-// Gradients as parts of one tensor [B, T, 3, H, D].
+// Moves the gradients into one tensor [B, T, 3, H, D], of which they become views.
 void share(Gradients& gradients) {
   const Tensor& q = gradients.query;
   const int64_t rank = q.dim();
@@ -274,7 +274,7 @@ AOTITorchError aoti_torch_cuda__efficient_attention_forward(
     call.sight = cuda::efficient_sight(call.name, custom_mask_type, window_size);
     call.empty_logsumexp = -std::numeric_limits<float>::infinity();
     const cuda::DeviceScope scope(call.query.device());
-    // Of several lengths ATen begins each head of each sequence with the same number.
+    // With several lengths, ATen gives each head of each sequence the same first random number.
     call.dropout = cuda::draw_efficient_dropout(call.name, dropout_p, cuda::score_count(call), cuda::heads_in(call),
                                                 call.cumulative_q ? 0 : call.most_queries, call.most_keys);
     const cuda::Attention done =
@@ -304,8 +304,8 @@ AOTITorchError aoti_torch_cuda__efficient_attention_backward(
     call.scale = optional_value<double>(scale);
     call.sight = cuda::efficient_sight(call.name, custom_mask_type, window_size);
     const cuda::DeviceScope scope(call.query.device());
-    // What the forward call dropped; ATen's own gradient begins each head of several lengths elsewhere than its result
-    // did, and drops others.
+    // Drops what the forward call dropped. ATen's own gradient, with several lengths, starts each head at another
+    // number than its forward call and so drops other elements.
     if (dropout_p != 0)
       call.dropout =
           cuda::efficient_dropout(call.name, dropout_p, cuda::heads_in(call), call.cumulative_q ? 0 : call.most_queries,

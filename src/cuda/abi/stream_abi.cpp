@@ -1,4 +1,4 @@
-// Streams and devices of the calling thread. ABI: c/shim.h, torch 2.6 to 2.15.
+// C ABI for the streams and devices of the calling thread: c/shim.h, torch 2.6 to 2.15.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ Device device_of(int32_t index) {
   return {DeviceType::kCuda, static_cast<int8_t>(index < 0 ? current().device : index)};
 }
 
-// What a thread had before a guard was made.
+// The thread's state before a guard was made.
 struct Before {
   Current state;
 };
@@ -32,7 +32,7 @@ void enter(int device, cudaStream_t stream, bool with_stream) {
     now.astray = false;
   }
   if (device != now.device) now = {.device = device, .allow_tf32 = now.allow_tf32};
-  // Another stream than the replica's has no memory cached for it.
+  // Our allocator caches memory for the replica's own stream only.
   if (with_stream && stream != now.stream) now = {.device = device, .stream = stream, .allow_tf32 = now.allow_tf32};
 }
 void leave(const Before& before) noexcept {
@@ -91,7 +91,7 @@ AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t) {
   });
 }
 
-// Memory in the order of the current stream.
+// Allocates in the order of the current stream.
 AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void** ret) {
   return guard("aoti_torch_cuda_caching_allocator_raw_alloc", [&] {
     sconce::cuda::refuse_capture("memory of the model's own");
@@ -99,7 +99,7 @@ AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void*
   });
 }
 AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void* data) {
-  // The model calls it in destructors, and ends the process where it fails.
+  // The model calls this in destructors and would abort on an error.
   SCONCE_CUDA_RELEASE(cudaFreeAsync(data, current().stream));
   return 0;
 }

@@ -1,7 +1,7 @@
-// Attention: cuDNN's where it has Hopper's instructions and there is much to do, else one kernel of our own where it
-// can (flash_attention.h); else products and a softmax, of any layout: products of half types on tensor cores with
-// float32 scores and probabilities of the half type, all else in float32, scores of as many heads as fit kScoreBytes in
-// memory at once; so with dropout, a window or slopes of ALiBi.
+// Attention takes one of three ways. Large problems on Hopper and later use cuDNN. Others use our single kernel
+// (flash_attention.h) where it can. The rest (any layout, dropout, windows, ALiBi slopes) is products and a softmax,
+// for as many heads at once as have scores that fit kScoreBytes: half types multiply on tensor cores, with float32
+// scores and half probabilities; all else computes in float32.
 #include "src/cuda/attention/attention.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kScoreBytes = 256 << 20;
 
-// Rows at multiples of 16 bytes, their elements next to each other: as it is, or packed.
+// Returns t if its rows are contiguous and start at multiples of 16 bytes, else a packed copy.
 Tensor in_rows(const Tensor& t) {
   const auto item = static_cast<int64_t>(t.itemsize());
   bool fits = (t.size(3) == 1 || t.stride(3) == 1) && reinterpret_cast<uintptr_t>(t.data()) % 16 == 0;
@@ -35,8 +35,7 @@ void take_strides(const Tensor& t, int64_t (&strides)[3]) {
   for (int64_t d = 0; d < 3; ++d) strides[d] = t.size(d) == 1 ? 0 : t.stride(d);
 }
 
-// A bias [B, H, Tq, Tk] of the dtype, its rows as those of in_rows(): packed, what is the same for several is there
-// once.
+// A bias [B, H, Tq, Tk] of that dtype whose rows fit in_rows(). A packed copy stores broadcast dimensions once.
 Tensor bias_in_rows(const char* name, const Tensor& bias, DType dtype, IntSpan sizes) {
   const Tensor all = expand(name, bias, sizes);
   const auto item = static_cast<int64_t>(dtype_bytes(dtype));
@@ -58,7 +57,7 @@ Tensor bias_in_rows(const char* name, const Tensor& bias, DType dtype, IntSpan s
   return packed.as_strided(sizes, repeated, 0);
 }
 
-// False where there is no such kernel; `result` is as it was, then.
+// False if there is no such kernel; `result` is unchanged then.
 bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value, Attention& result) {
   if (call.bounded || call.slopes || call.dropout.stream != AttentionDropout::Stream::kNone) return false;
   const int64_t most = std::numeric_limits<int>::max() / 2;
@@ -119,7 +118,7 @@ bool flash(const AttentionCall& call, const Tensor& query, const Tensor& key, co
   return true;
 }
 
-// Into a packed logsumexp [B, H, T].
+// Writes a packed logsumexp [B, H, T].
 void by_products(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value, Tensor& out,
                  Tensor& logsumexp) {
   const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), tk = key.size(2);
@@ -128,7 +127,7 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
   const DType factors = half ? dtype : DType::kFloat32;
   const Tensor q = half ? by_head(query) : as_float(query, query.sizes()), k = per_head(key, h, factors),
                v = per_head(value, h, factors);
-  // float64 is attended to in float32, as a result of its own.
+  // float64 attends in float32, into a temporary result.
   const bool direct = half && (b == 1 || out.stride(0) == out.stride(1) * h);
   Tensor product = direct ? out : Tensor::empty(out.sizes(), factors, query.device());
   SoftmaxRows rows{};
@@ -141,7 +140,8 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
     rows.slopes = call.slopes->data_as<float>();
     rows.slope_strides[0] = by_batch ? call.slopes->stride(0) : 0;
     rows.slope_strides[1] = call.slopes->stride(by_batch ? 1 : 0);
-    // Of a causal query that sees all keys before it, FlashAttention adds the same to each: the sums differ by it.
+    // FlashAttention adds the same number to all keys of a causal query that sees every key before it, so sums differ
+    // by it.
     rows.slope_by_key = call.causal && !call.bounded && call.right == 0;
     rows.slope_base = call.base(tq, tk);
   }

@@ -1,4 +1,4 @@
-// Attention over tensors [B, H, T, D], as the operators of attention_abi.cpp and sequence_attention_abi.cpp have it.
+// Attention over tensors [B, H, T, D], for the operators of attention_abi.cpp and sequence_attention_abi.cpp.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ enum class OutLayout {
   kOfQuery   // the order of the query's dimensions
 };
 
-// What query i sees: keys up to i + base + right where causal, from i + base - left on where bounded. The base is 0, or
-// from the end: the last query's last key is then the last one.
+// Which keys query i sees: if causal, up to i + base + right; if bounded, from i + base - left on. The base is 0 or,
+// with from_end, aligns the last query with the last key.
 struct AttentionSight {
   bool causal = false, from_end = false, bounded = false;
   int64_t right = 0, left = 0;
@@ -34,9 +34,9 @@ struct AttentionCall : AttentionSight {
   AttentionDropout dropout = {};
   std::optional<double> scale = std::nullopt;
   OutLayout layout = OutLayout::kByToken;
-  int64_t logsumexp_rows = 0;    // for each head: infinity behind the last query
-  float empty_logsumexp = 0;     // of a query that sees nothing
-  const Tensor* into = nullptr;  // where the result goes, of its sizes
+  int64_t logsumexp_rows = 0;    // per head; infinity after the last query
+  float empty_logsumexp = 0;     // for a query that sees no key
+  const Tensor* into = nullptr;  // where to write the result, of its sizes; null: new memory
 
   explicit AttentionCall(const char* operator_name) : name(operator_name) {}
 };
@@ -52,7 +52,7 @@ struct GradientCall : AttentionSight {
   const Tensor* bias = nullptr;
   AttentionDropout dropout = {};
   std::optional<double> scale = std::nullopt;
-  bool by_token = false;  // gradients are [B, T, H, D] in memory, not in the order of what they are of
+  bool by_token = false;  // gradients lie as [B, T, H, D] in memory, else as their operands do
   bool of_bias = false;
 
   GradientCall(const char* operator_name, const Tensor& of, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -64,16 +64,16 @@ struct Gradients {
 };
 Gradients attention_gradients(const GradientCall& call);
 
-// Of p, from the generator of the query's device, which goes on behind it; kNone of p = 0. kInvalidArgument for p.
+// Draws from the generator of the query's device and advances it; kNone if p is 0. Throws kInvalidArgument for a bad p.
 AttentionDropout draw_flash_dropout(const char* name, double p, int64_t batch, int64_t heads);
-// Which takes `count` numbers.
+// Takes `count` numbers.
 AttentionDropout draw_efficient_dropout(const char* name, double p, int64_t count, int64_t heads, int64_t queries,
                                         int64_t keys);
-// As it was drawn: state is [seed, offset]; or each of one element. Waits for the device.
+// Repeats an earlier draw from its state: [seed, offset], or one tensor for each. Waits for the device.
 AttentionDropout flash_dropout(const char* name, double p, int64_t heads, const Tensor& state);
 AttentionDropout efficient_dropout(const char* name, double p, int64_t heads, int64_t queries, int64_t keys,
                                    const Tensor& seed, const Tensor& offset);
-// What the operators give for the way back: of p = 0 memory that nobody has written, as PyTorch's.
+// The state that operators return for the backward call. If p is 0 it is uninitialised, as PyTorch's is.
 Tensor flash_state(const AttentionDropout& dropout, Device device);
 struct EfficientState {
   Tensor seed, offset;

@@ -1,5 +1,5 @@
-// Gradients of attention as products of scores that are made again, of any layout, bias, dropout and window: half types
-// on tensor cores with float32 scores, all else in float32; as many heads at once as fit kScoreBytes.
+// Gradients of attention by products, from scores that are computed again: any layout, bias, dropout and window. Half
+// types multiply on tensor cores with float32 scores, all else in float32; as many heads at once as fit kScoreBytes.
 #include <cmath>
 #include <limits>
 
@@ -25,7 +25,7 @@ Tensor result_like(const GradientCall& call, const Tensor& t) {
                                t.dtype(), t.device());
 }
 
-// Packed [B, heads, T, D], summed over the heads that share one of `out`'s.
+// Copies packed [B, heads, T, D] into `out`, summing heads that share one of its heads.
 void deliver_heads(const Tensor& packed, Tensor& out) {
   const int64_t shared = packed.size(1) / std::max<int64_t>(out.size(1), 1);
   if (shared <= 1) return copy(packed, out, false);
@@ -118,7 +118,7 @@ Gradients attention_gradients(const GradientCall& call) {
   deliver_heads(grad_k, result.key);
   deliver_heads(grad_v, result.value);
   if (of_bias.defined()) {
-    // Rows of 16 elements or a multiple, as the forward kernels of PyTorch want them.
+    // Rows are padded to multiples of 16 elements, as PyTorch's forward kernels require.
     Shape sizes(of_bias.sizes()), strides(of_bias.sizes());
     sizes[3] = (tk + 15) / 16 * 16;
     contiguous_strides(sizes, strides.data());

@@ -26,7 +26,7 @@ void reserve(AttentionDropout& dropout, int64_t count) {
   dropout.offset = state.offset;
 }
 
-// Element i of a tensor of 64-bit numbers, wherever it is.
+// Element i of a tensor of 64-bit numbers, on any device.
 uint64_t number_in(const char* name, const Tensor& t, int64_t i) {
   SCONCE_CHECK(t.defined() && t.numel() > i && t.itemsize() == 8, kInvalidArgument, name,
                ": the state of its random numbers is ", t.defined() ? describe(t) : "missing");

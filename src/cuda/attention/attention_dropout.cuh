@@ -1,11 +1,11 @@
-// The random numbers behind attention_dropout.h.
+// The random numbers that attention_dropout.h describes.
 #pragma once
 
 #include "src/cuda/attention/attention_dropout.h"
 
 namespace sconce::cuda {
 
-// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3": Philox4x32 with that number of rounds.
+// Philox4x32 with `rounds` rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 __device__ inline void philox(uint64_t seed, uint64_t low, uint64_t high, int rounds, uint32_t (&out)[4]) {
   uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   out[0] = static_cast<uint32_t>(low);
@@ -23,7 +23,7 @@ __device__ inline void philox(uint64_t seed, uint64_t low, uint64_t high, int ro
   }
 }
 
-// What a probability is multiplied by: 0, or the inverse of those that are kept.
+// The factor of a probability: 0 if it is dropped, else 1 / (1 - p).
 __device__ inline float dropout_factor(const AttentionDropout& d, int64_t batch, int64_t head, int64_t query,
                                        int64_t key) {
   if (d.stream == AttentionDropout::Stream::kNone) return 1;
@@ -32,13 +32,13 @@ __device__ inline float dropout_factor(const AttentionDropout& d, int64_t batch,
   if (d.stream == AttentionDropout::Stream::kElements) {
     const uint64_t n = d.offset + static_cast<uint64_t>(number * d.head_elements + query * d.row_elements + key);
     philox(d.seed, n / 4, 0, 10, words);
-    // curand_uniform's steps.
+    // As curand_uniform computes it.
     const float uniform = static_cast<float>(words[n % 4]) * 2.3283064e-10f + 2.3283064e-10f / 2.0f;
     return uniform > d.p ? 1.0f / (1.0f - d.p) : 0.0f;
   }
   const float kept = 1.0f - d.p;
   const auto most = static_cast<uint8_t>(floor(static_cast<double>(kept) * 255.0));
-  // The lane of a warp and the byte that hold the element where warps multiply tiles of 16 by 8.
+  // The lane and byte that hold this element when warps multiply tiles of 16 by 8.
   const int64_t lane = query % 8 * 4 + key % 8 / 2;
   const int byte = static_cast<int>(key % 2 + query % 16 / 8 * 2 + key % 16 / 8 * 4 + key % 32 / 16 * 8);
   philox(d.seed, d.offset + static_cast<uint64_t>(number * 32 + lane),

@@ -28,7 +28,7 @@ __device__ float probability(const GradientRows& p, const float* bias, float sco
   return isinf(logsumexp) ? 0.0f : expf(score - logsumexp);
 }
 
-// No `__restrict__`: results may be where operands are. An element is read and written by one thread.
+// No `__restrict__`: results may overlap operands; one thread reads and writes an element.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     gradient_kernel(GradientRows p, const float* scores, const float* gradients, T* probabilities, T* score_gradients) {

@@ -11,7 +11,7 @@ std::unique_ptr<DnnGraph> attention_graph(const AttentionForm& form) {
   DnnGraph& graph = *made;
   const auto strides = [](const int64_t(&by)[3]) { return Four{by[0], by[1], by[2], 1}; };
   const auto q = graph.tensor(form.type, Four{form.batch, form.heads, form.queries, form.d}, strides(form.q_strides));
-  // Turned: a product of matrices wants [d, keys].
+  // Transposed, because the product needs [d, keys].
   const auto k = graph.tensor(form.type, Four{form.batch, form.kv_heads, form.d, form.keys},
                               Four{form.k_strides[0], form.k_strides[1], 1, form.k_strides[2]});
   const auto v = graph.tensor(form.type, Four{form.batch, form.kv_heads, form.keys, form.dv}, strides(form.v_strides));
@@ -29,7 +29,7 @@ std::unique_ptr<DnnGraph> attention_graph(const AttentionForm& form) {
   if (form.biased) {
     const auto& by = form.bias_strides;
     const Four sizes{by[0] ? form.batch : 1, by[1] ? form.heads : 1, by[2] ? form.queries : 1, form.keys};
-    // Of what is there once, the stride is that of packed rows at multiples of 16 bytes.
+    // A broadcast dimension gets the stride that packed rows at multiples of 16 bytes would have.
     const int64_t row = by[2] ? by[2] : (form.keys + 7) / 8 * 8, head = by[1] ? by[1] : row * sizes[2];
     const auto bias = graph.tensor(form.type, sizes, Four{by[0] ? by[0] : head * sizes[1], head, row, 1});
     const auto added = of_all();
@@ -50,7 +50,7 @@ std::unique_ptr<DnnGraph> attention_graph(const AttentionForm& form) {
   graph.binary(CUDNN_POINTWISE_SUB, scores, most, moved);
   graph.unary(CUDNN_POINTWISE_EXP, moved, powers);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, powers, sum);
-  // Part of the pattern that cuDNN knows, wanted or not.
+  // Required: cuDNN matches a pattern that contains it.
   const auto logarithm = of_rows();
   const auto logsumexp =
       form.logsumexp_rows > 0

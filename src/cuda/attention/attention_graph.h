@@ -1,4 +1,4 @@
-// Attention as a graph of cuDNN's operations, which has a kernel for the whole of it on Hopper and later.
+// Attention as a graph of cuDNN's operations; on Hopper and later cuDNN has one kernel for all of it.
 #pragma once
 
 #include <memory>
@@ -7,20 +7,20 @@
 
 namespace sconce::cuda {
 
-// Strides in elements by batch, head and token; elements of a head are next to each other. Half types.
+// Half types. Strides in elements for batch, head and token; the elements of a head are contiguous.
 struct AttentionForm {
   cudnnDataType_t type;
   int64_t batch, heads, kv_heads, queries, keys, d, dv;
   int64_t q_strides[3], k_strides[3], v_strides[3], out_strides[3];
-  int64_t logsumexp_rows;  // [batch, heads, logsumexp_rows] in memory, of which `queries` are written; 0: none
+  int64_t logsumexp_rows;  // memory [batch, heads, logsumexp_rows], of which `queries` are written; 0: none
   float scale;
   bool causal;  // query i sees keys up to i
-  // Added to scaled scores, of the type: by batch, head and query, 0 where all have the same.
+  // A bias of `type`, added to scaled scores. Strides for batch, head and query; 0 broadcasts.
   bool biased;
   int64_t bias_strides[3];
 };
 
-// Runs take q, k, v, out, the bias if there is one and, where there are rows for it, logsumexp. Not planned yet.
+// Makes the graph without planning it. Runs take q, k, v, out, then the bias and logsumexp if there are any.
 std::unique_ptr<DnnGraph> attention_graph(const AttentionForm& form);
 
 }  // namespace sconce::cuda

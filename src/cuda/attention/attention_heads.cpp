@@ -15,7 +15,7 @@ Tensor as_float(const Tensor& t, IntSpan sizes) {
 Tensor by_head(const Tensor& t) {
   if (t.size(0) == 1 || (t.size(1) > 1 && t.stride(0) == t.stride(1) * t.size(1))) return t;
   const Tensor even = t.size(1) == 1 ? t : contiguous(t);
-  // A dimension of one element may have any stride; from head to head is from one batch to the next then.
+  // A single head may have any stride. Then the head stride is the batch stride.
   const int64_t strides[] = {even.stride(0), even.size(1) == 1 ? even.stride(0) : even.stride(1), even.stride(2),
                              even.stride(3)};
   return even.as_strided(even.sizes(), strides, even.storage_offset());

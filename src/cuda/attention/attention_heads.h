@@ -1,4 +1,4 @@
-// Tensors of attention [B, H, T, D] as batches of matrices, a head each.
+// Tensors of attention [B, H, T, D] as batches of matrices, one per head.
 #pragma once
 
 #include "sconce/tensor.h"
@@ -7,15 +7,15 @@
 namespace sconce::cuda {
 
 Tensor as_float(const Tensor& t, IntSpan sizes);
-// All heads of all batches one stride apart: as it is, or packed.
+// Makes all heads of all batches lie one stride apart: returns t or a packed copy.
 Tensor by_head(const Tensor& t);
-// Heads of keys that several heads of queries share are repeated. kInvalidArgument where they do not fit.
+// Repeats key heads that several query heads share. Throws kInvalidArgument if the counts do not fit.
 Tensor per_head(const Tensor& t, int64_t heads, DType dtype);
-// Heads [first, first + count) of a tensor that by_head() gave, as matrices.
+// Heads [first, first + count) of by_head()'s result, as matrices.
 Tensor heads_of(const Tensor& t, int64_t first, int64_t count, bool transposed = false);
 
-// What the scores [B, H, Tq, Tk] of a call are made with, but for their scale: sizes, which keys a query sees, dropout
-// and the bias, whose float32 the rows point into is returned.
+// Describes the scores [B, H, Tq, Tk] of a call except their scale: sizes, visible keys, dropout and bias. Returns the
+// float32 bias that the rows point into.
 template <class Rows, class Call>
 Tensor describe_rows(Rows& rows, const Call& call, int64_t b, int64_t h, int64_t tq, int64_t tk) {
   rows.columns = tk;

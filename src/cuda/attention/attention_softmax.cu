@@ -45,7 +45,7 @@ __global__ void softmax_kernel(SoftmaxRows p, float* scores, float* logsumexp) {
       most = fmaxf(most, v);
     }
     most = block_reduce(most, true, shared);
-    const float base = most == -INFINITY ? 0.0f : most;  // a row that sees nothing
+    const float base = most == -INFINITY ? 0.0f : most;  // for a row that sees no key
     float sum = 0;
     for (int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
       const float e = expf(at[c] - base);

@@ -1,4 +1,4 @@
-// Attention's softmax on a device, for host code. All memory is the caller's and of the device.
+// Attention's softmax on a device, for host code. The caller owns all memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace sconce::cuda {
 
-// Rows of scores [rows, columns], float: scaled, masked, exponentiated and normalised in place; their logsumexp.
+// Scales, masks, exponentiates and normalises float scores [rows, columns] in place, and writes their logsumexp.
 struct SoftmaxRows {
   int64_t rows, columns;
   int64_t queries;  // rows per head
@@ -18,15 +18,15 @@ struct SoftmaxRows {
   int64_t diagonal;  // causal: query i sees keys up to i + diagonal
   bool bounded;      // query i sees keys from i + lowest on
   int64_t lowest;
-  float empty_logsumexp;  // of a row that sees nothing
+  float empty_logsumexp;  // for a row that sees no key
   const float* bias;      // null: none; strides in elements by batch, head, query, key
   int64_t heads, bias_strides[4];
-  int64_t first_head;   // of all batches: row 0 is its first
-  const float* slopes;  // ALiBi's, null: none; strides by batch, head
+  int64_t first_head;   // counted over all batches; row 0 belongs to it
+  const float* slopes;  // of ALiBi; null: none; strides by batch, head
   int64_t slope_strides[2];
-  bool slope_by_key;  // slope * key is added; else -slope * |query + slope_base - key|
+  bool slope_by_key;  // adds slope * key, else -slope * |query + slope_base - key|
   int64_t slope_base;
-  void* halves;  // null, or where the probabilities go instead, of half_type: float16 (5) or bfloat16 (15)
+  void* halves;  // if not null, gets the probabilities instead, as half_type: float16 (5) or bfloat16 (15)
   int half_type;
   AttentionDropout dropout;  // of the probabilities, once they are normalised
 };

@@ -1,4 +1,4 @@
-// Attention by cuDNN, on the tensors of a FlashAttention.
+// cuDNN's attention, for the tensors of a FlashAttention.
 #include <cuda.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace sconce::cuda {
 namespace {
 
-// cuDNN wants strides of dimensions of size 1 as well.
+// cuDNN checks strides of dimensions of size 1 too.
 void take_strides(const int64_t (&from)[3], int64_t batch, int64_t heads, int64_t tokens, int64_t d,
                   int64_t (&strides)[3]) {
   strides[2] = tokens == 1 ? d : from[2];
@@ -51,7 +51,7 @@ AttentionForm form_of(const FlashAttention& a, int dtype) {
 
 PlanKey key_of(const AttentionForm& form) {
   PlanKey key;
-  key.add(-1);  // no convolution has such a dtype
+  key.add(-1);  // a dtype that no key of a convolution has
   for (const int64_t value :
        {int64_t{form.type}, form.batch, form.heads, form.kv_heads, form.queries, form.keys, form.d, form.dv,
         form.logsumexp_rows, int64_t{std::bit_cast<int32_t>(form.scale)}, int64_t{form.causal}, int64_t{form.biased}})

@@ -1,5 +1,5 @@
-// Matches FlashAttention 3 as PyTorch 2.15 calls it (torch/nn/attention/_fa3.py), but that probabilities are not
-// rounded to float8. bfloat16 holds float8 exactly; keys stay as they are, their factors go to the queries.
+// Matches FlashAttention 3 as PyTorch 2.15 calls it (torch/nn/attention/_fa3.py), except that probabilities are not
+// rounded to float8. bfloat16 holds float8 exactly; the factors of the keys are applied to the queries.
 #include "src/cuda/attention/quantised_attention.h"
 
 #include "src/cuda/elementwise/elementwise.h"
@@ -20,7 +20,7 @@ void check_factors(const char* name, const char* what, const Tensor& factors, in
                describe(factors));
 }
 
-// In the order of the dimensions of `t`; heads that share one of the factors' are next to each other.
+// Keeps the order of t's dimensions. Heads that share a factor are adjacent.
 Tensor widened(const Tensor& t, const Tensor& factors) {
   Tensor wide = Tensor::empty_strided(t.sizes(), dense_strides(t.sizes(), t.strides()), kWide, t.device());
   if (!factors.defined() || t.numel() == 0) {

@@ -1,4 +1,4 @@
-// Attention of float8 (e4m3) tensors: as bfloat16, with what they are to be multiplied by.
+// Attention over float8 (e4m3) tensors: computed in bfloat16, with scale factors.
 #pragma once
 
 #include "src/cuda/attention/attention.h"
@@ -6,7 +6,7 @@
 
 namespace sconce::cuda {
 
-// Factors of tensors [B, H, T, D], float32 [B, heads of keys] for all three; undefined: 1. Only float8 has any.
+// Factors for tensors [B, H, T, D], each float32 [B, key heads]; undefined means 1. Only float8 has factors.
 struct Descale {
   Tensor query, key, value;
 };
@@ -19,13 +19,13 @@ inline Descale descale_of(AtenTensorHandle* query, AtenTensorHandle* key, AtenTe
   return {taken(query), taken(key), taken(value)};
 }
 
-// Of what attention to tensors of that dtype gives: bfloat16 of float8, its own else.
+// The result's dtype for operands of `dtype`: bfloat16 for float8, else the same.
 DType attended_dtype(DType dtype);
-// attend(), of float8 as well. kInvalidArgument for factors of other sizes.
+// attend() that also takes float8. Throws kInvalidArgument for factors of other sizes.
 Attention attend_wide(const AttentionCall& call, const Descale& descale, const Tensor& query, const Tensor& key,
                       const Tensor& value);
 
-// What the operators for float8 refuse, as FlashAttention 3 does, without which PyTorch has them not.
+// Refuses what FlashAttention 3 refuses, on which PyTorch's operators for float8 rely.
 void check_quantized(const char* name, double dropout_p, bool return_debug_mask);
 
 }  // namespace sconce::cuda

@@ -11,14 +11,14 @@
 namespace sconce::cuda {
 namespace {
 
-// [B, T, H, D] as [B, H, T, D], and the other way round.
+// [B, T, H, D] as [B, H, T, D] and back.
 Tensor turned(const Tensor& t) {
   const int64_t sizes[] = {t.size(0), t.size(2), t.size(1), t.size(3)},
                 strides[] = {t.stride(0), t.stride(2), t.stride(1), t.stride(3)};
   return t.as_strided(sizes, strides, t.storage_offset());
 }
 
-// Tokens of [tokens, H, D] or [1, tokens, H, D] as [1, H, count, D].
+// Tokens [first, first + count) of [tokens, H, D] or [1, tokens, H, D], as [1, H, count, D].
 Tensor sequence_of(const Tensor& t, int64_t first, int64_t count) {
   const int64_t at = t.dim() - 3;
   const int64_t sizes[] = {1, t.size(at + 1), count, t.size(at + 2)},
@@ -26,7 +26,7 @@ Tensor sequence_of(const Tensor& t, int64_t first, int64_t count) {
   return t.as_strided(sizes, strides, t.storage_offset() + first * t.stride(at));
 }
 
-// Pages of a sequence of [pages, tokens, H, D], one behind the other, as [1, H, count, D].
+// Gathers the pages of sequence `number` from [pages, tokens, H, D], as [1, H, count, D].
 Tensor paged(const Tensor& t, const Tensor& table, size_t number, int64_t count) {
   const int64_t tokens = t.size(1), used = (count + tokens - 1) / tokens, step = table.stride(1);
   const Tensor numbers = table.as_strided(IntSpan(&used, 1), IntSpan(&step, 1),
@@ -66,7 +66,7 @@ void check_pages(const SequenceCall& call) {
 std::vector<Sequence> sequences_of(const SequenceCall& call) {
   refuse_capture("sequences of several lengths");
   const char* name = call.name;
-  // Pages tell where keys are, and used_keys how many.
+  // With pages, used_keys gives the number of keys.
   const bool own_keys = call.cumulative_k || (call.pages && call.used_keys);
   SCONCE_CHECK(own_keys && !call.bias, kUnsupported, name, ": sequences of several lengths ",
                call.bias ? "beside a bias" : "of queries alone");
@@ -87,7 +87,7 @@ std::vector<Sequence> sequences_of(const SequenceCall& call) {
   SCONCE_CHECK(!call.pages || call.pages->size(0) + 1 == static_cast<int64_t>(q.size()), kInvalidArgument, name,
                ": block_table ", describe(*call.pages), " of ", q.size() - 1, " sequences");
   const int64_t tokens = call.query.size(call.query.dim() - 3);
-  // Keys of a sequence have numbers of their own where they are in pages.
+  // In pages, the keys of each sequence are numbered from 0.
   const int64_t key_tokens = call.pages ? call.pages->size(1) * call.key.size(1) : call.key.size(call.key.dim() - 3);
   std::vector<Sequence> sequences;
   for (size_t i = 0; i + 1 < q.size(); ++i) {
@@ -126,7 +126,7 @@ void set_sequence(AttentionDropout& dropout, size_t number, int64_t keys) {
   dropout.row_elements = keys;
 }
 
-// Of the sizes of `t` but for the last, in the order of its dimensions.
+// Has the sizes of t except for the last one, and its order of dimensions unless row_major.
 Tensor like(const Tensor& t, int64_t last, bool row_major) {
   Shape sizes(t.sizes());
   sizes[sizes.rank() - 1] = last;
@@ -135,7 +135,7 @@ Tensor like(const Tensor& t, int64_t last, bool row_major) {
   return Tensor::empty_strided(sizes, dense_strides(sizes, t.strides()), dtype, t.device());
 }
 
-// Row `number` of [sequences, H], as [1, H]; [H] as it is.
+// Row `number` of [sequences, H], as [1, H]; [H] stays as it is.
 Tensor of_sequence(const Tensor& t, size_t number) {
   if (t.dim() != 2) return t;
   const int64_t row = static_cast<int64_t>(number), sizes[] = {1, t.size(1)}, strides[] = {0, t.stride(1)};
@@ -149,7 +149,7 @@ Descale of_sequence(const Descale& all, size_t number) {
   return one;
 }
 
-// [1, H, count] of the sums of a sequence.
+// The part of logsumexp for one sequence, as [1, H, count].
 Tensor sums_of(const Tensor& logsumexp, bool packed, size_t number, const Sequence& s) {
   const int64_t heads = logsumexp.size(packed ? 0 : 1), sizes[] = {1, heads, s.queries},
                 strides[] = {0, logsumexp.stride(packed ? 0 : 1), logsumexp.stride(packed ? 1 : 2)};

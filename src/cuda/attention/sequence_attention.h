@@ -1,6 +1,5 @@
-// Attention over [B, T, H, D], or over sequences of several lengths, one behind the other in [tokens, H, D] or
-// [1, tokens, H, D]: they begin where cumulative lengths (int32 or int64, one more than sequences) say, which the host
-// reads, with a wait.
+// Attention over [B, T, H, D], or over sequences of several lengths packed in [tokens, H, D] or [1, tokens, H, D].
+// Cumulative lengths (int32 or int64, one more than sequences) say where each begins; the host waits to read them.
 #pragma once
 
 #include "src/cuda/attention/attention.h"
@@ -15,12 +14,12 @@ struct SequenceCall {
   const Tensor& value;
   const Tensor* cumulative_q = nullptr;  // null: [B, T, H, D]
   const Tensor* cumulative_k = nullptr;
-  const Tensor* used_keys = nullptr;  // null: all of a sequence's; else how many, of those between its bounds
-  const Tensor* pages = nullptr;      // int32 [sequences, most]: key and value are [pages, tokens a page, H, D], and
-                                      // a sequence has these, one behind the other; of queries of several lengths
-  const Tensor* bias = nullptr;       // [B, H, T, T] of one length only
-  const Tensor* slopes = nullptr;     // ALiBi's, float32 [H] or [sequences, H]
-  Descale descale = {};               // of float8: [sequences, heads of keys]
+  const Tensor* used_keys = nullptr;  // null: all keys of a sequence; else how many of them
+  const Tensor* pages = nullptr;      // int32 [sequences, most]: the pages of each sequence, in order;
+                                      // key and value are [pages, tokens per page, H, D]; only with several lengths
+  const Tensor* bias = nullptr;       // [B, H, T, T]; only with one length
+  const Tensor* slopes = nullptr;     // of ALiBi, float32 [H] or [sequences, H]
+  Descale descale = {};               // for float8: [sequences, key heads]
   int64_t most_queries = 0, most_keys = 0;
   AttentionSight sight = {};
   AttentionDropout dropout = {};
@@ -28,16 +27,15 @@ struct SequenceCall {
   float empty_logsumexp = 0;
 };
 
-// How sums of exponentials lie: [B, H, T], of several lengths [H, tokens]; or [B, H, rows], infinity behind the last.
+// Layout of logsumexp: [B, H, T] or, with several lengths, [H, tokens]. Not packed: [B, H, rows], padded with infinity.
 struct SequenceSums {
   bool packed = true;
   int64_t rows = 0;
 };
 
-// into: where the result goes; null: a tensor of its own, in the order of the query's dimensions where packed,
-// row-major else.
+// into: where to write the result; null: a new tensor, ordered as the query if packed, else row-major.
 Attention attend_sequences(const SequenceCall& call, const SequenceSums& sums, const Tensor* into);
-// bias: its gradient, too. row_major: gradients are, else in the order of the dimensions of what they are of.
+// of_bias: also compute the bias's gradient. row_major: how gradients lie, else ordered as their operands.
 Gradients sequence_gradients(const SequenceCall& call, const Tensor& grad, const Tensor& logsumexp, bool of_bias,
                              bool row_major);
 

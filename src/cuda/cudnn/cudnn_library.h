@@ -1,4 +1,4 @@
-// cuDNN: opened when first needed; its errors as ours. Handles: dnn_lane.h.
+// cuDNN, opened when first needed; its errors become ours. Handles: dnn_lane.h.
 #pragma once
 
 #include <cudnn.h>
@@ -10,10 +10,10 @@
 namespace sconce::cuda {
 
 void require_dnn();
-bool try_dnn();  // false where it cannot be opened
-// One of the group of errors that say so.
+bool try_dnn();  // false if it cannot be opened
+// Any status of cuDNN's "not supported" group.
 inline bool is_unsupported(cudnnStatus_t status) { return status / 1000 * 1000 == CUDNN_STATUS_NOT_SUPPORTED; }
-// kUnsupported "NAME: not implemented for ..." for dtypes that are none of cuDNN's.
+// Throws kUnsupported "NAME: not implemented for ..." for dtypes that cuDNN lacks.
 cudnnDataType_t dnn_type_of(const char* name, DType dtype);
 
 void check_dnn(cudnnStatus_t status, const char* expression);

@@ -7,7 +7,7 @@ namespace sconce::cuda {
 
 namespace {
 
-// Where no engine is offered, only the text of the last error tells why.
+// If cuDNN offers no engine, only the text of its last error tells why.
 cudnnStatus_t why_none() {
   std::vector<char> text(16384);
   cudnnGetLastErrorString(text.data(), text.size() - 1);

@@ -6,7 +6,7 @@
 //   graph.convolution(...);
 //   if (graph.plan(handle) == CUDNN_STATUS_SUCCESS) graph.run(handle, {x's address, ...}, workspace);
 //
-// One thread at a time. No exceptions: what cuDNN does not do is a status, which the first step that fails leaves.
+// For one thread at a time. Nothing throws: status() keeps the error of the first step that failed.
 #pragma once
 
 #include <cudnn.h>
@@ -50,40 +50,40 @@ class DnnGraph {
   DnnGraph(const DnnGraph&) = delete;
   DnnGraph& operator=(const DnnGraph&) = delete;
 
-  // Memory that each run names, in the order of these calls; its address is a multiple of `alignment`.
+  // Memory that the caller passes to each run, in the order of these calls. Addresses are multiples of `alignment`.
   Id tensor(cudnnDataType_t type, std::span<const int64_t> sizes, std::span<const int64_t> strides,
             int64_t alignment = 16);
-  // A number, the same in each run. `rank` dimensions of size 1.
+  // A number that stays the same for all runs, as a tensor of `rank` dimensions of size 1.
   Id number(float value, size_t rank);
-  // What operations hand on, row-major.
+  // A row-major intermediate result.
   Id between(cudnnDataType_t type, std::span<const int64_t> sizes);
 
-  // All in float32, but for convolutions of float64.
+  // Sums are in float32, except that convolutions of float64 use float64.
   struct Convolution {
     cudnnDataType_t sums;
     std::span<const int64_t> padding, stride, dilation;
   };
   enum class Pass { kForward, kData, kFilter };
-  // y is what a convolution with w makes of x; the pass computes y, x or w of the other two.
+  // y is the convolution of x with w; the pass computes y, x or w from the other two.
   void convolution(Pass pass, const Convolution& form, Id x, Id w, Id y);
   void matmul(Id a, Id b, Id c);
   void unary(cudnnPointwiseMode_t mode, Id x, Id y, cudnnDataType_t sums = CUDNN_DATA_FLOAT);
   void binary(cudnnPointwiseMode_t mode, Id x, Id b, Id y, cudnnDataType_t sums = CUDNN_DATA_FLOAT);
   void select(Id yes, Id no, Id condition, Id y);
-  void positions(Id like, int64_t axis, Id y);  // of elements, along a dimension
+  void positions(Id like, int64_t axis, Id y);  // of elements along a dimension
   void reduce(cudnnReduceTensorOp_t operation, Id x, Id y);
 
-  // For the handle's device, or for one that is described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) and need not be there.
+  // plan_for() plans for a device that is only described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) and may be absent.
   cudnnStatus_t plan(cudnnHandle_t handle) { return plan(handle, nullptr); }
   cudnnStatus_t plan_for(const DnnDescriptor& device) { return plan(nullptr, &device); }
-  // What plan() gave: CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING where a library that cuDNN opens itself
-  // (libnvrtc, the driver) is all that is missing.
+  // The result of plan(). CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING means that only a library which cuDNN
+  // opens itself (libnvrtc, the driver) is missing.
   cudnnStatus_t status() const noexcept { return status_; }
   size_t workspace() const noexcept { return workspace_; }
 
-  // On the handle's stream.
+  // Runs on the handle's stream.
   cudnnStatus_t run(cudnnHandle_t handle, std::span<void* const> memory, void* workspace);
-  // Some plans only say when they run that they cannot: takes the next one, with a workspace of its own.
+  // Some plans refuse only when they run. Switches to the next plan, which has its own workspace size.
   cudnnStatus_t next(cudnnHandle_t handle);
 
  private:
@@ -96,14 +96,14 @@ class DnnGraph {
          bool is_virtual, bool by_value);
 
   cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;  // of the first step that failed
-  std::vector<DnnDescriptor> tensors_;           // their unique ids are their places, from 1 on
+  std::vector<DnnDescriptor> tensors_;           // unique ids are indices plus 1
   std::vector<int64_t> named_;                   // unique ids of memory_, then of number_ids_
   std::vector<Id> memory_;
   std::list<float> numbers_;
   std::vector<Id> number_ids_;
   std::list<DnnDescriptor> parts_, operations_;
   DnnDescriptor graph_, plan_;
-  std::vector<DnnDescriptor> candidates_;  // engine configurations, the best first
+  std::vector<DnnDescriptor> candidates_;  // engine configurations, best first
   size_t candidate_ = 0;
   size_t workspace_ = 0;
   std::vector<void*> addresses_;

@@ -1,5 +1,5 @@
-// DnnLane: cuDNN's handle of a lane and what it has planned with it. A handle works for one stream at a time, and plans
-// are not safe to run on several threads: so neither is shared, and neither takes a lock that others wait for.
+// DnnLane: a lane's cuDNN handle and the plans made with it. A handle serves one stream at a time, and a plan may run
+// on one thread at a time, so each lane has its own and waits for no lock of another.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ namespace sconce::cuda {
 
 class DnnLane {
  public:
-  // Of the current device.
+  // The stream belongs to the current device.
   explicit DnnLane(cudaStream_t stream) : stream_(stream) {
     SCONCE_DNN(cudnnCreate(&handle_.value));
     SCONCE_DNN(cudnnSetStream(handle_.value, stream));
@@ -30,14 +30,15 @@ class DnnLane {
  private:
   Handle<cudnnHandle_t, cudnnDestroy> handle_;
   cudaStream_t stream_;
-  PlanCache<DnnGraph> graphs_{1024};  // shapes that keep changing must not fill the memory
+  PlanCache<DnnGraph> graphs_{1024};  // bounded, because a model's shapes may keep changing
 };
 
-// Of the calling thread's lane, else of the thread and `device`, its current one; on its current stream.
+// The calling thread's lane or, without one, the thread's own state for `device`, its current device. Uses its current
+// stream.
 DnnLane& dnn_lane(int device);
 inline cudnnHandle_t dnn_handle(int device) { return dnn_lane(device).handle(); }
 
-// Runs a graph that was planned with the lane's handle, which may be that it refuses; takes memory for it.
+// Runs a graph that was planned with the lane's handle and allocates its workspace; tries further plans if one refuses.
 cudnnStatus_t run_graph(DnnLane& lane, DnnGraph& graph, Device device, std::span<void* const> memory);
 
 }  // namespace sconce::cuda

@@ -1,4 +1,4 @@
-// Types of elements for device code that is written once for all of them.
+// Element types for device code that is written once for all dtypes.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +14,7 @@ struct ComplexHalf {
   __half re, im;
 };
 
-// What elements are computed in.
+// The type in which elements of T are computed.
 template <class T>
 struct ComputeOf {
   using Type = int64_t;
@@ -77,7 +77,7 @@ __host__ __device__ inline ComplexHalf narrowed<ComplexHalf, thrust::complex<flo
   return {__float2half_rn(v.real()), __float2half_rn(v.imag())};
 }
 
-// Elements that a thread reads and writes at once.
+// Several elements that a thread loads and stores at once.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T at[kCount];
@@ -90,7 +90,7 @@ __host__ __device__ inline bool is_nan(C v) {
 
 }  // namespace sconce::cuda
 
-// FUNCTION<T>(...) for a c10::ScalarType; returns from the calling function, which goes on where the dtype is another.
+// In a switch over c10::ScalarType: returns FUNCTION<T>(...) for these dtypes; control goes on after it for others.
 #define SCONCE_DTYPE_CASE(number, T, FUNCTION, ...) \
   case number:                                      \
     return FUNCTION<T>(__VA_ARGS__);

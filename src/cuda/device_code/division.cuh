@@ -1,5 +1,5 @@
-// Division of places by sizes that all threads of a kernel share. Of dividends below 2^31 a multiplication and a shift
-// take its place; larger ones are divided.
+// Division by a size that all threads of a kernel share. Dividends below 2^31 take a multiplication and a shift; larger
+// ones take a real division.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace sconce::cuda {
 class Divider {
  public:
   Divider() = default;
-  // 1 in place of divisors below 1, as sizes of tensors without elements are: nothing is divided by them.
+  // Divisors below 1 (sizes of empty tensors) become 1; nothing is divided by them.
   __host__ explicit Divider(int64_t divisor) : divisor_(divisor < 1 ? 1 : divisor) {
     if (divisor_ > INT32_MAX) {
       factor_ = 0;
@@ -26,7 +26,7 @@ class Divider {
   __device__ int64_t quotient(int64_t n) const {
     return static_cast<uint64_t>(n) >> 31 ? n / divisor_ : int64_t{small_quotient(static_cast<uint32_t>(n))};
   }
-  // Leaves the quotient in n and gives the remainder.
+  // Replaces n by the quotient and returns the remainder.
   __device__ int64_t take(int64_t& n) const {
     const int64_t q = quotient(n), rest = n - q * divisor_;
     n = q;

@@ -1,4 +1,4 @@
-// Elements that are only moved: a type of the same size for each.
+// For elements that are only moved: one type per element size.
 #pragma once
 
 #include <vector_types.h>
@@ -11,7 +11,7 @@ struct alignas(8) Bytes16 {
   uint64_t low, high;
 };
 
-// Calls f with a value of a type of that many bytes: 1, 2, 4, 8 or 16.
+// Calls f with a value of a type of that size: 1, 2, 4, 8 or 16 bytes.
 template <class F>
 void by_size(int itemsize, F&& f) {
   switch (itemsize) {
@@ -28,7 +28,7 @@ void by_size(int itemsize, F&& f) {
   }
 }
 
-// The same, 16 bytes at once where they are aligned to as many.
+// The same, but with one 16-byte access if the address is aligned to 16.
 template <class F>
 void by_width(int itemsize, bool aligned, F&& f) {
   if (itemsize == 16 && aligned)

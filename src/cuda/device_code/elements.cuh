@@ -1,4 +1,4 @@
-// Elements of any dtype, read and written by device code. dtype: c10::ScalarType. Conversion is at::Tensor::copy_'s.
+// Reads and writes elements of any dtype (c10::ScalarType) in device code. Converts as at::Tensor::copy_ does.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,7 +9,7 @@
 
 namespace sconce::cuda {
 
-// A number of any dtype on its way: exactly, in the form that holds it.
+// A number between load and store, held exactly.
 struct Number {
   enum Kind { kInteger, kUnsigned, kReal } kind;
   int64_t i;
@@ -77,7 +77,7 @@ __device__ inline double as_double(const Number& n) {
          : n.kind == Number::kInteger ? static_cast<double>(n.i)
                                       : static_cast<double>(n.u);
 }
-// Halves and floats take integers and reals as PyTorch does: through float.
+// Integers and reals reach half and float through float, as in PyTorch.
 __device__ inline float as_float(const Number& n) {
   return n.kind == Number::kReal      ? static_cast<float>(n.re)
          : n.kind == Number::kInteger ? static_cast<float>(n.i)

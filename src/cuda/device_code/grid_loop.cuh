@@ -1,4 +1,4 @@
-// grid_loop(): calls a function for every number below a count, on the device.
+// grid_loop(): calls a function on the device for every number below a count.
 #pragma once
 
 #include <cstdint>

@@ -34,12 +34,12 @@ bool noted(void* to, const void* from, size_t bytes, cudaError_t& error) noexcep
   return true;
 }
 
-// The error stays with the thread: the model's own tells less.
+// The thread keeps our error, which says more than the model's own.
 bool refused(const char* what) noexcept {
   return current().capturing && shim::guard("cudaMemcpy", [&] { refuse_capture(what); }) != 0;
 }
 
-// What the model is told, it throws. Left with the thread, a kernel's launch would be blamed for it later.
+// The model throws the error that it gets. We clear it, so that a later kernel launch does not report it.
 cudaError_t told(cudaError_t error) noexcept {
   if (error != cudaSuccess) cudaGetLastError();
   return error;
@@ -72,7 +72,7 @@ cudaError_t model_free(void* address) noexcept {
       return cudaSuccess;
     }
   }
-  // The model frees in destructors, and ends the process where that fails.
+  // The model frees in destructors and would abort on an error.
   SCONCE_CUDA_RELEASE(cudaFree(address));
   return cudaSuccess;
 }

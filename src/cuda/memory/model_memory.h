@@ -1,5 +1,5 @@
-// In place of the runtime's memory functions that models call. While a container is made, its constants' memory is an
-// address that nothing reads, and copies there are noted (DeviceLoading); everything else goes to the runtime.
+// Replacements for the runtime's memory functions in models. While a container is made, its constants' memory is a
+// placeholder address and copies to it are only recorded (DeviceLoading). Other calls go to the runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -36,7 +36,7 @@ void PinnedMemory::Shelf::put(Block* block) noexcept {
 }
 
 PinnedMemory::~PinnedMemory() {
-  for (int i = 0; i < 2; ++i) trim();  // the first leaves what was used
+  for (int i = 0; i < 2; ++i) trim();  // the first keeps what was used since
 }
 
 void PinnedMemory::trim() noexcept {

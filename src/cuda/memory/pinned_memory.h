@@ -1,5 +1,5 @@
-// PinnedMemory: memory of the host that devices read and write by themselves, kept for reuse: taking it from the system
-// costs a fraction of a millisecond.
+// PinnedMemory: host memory that devices read and write directly. We cache it, because the system needs a fraction of a
+// millisecond to provide it.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 namespace sconce::cuda {
 
-// Blocks have sizes of powers of two, from 4 KiB. Each thread has a shelf that it takes from, so that replicas do not
-// wait for each other; what it finds empty is looked for on the others. Blocks come back from any thread to where they
-// were taken. Thread-safe; must outlive its blocks.
+// Block sizes are powers of two from 4 KiB. Each thread takes from its own shelf, so that replicas do not wait for each
+// other, and from other shelves if that is empty. Any thread may return a block; it goes back to the shelf that it came
+// from. Thread-safe; must outlive its blocks.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -20,8 +20,8 @@ class PinnedMemory {
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   StoragePtr allocate(size_t bytes);  // kOutOfMemory
-  // Gives back to the system what lies on shelves that nobody used since the last call: it may wait for the
-  // device, and so may taking it again.
+  // Frees the shelves that nobody used since the last call. Freeing may wait for the device, and so may allocating
+  // again.
   void trim() noexcept;
 
  private:
@@ -30,7 +30,7 @@ class PinnedMemory {
     Shelf* home;
     void* data;
     int power;
-    Block* next;  // while it is free: what comes back takes no memory
+    Block* next;  // links free blocks, so that returning one allocates nothing
   };
   struct alignas(64) Shelf {
     std::mutex mutex;

@@ -23,7 +23,7 @@ StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleByte
   static_assert(sizeof handle == kDeviceMemoryHandleBytes);
   std::memcpy(&handle, bytes.data(), sizeof handle);
   const DeviceScope scope(device);
-  SCONCE_CUDA(cudaSetDevice(device.index));  // the first use of a device on this thread makes its context current
+  SCONCE_CUDA(cudaSetDevice(device.index));  // on a thread's first use this makes the device's context current
   void* data = nullptr;
   if (const cudaError_t error = cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess);
       error != cudaSuccess) {
@@ -38,7 +38,7 @@ StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleByte
       if (data) close(data, device);
     }
   } guard{data, device};
-  // An allocation is the device's that made it, whatever the request says.
+  // The memory must belong to the device that the request names.
   cudaPointerAttributes attributes{};
   SCONCE_CUDA(cudaPointerGetAttributes(&attributes, data));
   SCONCE_CHECK(attributes.device == device.index, kInvalidArgument, "failed to open CUDA IPC handle: its memory is on ",

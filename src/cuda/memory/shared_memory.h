@@ -8,7 +8,7 @@
 
 namespace sconce::cuda {
 
-// kInvalidArgument where CUDA does not open it; kOutOfMemory.
+// Throws kInvalidArgument if CUDA refuses the handle; kOutOfMemory.
 StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device);
 
 }  // namespace sconce::cuda

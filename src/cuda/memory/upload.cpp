@@ -14,14 +14,14 @@ namespace sconce::cuda {
 namespace {
 
 constexpr size_t kPiece = 2 << 20;
-constexpr size_t kFirstPiece = 1 << 18;     // of each thread: the link waits for the first one
-constexpr size_t kBytesOfThread = 8 << 20;  // fewer are sent sooner than another thread starts
+constexpr size_t kFirstPiece = 1 << 18;     // of each thread; small, so that the link starts early
+constexpr size_t kBytesOfThread = 8 << 20;  // fewer bytes are sent before another thread could start
 constexpr size_t kMaxThreads = 8;
 
 #define SCONCE_RETURN_ERROR(expression) \
   if (const cudaError_t error = (expression); error != cudaSuccess) return error
 
-// 0, or errno; -1 where the file ends before.
+// Returns 0, an errno, or -1 if the file is too short.
 int read_all(int file, std::byte* to, size_t bytes, uint64_t offset) {
   while (bytes > 0) {
     const ssize_t n = ::pread(file, to, bytes, static_cast<off_t>(offset));
@@ -38,7 +38,7 @@ int read_all(int file, std::byte* to, size_t bytes, uint64_t offset) {
 
 struct Uploader::Result {
   cudaError_t device = cudaSuccess;
-  int file = 0;  // as of read_all()
+  int file = 0;  // result of read_all()
 };
 
 struct Uploader::Work {
@@ -46,7 +46,7 @@ struct Uploader::Work {
   cudaStream_t stream;
   std::atomic<size_t> next{0};
   std::atomic<uint64_t> done{0};
-  // The rest is left undone.
+  // Skips the remaining pieces.
   void stop() { next.store(pieces.size(), std::memory_order_relaxed); }
 };
 
@@ -70,7 +70,7 @@ void Uploader::trim() noexcept {
   if (lock && !std::exchange(used_, false)) close_buffers();
 }
 
-// What is there already stays where a later step fails.
+// If a later step fails, the earlier ones' results stay for the next call.
 cudaError_t Uploader::open(Buffer& buffer) {
   if (!buffer.sent) SCONCE_RETURN_ERROR(cudaEventCreateWithFlags(&buffer.sent, cudaEventDisableTiming));
   if (!buffer.pinned) SCONCE_RETURN_ERROR(cudaHostAlloc(&buffer.pinned, kPiece, cudaHostAllocPortable));
@@ -126,8 +126,8 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
   std::vector<Result> results(threads);
   cudaError_t last = cudaSuccess;
   {
-    // Whatever happens, and where tick() throws as well, helpers end before anything they use goes, and nothing is on
-    // its way any more when the caller gives the memory back.
+    // On any exit, even if tick() throws, helpers end before the things that they use, and no copy is in flight when
+    // the caller frees the memory.
     struct Wait {
       cudaStream_t stream;
       cudaError_t& last;

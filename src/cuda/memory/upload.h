@@ -1,5 +1,4 @@
-// Uploader: constants from pageable memory, such as a file's mapping, or from files to one device at the speed of the
-// link.
+// Uploader: sends constants from pageable memory (such as a mapped file) or from files to one device at link speed.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,10 +15,10 @@
 
 namespace sconce::cuda {
 
-// Threads fill pinned buffers, two each, and send them on one stream: one thread copies from the page cache at a sixth
-// of what PCIe 5 carries, and copies of several streams that are on their way together cost more than they hide.
-// Buffers of 2 MiB, below which the link waits for the next copy, are taken when first used and kept. Thread-safe: one
-// upload at a time, others wait. kDevice, kOutOfMemory; of files kIo, kFailedPrecondition.
+// Several threads fill two pinned buffers each and send them on one stream: a single thread copies from the page cache
+// at a sixth of PCIe 5's rate, and concurrent copies on several streams cost more than they hide. Buffers have 2 MiB
+// (with less, the link idles between copies), are allocated on first use and kept. Thread-safe: uploads take turns.
+// Throws kDevice, kOutOfMemory; for files kIo, kFailedPrecondition.
 class Uploader {
  public:
   explicit Uploader(int device) : device_(device) {}
@@ -27,13 +26,13 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  // After all that is on `stream`; done when it returns. `tick` as in DeviceBackend::upload().
-  // Gives the buffers back, unless one was under way since the last call.
+  // trim() frees the buffers unless an upload ran since the last call. send() starts after all work on `stream` and
+  // returns when it is done; `tick` is DeviceBackend::upload()'s.
   void trim() noexcept;
   void send(std::span<const Upload> uploads, cudaStream_t stream, const std::function<void(uint64_t)>& tick = {});
 
  private:
-  // What one thread sends with: buffers, and whether what was sent from them last has left.
+  // A pinned buffer of one thread, and whether its last copy has finished.
   struct Buffer {
     void* pinned = nullptr;
     cudaEvent_t sent = nullptr;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMaxDevices = 64;
 constexpr size_t kSmallest = 512;
 
-struct alignas(64) Counters {  // replicas of other devices count beside it
+struct alignas(64) Counters {  // each device's counters have their own cache line
   std::atomic<uint64_t> in_use{0}, cached{0};
 };
 Counters& counters(int device) noexcept {
@@ -30,7 +30,7 @@ std::vector<CachingAllocator*>& registry() {
   return all;
 }
 
-// CUDA refused to go back from this mode, in which calls that would spoil the thread's own recordings are not refused.
+// CUDA refused to restore the capture mode. In relaxed mode it no longer refuses calls that would spoil a recording.
 thread_local bool mode_is_relaxed = false;
 
 // Class c holds blocks of (4 + c % 4) / 4 * 512 * 2^(c / 4) bytes.
@@ -68,7 +68,7 @@ void CachingAllocator::orphan() noexcept {
   trim();
   {
     const std::lock_guard lock(mutex_);
-    open_ = false;  // blocks that come back later go to the device
+    open_ = false;  // later blocks are returned to the device
   }
   unref();
 }
@@ -82,7 +82,7 @@ void CachingAllocator::check_capture_mode() {
 
 cudaError_t CachingAllocator::take(void** data, size_t size) noexcept {
   if (!of_graph_) return cudaMallocAsync(data, size, stream_);
-  // Not recorded: the graph finds it there.
+  // Relaxed mode, so that CUDA allows the allocation during the recording and does not record it.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   if (const cudaError_t error = cudaThreadExchangeStreamCaptureMode(&mode); error != cudaSuccess) return error;
   cudaError_t error = cudaMalloc(data, size);
@@ -208,7 +208,7 @@ void CachingAllocator::trim_all(int device) noexcept {
 void CachingAllocator::trim_pool(int device) noexcept {
   cudaMemPool_t pool = nullptr;
   if (cudaDeviceGetDefaultMemPool(&pool, device) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
-  cudaGetLastError();  // nobody misses it, and it is no later call's
+  cudaGetLastError();  // this error is ignored, and a later call must not report it
 }
 
 uint64_t CachingAllocator::in_use(int device) noexcept { return counters(device).in_use; }

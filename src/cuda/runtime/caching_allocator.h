@@ -1,9 +1,8 @@
-// Device memory of one stream, kept for reuse: a model that has run once for a shape asks the device for nothing when
-// it runs again.
+// Caches the device memory of one stream: once a model has run for a shape, the next run asks the device for no memory.
 //
-// Blocks have size classes (four per power of two from 512 bytes). They are handed out by the thread that uses the
-// stream; they may come back from any thread, and are given out again in the order of the stream, so whoever reads a
-// block elsewhere has waited for the stream before. Blocks that are out when the allocator goes keep it alive.
+// Blocks have size classes (four per power of two from 512 bytes). The thread that uses the stream takes them; any
+// thread may return them. A block is reused in stream order, so whoever reads it elsewhere must have waited for the
+// stream first. Blocks in use keep the allocator alive after its owner is gone.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,26 +20,26 @@ class alignas(64) CachingAllocator {
   static CachingAllocator* create(int device, cudaStream_t stream) {
     return new CachingAllocator(device, stream, false);
   }
-  // For the memory of a graph: what comes back is never given to the device, since the graph goes on using it.
+  // For the memory of a graph. Returned blocks are never freed, because the graph goes on using them.
   static CachingAllocator* create_for_graph(int device) { return new CachingAllocator(device, nullptr, true); }
-  // Its owner is gone; so is the stream soon, and nothing of it is under way.
+  // The owner calls this when it goes away. No work of the stream may be in flight; the stream ends soon after.
   void orphan() noexcept;
 
-  // kOutOfMemory, after everything cached on the device was given back.
+  // Throws kOutOfMemory only after all cached memory of the device was freed and that did not suffice.
   StoragePtr allocate(size_t bytes);
   void trim() noexcept;
-  // While the stream's work is recorded, nothing is given back: that would be recorded, or end the recording.
+  // While the stream is recorded, nothing is freed: CUDA would record the free or end the recording.
   void set_recorded(bool recorded) noexcept;
-  // Before a recording of the calling thread begins. kDevice.
+  // Call before the calling thread starts a recording. Throws kDevice.
   static void check_capture_mode();
-  // Of exactly this size, ready for any stream of the device, which is the current one; kept by no allocator.
+  // Exactly this size, usable by any stream of `device`, which must be the current one. No allocator caches it.
   static StoragePtr allocate_alone(size_t bytes, int device);
 
   static uint64_t in_use(int device) noexcept;
   static uint64_t cached(int device) noexcept;
-  // Gives back what all allocators of the device have cached.
+  // Frees what all allocators of the device have cached.
   static void trim_all(int device) noexcept;
-  // What no allocator has, and the driver keeps.
+  // Frees what the driver's pool keeps beyond that.
   static void trim_pool(int device) noexcept;
 
  private:
@@ -49,7 +48,7 @@ class alignas(64) CachingAllocator {
     CachingAllocator* owner;
     void* data;
     int size_class;
-    Block* next;  // while it is free: what comes back takes no memory
+    Block* next;  // links free blocks, so that returning one allocates nothing
   };
   CachingAllocator(int device, cudaStream_t stream, bool of_graph);
   cudaError_t take(void** data, size_t size) noexcept;
@@ -61,9 +60,9 @@ class alignas(64) CachingAllocator {
   const bool of_graph_;
   cudaStream_t stream_;
   bool recorded_ = false;
-  bool open_ = true;  // its owner is there: what comes back is kept
+  bool open_ = true;  // the owner exists, so returned blocks are cached
   std::atomic<int64_t> references_{1};
-  std::mutex mutex_;  // of the lists; held for moments
+  std::mutex mutex_;  // guards the lists; held briefly
   Block* free_[kClasses] = {};
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
-// Same elements in the same places, without gaps: one piece of memory.
+// Both hold the same elements at the same offsets without gaps, so one memory copy suffices.
 bool one_piece(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !equal(a.sizes(), b.sizes())) return false;
   return (a.is_contiguous() && b.is_contiguous()) || (equal(a.strides(), b.strides()) && a.is_dense());
@@ -39,7 +39,7 @@ void copy_on_device(const Tensor& source, Tensor& destination) {
   SCONCE_CUDA(cudaGetLastError());
 }
 
-// Packed as `like` is, where that has no gaps, else row-major.
+// With the strides of `like` if that is dense, else row-major.
 Tensor packed_like(const Tensor& like, DType dtype, Device device) {
   return like.is_dense() ? Tensor::empty_strided(like.sizes(), like.strides(), dtype, device)
                          : Tensor::empty(like.sizes(), dtype, device);
@@ -49,7 +49,7 @@ void transfer(const Tensor& source, Tensor& destination, cudaMemcpyKind kind) {
   SCONCE_CUDA(cudaMemcpyAsync(destination.data(), source.data(), destination.bytes(), kind, current_stream()));
 }
 
-// Where CUDA does not say, the copy is waited for.
+// Also true if CUDA does not say; the caller then waits for the copy.
 bool may_be_pinned(const void* address) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, address) == cudaSuccess) return attributes.type == cudaMemoryTypeHost;
@@ -71,8 +71,8 @@ void copy_to_device(const Tensor& source, Tensor& destination, bool wait) {
     transfer(host, there, cudaMemcpyHostToDevice);
     copy_on_device(there, destination);
   }
-  // Pageable memory was read when the call returned; pinned memory is read later. Outside a lane nobody knows which
-  // stream will read what is on its way.
+  // The call has read pageable memory when it returns, but pinned memory is read later. Outside a lane, we also wait
+  // because we do not know which stream will use the data.
   const bool no_lane = !current().memory;
   if (host.storage() != source.storage() || (wait && (no_lane || may_be_pinned(host.data()))))
     SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
@@ -96,8 +96,8 @@ void copy_to_host(const Tensor& source, Tensor& destination, bool wait) {
   sconce::copy(host, destination);
 }
 
-// Lets the current device read memory of the other one; without that the driver sends it through the host. Where the
-// link or the machine does not allow it, the driver does so still.
+// Lets the current device read the other device's memory directly. If the link or the machine does not allow that, the
+// driver copies through the host.
 void reach(int current, int other) {
   constexpr int kMaxDevices = 64;
   static std::array<std::atomic<bool>, kMaxDevices * kMaxDevices> asked;

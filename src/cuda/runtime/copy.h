@@ -6,18 +6,18 @@
 
 namespace sconce::cuda {
 
-// At least one is on a device; of any strides and dtypes, source broadcasts. wait: host memory may be used again when
-// it returns.
+// At least one tensor is on a device. Any strides and dtypes; source broadcasts. With `wait`, host memory may be reused
+// on return.
 void copy(const Tensor& source, Tensor& destination, bool wait);
 void fill(Tensor& self, const void* element);
-// Row-major, on its device; the tensor itself where it is so already.
+// Row-major, on the same device; `tensor` itself if it is row-major already.
 Tensor contiguous(const Tensor& tensor);
-// Row-major in that dtype; the tensor itself, of any strides, where it has it.
+// Row-major with that dtype; `tensor` itself, whatever its strides, if it has that dtype.
 Tensor converted(const Tensor& tensor, DType dtype);
 void fill_zero(Tensor& t);
 Tensor zeros(IntSpan sizes, DType dtype, Device device);
 
-// Where elements go and come from, as kernels walk over them; sizes of elements in bytes. kUnsupported "NAME: ...".
+// The shape of a copy as kernels walk over it; to_item and from_item are bytes. Throws kUnsupported "NAME: ...".
 CopyShape copy_shape(const char* name, IntSpan sizes, IntSpan to, size_t to_item, IntSpan from, size_t from_item);
 
 }  // namespace sconce::cuda

@@ -1,4 +1,4 @@
-// What kernels are laid out by.
+// The device properties that decide grid and block sizes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,11 +11,11 @@ namespace sconce::cuda {
 
 struct DeviceProperties {
   int multiprocessors = 0, threads_per_multiprocessor = 0;
-  int shared_bytes = 0;  // that a block can ask for
+  int shared_bytes = 0;  // the most that a block can request
   int capability = 0;    // 90 for 9.0
 };
 
-// Of the current device.
+// `device` must be the current one.
 inline const DeviceProperties& device_properties(int device) {
   static thread_local std::array<DeviceProperties, 128> known;
   DeviceProperties& properties = known[static_cast<size_t>(device) % known.size()];

@@ -11,7 +11,7 @@ std::atomic<uint64_t> failures{0};
 
 void count_failure(const char* expression, const char* text) noexcept {
   const uint64_t count = failures.fetch_add(1, std::memory_order_relaxed) + 1;
-  // A device that is lost fails all of them.
+  // A lost device fails every call, so we warn only at powers of two.
   if (std::has_single_bit(count))
     std::fprintf(stderr, "[WARNING] %s: %s (%llu such errors so far)\n", expression, text,
                  static_cast<unsigned long long>(count));
@@ -20,7 +20,7 @@ void count_failure(const char* expression, const char* text) noexcept {
 }  // namespace
 
 void fail(cudaError_t error, const char* expression) {
-  cudaGetLastError();  // an error that does not stick is gone with this
+  cudaGetLastError();  // clears an error that does not persist
   if (error == cudaErrorMemoryAllocation) SCONCE_FAIL(kOutOfMemory, expression, ": ", cudaGetErrorString(error));
   SCONCE_FAIL(kDevice, expression, ": ", cudaGetErrorString(error));
 }

@@ -11,7 +11,8 @@
 
 namespace sconce::cuda {
 
-// kOutOfMemory for memory, kDevice for all else: "cudaMemcpyAsync(...): an illegal memory access was encountered".
+// Throws kOutOfMemory for lack of memory, else kDevice: "cudaMemcpyAsync(...): an illegal memory access was
+// encountered".
 [[noreturn, gnu::cold]] void fail(cudaError_t error, const char* expression);
 [[noreturn, gnu::cold]] void fail(CUresult error, const char* expression);
 
@@ -24,15 +25,15 @@ inline void check(CUresult error, const char* expression) {
     fail(error, expression);
 }
 
-// Whether CUDA says of the error that the process can use the device for nothing any more. Any other may come and go.
+// True for errors after which the process can no longer use the device. Other errors may pass.
 bool ends_device(cudaError_t error) noexcept;
 
-// For what gives back and cannot throw: errors other than none are counted, and told now and then.
+// For functions that free and cannot throw: counts the error and warns about some of them.
 void note_failure(cudaError_t error, const char* expression) noexcept;
 void note_failure(CUresult error, const char* expression) noexcept;
 uint64_t noted_failures() noexcept;
 
-// Of a kernel that is written for some dtypes: kUnsupported for cudaErrorNotSupported.
+// For a kernel that supports some dtypes only: cudaErrorNotSupported becomes kUnsupported.
 void check_launch(const char* name, cudaError_t error, DType dtype);
 
 }  // namespace sconce::cuda

@@ -13,7 +13,7 @@ std::vector<cudaGraphNode_t> record_copies(size_t count, cudaStream_t stream) {
   for (size_t first = 0; first < count; first += kPiecesAtOnce) {
     launch_copies(CopyPieces{}, 1, stream);
     SCONCE_CUDA(cudaGetLastError());
-    // What the stream would wait for next is the node that was made last.
+    // The stream's next operation would wait for the newest node, so this gives the node of the copy.
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaGraphNode_t* last = nullptr;
     size_t waits = 0;
@@ -54,7 +54,7 @@ void Graph::set(Copies& copies, std::span<const DeviceCopy> wanted) {
       pieces.of[count++] = {wanted[i].from, wanted[i].to, wanted[i].bytes};
     void* argument = nullptr;
     const cudaKernelNodeParams params = copy_node(pieces, std::max(count, 1), &argument);
-    copies.last.clear();  // whatever happens next, it is not known to be set
+    copies.last.clear();  // if setting fails halfway, no arguments are known
     SCONCE_CUDA(cudaGraphExecKernelNodeSetParams(graph_, copies.nodes[n], &params));
   }
   copies.last.assign(wanted.begin(), wanted.end());

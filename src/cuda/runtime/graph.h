@@ -1,5 +1,5 @@
-// A recorded graph that copies pieces of memory before and after its work: nodes of it, whose arguments are exchanged
-// where they differ from the last launch's.
+// A recorded CUDA graph that copies memory before and after its work. The copies are kernel nodes whose arguments are
+// set again when they differ from the last launch's.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,13 +13,13 @@ namespace sconce::cuda {
 
 class CachingAllocator;
 
-// While a stream is recorded: as many nodes as `count` pieces need.
+// Called while the stream is recorded; makes as many copy nodes as `count` pieces need.
 std::vector<cudaGraphNode_t> record_copies(size_t count, cudaStream_t stream);
 
 class Graph final : public DeviceGraph {
  public:
-  // Takes the recorded graph, whose nodes the copies are, and its memory, which is orphaned when it goes: where it
-  // throws, both are the caller's still. `kept` is what its work needs.
+  // Takes over the recorded graph, which contains the copy nodes, and its memory, which the destructor orphans. If the
+  // constructor throws, both still belong to the caller. `kept` holds what the recorded work uses.
   Graph(cudaGraph_t recorded, CachingAllocator* memory, cudaStream_t stream,
         std::vector<std::shared_ptr<const void>> kept, std::vector<cudaGraphNode_t> before,
         std::vector<cudaGraphNode_t> after);

@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr size_t kBytesPerBlock = 16 * kThreads * 4, kMostBlocks = 1024;
 
-// Row y of blocks has piece y.
+// blockIdx.y numbers the piece.
 __global__ void __launch_bounds__(kThreads) copy_pieces(const CopyPieces pieces) {
   const CopyPieces::Piece& piece = pieces.of[blockIdx.y];
   const size_t first = static_cast<size_t>(blockIdx.x) * kThreads + threadIdx.x,

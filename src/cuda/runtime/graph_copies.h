@@ -1,4 +1,4 @@
-// Pieces of memory copied by one kernel, for host code.
+// One kernel that copies several pieces of memory; callable from host code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@ namespace sconce::cuda {
 
 constexpr int kPiecesAtOnce = 32;
 
-// By value in a kernel's arguments.
+// Passed by value as the kernel's argument.
 struct CopyPieces {
   struct Piece {
     const void* from;
@@ -18,7 +18,7 @@ struct CopyPieces {
   } of[kPiecesAtOnce];
 };
 
-// How the kernel is launched for these; params.kernelParams points to `argument`, which points to `pieces`.
+// Launch parameters for these pieces. params.kernelParams points to `argument`, which points to `pieces`.
 cudaKernelNodeParams copy_node(const CopyPieces& pieces, int count, void** argument);
 void launch_copies(const CopyPieces& pieces, int count, cudaStream_t stream);
 

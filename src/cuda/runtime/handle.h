@@ -1,4 +1,4 @@
-// Handle: owns what a library of CUDA's makes and destroys by pairs of C functions.
+// Handle owns an object that a CUDA library creates and destroys by C functions.
 #pragma once
 
 namespace sconce::cuda {

@@ -15,7 +15,7 @@ namespace {
 
 struct Loaded {
   CUcontext context;
-  const void* image;  // where its bytes lie: those of a mapped archive stay as long as a model of it
+  const void* image;  // address of the bytes; a mapped archive stays while a model of it is loaded
   CUmodule module;
   std::set<const DeviceFiles*> users;
 };
@@ -56,14 +56,14 @@ CUresult load_module_file(CUmodule* module, const char* path) noexcept {
   const std::string_view name = text.substr(text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1);
   const DeviceFiles* files = DeviceFiles::current();
   const std::span<const std::byte> image = files ? files->find(name) : std::span<const std::byte>();
-  // Nothing of a package opens files of this host.
+  // A package must not open files of this machine.
   if (image.empty()) return CUDA_ERROR_FILE_NOT_FOUND;
   return load(module, image.data());
 }
 
 CUresult load_module_data(CUmodule* module, const void* image) noexcept { return load(module, image); }
 
-// Modules are kept until the model goes: its replicas share them.
+// Does nothing: replicas share modules, so they stay until the model is unloaded.
 CUresult unload_module(CUmodule) noexcept { return CUDA_SUCCESS; }
 
 void forget_modules(const DeviceFiles& files) noexcept {
@@ -74,7 +74,7 @@ void forget_modules(const DeviceFiles& files) noexcept {
     note_failure(pushed, "cuCtxPushCurrent(each.context)");
     SCONCE_CUDA_RELEASE(cuModuleUnload(each.module));
     CUcontext popped;
-    if (pushed == CUDA_SUCCESS) SCONCE_CUDA_RELEASE(cuCtxPopCurrent(&popped));  // else the thread's own would go
+    if (pushed == CUDA_SUCCESS) SCONCE_CUDA_RELEASE(cuCtxPopCurrent(&popped));  // not if the push failed
     each.module = nullptr;
   }
   std::erase_if(all(), [](const Loaded& each) { return !each.module; });

@@ -1,4 +1,4 @@
-// Device code that models load: each piece once per device, whoever asks. Thread-safe.
+// Device code that models load: each image once per device, whoever asks. Thread-safe.
 #pragma once
 
 #include <cuda.h>
@@ -10,11 +10,11 @@
 
 namespace sconce::cuda {
 
-// In place of the model's own calls. A path is looked up among the files of the model that runs (DeviceFiles).
+// Replace the model's own calls. A path is looked up among the files of the running model (DeviceFiles).
 CUresult load_module_file(CUmodule* module, const char* path) noexcept;
 CUresult load_module_data(CUmodule* module, const void* image) noexcept;
 CUresult unload_module(CUmodule module) noexcept;
-// Modules that nobody but this model uses are unloaded.
+// Unloads the modules that only this model used.
 void forget_modules(const DeviceFiles& files) noexcept;
 
 }  // namespace sconce::cuda

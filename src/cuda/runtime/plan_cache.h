@@ -1,4 +1,4 @@
-// Plans of CUDA's libraries, kept by problem: asking a library for one takes longer than most problems.
+// Caches plans of CUDA's libraries by problem, because planning takes longer than solving most problems.
 #pragma once
 
 #include <array>
@@ -36,13 +36,13 @@ struct PlanKeyHash {
   }
 };
 
-// The plans used last, `most` of them. Thread-safe; a plan that is dropped lives as long as who uses it.
+// Keeps the `most` plans that were used last. Thread-safe; an evicted plan lives as long as its users.
 template <class Plan>
 class PlanCache {
  public:
   explicit PlanCache(size_t most) : most_(most) {}
 
-  // make() gives a shared_ptr<Plan>; others wait while it does.
+  // make() returns a shared_ptr<Plan>; other threads wait meanwhile.
   template <class Make>
   std::shared_ptr<Plan> get(const PlanKey& key, const Make& make) {
     const std::lock_guard lock(mutex_);

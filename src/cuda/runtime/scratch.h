@@ -1,4 +1,4 @@
-// Memory of a device for the time of an operator.
+// Device memory for the duration of one operator.
 #pragma once
 
 #include <algorithm>

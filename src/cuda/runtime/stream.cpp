@@ -26,7 +26,7 @@ Device device_or_current(std::optional<Device> device) {
 void go_back() noexcept {
   Current& now = current();
   now.astray = cudaSetDevice(now.device) != cudaSuccess;
-  if (now.astray) cudaGetLastError();  // it is no later call's
+  if (now.astray) cudaGetLastError();  // a later call must not report it
 }
 
 DeviceScope::DeviceScope(Device device) : before_(current()), changed_(device.index != before_.device) {
@@ -47,7 +47,7 @@ ReleaseScope::ReleaseScope(int device) noexcept : before_(current().device) {
   cudaSetDevice(device);
 }
 ReleaseScope::~ReleaseScope() {
-  cudaGetLastError();  // of the device that is lost, say: what uses it next is told again
+  cudaGetLastError();  // e.g. of a lost device, which its next user will see again
   if (cudaSetDevice(before_) == cudaSuccess) return;
   cudaGetLastError();
   current().astray = true;
@@ -78,7 +78,7 @@ int* pinned_word() {
 
 int* noted_by_kernels() {
   if (int* lanes = current().noted) return lanes;
-  static thread_local int* own = nullptr;  // a word a thread, for its life
+  static thread_local int* own = nullptr;  // one word per thread, never freed
   if (!own) own = pinned_word();
   return own;
 }
@@ -91,7 +91,7 @@ void check_noted() {
 
 Lane::Lane(Device device, LaneOptions options) : device_(device), options_(options), memory_(nullptr) {
   const DeviceScope scope(device);
-  SCONCE_CUDA(cudaSetDevice(device.index));  // the first use of a device on this thread makes its context current
+  SCONCE_CUDA(cudaSetDevice(device.index));  // on a thread's first use this makes the device's context current
   struct Undo {
     Lane& lane;
     ~Undo() {
@@ -140,13 +140,13 @@ void Lane::synchronize() {
 const char* Lane::fault() noexcept {
   const ReleaseScope scope(device_.index);
   cudaGetLastError();
-  // Who records on it is not to be disturbed, and meets what is wrong by himself.
+  // If another thread is recording on the stream, leave it alone: it will see the error itself.
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) return nullptr;
   cudaError_t error = cudaStreamSynchronize(stream_);
   if (ends_device(error)) {
     cudaGetLastError();
-    error = cudaStreamSynchronize(stream_);  // what stays is what every later call gives
+    error = cudaStreamSynchronize(stream_);  // an error that persists comes back here
   }
   return ends_device(error) ? cudaGetErrorString(error) : nullptr;
 }
@@ -154,8 +154,8 @@ const char* Lane::fault() noexcept {
 void Lane::trim() noexcept { memory_->trim(); }
 
 void Lane::begin_capture(size_t reserved_before) {
-  cudaGetLastError();                       // what others left is not the launch's
-  launch_copies(CopyPieces{}, 1, stream_);  // loads the kernel, which cannot be done while work is recorded
+  cudaGetLastError();                       // a launch must not report an older error
+  launch_copies(CopyPieces{}, 1, stream_);  // loads the kernel, which is impossible during a recording
   SCONCE_CUDA(cudaGetLastError());
   CachingAllocator::check_capture_mode();
   memory_->set_recorded(true);

@@ -1,4 +1,4 @@
-// The stream that work of the calling thread goes to. A thread has one current device, and one current stream for it.
+// The current device of the calling thread and the stream that its work goes to.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,45 +19,45 @@ class DnnLane;
 struct Current {
   int device = 0;
   cudaStream_t stream = nullptr;            // null: the device's legacy default stream
-  CachingAllocator* memory = nullptr;       // null: memory is taken from the device each time
-  bool allow_tf32 = false;                  // of the lane
-  bool astray = false;                      // CUDA has another device for the thread: it refused to go back
-  bool capturing = false;                   // work of the stream is recorded, not done
-  int* noted = nullptr;                     // where kernels note what is wrong; null: nobody will look
-  std::shared_ptr<DnnLane>* dnn = nullptr;  // where cuDNN's things of the lane are; null: no lane
-  // What must live as long as the work that is recorded; null while none is.
+  CachingAllocator* memory = nullptr;       // null: allocate from the device each time
+  bool allow_tf32 = false;                  // option of the lane
+  bool astray = false;                      // CUDA refused to switch back, so its current device differs
+  bool capturing = false;                   // work of the stream is recorded instead of done
+  int* noted = nullptr;                     // where kernels note errors; null: nobody reads it
+  std::shared_ptr<DnnLane>* dnn = nullptr;  // the lane's cuDNN state; null: no lane
+  // Keeps alive what recorded work uses; null unless recording.
   std::vector<std::shared_ptr<const void>>* kept = nullptr;
 };
-// Of the calling thread.
+// The state of the calling thread.
 Current& current() noexcept;
 
 inline cudaStream_t current_stream() noexcept { return current().stream; }
 
-// kUnsupported where work is recorded: what the host would decide or read now would be the same in every replay.
+// Throws kUnsupported during a recording: what the host decided or read now would be the same in every replay.
 inline void refuse_capture(const char* what) {
   SCONCE_CHECK(!current().capturing, kUnsupported, "a CUDA graph cannot hold ", what);
 }
 
-// For what recorded work uses besides memory of the thread's allocator.
+// For objects that recorded work uses besides memory of the thread's allocator.
 inline void keep_for_graph(std::shared_ptr<const void> object) {
   if (current().kept) current().kept->push_back(std::move(object));
 }
 
-// What only kernels see, and note for the host to find when it has waited for the stream.
+// Errors that only a kernel can see. It notes them, and the host finds them after it has waited for the stream.
 enum class Noted : int { kNothing, kIndex, kIndexPut, kScatter };
-// Where kernels of this thread's stream note it. After their launch, check_noted(): without a lane it waits and throws
-// what was noted; a lane does when it synchronises. kInvalidArgument.
+// Where kernels of this thread's stream note an error. Call check_noted() after the launch: without a lane it waits and
+// throws kInvalidArgument for a noted error; a lane does so when it synchronises.
 int* noted_by_kernels();
 void check_noted();
 
-// Where an operator that makes tensors puts them: on the thread's device if the call names none or no index.
+// The device for a tensor that an operator makes: the thread's device if the call names none or no index. Throws
 // kUnsupported for the host.
 Device device_or_current(std::optional<Device> device);
 
-// current() is as it was before: CUDA's device becomes it too. Where CUDA refuses, who needs a device next sets it.
+// Makes CUDA's device equal to current(), which was restored. If CUDA refuses, the next user of a device sets it.
 void go_back() noexcept;
 
-// Makes a device that of the thread for what gives back: throws nothing, and leaves current() alone.
+// Sets CUDA's device for a scope that frees things: throws nothing and leaves current() alone.
 class ReleaseScope {
  public:
   explicit ReleaseScope(int device) noexcept;
@@ -69,7 +69,7 @@ class ReleaseScope {
   int before_;
 };
 
-// Makes a device that of the thread, for a scope; stream and memory are as they were if it is the same device.
+// Sets the thread's device for a scope. If the device stays the same, so do stream and memory.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);
@@ -102,11 +102,11 @@ class Lane final : public DeviceLane {
   cudaStream_t stream_ = nullptr;
   CachingAllocator* memory_;
   int* noted_ = nullptr;                  // pinned
-  bool recording_ = false;                // until CUDA was asked to end it
-  CachingAllocator* recorded_ = nullptr;  // while work is recorded: where its memory comes from
+  bool recording_ = false;                // until CUDA was asked to end the recording
+  CachingAllocator* recorded_ = nullptr;  // allocator of the work being recorded, else null
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<cudaGraphNode_t> copies_before_;
-  std::shared_ptr<DnnLane> dnn_;  // shared: of a type that is not known here
+  std::shared_ptr<DnnLane> dnn_;  // shared_ptr, because the type is incomplete here
   Current before_;
 };
 

@@ -30,8 +30,8 @@ struct CopyWalk {
   Divider sizes[kMaxCopyRank];
 };
 
-// Bytes that are moved at once where elements lie side by side on both sides: itemsize or up to 16, then aligned to
-// as many. The shape becomes one of those.
+// Returns how many bytes to move at once: up to 16 if elements are adjacent on both sides and everything is aligned to
+// that, else itemsize. Rewrites the shape in units of that size.
 int widened_item(CopyShape& shape, uintptr_t to, uintptr_t from, int itemsize) {
   if (shape.rank == 0 || shape.to[0] != itemsize || shape.from[0] != itemsize) return itemsize;
   int64_t all = static_cast<int64_t>(to | from) | shape.sizes[0] * itemsize;
@@ -64,12 +64,12 @@ __global__ void move_kernel(CopyWalk walk, char* to, const char* from) {
   }
 }
 
-// Elements that lie side by side in different dimensions of the two sides: through a square of shared memory, so that
-// both are read and written in rows.
+// For copies whose innermost dimension differs between the sides (a transposition): goes through a square of shared
+// memory, so that both sides are accessed in rows.
 constexpr int kSquare = 32, kSquareRows = 8;
 struct TurnedWalk {
-  CopyWalk walk;          // of the other dimensions
-  int64_t rows, columns;  // along `to`, along `from`
+  CopyWalk walk;          // over the other dimensions
+  int64_t rows, columns;  // contiguous in `to` and in `from`
   int64_t row_from, column_to;
   Divider squares_across, squares;
 };

@@ -1,4 +1,4 @@
-// Elements moved and converted between tensors of one device. Host code calls, device code does.
+// Moves and converts elements between tensors of one device. Callable from host code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@ namespace sconce::cuda {
 
 inline constexpr int kMaxCopyRank = 16;
 
-// As StridedLoop has it: [0] innermost, strides in bytes.
+// Like StridedLoop: dimension 0 is the innermost, strides are in bytes.
 struct CopyShape {
   int rank = 0;
   int64_t numel = 1;
@@ -17,11 +17,11 @@ struct CopyShape {
   int64_t to[kMaxCopyRank], from[kMaxCopyRank];
 };
 
-// Numbers are those of c10::ScalarType. Conversion is at::Tensor::copy_'s.
+// dtypes are numbers of c10::ScalarType. Converts as at::Tensor::copy_ does.
 void launch_copy(const CopyShape& shape, void* to, int to_dtype, const void* from, int from_dtype, cudaStream_t stream);
-// The same dtype: bytes per element 1, 2, 4, 8 or 16.
+// Between equal dtypes: itemsize is 1, 2, 4, 8 or 16 bytes.
 void launch_move(const CopyShape& shape, void* to, const void* from, int itemsize, cudaStream_t stream);
-// Every element becomes that one.
+// Sets every element to `element`.
 void launch_fill(const CopyShape& shape, void* to, const void* element, int itemsize, cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -1,6 +1,6 @@
-// Tensors made on a device: what makers of the C ABI and by name have in common, and those that are called by name for
-// complex numbers. Signatures as src/tensor/dimensions.h and factory.h have them; without a device, that of the lane or
-// of self.
+// Makes tensors on a device: what the factories of the C ABI and those called by name share, and the latter ones. They
+// take complex numbers too. Signatures follow src/tensor/dimensions.h and factory.h; the default device is the lane's
+// or self's.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace sconce::cuda {
 
-// kUnsupported for layouts other than the strided one, and for pinned memory.
+// Throws kUnsupported for layouts other than strided and for pinned memory.
 void check_maker(const char* name, std::optional<int32_t> layout, std::optional<int32_t> pin_memory);
 Tensor make_like(const char* name, const Tensor& self, std::optional<DType> dtype, std::optional<int32_t> layout,
                  std::optional<Device> device, std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
@@ -21,7 +21,7 @@ Tensor full_like(const Tensor& self, Scalar value, std::optional<DType> dtype, s
                  std::optional<Device> device, std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
 Tensor new_full(const Tensor& self, IntSpan size, Scalar value, std::optional<DType> dtype,
                 std::optional<int32_t> layout, std::optional<Device> device, std::optional<int32_t> pin_memory);
-// 0 and 1; no constants.
+// aten::zeros and aten::ones; copy.h has another zeros().
 Tensor made_zeros(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout, std::optional<Device> device,
                   std::optional<int32_t> pin_memory);
 Tensor made_ones(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout, std::optional<Device> device,

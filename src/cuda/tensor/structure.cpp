@@ -1,4 +1,4 @@
-// Operators that only move elements: the CPU's, whose copies and fills know devices.
+// Operators that only move elements. They call the CPU's functions, whose copies and fills work on devices too.
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cpu_ops.h"

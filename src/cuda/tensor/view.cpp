@@ -1,4 +1,4 @@
-// Operators that only change how memory is read: those of the CPU, which never touch it.
+// View operators. They call the CPU's functions, which never touch the memory.
 
 #include "src/operators/cpu_ops.h"
 #include "src/operators/cuda_ops.h"

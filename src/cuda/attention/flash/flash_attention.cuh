@@ -1,7 +1,7 @@
-// The kernel of flash_attention.h. Four warps have 16 or 32 queries each and walk over tiles of keys: scores and
-// probabilities are registers, the running maximum and sum rescale what has been summed (the online softmax). Keys,
-// values and a bias arrive in one half of shared memory while the other is in use. Half types are multiplied with sums
-// in float32; float32 as three products of its halves of TF32, which keeps all but the last bits.
+// The kernel of flash_attention.h. Each of four warps has 16 or 32 queries and walks over tiles of keys. Scores and
+// probabilities stay in registers; a running maximum and sum rescale earlier results (online softmax). While one half
+// of shared memory is in use, the next keys, values and bias arrive in the other. Half types multiply with float32
+// sums; float32 is split into two TF32 numbers and takes three products, which keeps all but the last bits.
 #pragma once
 
 #include <cmath>
@@ -12,16 +12,16 @@
 
 namespace sconce::cuda {
 
-// Elements T; rows of up to kDim elements; kTiles times 16 queries a warp; kKeys keys a tile.
+// Elements T, rows of up to kDim elements, kTiles * 16 queries per warp, kKeys keys per tile.
 template <class T, int kDim, int kTiles, int kKeys>
 struct FlashTile {
-  static constexpr int kChunk = 16 / sizeof(T);  // elements that are copied at once
-  static constexpr int kPitch = kDim + kChunk;   // of rows in shared memory: neighbours in other banks
+  static constexpr int kChunk = 16 / sizeof(T);  // elements that one copy moves
+  static constexpr int kPitch = kDim + kChunk;   // of rows in shared memory; neighbouring rows start in different banks
 
   float scores[kTiles][kKeys / 8][4];
   float sums[kTiles][kDim / 8][4];
 
-  // Rows [first, first + kCount) of which `rows` exist, with `columns` elements, into shared memory; zeros elsewhere.
+  // Copies rows [first, first + kCount) with `columns` elements into shared memory; zeros beyond `rows` and `columns`.
   template <int kCount>
   static __device__ __forceinline__ void fetch(T* to, const T* from, int64_t stride, int first, int rows, int columns) {
     constexpr int kChunks = kDim / kChunk, kStep = kFlashThreads / kChunks;
@@ -46,7 +46,7 @@ struct FlashTile {
         for (int i = 0; i < 4; ++i) scores[m][n][i] = 0;
   }
 
-  // scores = queries (of this warp, from row 0) times keys, turned. kWhole: all kDim elements, with no branch between.
+  // scores = queries (of this warp, from row 0) times keys transposed. kWhole: rows have kDim elements, so no branches.
   template <bool kWhole>
   __device__ __forceinline__ void multiply_keys(const T* queries, const T* keys, int d) {
     clear_scores();
@@ -71,7 +71,7 @@ struct FlashTile {
     }
   }
 
-  // sums += scores (probabilities by now) times values.
+  // sums += probabilities (stored in `scores`) times values.
   template <bool kWhole>
   __device__ __forceinline__ void multiply_values(const T* values, int dv) {
     const int lane = threadIdx.x % 32, row = lane % 8, matrix = lane / 8;
@@ -97,7 +97,7 @@ struct FlashTile {
     }
   }
 
-  // This lane's part of a row.
+  // Writes this lane's part of a row.
   template <class To>
   __device__ __forceinline__ void put(int m, int half, float times, To* to, int dv) const {
 #pragma unroll
@@ -114,8 +114,8 @@ struct FlashTileFloat : FlashTile<float, kDim, kTiles, kKeys> {
   using Base::scores;
   using Base::sums;
 
-  // c[m][n] += a b for kCount n with a and b in two parts; the product of the small parts is below the last bit. Sums
-  // that wait for each other are far apart.
+  // c[m][n] += a b for kCount values of n, with a and b split in two. Omits the product of the low parts, which is
+  // below the last bit. Spaces dependent sums apart.
   template <int kCount, int kAll>
   static __device__ __forceinline__ void multiply_split(float (&c)[kTiles][kAll][4], int first,
                                                         const uint32_t (&high)[kTiles][4],
@@ -166,8 +166,8 @@ struct FlashTileFloat : FlashTile<float, kDim, kTiles, kKeys> {
     }
   }
 
-  // Columns 2t and 2t + 1 of a tile of scores are taken as its numbers t and t + 4: the order of a sum is free. Column
-  // g of four tiles of values are the four from 4g on, which are read at once.
+  // Uses columns 2t and 2t + 1 of a tile of scores as its numbers t and t + 4, since sums may take any order. Column g
+  // of four tiles of values is read at once, as the four numbers from 4g on.
   template <bool kWhole>
   __device__ __forceinline__ void multiply_values(const float* values, int dv) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -211,7 +211,7 @@ struct FlashTileOf<float, kDim, kTiles, kKeys> {
   using Type = FlashTileFloat<kDim, kTiles, kKeys>;
 };
 
-// kBiased: a bias arrives as keys do; once a tile where all queries have the same.
+// kBiased: the bias is fetched as keys are, or once per tile if all queries share it.
 template <class T, int kDim, int kTiles, int kKeys, bool kBiased>
 __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttention p) {
   constexpr int kRows = 64 * kTiles;
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
 
   const int blocks = (p.queries + kRows - 1) / kRows;
   const int64_t head_number = blockIdx.x / blocks;
-  // Causal: those with most keys first.
+  // Causal: start the blocks with the most keys first.
   const int block =
       p.causal ? blocks - 1 - static_cast<int>(blockIdx.x % blocks) : static_cast<int>(blockIdx.x % blocks);
   const int batch = static_cast<int>(head_number / p.heads), head = static_cast<int>(head_number % p.heads);
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
   const int all = limit > 0 ? (limit + kKeys - 1) / kKeys : 0, each = (all + p.splits - 1) / p.splits;
   const int begin = static_cast<int>(blockIdx.y) * each, end = min(all, begin + each);
 
-  // Scores are taken to the base 2; a bias, or a scale that turns their order, is applied at once.
+  // Scores are logarithms to base 2. A bias or a scale that is not positive is applied at once, else the scale later.
   const bool folded = !kBiased && p.scale > 0;
   const float factor = folded ? p.scale * kLog2E : 1.0f, scale = p.scale * kLog2E;
 
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
       constexpr int kChunks = kKeys / Tile::kChunk, kStep = kFlashThreads / kChunks;
       static_assert(kFlashThreads % kChunks == 0 && kRows % kStep == 0);
       const int row = threadIdx.x / kChunks, column = threadIdx.x % kChunks * Tile::kChunk;
-      const int left = p.keys - number * kKeys - column;  // what is behind the last key need not be there
+      const int left = p.keys - number * kKeys - column;  // rows after the last key may be unmapped memory
       const int bytes = max(min(left, Tile::kChunk), 0) * static_cast<int>(sizeof(T));
       const T* const from = bytes == 0 ? bias : bias + number * kKeys + column;
       const int64_t stride = bytes == 0 ? 0 : p.bias_strides[2];
@@ -338,7 +338,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
 #pragma unroll
             for (int i = 0; i < 2; ++i) highest = fmaxf(highest, tile.scores[m][n][2 * half + i]);
           highest = most_of_group(highest);
-          const float base = highest == -INFINITY ? 0.0f : highest * factor;  // a query that sees nothing yet
+          const float base = highest == -INFINITY ? 0.0f : highest * factor;  // a query that has seen no key yet
           const float correction = power_of_2(most[m][half] * factor - base);
           most[m][half] = highest;
           float sum = total[m][half] * correction;
@@ -351,7 +351,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
               sum += score;
             }
           total[m][half] = sum;
-          if (__any_sync(0xFFFFFFFFu, correction != 1)) {  // the longer a row, the rarer
+          if (__any_sync(0xFFFFFFFFu, correction != 1)) {  // becomes rarer along the row
 #pragma unroll
             for (int n = 0; n < kDim / 8; ++n)
 #pragma unroll
@@ -363,11 +363,11 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
       else
         tile.template multiply_values<false>(keys + kKeyElements, p.dv);
     }
-    __syncthreads();  // the other half is free
+    __syncthreads();  // the other half is free now
   }
   wait_copies<0>();
 
-  // Rows of this warp go through shared memory, so that what is written to the device is in one piece.
+  // This warp's rows go through shared memory, so that writes to the device are contiguous.
   T* const mine = queries + warp_row * Tile::kPitch;
 #pragma unroll
   for (int m = 0; m < kTiles; ++m)
@@ -409,7 +409,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
   }
 }
 
-// What the parts of the keys gave, as one. A warp has a query.
+// Combines the results of the parts of the keys. One warp per query.
 template <class T>
 __global__ void __launch_bounds__(kCombineThreads) flash_combine_kernel(const FlashAttention p) {
   const int64_t rows = static_cast<int64_t>(p.batch) * p.heads * p.queries;

@@ -1,8 +1,8 @@
-// Attention of few queries, or of few in all (flash_attention.h): bound by how fast keys and values arrive, or by how
-// long the first takes. They go from memory to the registers that multiply them, past shared memory: each warp has
-// every fourth step of the keys, waits for nobody, and reads its next step while it works on this one. All is turned,
-// so that queries are the 8 columns of a product: scores^T = K Q^T, out^T = V^T P^T. The order of a sum is free: a lane
-// takes 16 bytes of a row, and the elements of a product are numbered so that these are its own.
+// Attention with few queries or little work (flash_attention.h), where the bandwidth or latency of keys and values
+// decides. They go from memory straight to registers: each warp takes every fourth step of the keys, without waiting
+// for others, and prefetches its next step. All is transposed, so that queries are the 8 columns of a product: scores^T
+// = K Q^T and out^T = V^T P^T. As sums may take any order, the elements of a product are numbered so that the 16 bytes
+// which a lane reads from a row are its own operands.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace sconce::cuda {
 
-// 16 bytes that are read once, or zeros.
+// Reads 16 bytes that are used once; zeros if `read` is false.
 __device__ __forceinline__ uint4 read_16(const void* from, bool read) {
   uint4 v;
   asm volatile(
@@ -28,7 +28,7 @@ __device__ __forceinline__ uint32_t word_of(const uint4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// 8 queries a block times kQueryTiles, 16 keys a step times kKeyTiles.
+// 8 * kQueryTiles queries per block, 16 * kKeyTiles keys per step.
 template <class T, int kDim, int kQueryTiles, int kKeyTiles>
 __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlocks : 2)
     flash_few_kernel(const FlashAttention p) {
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
       query_words[n][j] = read_16(q + query * p.q_strides[2] + 32 * j, query < p.queries && 32 * j + 8 * t < p.d);
   }
 
-  // Scores are taken to the base 2; a bias, or a scale that turns their order, is applied at once.
+  // Scores are logarithms to base 2. A bias or a scale that is not positive is applied at once, else the scale later.
   const bool folded = !bias && p.scale > 0;
   const float factor = folded ? p.scale * kLog2E : 1.0f, scale = p.scale * kLog2E;
   float sums[kDim / 16][kQueryTiles][4], most[kQueryTiles][2], total[kQueryTiles][2];
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
 #pragma unroll
         for (int m = 0; m < kKeyTiles; ++m) highest = fmaxf(highest, fmaxf(scores[m][n][i], scores[m][n][2 + i]));
         highest = most_of_column(highest);
-        const float base = highest == -INFINITY ? 0.0f : highest * factor;  // a query that sees nothing yet
+        const float base = highest == -INFINITY ? 0.0f : highest * factor;  // a query that has seen no key yet
         correction[i] = power_of_2(most[n][i] * factor - base);
         most[n][i] = highest;
         total[n][i] *= correction[i];
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
             total[n][i] += score;
           }
       }
-      if (__any_sync(0xFFFFFFFFu, correction[0] != 1 || correction[1] != 1)) {  // the longer a row, the rarer
+      if (__any_sync(0xFFFFFFFFu, correction[0] != 1 || correction[1] != 1)) {  // becomes rarer along the row
 #pragma unroll
         for (int d = 0; d < kDim / 16; ++d)
 #pragma unroll
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
     if (step + kWarps < end) read_values(step + kWarps);
   }
 
-  // The warps' results as one.
+  // Combine the results of the warps.
 #pragma unroll
   for (int n = 0; n < kQueryTiles; ++n)
 #pragma unroll

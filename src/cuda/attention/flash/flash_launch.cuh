@@ -1,4 +1,4 @@
-// Launches of flash_kernel and flash_few_kernel by number of elements a head: one translation unit a dtype.
+// Launches flash_kernel and flash_few_kernel by elements per head; one translation unit per dtype.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ cudaError_t launch_flash_form(const FlashAttention& a, cudaStream_t stream) {
   constexpr int kKeys = flash_keys(sizeof(T), kDim);
   constexpr int kBytes = flash_shared_bytes(sizeof(T), kDim, kTiles, kBiased);
   const auto kernel = flash_kernel<T, kDim, kTiles, kKeys, kBiased>;
-  // More than 48 kB have to be asked for, once a device.
+  // CUDA grants more than 48 kB only on request, once per device.
   static std::atomic<uint64_t> asked{0};
   int device = 0;
   cudaGetDevice(&device);

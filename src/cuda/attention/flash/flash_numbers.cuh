@@ -1,4 +1,4 @@
-// Elements and numbers of attention's kernels.
+// Element types and arithmetic of the attention kernels.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@ __device__ __forceinline__ float2 load_two(const __nv_bfloat16* from) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from));
 }
 
-// Of the four lanes of a group.
+// Over the four lanes of a group.
 __device__ __forceinline__ float most_of_group(float v) {
   v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, 1));
   return fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, 2));
@@ -40,7 +40,7 @@ __device__ __forceinline__ float sum_of_group(float v) {
   return v + __shfl_xor_sync(0xFFFFFFFFu, v, 2);
 }
 
-// Of the eight lanes with the same number in their groups.
+// Over the eight lanes that have the same number in their groups.
 __device__ __forceinline__ float most_of_column(float v) {
   v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, 4));
   v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, 8));

@@ -9,8 +9,8 @@ namespace sconce::cuda {
 namespace {
 
 constexpr int kFloat16 = 5, kFloat32 = 6, kBFloat16 = 15, kMostSplits = 64;
-constexpr int kLongKeys = 1024;   // that are cut into parts where few blocks have them
-constexpr int kFewestKeys = 128;  // of a part of few queries
+constexpr int kLongKeys = 1024;   // from here on, keys are split if there are few blocks
+constexpr int kFewestKeys = 128;  // per part, with few queries
 
 bool in_16_bytes(const void* data, const int64_t (&strides)[3], size_t itemsize) {
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return false;
@@ -25,20 +25,20 @@ bool in_rows(const FlashAttention& a, size_t itemsize) {
                       (a.bias_strides[3] == 1 || a.keys == 1)));
 }
 
-constexpr double kDnnOperations = 5e8;  // our kernel takes some 15 microseconds of an H200 for these
+constexpr double kDnnOperations = 5e8;  // about 15 microseconds of our kernel on an H200
 
-// Few queries, or few in all: what a kernel has that reads keys anew for every 8 or 16 queries. False: not such.
+// Plans flash_few_kernel, which reads the keys again for every 8 or 16 queries. False if there are too many queries.
 bool plan_few(FlashAttention& a, int64_t multiprocessors) {
   const int64_t heads = int64_t{a.batch} * a.heads;
   const auto blocks = [&](int tiles) {
     return heads * ((a.queries + flash_few_queries(tiles) - 1) / flash_few_queries(tiles));
   };
   const int64_t together = kFlashFewBlocks * multiprocessors;
-  // More queries are worth it where all blocks are at work at once, on keys that flash_kernel does not cut either.
+  // More than 16 queries pay off only if all blocks run at once, on fewer keys than flash_kernel would split.
   if (a.queries > 16 && (a.keys >= kLongKeys || blocks(1) > together)) return false;
   a.few = true;
   a.tiles = a.queries > 8 && a.queries <= 16 ? 2 : 1;
-  // Bound by memory: three blocks a multiprocessor keep enough of it on the way.
+  // Memory bound: three blocks per multiprocessor keep enough loads in flight.
   if (a.keys >= 512)
     a.splits = static_cast<int>(
         std::clamp<int64_t>(together / blocks(a.tiles), 1, std::min(a.keys / kFewestKeys, kMostSplits)));
@@ -48,18 +48,18 @@ bool plan_few(FlashAttention& a, int64_t multiprocessors) {
 bool plan_tiles(FlashAttention& a, size_t itemsize, int dim, const FlashDevice& device) {
   const int64_t heads = int64_t{a.batch} * a.heads, multiprocessors = device.multiprocessors;
   const auto blocks = [&](int tiles) { return heads * ((a.queries + 64 * tiles - 1) / (64 * tiles)); };
-  // Blocks that a multiprocessor has shared memory for.
+  // Blocks per multiprocessor that shared memory allows.
   const auto fitting = [&](int tiles) {
     return device.shared_bytes / flash_shared_bytes(itemsize, dim, tiles, a.bias != nullptr);
   };
   const int alone = fitting(1), wide = fitting(2);
   if (alone == 0) return false;
-  // 32 queries a warp read keys half as often. They need twice the work to fill the device, and a second block beside
-  // them, which works while one waits, unless there would be none in any case.
+  // With 32 queries per warp, keys are read half as often. That needs twice the work to fill the device, and shared
+  // memory for a second block that works while one waits, unless one block is all that fits anyway.
   const bool fills = alone == 1 ? blocks(1) > multiprocessors : blocks(2) >= multiprocessors;
   const bool has_form = dim == 128 || (dim == 64 && itemsize == 2);
   a.tiles = has_form && fills && wide >= std::min(alone, 2) ? 2 : 1;
-  // Putting parts together costs a launch: that is two tiles of float32, four of half types.
+  // Combining parts costs a launch, as long as two tiles of float32 or four of half types take.
   const int tile = flash_keys(itemsize, dim), fewest = (itemsize == 4 ? 2 : 4) * tile;
   if (a.keys >= (itemsize == 4 ? 8 * tile : kLongKeys) && 5 * blocks(a.tiles) <= 4 * multiprocessors)
     a.splits = static_cast<int>(
@@ -73,9 +73,9 @@ bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device) 
   if (device.capability < 90 || device.capability >= 120) return false;
   if ((dtype != kFloat16 && dtype != kBFloat16) || (a.causal && a.diagonal != 0)) return false;
   if (a.bias && a.logsumexp_rows > 0) return false;
-  if (!(a.scale > 0)) return false;  // it takes the highest score before the scale for the highest behind it
+  if (!(a.scale > 0)) return false;  // cuDNN takes the maximum before it scales
   if (a.d % 8 != 0 || a.dv % 8 != 0 || a.d > 256 || a.dv > 256 || a.queries < 64 || !in_rows(a, 2)) return false;
-  // It takes no tensor whose elements are the same memory.
+  // cuDNN refuses tensors whose elements overlap.
   const auto repeats = [](const int64_t(&strides)[3], int batch, int heads, int tokens) {
     return (batch > 1 && strides[0] == 0) || (heads > 1 && strides[1] == 0) || (tokens > 1 && strides[2] == 0);
   };
@@ -88,7 +88,7 @@ bool prefers_dnn(const FlashAttention& a, int dtype, const FlashDevice& device) 
 
 void pack_heads(FlashAttention& a) {
   if (a.queries != 1 || a.kv_heads == 0 || a.heads == a.kv_heads || a.logsumexp_rows > 1) return;
-  if (a.causal && a.diagonal < a.keys - 1) return;  // or the one sees all keys
+  if (a.causal && a.diagonal < a.keys - 1) return;  // the one query must see all keys
   const int group = a.heads / a.kv_heads;
   for (auto* strides : {&a.q_strides, &a.out_strides}) {
     (*strides)[2] = (*strides)[1];
@@ -114,7 +114,7 @@ bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device) {
   if (!(itemsize == 2 && dim <= 128 && plan_few(a, device.multiprocessors)) && !plan_tiles(a, itemsize, dim, device))
     return false;
   if (a.splits == 1) return true;
-  // No part without keys.
+  // Leaves no part without keys.
   const int keys = a.few ? flash_few_keys(dim) : flash_keys(itemsize, dim), tiles = (a.keys + keys - 1) / keys,
             each = (tiles + a.splits - 1) / a.splits;
   a.splits = (tiles + each - 1) / each;
