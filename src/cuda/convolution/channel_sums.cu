@@ -7,7 +7,7 @@ namespace sconce::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-// Each channel, or group of channels, is cut into parts: enough of them for a device.
+// Splits each channel (channels_last: all channels together) into enough parts to fill a device.
 constexpr int64_t kBlocks = 1056, kLeast = 4096;
 
 int64_t parts_of(const ChannelSums& s) {
@@ -17,7 +17,7 @@ int64_t parts_of(const ChannelSums& s) {
   return wanted < most ? wanted : most;
 }
 
-// To sums [parts, channels].
+// Writes sums [parts, channels].
 template <class T, int kAtOnce>
 __global__ void __launch_bounds__(kThreads)
     rows_kernel(const T* in, int64_t channels, Divider inner, int64_t count, Compute<T>* sums) {
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Threads of a block have kAtOnce channels each, `lanes` of them side by side, and go through rows together.
+// Each thread sums kAtOnce channels; `lanes` neighbouring threads cover a row, and the block walks over rows together.
 template <class T, int kAtOnce>
 __global__ void __launch_bounds__(kThreads)
     columns_kernel(const T* in, int64_t channels, int64_t rows, int lanes, Compute<T>* sums) {
@@ -100,7 +100,7 @@ cudaError_t sums_as(const ChannelSums& s, void* scratch, cudaStream_t stream) {
   else
     sums_of_parts<T, 1>(s, parts, sums, stream);
   T* out = static_cast<T*>(s.out);
-  // A warp a channel.
+  // One warp per channel.
   grid_loop(channels * 32, stream, [=] __device__(int64_t i) {
     const int64_t channel = i / 32;
     C sum = 0;

@@ -1,4 +1,4 @@
-// Sums of each channel, for host code: gradients of biases.
+// Sums over each channel, for gradients of biases. For host code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,9 +8,9 @@
 
 namespace sconce::cuda {
 
-// in [batch, channels, inner], or with channels_last [batch, inner, channels], packed and not empty, into out
-// [channels] of the same dtype: float16, bfloat16, float32 or float64, summed in float32 or float64, in the same order
-// every time. scratch: channel_sum_bytes() of memory.
+// Sums a packed, non-empty [batch, channels, inner] (channels_last: [batch, inner, channels]) into out [channels] of
+// the same dtype: float16, bfloat16, float32 or float64. Adds in float32 or float64, in the same order every time.
+// `scratch` has channel_sum_bytes().
 struct ChannelSums {
   const void* in;
   void* out;

@@ -1,6 +1,6 @@
-// Convolutions by graphs of cuDNN's. Match aten::convolution and convolution_backward (torch 2.11, CUDA): one to three
-// dimensions, groups, dilation, transposed; float32 with TF32 where cuDNN likes it, as PyTorch has it by default, half
-// types with sums in float32. Results are channels-last where ATen's are.
+// Convolutions by cuDNN graphs. Match aten::convolution and convolution_backward (torch 2.11, CUDA): one to three
+// dimensions, groups, dilation, transposed; float32 where cuDNN may use TF32 (PyTorch's default), half types with
+// float32 sums. Results are channels-last where ATen's are.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -19,7 +19,7 @@
 namespace sconce::cuda {
 namespace {
 
-// Row-major, or with channels last.
+// Strides of a packed tensor, row-major or channels-last.
 Shape packed_strides(IntSpan sizes, bool channels_last) {
   Shape strides(sizes);
   if (!channels_last) {
@@ -37,7 +37,7 @@ Shape packed_strides(IntSpan sizes, bool channels_last) {
   return strides;
 }
 
-// As at::native::cudnn_conv_suggest_memory_format: what the operands look like decides, for each number of dimensions.
+// Decides by the operands' strides, per number of dimensions, as at::native::cudnn_conv_suggest_memory_format does.
 bool is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight) {
   return input.dtype() != DType::kFloat64 && convolution_operands_are_channels_last(shape, input, weight);
 }
@@ -50,7 +50,7 @@ Tensor packed(const Tensor& t, bool channels_last) {
   return copied;
 }
 
-// cuDNN takes four dimensions at least.
+// Sizes and strides of at least the four dimensions that cuDNN requires.
 struct Extents {
   int rank;
   std::array<int, 5> sizes, strides;
@@ -59,7 +59,7 @@ Extents extents_of(const Tensor& t) {
   Extents e{static_cast<int>(std::max<int64_t>(t.dim(), 4)), {}, {}};
   int at = 0;
   for (int64_t d = 0; d < t.dim(); ++d) {
-    if (d == 2 && t.dim() == 3) {  // [N, C, L] is [N, C, 1, L]
+    if (d == 2 && t.dim() == 3) {  // [N, C, L] becomes [N, C, 1, L]
       e.sizes[static_cast<size_t>(at)] = 1;
       e.strides[static_cast<size_t>(at++)] = static_cast<int>(t.stride(2) * t.size(2));
     }
@@ -76,7 +76,7 @@ void describe_tensor(TensorHandle& handle, const Tensor& t) {
                                         e.strides.data()));
 }
 
-// A value for each channel of a result.
+// One value per channel of a result.
 void describe_bias(TensorHandle& handle, const Tensor& out) {
   std::array<int, 5> sizes{1, static_cast<int>(out.size(1)), 1, 1, 1}, strides{sizes[1], 1, 1, 1, 1};
   SCONCE_DNN(cudnnCreateTensorDescriptor(&handle.value));
@@ -99,7 +99,7 @@ DnnGraph::Id add_tensor(DnnGraph& graph, const Tensor& t) {
                       std::span(strides).first(rank), aligned(t) ? 16 : static_cast<int64_t>(t.itemsize()));
 }
 
-// Runs take x, w and y.
+// Runs take x, w and y, in this order.
 std::shared_ptr<DnnGraph> make_graph(cudnnHandle_t handle, Pass pass, const ConvolutionShape& shape, const Tensor& x,
                                      const Tensor& w, const Tensor& y) {
   auto graph = std::make_shared<DnnGraph>();
@@ -114,7 +114,7 @@ std::shared_ptr<DnnGraph> make_graph(cudnnHandle_t handle, Pass pass, const Conv
   return graph;
 }
 
-// kForward and kData make `out` of `in` and w; kFilter makes w, where a convolution takes `in` to `out`.
+// Applies a pass of the convolution of `in` with w to `out`: kForward and kData write `out`, kFilter writes w.
 cudnnStatus_t apply(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
                     bool channels_last) {
   const Tensor &x = pass == Pass::kData ? out : in, &y = pass == Pass::kData ? in : out;
@@ -132,7 +132,7 @@ cudnnStatus_t apply(Pass pass, const ConvolutionShape& shape, const Tensor& in, 
   return run_graph(lane, *graph, x.device(), memory);
 }
 
-// The factor 1 of a dtype, as cuDNN takes it.
+// The factor 1 in the type that cuDNN expects for a dtype.
 struct Factors {
   double one64 = 1;
   float one32 = 1;
@@ -141,7 +141,7 @@ struct Factors {
   const void* one() const { return wide ? static_cast<const void*>(&one64) : &one32; }
 };
 
-// Row-major, in float32.
+// A row-major float32 copy.
 Tensor widened(const Tensor& t) {
   Tensor wide = Tensor::empty(t.sizes(), DType::kFloat32, t.device());
   copy(t, wide, false);
@@ -150,8 +150,8 @@ Tensor widened(const Tensor& t) {
 
 bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
-// The same whatever cuDNN lacks for half types and channels-last (gradients of depthwise convolutions): in float32
-// then.
+// Runs a pass. If cuDNN lacks it for half types or channels-last (gradients of depthwise convolutions), runs it in
+// float32.
 void run(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
          bool channels_last) {
   const cudnnStatus_t status = apply(pass, shape, in, w, out, channels_last);
@@ -198,7 +198,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
       copy(*bias, row, false);
     }
     row = contiguous(row);
-    // cuDNN adds to volumes in row-major order only; their planes are one above the other in either order.
+    // cuDNN adds biases to volumes in row-major order only. So we merge depth and height, which are contiguous in both
+    // orders.
     const bool volume = out.dim() == 5;
     const int64_t flat_sizes[] = {out.size(0), out.size(1), volume ? out.size(2) * out.size(3) : 0,
                                   out.size(out.dim() - 1)};
@@ -249,7 +250,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   }
   const Tensor grad = packed(grad_output, channels_last), w = packed(weight, channels_last),
                x = packed(input, channels_last);
-  // A transposed convolution is the gradient of a plain one from its output to its input.
+  // A transposed convolution is the gradient of a plain one with respect to its input.
   if (output_mask[0]) run(transposed ? Pass::kForward : Pass::kData, shape, grad, w, results[0], channels_last);
   if (output_mask[1])
     run(Pass::kFilter, shape, transposed ? grad : x, results[1], transposed ? x : grad, channels_last);

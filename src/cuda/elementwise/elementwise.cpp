@@ -1,5 +1,5 @@
-// Elementwise operators that no compiled kernel replaces, complex numbers' for the most part. Match aten's of the same
-// names (torch 2.15, CUDA): dtypes and strides of results as at::TensorIterator's. A 0-d operand may lie on the host.
+// Elementwise operators that Inductor does not compile itself, mostly on complex numbers. Match aten operators of the
+// same names (torch 2.15, CUDA); result dtypes and strides follow at::TensorIterator. A 0-d operand may be on the host.
 #include "src/cuda/elementwise/elementwise.h"
 
 #include "src/cpu/elementwise/arithmetic.h"
@@ -18,7 +18,7 @@
 namespace sconce::cuda {
 namespace {
 
-// On the device, of the dtype, in the order of its memory.
+// t on `device` with that dtype, keeping its order in memory.
 Tensor as_operand(const Tensor& t, DType dtype, Device device) {
   if (t.dtype() == dtype && t.device() == device) return t;
   const Shape strides = t.is_dense() ? Shape(t.strides()) : dense_strides(t.sizes(), t.strides());
@@ -53,7 +53,7 @@ ElementWalk walk_of(const char* name, const Tensor& out, const Shape& a, const S
   return walk;
 }
 
-// Of tensors, or of one and the number in place of the other (null). computed: their common dtype.
+// Combines two tensors, or one tensor and `number`, which replaces the null one. computed: their common dtype.
 Tensor combined(const char* name, Arithmetic operation, const Tensor* a, const Tensor* b, const Scalar* number,
                 DType computed, DType result, const Scalar& factor) {
   const Tensor& any = a ? *a : *b;
@@ -204,7 +204,7 @@ Tensor neg(const Tensor& self) {
 }
 Tensor conj(const Tensor& self) {
   if (!is_complex(self.dtype())) return self;
-  // PyTorch's is a view of the same strides, and what is compiled after it counts on them.
+  // PyTorch returns a view with the same strides, and compiled code relies on them.
   Tensor out = Tensor::empty_strided(self.sizes(), self.strides(), self.dtype(), self.device());
   Shape once(self.sizes());
   for (int d = 0; d < once.rank(); ++d)

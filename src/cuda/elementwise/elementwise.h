@@ -1,4 +1,4 @@
-// Elementwise operators as they are called by name, with numbers of any kind.
+// Elementwise operators that are called by name, which take numbers of any kind.
 #pragma once
 
 #include "src/tensor/scalar.h"
@@ -17,7 +17,7 @@ Tensor power_of_number(const Tensor& self, Scalar exponent);
 Tensor number_power(Scalar self, const Tensor& exponent);
 Tensor complex(const Tensor& real, const Tensor& imag);
 
-// Integers and bool are taken as float32.
+// Convert integers and bool to float32.
 Tensor reciprocal(const Tensor& self);
 Tensor exp(const Tensor& self);
 Tensor log(const Tensor& self);
@@ -26,9 +26,9 @@ Tensor sin(const Tensor& self);
 Tensor cos(const Tensor& self);
 Tensor tanh(const Tensor& self);
 Tensor sigmoid(const Tensor& self);
-Tensor neg(const Tensor& self);             // integers stay; no bool
-Tensor conj(const Tensor& self);            // a copy; real tensors are themselves
-Tensor conj_physical(const Tensor& self);   // the same tensor where it is real
+Tensor neg(const Tensor& self);             // keeps integers; refuses bool
+Tensor conj(const Tensor& self);            // a copy; a real tensor itself
+Tensor conj_physical(const Tensor& self);   // a real tensor itself
 Tensor _conj_physical(const Tensor& self);  // a copy
 
 }  // namespace sconce::cuda

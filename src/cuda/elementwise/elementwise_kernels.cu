@@ -15,7 +15,7 @@ struct IsComplex : std::false_type {};
 template <class T>
 struct IsComplex<thrust::complex<T>> : std::true_type {};
 
-// What elements of T are computed in: whole numbers in their own type, so that they wrap as they should.
+// The type in which elements of T are computed: integers in their own type, so that they wrap correctly.
 template <class T>
 using In = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
 template <class T>
@@ -38,7 +38,7 @@ __device__ C number_as(const ElementNumber& n) {
     return n.is_whole ? static_cast<C>(n.whole) : static_cast<C>(n.re);
 }
 
-// Elements one by one, or those of a row by kAtOnce.
+// Finds single elements, or packs of at_once elements in a row.
 struct Located {
   Located(const ElementWalk& w, int at_once) : walk(w) {
     for (int d = 0; d < w.rank; ++d) sizes[d] = Divider(d == 0 ? w.sizes[0] / at_once : w.sizes[d]);
@@ -57,7 +57,7 @@ struct Located {
   Divider sizes[kMaxElementRank];
 };
 
-// Whether rows can be gone through kAtOnce elements at a time: each operand (null: none) lies side by side there or is
+// Whether rows can be walked at_once elements at a time: each operand (null: none) must be contiguous along the row, or
 // one element for the whole row.
 bool in_packs(const ElementWalk& w, const void* const (&data)[3], int itemsize, int at_once) {
   if (w.rank == 0 || w.sizes[0] % at_once != 0 || w.strides[0][0] != itemsize) return false;
@@ -72,7 +72,7 @@ bool in_packs(const ElementWalk& w, const void* const (&data)[3], int itemsize, 
   return true;
 }
 
-// Of whole numbers; the least of a type is its own.
+// Absolute value; the least integer of a type maps to itself.
 template <class C>
 __device__ C magnitude(C x) {
   if constexpr (std::is_signed_v<C>)
@@ -92,7 +92,7 @@ struct Add {
       return a + factor * b;
   }
 };
-// By the larger part of the divisor; what is divided by zero has infinities in its parts, and NaN for zeros.
+// Divides by the larger part first (Smith). Division by zero gives infinite parts, and NaN for zero parts.
 template <class R>
 __device__ thrust::complex<R> quotient(const thrust::complex<R>& a, const thrust::complex<R>& b) {
   const R real = b.real(), imaginary = b.imag();
@@ -135,13 +135,13 @@ struct Power {
         if (rest & 1) result *= times;
       return static_cast<C>(result);
     } else if constexpr (IsComplex<C>::value) {
-      return thrust::pow(a, b);  // 0 to the 0 is NaN, as ATen's
+      return thrust::pow(a, b);  // 0 to the power 0 is NaN, as in ATen
     } else {
       return pow(a, b);
     }
   }
 };
-// A number as exponent, as ATen has its special values.
+// A power with a number as exponent, with ATen's special cases.
 struct PowerOfNumber {
   template <class C>
   __device__ C operator()(C a, C b, C factor) const {
@@ -189,7 +189,7 @@ __device__ Pack<T, kAtOnce> pack_at(const void* data, int64_t at, int64_t step) 
   return same;
 }
 
-// Kernels in packs as well where memory is what they wait for.
+// Memory-bound operations also get kernels that use packs.
 template <class T>
 constexpr bool kMemoryBound = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>;
 template <class T, class F>
@@ -241,7 +241,7 @@ cudaError_t arithmetic(F f, const ElementWalk& walk, const ElementOperands& oper
   return cudaGetLastError();
 }
 
-// Complex numbers of parts T.
+// The complex type with parts T.
 template <class T>
 struct ComplexOf {
   using Type = thrust::complex<T>;
@@ -433,7 +433,7 @@ cudaError_t hann(int64_t count, int64_t period, void* result, cudaStream_t strea
   return cudaGetLastError();
 }
 
-// The type of the result: of a complex number its parts'.
+// The result's type: for a complex number the type of its parts.
 template <class T>
 struct RealOf {
   using Type = T;

@@ -1,5 +1,5 @@
-// result = f(a, b) or f(a), element by element, for host code. dtype: c10::ScalarType, that of the operands; of the
-// result, too, where nothing else is said. cudaErrorNotSupported for other dtypes than said.
+// result = f(a, b) or f(a), element by element, for host code. dtype (c10::ScalarType) is that of the operands and,
+// unless stated otherwise, of the result. cudaErrorNotSupported for dtypes that are not listed.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@ namespace sconce::cuda {
 
 inline constexpr int kMaxElementRank = 16;
 
-// As StridedLoop has it: [0] innermost; strides in bytes, of the result, a and b.
+// Like StridedLoop: dimension 0 is the innermost; strides in bytes of the result, a and b.
 struct ElementWalk {
   int rank = 0;
   int64_t numel = 1;
@@ -18,7 +18,7 @@ struct ElementWalk {
   int64_t strides[kMaxElementRank][3];
 };
 
-// A number of the caller's, computed with as wide as elements are.
+// A number from the caller, computed in the elements' full width.
 struct ElementNumber {
   double re = 0, im = 0;
   int64_t whole = 0;
@@ -27,13 +27,13 @@ struct ElementNumber {
 
 struct ElementOperands {
   void* result;
-  const void* a;  // null: the number takes its place
-  const void* b;  // null: the number takes its place
+  const void* a;  // null: the number is used
+  const void* b;  // null: the number is used
   ElementNumber number;
 };
 
 enum class Arithmetic {
-  kAdd,       // a + factor b; integers wrap
+  kAdd,       // a + factor * b; integers wrap
   kDivide,    // a / b; no integers
   kMultiply,  // integers wrap
   kPower,     // no bool
@@ -47,7 +47,7 @@ cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, con
 enum class OfOne {
   kAbs,    // complex numbers into real ones
   kAngle,  // floats and complex numbers into real ones
-  // Of the dtype, floats and complex numbers.
+  // For floats and complex numbers:
   kNegative,  // and integers
   kConjugate,
   kReciprocal,
@@ -62,10 +62,10 @@ enum class OfOne {
 cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
                           cudaStream_t stream);
 
-// result = factor target z / (z + 1) grad with z = exp(-target self), packed, floating.
+// result = factor target z / (z + 1) grad with z = exp(-target self); packed, floating.
 cudaError_t launch_soft_margin_slopes(int dtype, const void* self, const void* target, const void* grad, double factor,
                                       int64_t count, void* result, cudaStream_t stream);
-// Half a cosine's wave of `period` elements, from 0: rounded to the dtype after each step, as ATen's.
+// A Hann window of `period`, rounded to the dtype after each step, as in ATen.
 cudaError_t launch_hann_window(int dtype, int64_t count, int64_t period, void* result, cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -1,7 +1,7 @@
 // Sums, means and maxima over bags of embedding rows, and their gradients. Match aten::_embedding_bag,
-// _embedding_bag_forward_only, _embedding_bag_dense_backward and _embedding_bag_per_sample_weights_backward
-// (torch 2.15, CUDA). Gradients of rows are summed in float32 or float64, in any order. Indices and offsets out of
-// range are found when the stream has passed, and fail the run.
+// _embedding_bag_forward_only, _embedding_bag_dense_backward and _embedding_bag_per_sample_weights_backward (torch
+// 2.15, CUDA). Gradients of rows are summed in float32 or float64, in any order. A run with an index or offset out of
+// range fails when it waits for the stream.
 #include "src/cuda/indexing/embedding_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"

@@ -7,7 +7,7 @@
 namespace sconce::cuda {
 namespace {
 
-// A thread has a column of a bag.
+// One thread per column of a bag.
 template <class T>
 cudaError_t bags(const BagCall& c, cudaStream_t stream) {
   const T* weight = static_cast<const T*>(c.weight);
@@ -69,7 +69,7 @@ cudaError_t bag_gradient(const BagGradient& c, cudaStream_t stream) {
   if (c.mode == BagMode::kMax) {
     grid_loop(c.bags * c.columns, stream, [=] __device__(int64_t i) {
       const int64_t row = c.taken[i];
-      if (row < 0) return;  // an empty bag
+      if (row < 0) return;  // the bag is empty
       if (row >= c.rows)
         *c.noted = c.note;
       else
@@ -97,7 +97,7 @@ cudaError_t bag_gradient(const BagGradient& c, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-// A warp has an index.
+// One warp per index.
 template <class T>
 cudaError_t scale_gradient(const BagGradient& c, const void* rows, void* target, cudaStream_t stream) {
   const T* grad = static_cast<const T*>(c.grad);
@@ -122,7 +122,7 @@ cudaError_t scale_gradient(const BagGradient& c, const void* rows, void* target,
 
 void launch_bag_of(const int64_t* offsets, int64_t bags, int64_t n, int64_t* bag_of, cudaStream_t stream) {
   grid_loop(n, stream, [=] __device__(int64_t i) {
-    int64_t low = 0, high = bags;  // the first bag that begins behind i
+    int64_t low = 0, high = bags;  // the first bag that begins after i
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
       if (offsets[middle] > i)

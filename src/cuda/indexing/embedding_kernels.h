@@ -21,13 +21,13 @@ struct BagCall {
   int64_t* bag_sizes;  // [bags]
   int64_t* taken;      // kMax: [bags, columns]
   int64_t* bag_of;     // [n]
-  int* noted;          // an index or offset out of range
+  int* noted;          // where a kernel notes an index or offset out of range
   int note;
 };
 cudaError_t launch_bags(const BagCall& call, cudaStream_t stream);
 
-// Sums of gradients [bags, columns] by row, float32 or float64 as `sums` [rows, columns], which is zeros before: sums
-// come in any order. Row and bag numbers out of range are noted.
+// Adds gradients [bags, columns] by row, in any order, into `sums` [rows, columns] (float32 or float64), which the
+// caller has zeroed. Row and bag numbers out of range are noted.
 struct BagGradient {
   int dtype;  // of grad and scales
   BagMode mode;
@@ -36,15 +36,15 @@ struct BagGradient {
   const int64_t *indices, *bag_of, *bag_sizes;  // [n], [n], [bags]
   const int64_t* taken;                         // kMax: [bags, columns]
   const void* scales;                           // null: none
-  int64_t* occurrences;                         // null, or [rows] zeros: gradients are divided by them
+  int64_t* occurrences;                         // null, or zeroed [rows]; gradients are divided by these counts
   void* sums;
   int* noted;
   int note;
 };
 cudaError_t launch_bag_gradient(const BagGradient& call, cudaStream_t stream);
-// out[i] = grad[bag_of[i]] . weight[indices[i]], 0 for padding; all packed and of the dtype.
+// out[i] = grad[bag_of[i]] . weight[indices[i]], 0 for padding; all packed and of one dtype.
 cudaError_t launch_scale_gradient(const BagGradient& call, const void* weight, void* out, cudaStream_t stream);
-// The bag of each of n places, from bags > 0 offsets.
+// Writes the bag of each of n indices, from `bags` > 0 offsets.
 void launch_bag_of(const int64_t* offsets, int64_t bags, int64_t n, int64_t* bag_of, cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -1,7 +1,7 @@
 // Indexing with tensors. Match aten::index.Tensor, index_put, scatter.src_out, scatter.value_out and
-// scatter_reduce.two_out (torch 2.11, CUDA). Accumulating index_put adds in the order of the values, whatever the
-// device does when; sums of scatter_reduce and duplicates of scatter come in any order, as PyTorch's do. An index out
-// of bounds is found when the stream has passed, and fails the run.
+// scatter_reduce.two_out (torch 2.11, CUDA). Accumulating index_put always adds in the order of the values. Sums of
+// scatter_reduce and duplicates of scatter come in any order, as in PyTorch. A run with an index out of bounds fails
+// when it waits for the stream.
 #include "src/cuda/indexing/index.h"
 
 #include <bit>
@@ -29,7 +29,7 @@ Tensor as_int64(const Tensor& t, Device device) {
   return out;
 }
 
-// Index tensors as a plan takes them on a device: masks as the positions of what is set in them.
+// Index tensors in the form that IndexPlan takes, on a device: masks become positions of their set elements.
 class Indices {
  public:
   Indices(const char* name, const Tensor& self, std::span<const Tensor* const> given) {
@@ -103,7 +103,7 @@ IndexWalk walk_of(const char* name, const IndexPlan& plan, Noted note) {
   return walk;
 }
 
-// Shapes as ATen's scatter checks them; the index as int64.
+// Checks shapes as ATen's scatter does; converts the index to int64.
 ScatterWalk scatter_walk(const char* name, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
   const int64_t rank = std::max<int64_t>(self.dim(), 1);
   SCONCE_CHECK(rank <= kMaxIndexRank, kUnsupported, name, ": ", rank, " dimensions on CUDA");
@@ -143,7 +143,7 @@ void check_scatter(const char* name, const Tensor& out, const Tensor& self) {
   check_no_internal_overlap(name, out);
 }
 
-// The number as an element of the dtype, in memory of the host.
+// The number as one element of the dtype, in host memory.
 Tensor element_of(double value, DType dtype) {
   Tensor number = Tensor::empty({}, DType::kFloat64), element = Tensor::empty({}, dtype);
   *number.data_as<double>() = value;
@@ -183,7 +183,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
                dtype_name(self.dtype()), " ", to_string(self.sizes()));
   const DeviceScope scope(out.device());
   Tensor from = values;
-  // Values that are part of the result are what they were before.
+  // If values alias the result, use the values from before the call.
   if (values.device() != out.device() || values.storage() == out.storage()) {
     from = Tensor::empty(values.sizes(), values.dtype(), out.device());
     copy(values, from, true);
@@ -207,7 +207,7 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   const auto words = [&] { return Tensor::empty(IntSpan(&walk.positions, 1), DType::kInt64, out.device()); };
   const Tensor keys = words(), numbers = words(), sorted_keys = words(), sorted_numbers = words();
   launch_index_keys(walk, keys.data_as<int64_t>(), numbers.data_as<int64_t>(), stream);
-  // As many bits as places have: those out of bounds are all ones, behind every place.
+  // Sorts only the bits that offsets use. Positions out of bounds have all bits set and sort last.
   uint64_t reach = 1;
   for (int k = 0; k < walk.count; ++k)
     reach += static_cast<uint64_t>((walk.indexed_sizes[k] - 1) * walk.indexed_strides[k]);
@@ -288,7 +288,7 @@ void scatter_reduce_two_out(Tensor& out, const Tensor& self, int64_t dim, const 
   auto* to = static_cast<char*>(out.data());
   if (!include_self) {
     if (how == ScatterReduce::kMost || how == ScatterReduce::kLeast) {
-      // What arrives first replaces what was there: any of them does.
+      // Duplicates overwrite each other in any order.
       launch_scatter(walk, to, static_cast<const char*>(src.data()), static_cast<int>(out.itemsize()), stream);
     } else {
       launch_scatter_value(walk, to, element_of(start, out.dtype()).data(), static_cast<int>(out.itemsize()), stream);

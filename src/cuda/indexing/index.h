@@ -7,7 +7,7 @@
 
 namespace sconce::cuda {
 
-// As cpu::index_put_out.
+// Like cpu::index_put_out.
 void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* const> indices, const Tensor& values,
                    bool accumulate);
 

@@ -16,7 +16,7 @@ struct IndexSteps {
     for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
     for (int d = 0; d < given.rest_rank; ++d) rest_sizes[d] = Divider(given.rest_sizes[d]);
   }
-  // False where an index is out of bounds.
+  // False if an index is out of bounds.
   __device__ bool locate(int64_t position, int64_t& self, int64_t& other) const {
     const IndexWalk& w = walk;
     int64_t at[kMaxIndexRank];
@@ -64,8 +64,8 @@ void index_as(const IndexWalk& walk, char* self, char* other, bool to_self, cuda
   });
 }
 
-// Bytes that are moved at once where what each position leads to lies side by side: itemsize or up to 16, then aligned
-// to as many. The walk becomes one of those.
+// Returns how many bytes to move at once: up to 16 if the elements that a position selects are adjacent and aligned to
+// that, else itemsize. Rewrites the walk in units of that size.
 int widened_item(IndexWalk& w, uintptr_t self, uintptr_t other, int itemsize) {
   if (w.rest_rank == 0 || w.rest_self[0] != itemsize || w.rest_other[0] != itemsize) return itemsize;
   int64_t all = static_cast<int64_t>(self | other) | w.rest_sizes[0] * itemsize;
@@ -92,7 +92,7 @@ struct ScatterSteps {
   explicit ScatterSteps(const ScatterWalk& given) : walk(given) {
     for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
   }
-  // Bytes in index, src and out of element i; false where the index is out of bounds.
+  // Byte offsets in src and out of element i of the index; false if that index is out of bounds.
   __device__ bool locate(int64_t i, int64_t& src, int64_t& out) const {
     const ScatterWalk& w = walk;
     int64_t index_at = 0;
@@ -112,7 +112,7 @@ struct ScatterSteps {
   Divider sizes[kMaxIndexRank];
 };
 
-// Of at most kRank dimensions, all places below 2^31: those that are not there have one element each.
+// For at most kRank dimensions and offsets below 2^31. Missing dimensions have size 1.
 template <int kRank>
 struct SmallScatterSteps {
   explicit SmallScatterSteps(const ScatterWalk& given) : size(given.size), indices(given.indices), noted(given.noted) {
@@ -151,7 +151,7 @@ struct SmallScatterSteps {
 
 bool small_scatter(const ScatterWalk& w) {
   if (w.count > INT32_MAX || w.rank > 4) return false;
-  // In double, which does not overflow: the farthest byte of each.
+  // The farthest byte of each, in double, which does not overflow.
   double index = 8, src = 16, out = 16;
   for (int d = 0; d < w.rank; ++d) {
     const auto last = static_cast<double>(w.sizes[d] - 1);
@@ -169,7 +169,7 @@ void with_steps(const ScatterWalk& walk, F&& f) {
   f(SmallScatterSteps<4>(walk));
 }
 
-// Changes a value of 1 to 8 bytes as one, through the word it lies in; leaves alone what stays as it is.
+// Atomically changes a value of 1 to 8 bytes through the word that contains it; writes nothing if it stays equal.
 template <class T, class F>
 __device__ void update(char* address, F f) {
   if constexpr (sizeof(T) == 8) {
@@ -204,7 +204,7 @@ __device__ void update(char* address, F f) {
   }
 }
 
-// Halves are combined as floats and rounded each time, as ATen's are.
+// Halves are combined as floats and rounded each time, as in ATen.
 template <class T>
 struct As {
   using Type = T;
@@ -260,7 +260,7 @@ void by_dtype(int dtype, F&& f) {
   }
 }
 
-// Halves are added by pairs, of which devices have an addition: what adds -0 stays as it is.
+// Adds a half through the device's addition of pairs; the other half of the pair gets -0, which changes nothing.
 template <class T, class Pair>
 __device__ void add_in_pair(char* to, T value) {
   const bool second = reinterpret_cast<uintptr_t>(to) & 2;
@@ -271,7 +271,7 @@ __device__ void add_in_pair(char* to, T value) {
   atomicAdd(reinterpret_cast<Pair*>(to - (second ? 2 : 0)), pair);
 }
 
-// Additions that the device has.
+// Uses the device's own atomic additions.
 template <class T>
 __device__ bool added(char* to, T value) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
@@ -356,7 +356,7 @@ template <class T>
 void divide_as(char* out, const int64_t* counts, int64_t count, cudaStream_t stream) {
   auto* values = reinterpret_cast<T*>(out);
   grid_loop(count, stream, [=] __device__(int64_t i) {
-    // Whole numbers are counted in their own dtype, as ATen counts: small ones wrap.
+    // Integer counts wrap in the tensor's dtype, as in ATen.
     int64_t times = counts[i];
     if constexpr (std::is_integral_v<T>) times = static_cast<int64_t>(static_cast<T>(times));
     if (times != 0) values[i] = divided<T>(values[i], times);

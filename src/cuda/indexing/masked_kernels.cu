@@ -16,7 +16,7 @@ struct Ones {
   __host__ __device__ int64_t operator()(uint8_t set) const { return set != 0; }
 };
 
-// Takes the number of those set before i: sums are used as they come and never stored.
+// Gets the number of set elements before i, straight from the scan, which stores no sums.
 template <class Word>
 struct Scattered {
   __device__ void operator()(int64_t i, int64_t before) const {

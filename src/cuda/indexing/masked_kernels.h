@@ -1,6 +1,6 @@
-// Selection by masks on a device without waiting for counts, for host code. Masks are packed bytes, 0 or 1; elements
-// have `itemsize` bytes. A null scratch asks for its size and does nothing else. `noted`: where `note` goes for what
-// only kernels see.
+// Selection by masks on a device, for host code; the host does not wait for counts. Masks are packed bytes 0 or 1;
+// elements have `itemsize` bytes. With a null scratch, a call only returns its size. Kernels write `note` to `noted`
+// for errors that only they see.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,13 +15,15 @@ struct Mask {
   int64_t count;
 };
 
-// out[i] = source[number of those set before i] where the mask is set, else self[i]; more than `available` is noted.
+// out[i] = source[set elements before i] if mask[i] is set, else self[i]. Notes an error if more than `available` are
+// set.
 cudaError_t masked_scatter(void* scratch, size_t& scratch_bytes, const Mask& mask, int itemsize, const void* self,
                            const void* source, int64_t available, void* out, int* noted, int note, cudaStream_t stream);
-// The elements of `from` where the mask is set, one behind the other; more than `room` is noted. total: how many.
+// Packs the elements of `from` whose mask is set; writes their count to `total`. Notes an error if there are over
+// `room`.
 cudaError_t masked_gather(void* scratch, size_t& scratch_bytes, const Mask& mask, int itemsize, const void* from,
                           void* out, int64_t room, int64_t* total, int* noted, int note, cudaStream_t stream);
-// out[d][i] = a coordinate of the i-th that is set, of the first `room`; out [rank, room] packed, rank up to 16.
+// out[d][i] = coordinate d of the i-th set element, for the first `room`; out [rank, room] is packed, rank at most 16.
 cudaError_t select_coordinates(void* scratch, size_t& scratch_bytes, const Mask& mask, int rank, const int64_t* sizes,
                                int64_t room, int64_t* out, int64_t* total, cudaStream_t stream);
 

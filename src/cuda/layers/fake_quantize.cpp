@@ -1,5 +1,5 @@
-// Rounding to grids that follow the data. Match aten::_fused_moving_avg_obs_fq_helper and its functional form (torch
-// 2.15, CUDA): ranges, grids and flags stay on the device, nothing waits.
+// Fake quantisation to grids that follow the data. Match aten::_fused_moving_avg_obs_fq_helper and its functional form
+// (torch 2.15, CUDA). Ranges, grids and flags stay on the device, so nothing waits.
 #include "src/cpu/layers/fake_quantize.h"
 
 #include "src/cuda/layers/fake_quantize_kernels.h"
@@ -13,7 +13,7 @@
 namespace sconce::cuda {
 namespace {
 
-// One on the device.
+// A flag of one element, as int64.
 Tensor flag(const Tensor& given) {
   SCONCE_CHECK(given.numel() == 1, kInvalidArgument,
                "_fused_moving_avg_obs_fq_helper: observer_on and fake_quant_on must have 1 element");

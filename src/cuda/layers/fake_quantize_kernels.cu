@@ -8,11 +8,11 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// NaN stays.
+// Both propagate NaN.
 __device__ float lesser(float a, float b) { return a != a || a < b ? a : b; }
 __device__ float greater(float a, float b) { return a != a || a > b ? a : b; }
 
-// Of a block: its first thread has the range.
+// Combines the ranges of a block; its first thread gets the result.
 __device__ void join_block(float& low, float& high) {
   __shared__ float lows[kThreads], highs[kThreads];
   lows[threadIdx.x] = low;
@@ -27,7 +27,7 @@ __device__ void join_block(float& low, float& high) {
   high = highs[0];
 }
 
-// To ranges [channels, parts, 2]: a block for each.
+// Writes ranges [channels, parts, 2]; one block each.
 __global__ void range_kernel(const FakeQuantisation q, const float* values, Divider inner, float* ranges) {
   if (!*q.observe) return;
   const int64_t channel = blockIdx.x, count = q.outer * q.inner;
@@ -47,7 +47,7 @@ __global__ void range_kernel(const FakeQuantisation q, const float* values, Divi
   range[1] = high;
 }
 
-// A block for each channel.
+// One block per channel.
 __global__ void observe_kernel(const FakeQuantisation q, const float* ranges, int64_t parts) {
   const int64_t channel = blockIdx.x;
   float now_low = 0, now_high = 0;
@@ -70,7 +70,7 @@ __global__ void observe_kernel(const FakeQuantisation q, const float* ranges, in
     q.high[channel] = moved(q.high[channel], now_high);
   }
   if (*q.quantise) {
-    // ATen's kernel has no least scale.
+    // ATen's kernel has no minimum for the scale.
     const QuantisationGrid grid = choose_grid(q.low[channel], q.high[channel], q.least, q.most, q.symmetric, 0);
     q.scale[channel] = grid.scale;
     q.zero_point[channel] = grid.zero_point;

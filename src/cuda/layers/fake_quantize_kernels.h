@@ -1,4 +1,4 @@
-// Ranges of channels that follow the data, and rounding to their grids, for host code. float32, packed.
+// Tracks ranges of channels and rounds to their grids, for host code. float32, packed.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 
 namespace sconce::cuda {
 
-// self [outer, channels, inner]. Flags are on the device, one element each; so are the ranges and grids of channels.
+// self is [outer, channels, inner]. Flags (one element each), ranges and grids are on the device.
 struct FakeQuantisation {
   int64_t outer, channels, inner;
   const int64_t *observe, *quantise;
@@ -17,11 +17,11 @@ struct FakeQuantisation {
   int64_t least, most;
   bool symmetric;
 };
-// Moves ranges towards those of `values` where told to, and makes grids of them. ranges: memory for two numbers for
-// each of range_parts() parts of each channel.
+// If `observe` is set, moves ranges towards those of `values` and computes their grids. `ranges` is scratch of two
+// numbers for each of range_parts() parts of each channel.
 int64_t range_parts(const FakeQuantisation& quantisation);
 void launch_observe(const FakeQuantisation& quantisation, const float* values, float* ranges, cudaStream_t stream);
-// Rounds to the grids, or copies; mask: what lies within.
+// Rounds to the grids or, if `quantise` is not set, copies. mask: which values lie within the grid.
 void launch_quantise(const FakeQuantisation& quantisation, const float* values, float* out, bool* mask,
                      cudaStream_t stream);
 

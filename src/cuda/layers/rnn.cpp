@@ -1,6 +1,5 @@
-// Recurrent networks by cuDNN, and the LSTM's cell. Match aten::_cudnn_rnn and _thnn_fused_lstm_cell (torch 2.15,
-// CUDA): float16, bfloat16, float32 (with TF32, as PyTorch has it by default), float64. Dropout is refused where it
-// would drop.
+// Recurrent networks by cuDNN, and the LSTM cell. Match aten::_cudnn_rnn and _thnn_fused_lstm_cell (torch 2.15, CUDA):
+// float16, bfloat16, float32 (with TF32, PyTorch's default), float64. Nonzero dropout in training is refused.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -21,12 +20,12 @@ namespace {
 using RecurrentHandle = Handle<cudnnRNNDescriptor_t, cudnnDestroyRNNDescriptor>;
 using DataHandle = Handle<cudnnRNNDataDescriptor_t, cudnnDestroyRNNDataDescriptor>;
 
-// A network as cuDNN knows it, and where in its piece of memory the weights lie.
+// A network's descriptor in cuDNN, and the offsets of the weights in its weight buffer.
 struct Network {
   struct Place {
-    size_t weight;  // in the list of weights
+    size_t weight;  // index in the list of weights
     int64_t first, count;
-    size_t offset;  // in bytes
+    size_t offset;  // bytes
   };
   RecurrentHandle network;
   Handle<cudnnDropoutDescriptor_t, cudnnDestroyDropoutDescriptor> dropout;
@@ -50,7 +49,7 @@ int narrow_int(const char* what, int64_t value) {
   return static_cast<int>(value);
 }
 
-// Where a gate's matrix and bias lie; cuDNN says it by addresses in a piece of memory.
+// Finds where the matrix and bias of each gate lie; cuDNN answers with addresses in a buffer.
 void add_places(cudnnHandle_t handle, const Settings& settings, Network& network) {
   TensorHandle matrix, bias;
   SCONCE_DNN(cudnnCreateTensorDescriptor(&matrix.value));
@@ -81,7 +80,7 @@ void add_places(cudnnHandle_t handle, const Settings& settings, Network& network
       add(static_cast<int>(layer), static_cast<int>(2 * gates), first + static_cast<size_t>(settings.per_layer) - 1, 0,
           false, settings.projection, settings.hidden, 0);
   }
-  // Neighbours in both pieces of memory are copied at once.
+  // Joins neighbours that are adjacent in both buffers into one copy.
   const size_t item = dtype_bytes(settings.dtype);
   std::sort(network.places.begin(), network.places.end(),
             [](const Network::Place& a, const Network::Place& b) { return a.offset < b.offset; });
@@ -129,12 +128,12 @@ std::shared_ptr<Network> network_for(int device, const Settings& settings) {
                               int64_t{settings.bidirectional}, int64_t{settings.packed}})
     key.add(value);
   constexpr size_t kMost = 256;
-  // Never destroyed: cuDNN may go before us when the process ends.
+  // Never destroyed, because cuDNN may be unloaded before us when the process ends.
   static auto& networks = *new PlanCache<Network>(kMost);
   return networks.get(key, [&] { return make_network(handle, settings); });
 }
 
-// The weights of all layers in cuDNN's order.
+// Copies the weights of all layers into cuDNN's order.
 Tensor pack_weights(const Network& network, const TensorList& weights, DType dtype, Device device) {
   const int64_t item = static_cast<int64_t>(dtype_bytes(dtype));
   const int64_t count = (static_cast<int64_t>(network.weight_bytes) + item - 1) / item;
@@ -161,7 +160,7 @@ void describe_data(DataHandle& handle, const Settings& settings, bool packed, in
       narrow_int("batch", static_cast<int64_t>(lengths.size())), narrow_int("width", width), lengths.data(), nullptr));
 }
 
-// [layers, batch, width] packed.
+// Describes a packed [layers, batch, width].
 void describe_state(TensorHandle& handle, DType dtype, int64_t layers, int64_t batch, int64_t width) {
   const int sizes[] = {narrow_int("layers", layers), narrow_int("batch", batch), narrow_int("width", width)};
   const int strides[] = {sizes[1] * sizes[2], sizes[2], 1};
@@ -204,7 +203,7 @@ std::array<Tensor, 5> _cudnn_rnn(const Tensor& input, TensorList weight, int64_t
   const DType dtype = input.dtype();
   const Device device = input.device();
 
-  // Steps first.
+  // cuDNN wants steps in the first dimension.
   const int64_t turn[] = {1, 0, 2};
   const bool turned = batch_first && !packed;
   const Tensor x = contiguous(turned ? permute(input, turn) : input);
@@ -289,7 +288,7 @@ std::array<Tensor, 3> _thnn_fused_lstm_cell(const Tensor& input_gates, const Ten
                  dtype_name(input_gates.dtype()), ", got ", describe(*other));
   for (const Tensor* bias : {input_bias, hidden_bias})
     SCONCE_CHECK(!bias || bias->numel() == input_gates.size(1), kInvalidArgument, name, ": bias ", describe(*bias));
-  dnn_type_of(name, input_gates.dtype());  // the same four dtypes
+  dnn_type_of(name, input_gates.dtype());  // rejects other dtypes than these four
   const DeviceScope scope(input_gates.device());
   const Tensor from_input = contiguous(input_gates), from_hidden = contiguous(hidden_gates), state = contiguous(cx);
   const Tensor one = input_bias ? contiguous(*input_bias) : Tensor{},

@@ -1,4 +1,4 @@
-// The elementwise part of an LSTM's step, for host code. dtype: c10::ScalarType 5, 6, 7 or 15.
+// The elementwise part of an LSTM step, for host code. dtype: c10::ScalarType 5, 6, 7 or 15.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,8 +7,8 @@
 
 namespace sconce::cuda {
 
-// All packed: gates [batch, 4 hidden] in the order input, forget, cell, output, biases [4 hidden] or null both, states
-// [batch, hidden]. kept: the gates after their activations.
+// All packed: gates [batch, 4 hidden] ordered input, forget, cell, output; biases [4 hidden], or both null; states
+// [batch, hidden]. kept: the gates after activation.
 struct LstmCell {
   const void *input_gates, *hidden_gates, *input_bias, *hidden_bias, *cx;
   void *hy, *cy, *kept;

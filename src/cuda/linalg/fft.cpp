@@ -1,6 +1,6 @@
-// Discrete Fourier transforms by cuFFT. Match aten::_fft_c2c, _fft_r2c and _fft_c2r (torch 2.15, CUDA), result strides
-// among them: any strides, float16 (sizes that are powers of two), float32, float64 and their complex dtypes; bfloat16
-// into complex64. Plans are kept per device, those used last. normalization: as in src/cpu/linalg/fft.h.
+// Discrete Fourier transforms by cuFFT. Match aten::_fft_c2c, _fft_r2c and _fft_c2r (torch 2.15, CUDA) and their result
+// strides: any input strides; float16 (power-of-two sizes), float32, float64 and their complex dtypes; bfloat16 gives
+// complex64. Each device keeps its most recent plans. normalization: see src/cpu/linalg/fft.h.
 #include "src/cuda/linalg/fft.h"
 
 #include <cufft.h>
@@ -40,8 +40,8 @@ void check_fft(cufftResult status, const char* expression) {
 
 using Dims = std::vector<int64_t>;
 
-constexpr size_t kMostDims = 3;     // of one plan
-constexpr size_t kMostPlans = 512;  // of a device
+constexpr size_t kMostDims = 3;     // per plan
+constexpr size_t kMostPlans = 512;  // per device
 
 DType complex_of(DType real) {
   switch (real) {
@@ -72,18 +72,19 @@ cudaDataType_t type_of(DType dtype) {
   }
 }
 
-// The longest strides first.
+// Longest strides first.
 void sort_by_stride(Dims& dims, const Tensor& tensor) {
   std::sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) { return tensor.stride(a) > tensor.stride(b); });
 }
 
-// As cuFFT describes memory: element (b, x, y, z) lies at b * distance + ((x * embed[1] + y) * embed[2] + z) * stride.
+// cuFFT's description of memory: element (b, x, y, z) is at b * distance + ((x * embed[1] + y) * embed[2] + z) *
+// stride.
 struct Layout {
   std::array<long long, kMostDims> embed{};
   long long stride = 1, distance = 1;
 };
 
-// Of a tensor [batch, ...]; false where cuFFT has no words for it.
+// Describes a tensor [batch, ...]; false if cuFFT cannot express its strides.
 bool describe_layout(const Tensor& t, Layout& layout) {
   const int64_t rank = t.dim() - 1;
   int64_t last = t.stride(rank);
@@ -110,10 +111,10 @@ bool describe_layout(const Tensor& t, Layout& layout) {
 struct Plan {
   Handle<cufftHandle, cufftDestroy> handle;
   size_t workspace = 0;
-  std::mutex mutex;  // one user at a time sets stream and workspace
+  std::mutex mutex;  // held while a user sets stream and workspace
 };
 
-// sizes: of the signal, without the batch.
+// sizes: of the signal without the batch dimension.
 std::shared_ptr<Plan> make_plan(IntSpan sizes, int64_t batch, const Layout& in, DType in_dtype, const Layout& out,
                                 DType out_dtype, DType complex) {
   refuse_capture("a Fourier transform of a size that was not seen before");
@@ -146,14 +147,14 @@ std::shared_ptr<Plan> plan_for(int device, IntSpan sizes, int64_t batch, const L
   struct OfDevice : PlanCache<Plan> {
     OfDevice() : PlanCache(kMostPlans) {}
   };
-  // Never destroyed: cuFFT may go before us when the process ends.
+  // Never destroyed, because cuFFT may be unloaded before us when the process ends.
   static auto& plans = *new std::array<OfDevice, 64>;
   return plans[static_cast<size_t>(device) % plans.size()].get(
       key, [&] { return make_plan(sizes, batch, in, in_dtype, out, out_dtype, complex); });
 }
 
-// Over up to three dimensions; of `dims`, the last may have other sizes in self and the result (half a spectrum).
-// The result has these dimensions innermost, the others in the order of self's memory.
+// Transforms up to three dimensions. The last of `dims` may have different sizes in self and result (half a spectrum).
+// In the result, these dimensions are innermost; the others keep self's order in memory.
 Tensor transform(const Tensor& self, IntSpan out_sizes, const Dims& dims, DType out_dtype, bool forward) {
   const auto rank = static_cast<size_t>(self.dim()), outer = rank - dims.size();
   Dims order(rank);
@@ -207,7 +208,7 @@ Tensor transform(const Tensor& self, IntSpan out_sizes, const Dims& dims, DType 
   return out.as_strided(out_sizes, strides, 0);
 }
 
-// Of `sizes`, transformed along `dims`; the tensor has no gaps.
+// Scales a tensor without gaps that was transformed along `dims` of `sizes`.
 void normalise(const char* name, Tensor& out, int64_t normalization, IntSpan sizes, const Dims& dims) {
   SCONCE_CHECK(normalization >= 0 && normalization <= 2, kInvalidArgument, name, ": normalization mode ",
                normalization);
@@ -222,7 +223,7 @@ void normalise(const char* name, Tensor& out, int64_t normalization, IntSpan siz
   SCONCE_CUDA(cudaGetLastError());
 }
 
-// The other half of a spectrum whose first half is known.
+// Fills in the half of a spectrum that follows by symmetry.
 void complete(Tensor& out, const Dims& dims, int64_t known) {
   if (out.numel() == 0) return;
   SCONCE_CHECK(out.dim() <= kMaxFftRank, kUnsupported, "_fft_r2c: ", out.dim(), " dimensions on CUDA");
@@ -240,10 +241,10 @@ void complete(Tensor& out, const Dims& dims, int64_t known) {
   SCONCE_CUDA(cudaGetLastError());
 }
 
-// Whether ATen has cuFFT do all dimensions at once.
+// Whether ATen lets cuFFT transform all dimensions at once.
 bool at_once(IntSpan dims) { return dims.size() <= kMostDims && !(dims.size() >= 2 && dims[0] == 0 && dims[1] == 1); }
 
-// Complex transforms over `dims`, three at a time, those with the shortest strides first.
+// Complex transforms over `dims`, three at a time, shortest strides first.
 Tensor over_dims(Tensor at, Dims dims, bool forward) {
   while (!dims.empty()) {
     sort_by_stride(dims, at);
@@ -260,7 +261,7 @@ Tensor row_major_copy(const Tensor& self) {
   return packed;
 }
 
-// What cuFFT reads two of at a time begins where such a pair may.
+// cuFFT reads pairs of real numbers, so the data must be aligned to pairs.
 Tensor aligned(const Tensor& self, int64_t last) {
   if (reinterpret_cast<uintptr_t>(self.data()) % (2 * self.itemsize()) == 0) return self;
   Dims forth, back(static_cast<size_t>(self.dim()));
@@ -341,7 +342,7 @@ Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t 
   Dims sizes(self.sizes().begin(), self.sizes().end());
   sizes[static_cast<size_t>(last)] = last_dim_size;
   const DType dtype = value_dtype(self.dtype());
-  // cuFFT may write to what it reads here.
+  // A copy, because cuFFT may overwrite its input here.
   Tensor out = at_once(dims)
                    ? transform(row_major_copy(half), sizes, dims, dtype, false)
                    : transform(over_dims(half, Dims(dims.begin(), dims.end() - 1), false), sizes, {last}, dtype, false);

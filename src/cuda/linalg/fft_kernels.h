@@ -1,4 +1,4 @@
-// What cuFFT leaves to do, for host code. dtype: c10::ScalarType of the real parts (5, 6, 7).
+// Completes what cuFFT computes, for host code. dtype: c10::ScalarType of the real parts (5, 6, 7).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,9 +9,8 @@ namespace sconce::cuda {
 
 void launch_scale(void* reals, int dtype, int64_t count, double factor, cudaStream_t stream);
 
-// Complex numbers of a transform of real ones: those of the last dimension from `known` on are the conjugates of those
-// at the mirrored places of all transformed dimensions. Strides in complex numbers; [0] is the dimension with the known
-// part.
+// In a transform of real numbers, elements from `known` on in the last dimension are conjugates of those at positions
+// mirrored in all transformed dimensions. Strides count complex numbers; dimension 0 is the one with the known part.
 inline constexpr int kMaxFftRank = 16;
 struct Mirror {
   int rank;

@@ -1,5 +1,5 @@
-// Linear algebra that is called by name only: signatures and results as src/cpu/linalg/linalg.h has them, on a device
-// by cuSOLVER and cuBLAS. Numbers are not the host's to the last bit; vectors may have other signs.
+// Linear algebra that is called by name only, by cuSOLVER and cuBLAS. Signatures and results follow
+// src/cpu/linalg/linalg.h, but last bits differ from the host's, and vectors may have other signs.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace sconce::cuda {
 
-// Without pivot the rows stay where they are.
+// Without pivot, rows are not exchanged.
 std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors);
 std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot);
 Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint);
@@ -26,20 +26,20 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau);
 std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v);
 std::array<Tensor, 2> linalg_eig(const Tensor& self);
 Tensor _linalg_eigvals(const Tensor& self);
-// Whatever the driver: gesvd, of the conjugate transpose where there are more columns than rows.
+// Ignores `driver`: always gesvd, on the conjugate transpose if there are more columns than rows.
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
                                   std::optional<std::string_view> driver);
 
-// Tolerances, where given, broadcast to the batch; may lie on the host.
+// Tolerances, if given, broadcast to the batch and may be on the host.
 Tensor linalg_pinv(const Tensor& self, const Tensor* atol, const Tensor* rtol, bool hermitian);
-// Reads norms of the matrices, with a wait.
+// Waits for the device to read norms of the matrices.
 Tensor linalg_matrix_exp(const Tensor& self);
 Tensor linalg_matrix_sqrth(const Tensor& self);
 std::array<Tensor, 2> linalg_polar(const Tensor& A);
 
-// Of linalg_solve.cpp, for all files: int32, zeros.
+// Defined in linalg_solve.cpp for all files. Zeroed int32.
 Tensor zeroed_info(IntSpan batch, Device device);
-// Ones on the diagonal of [..., n, n].
+// The identity in each matrix of [..., n, n].
 void fill_identity(Tensor& t);
 // Waits for the device.
 void check_info(const Tensor& info, std::string_view name, bool is_matrix);

@@ -1,4 +1,4 @@
-// QR, eigenvalues and singular values. Match aten's operators of the same names (torch 2.15, CUDA with cuSOLVER) but
+// QR, eigenvalues and singular values. Match aten operators of the same names (torch 2.15, CUDA with cuSOLVER) except
 // for the signs of vectors; float32, float64 and their complex dtypes; any strides.
 #include <algorithm>
 
@@ -19,7 +19,7 @@ DType complex_of(DType dtype) {
   return dtype == DType::kFloat32 ? DType::kComplex64 : dtype == DType::kFloat64 ? DType::kComplex128 : dtype;
 }
 
-// Column-major [rows, columns] of both, from the first columns of [from_rows, ...].
+// Copies the first columns of `from` [from_rows, ...] to `to` [rows, columns]; both column-major.
 void take(Part::Kind kind, int64_t count, int64_t rows, int64_t columns, Tensor& to, int64_t to_columns,
           const Tensor& from, int64_t from_rows, int64_t from_columns) {
   const int64_t to_rows = rows;
@@ -28,7 +28,7 @@ void take(Part::Kind kind, int64_t count, int64_t rows, int64_t columns, Tensor&
   SCONCE_CUDA(cudaGetLastError());
 }
 
-// {eigenvalues, eigenvectors or nothing}
+// Returns {eigenvalues, eigenvectors if asked for}.
 std::array<Tensor, 2> eigen(const char* name, const Tensor& self, bool vectors) {
   check_square(name, self);
   const LinalgScope scope(name, self);
@@ -106,7 +106,7 @@ std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
   Tensor r = empty_matrices(with_matrix(batch, rows, n), A.dtype(), true, A.device());
   if (A.numel() == 0) {
     fill_zero(r);
-    if (wants_q && q.numel() > 0) fill_identity(q);  // no columns
+    if (wants_q && q.numel() > 0) fill_identity(q);  // there are no columns
     return {q, r};
   }
   const Tensor factored = column_major_copy(A);
@@ -163,7 +163,8 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   const char job = !compute_uv ? 'N' : full_matrices ? 'A' : 'S';
   Tensor info = zeroed_info(batch, device);
   const bool tall = m >= n;
-  // cuSOLVER takes tall matrices: of a wide one, U' S V'^H of its conjugate transpose gives V' S U'^H.
+  // cuSOLVER takes tall matrices. For a wide A we decompose its conjugate transpose: A^H = U' S V'^H gives A = V' S
+  // U'^H.
   Tensor a = column_major_copy(tall ? A : cpu::transpose(A, -2, -1));
   if (!tall) conjugate(a);
   const int64_t longer = std::max(m, n);

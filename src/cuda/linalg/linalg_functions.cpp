@@ -1,5 +1,5 @@
-// Functions of matrices, from decompositions and products. Match aten's operators of the same names (torch 2.15):
-// float32, float64 and their complex dtypes, any strides, row-major results.
+// Functions of matrices by decompositions and products. Match aten operators of the same names (torch 2.15): float32,
+// float64 and their complex dtypes, any strides, row-major results.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -29,7 +29,7 @@ Tensor adjoint(const Tensor& matrices) {
   return turned;
 }
 
-// [..., m, k] by [..., k, n], of one batch.
+// [..., m, k] times [..., k, n] with equal batch dimensions.
 Tensor matrix_product(const Tensor& a, const Tensor& b) {
   const Shape batch = batch_shape(a);
   const int64_t m = a.size(a.dim() - 2), k = a.size(a.dim() - 1), n = b.size(b.dim() - 1), count = count_of(batch);
@@ -42,7 +42,7 @@ Tensor spectral(const Tensor& v, const Tensor& values) {
   return matrix_product(multiply(v, cpu::unsqueeze(values, -2)), adjoint(v));
 }
 
-// A tolerance for each matrix, float64.
+// One float64 tolerance per matrix.
 Tensor tolerances(const Tensor* given, const Shape& batch, Device device) {
   if (!given) return {};
   SCONCE_CHECK(!is_complex(given->dtype()), kInvalidArgument,
@@ -52,7 +52,7 @@ Tensor tolerances(const Tensor* given, const Shape& batch, Device device) {
   return each;
 }
 
-// Of matrices [count, n, n], their largest sums of magnitudes in a column.
+// The largest column sum of absolute values, for each matrix of [count, n, n].
 std::vector<double> column_norms(const Tensor& matrices) {
   const int64_t count = matrices.size(0), n = matrices.size(1), sizes[] = {count, 1, n};
   Tensor ones = Tensor::empty(sizes, value_dtype(matrices.dtype()), matrices.device());
@@ -80,7 +80,7 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   const DeviceScope scope(self.device());
   if (self.numel() == 0) return empty_matrices(Shape(self.sizes()), dtype, false, self.device());
   const int64_t n = self.size(self.dim() - 1), count = self.numel() / (n * n), sizes[] = {count, n, n};
-  const Tensor in = cuda::contiguous(reshape(self, sizes));  // so that all below is row-major
+  const Tensor in = cuda::contiguous(reshape(self, sizes));  // makes everything below row-major
   const std::vector<double> norms = column_norms(in);
   std::vector<int> squarings(norms.size(), 0);
   const int64_t single[] = {count, 1, 1};

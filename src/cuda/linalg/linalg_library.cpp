@@ -30,7 +30,7 @@ void check_blas(cublasStatus_t status, const char* expression) {
 #define SCONCE_SOLVER(expression) check_solver((expression), #expression)
 #define SCONCE_BLAS(expression) check_blas((expression), #expression)
 
-// A handle works for one stream at a time: one per thread and device.
+// One per thread and device, because a handle serves one stream at a time.
 struct Solver {
   Handle<cusolverDnHandle_t, cusolverDnDestroy> handle;
   Handle<cusolverDnParams_t, cusolverDnDestroyParams> params;
@@ -51,7 +51,7 @@ cublasHandle_t blas() {
   return handle;
 }
 
-// What a function of cuSOLVER's asks for, on the device and on the host.
+// The workspaces that a function of cuSOLVER requests on the device and on the host.
 struct Workspaces {
   size_t device_bytes = 0, host_bytes = 0;
   Tensor device;
@@ -119,7 +119,7 @@ cublasOperation_t operation_of(Form form) {
   return form == Form::kPlain ? CUBLAS_OP_N : form == Form::kTransposed ? CUBLAS_OP_T : CUBLAS_OP_C;
 }
 
-// The addresses of matrices, on the device.
+// An array of the matrices' addresses, on the device.
 struct Addresses {
   explicit Addresses(const Matrices& m) : memory(scratch(static_cast<size_t>(m.count) * sizeof(void*), m.device)) {
     launch_addresses(memory.data_as<void*>(), m.data, m.rows * m.columns * static_cast<int64_t>(dtype_bytes(m.dtype)),
@@ -137,7 +137,7 @@ char* matrix_at(const Matrices& m, int64_t i) {
   return static_cast<char*>(m.data) + i * m.rows * m.columns * static_cast<int64_t>(dtype_bytes(m.dtype));
 }
 
-// Above this a batch of one matrix after the other is as fast.
+// Larger matrices are as fast one after the other as in a batch.
 constexpr int64_t kBatchedSize = 512, kBatchedRows = 256;
 
 }  // namespace
@@ -225,7 +225,7 @@ void factor_cholesky(const Matrices& a, Triangle triangle, int32_t* info) {
 
 void factor_qr(const Matrices& a, void* tau) {
   if (a.count == 0) return;
-  // All at once takes about as long as a few of them, more of those the larger they are.
+  // The batched call takes as long as a few single ones, and as more of those the larger they are.
   if (a.rows <= kBatchedRows && a.count >= std::max<int64_t>(8, a.rows / 6)) {
     const int m = static_cast<int>(a.rows), n = int_size("linalg.qr", a.columns);
     Matrices taus = a;
@@ -236,7 +236,7 @@ void factor_qr(const Matrices& a, void* tau) {
     by_type(a.dtype, [&](auto sample) {
       using T = decltype(sample);
       const auto factor = pick<T>(cublasSgeqrfBatched, cublasDgeqrfBatched, cublasCgeqrfBatched, cublasZgeqrfBatched);
-      int info = 0;  // of the arguments
+      int info = 0;  // reports bad arguments only
       SCONCE_BLAS(factor(blas(), m, n, addresses.as<T>(), m, factors.as<T>(), &info, int_size("linalg.qr", a.count)));
     });
     return;
@@ -283,7 +283,7 @@ void apply_q(const Matrices& a, const void* tau, int64_t reflectors, const Matri
     const auto ask = pick<T>(cusolverDnSormqr_bufferSize, cusolverDnDormqr_bufferSize, cusolverDnCunmqr_bufferSize,
                              cusolverDnZunmqr_bufferSize);
     const auto apply = pick<T>(cusolverDnSormqr, cusolverDnDormqr, cusolverDnCunmqr, cusolverDnZunmqr);
-    // A real adjoint is a transpose, and cuSOLVER knows it by that name alone.
+    // For real numbers, cuSOLVER accepts the adjoint only under the name of transpose.
     const cublasOperation_t operation = form == Form::kPlain          ? CUBLAS_OP_N
                                         : std::is_floating_point_v<T> ? CUBLAS_OP_T
                                                                       : CUBLAS_OP_C;

@@ -1,6 +1,5 @@
-// cuSOLVER and cuBLAS for batches of matrices: handles, and functions that take a dtype where theirs have a letter.
-// Matrices are column-major and packed, one after the other (src/cpu/linalg/matrix_batch.h), on the thread's current
-// device.
+// cuSOLVER and cuBLAS for batches of matrices: handles, and functions that take the dtype as an argument. Matrices are
+// column-major, packed, one after the other (src/cpu/linalg/matrix_batch.h), on the thread's current device.
 #pragma once
 
 #include <cublas_v2.h>
@@ -13,7 +12,7 @@
 
 namespace sconce::cuda {
 
-// Opens the libraries and makes the tensor's device current. kUnsupported while a graph is recorded.
+// Opens the libraries and makes the tensor's device current. Throws kUnsupported while a graph is recorded.
 class LinalgScope {
  public:
   LinalgScope(std::string_view name, const Tensor& tensor);
@@ -41,21 +40,21 @@ struct Matrices {
       : data(at), count(n), rows(m), columns(k), dtype(like.dtype()), device(like.device()) {}
 };
 
-// op(a) X = b, or X op(a) = b on the right; X takes the place of b. a square.
+// Solves op(a) X = b or, with side right, X op(a) = b for square a; X overwrites b.
 void solve_triangular(const Matrices& a, const Matrices& b, Side side, Triangle triangle, Form form, bool unit);
-// Each takes the place of `a`; info: int32, one a matrix. pivots: int32 from 1, null: none are looked for.
+// Each overwrites `a`. info: int32, one per matrix. pivots: int32 from 1; null: no pivoting.
 void factor_lu(const Matrices& a, int32_t* pivots, int32_t* info);
 void factor_cholesky(const Matrices& a, Triangle triangle, int32_t* info);
 void factor_qr(const Matrices& a, void* tau);
-// Q of `reflectors` reflectors, tau_step numbers a matrix.
+// Makes Q from its reflectors; tau_step numbers per matrix.
 void make_q(const Matrices& a, const void* tau, int64_t reflectors, int64_t tau_step);
-// b becomes op(Q) b or b op(Q); a [order, >= reflectors] with Q's reflectors.
+// b becomes op(Q) b or b op(Q); a [order, >= reflectors] holds Q's reflectors.
 void apply_q(const Matrices& a, const void* tau, int64_t reflectors, const Matrices& b, Side side, Form form);
-// Eigenvalues, ascending, of symmetric or Hermitian matrices of which one triangle is read; vectors in place of a.
+// Ascending eigenvalues of symmetric or Hermitian matrices, reading one triangle; vectors overwrite a.
 void eigen_symmetric(const Matrices& a, Triangle triangle, bool vectors, void* values, int32_t* info);
-// Of complex matrices; a is lost. vectors null: none are looked for.
+// For complex matrices; overwrites a. vectors: null if not wanted.
 void eigen_general(const Matrices& a, void* values, void* vectors, int32_t* info);
-// a [m, n], m >= n, is lost. job: 'N', 'S' or 'A'; vt [n, n].
+// a [m, n] with m >= n is overwritten. job: 'N', 'S' or 'A'; vt [n, n].
 void singular_values(const Matrices& a, char job, void* s, void* u, void* vt, int32_t* info);
 
 }  // namespace sconce::cuda

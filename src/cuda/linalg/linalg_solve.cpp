@@ -1,6 +1,6 @@
-// What rests on the LU and Cholesky factorisations, and triangular systems. Match aten's operators of the same names
-// (torch 2.15, CUDA with cuSOLVER), result strides among them; float32, float64 and their complex dtypes; any strides.
-// What a factorisation reports is looked at only where an error is asked for, with a wait.
+// Operators built on LU and Cholesky factorisations, and triangular systems. Match aten operators of the same names
+// (torch 2.15, CUDA with cuSOLVER) and their result strides; float32, float64 and their complex dtypes; any strides.
+// The info of a factorisation is read, with a wait, only if an error is asked for.
 #include <algorithm>
 
 #include "src/cpu/linalg/linalg_errors.h"
@@ -63,7 +63,7 @@ Tensor int_pivots(const char* name, const Tensor& pivots, const Shape& sizes) {
   return packed;
 }
 
-// As ATen factors the transpose of a row-major real matrix, and shows it.
+// ATen factors, and returns, the transpose of a row-major real matrix.
 Tensor as_factored(const Tensor& A) {
   return A.is_contiguous() && !is_complex(A.dtype()) ? cpu::transpose(A, -2, -1) : A;
 }
@@ -143,7 +143,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   if (out.numel() == 0) return out;
   const Tensor lu = column_major_copy(broadcast_matrices(name, LU, batch));
   const Tensor p = int_pivots(name, pivots, with_last(batch, n));
-  // X op(A) = B is op(A)^T X^T = B^T, and the row-major X is a column-major X^T.
+  // X op(A) = B means op(A)^T X^T = B^T, and a row-major X is a column-major X^T.
   const bool conjugates = !left && adjoint;
   const Form form = left == adjoint ? (left ? Form::kAdjoint : Form::kTransposed) : Form::kPlain;
   const Matrices a(lu), x(out.data(), count_of(batch), n, right, out);
@@ -271,7 +271,7 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   return out;
 }
 
-// As on CUDA in ATen, a singular factor gives infinities.
+// A singular factor gives infinities, as in ATen on CUDA.
 Tensor cholesky_inverse(const Tensor& self, bool upper) {
   check_square("cholesky_inverse", self);
   const LinalgScope scope("cholesky_inverse", self);

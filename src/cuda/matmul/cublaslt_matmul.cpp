@@ -63,15 +63,15 @@ cudaDataType_t data_type(const char* name, DType dtype) {
   }
 }
 
-// A batch of matrices as cuBLAS takes them: column-major, or the transpose of one.
+// A batch of matrices as cuBLAS takes it: column-major, or transposed column-major.
 struct Operand {
-  Tensor tensor;  // keeps a copy
+  Tensor tensor;  // keeps a copy alive
   bool transposed;
   int64_t leading, batch_stride;
 };
 
-// [batch, rows, columns]. A row-major matrix is the transpose of a column-major one; a single row or column is either,
-// and taken as asked for.
+// For t [batch, rows, columns]: a row-major matrix is a transposed column-major one. A single row or column is both;
+// columns_first decides then.
 Operand operand(const Tensor& t, bool columns_first = false) {
   const int64_t rows = t.size(1), columns = t.size(2);
   const bool by_columns =
@@ -86,7 +86,7 @@ Operand operand(const Tensor& t, bool columns_first = false) {
   return {std::move(packed), true, std::max<int64_t>(columns, 1), stride};
 }
 
-// What the factors and the row added at the end ask of an algorithm.
+// How the factors are scaled; the algorithm depends on it.
 enum class Scaling : int8_t { kNone, kSingle, kByRow };
 
 struct Problem {
@@ -95,7 +95,7 @@ struct Problem {
   bool fast_sums, scaled_result, tf32;
   int8_t bias_type;  // -1: none
   Activation activation;
-  // Of the addresses, up to 256 bytes: algorithms differ by it.
+  // Alignment of the addresses, up to 256 bytes; the algorithm depends on it.
   int16_t a_alignment, b_alignment, c_alignment;
   int64_t batch, m, n, k;
   bool a_transposed, b_transposed;
@@ -135,7 +135,7 @@ struct ProblemHash {
   }
 };
 
-// Descriptors and the algorithm of a problem: found once, by cuBLASLt's heuristic.
+// Descriptors and algorithm for a problem, found once by cuBLASLt's heuristic.
 struct Plan {
   Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> operation;
   Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> a, b, c, d;
@@ -161,7 +161,7 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, T
   SCONCE_BLAS(cublasLtMatmulDescSetAttribute(operation.value, attribute, &value, sizeof value));
 }
 
-// a and b as cuBLAS has them.
+// Addresses of the scale factors (a and b in cuBLAS's order), and of the bias.
 struct Factors {
   const void *a = nullptr, *b = nullptr, *result = nullptr, *bias = nullptr;
 };
@@ -200,13 +200,13 @@ void describe_operation(const char* name, Operation& operation, const Problem& p
   set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(p.fast_sums));
 }
 
-// A result of float8 is added to nothing, and cuBLAS wants the type of that nothing to be another.
+// A float8 result adds no C, but cuBLAS wants its type to be another.
 DType added_type(const Problem& p) {
   if (p.out_type != DType::kFloat8E4M3FN && p.out_type != DType::kFloat8E5M2) return p.out_type;
   return p.bias_type >= 0 ? static_cast<DType>(p.bias_type) : DType::kBFloat16;
 }
 
-// Null where there is no algorithm.
+// Null if there is no algorithm.
 std::shared_ptr<const Plan> make_plan(const char* name, const Problem& p, const Factors& factors) {
   auto plan = std::make_shared<Plan>();
   describe_operation(name, plan->operation, p, factors);
@@ -248,7 +248,7 @@ Plans& plans() {
 }
 
 std::shared_ptr<const Plan> plan_for(const char* name, const Problem& problem, const Factors& factors) {
-  constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
+  constexpr size_t kMost = 4096;  // bounded, because a model's shapes may keep changing
   const std::lock_guard lock(plans().mutex);
   auto& known = plans().known;
   if (const auto found = known.find(problem); found != known.end()) return found->second;
@@ -256,7 +256,7 @@ std::shared_ptr<const Plan> plan_for(const char* name, const Problem& problem, c
   return known.emplace(problem, make_plan(name, problem, factors)).first->second;
 }
 
-// The heuristic names algorithms that the library then does not run, of int8 with few rows: none, from then on.
+// For int8 with few rows, the heuristic names algorithms that the library then refuses: from then on there is no plan.
 void drop_plan(const Problem& problem) {
   const std::lock_guard lock(plans().mutex);
   plans().known.insert_or_assign(problem, nullptr);
@@ -275,7 +275,7 @@ int16_t alignment_of(const Tensor& t) {
   return address ? static_cast<int16_t>(std::min<uintptr_t>(address & -address, 256)) : int16_t{256};
 }
 
-// One and nothing, of the types that scale products.
+// A factor (1 or 0) in the types that scale products.
 struct Factor {
   Factor(double value, DType type) : real64{value, 0}, real32{static_cast<float>(value), 0}, kind(type) {
     whole = static_cast<int32_t>(value);
@@ -297,7 +297,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
   require_library(sconce_lazy_cublasLt);
   const DeviceScope scope(out.device());
   if (out.numel() == 0) return true;
-  // A result of other strides, or one that an operand reads, is made aside.
+  // If the result has other strides, or an operand overlaps it, compute into a temporary.
   const Operand target = operand(out);
   const bool aside = target.tensor.storage() != out.storage() || target.tensor.data() != out.data() ||
                      overlap(a, out) || overlap(b, out) || (self && overlap(*self, out) && self->data() != out.data());
@@ -314,7 +314,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
     if (aside) copy(result, out, false);
     return true;
   }
-  // cuBLAS writes columns: a row-major result is the transpose of the product of the transposes.
+  // cuBLAS writes columns, so a row-major result is the transpose of the product of the transposes.
   const Operand d = operand(result), left = operand(a), right = operand(b, true);
   const Operand& x = d.transposed ? right : left;
   const Operand& y = d.transposed ? left : right;
@@ -351,7 +351,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
     if (scales->result) factors.result = scales->result->data();
     p.scaled_result = factors.result;
     if (scales->bias) {
-      if (!d.transposed) return false;  // the library adds to columns of its own result
+      if (!d.transposed) return false;  // the library adds the bias to columns of its result
       p.bias_type = static_cast<int8_t>(scales->bias->dtype());
       p.activation = scales->activation;
       factors.bias = scales->bias->data();
@@ -365,7 +365,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
     const auto bytes = static_cast<int64_t>(std::max<size_t>(plan.workspace, 1));
     return Tensor::empty(IntSpan(&bytes, 1), DType::kUInt8, out.device());
   }();
-  // Addresses of factors are part of a description: it is this call's own.
+  // The description contains addresses of factors, so this call makes its own.
   Operation own;
   if (scales) describe_operation(name, own, p, factors);
   const Factor one(alpha, out.dtype()), add(self ? beta : 0, out.dtype());

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kWarps = 8, kThreads = kWarps * 32;
 
-// A block has eight columns of the result, whose weights lie together; its warps have parts of k. Words are what the
-// lanes have of the matrix instruction's B: pairs 0 and 1 of one, 2 and 3 of the next.
+// A block computes eight columns of the result, whose weights are adjacent; its warps split k. A word holds a lane's
+// part of B for two matrix instructions: pairs 0 and 1 for one, 2 and 3 for the next.
 template <int kWords>
 __global__ void __launch_bounds__(kThreads) int4_kernel(FewRowsInt4 c) {
   __shared__ float parts[kWarps][kMostFewRowsInt4 * 8];
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) int4_kernel(FewRowsInt4 c) {
   static_cast<__nv_bfloat16*>(c.out)[at / 8 * c.n + first_column + at % 8] = __float2bfloat16_rn(sum);
 }
 
-// A warp has a row of the weights.
+// One warp per row of the weights.
 template <class T, int kRows>
 __global__ void __launch_bounds__(kThreads) int8_kernel(FewRowsInt8 c) {
   constexpr int kAtOnce = 16;

@@ -1,4 +1,4 @@
-// Products of few rows with weights of few bits, read as they lie: for host code.
+// Products of few rows with weights of few bits, which are read in their stored form. For host code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +11,8 @@ namespace sconce::cuda {
 
 inline constexpr int64_t kMostFewRowsInt4 = 16, kMostFewRowsInt8 = 8;
 
-// x bfloat16 [rows, k], columns side by side and rows aligned to 4 bytes, with weights as launch_unpack_int4() has
-// them, aligned to 16 bytes: out bfloat16 [rows, n], packed.
+// out bfloat16 [rows, n] (packed) from x bfloat16 [rows, k] (columns contiguous, rows aligned to 4 bytes) and weights
+// laid out as for launch_unpack_int4(), aligned to 16 bytes.
 struct FewRowsInt4 {
   const void* x;
   int64_t rows, x_stride, n, k;
@@ -24,8 +24,8 @@ struct FewRowsInt4 {
 };
 void launch_few_rows_int4(const FewRowsInt4& call, cudaStream_t stream);
 
-// x [rows, k], packed and aligned to 16 bytes as the weights int8 [n, k] are; k a multiple of 16. out [rows, n],
-// packed, of the dtype of x: float16, bfloat16 or float32. Sums are float32, times the scale of their column.
+// out [rows, n] (packed) from x [rows, k] and int8 weights [n, k], both packed and aligned to 16 bytes; k a multiple of
+// 16. x and out: float16, bfloat16 or float32. Sums are float32, times the scale of their column.
 struct FewRowsInt8 {
   const void* x;
   int64_t rows, n, k;

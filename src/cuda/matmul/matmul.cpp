@@ -29,8 +29,8 @@ void check_matrices(const char* name, const Tensor& out, const Tensor& a, const 
                ": expected tensors of one CUDA device");
 }
 
-// A row that is added to each is added before sums are rounded, as ATen has it; an activation goes with it. False where
-// the library has none for that.
+// A row that is added to each row is added before sums are rounded, as in ATen, together with the activation. False if
+// the library has no algorithm for that.
 bool try_add_row(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha,
                  Activation activation) {
   const DType dtype = out.dtype();
@@ -74,7 +74,7 @@ void baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1, const Te
   product("baddbmm", batch1, batch2, &bias, beta, alpha, out);
 }
 
-// Half types into float32, their sums not rounded.
+// Half types may give float32, whose sums are not rounded.
 void mm_dtype_out(Tensor& out, const Tensor& self, const Tensor& mat2, DType out_dtype) {
   SCONCE_CHECK(out_dtype == self.dtype() || (out_dtype == DType::kFloat32 &&
                                              (self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16)),
@@ -84,7 +84,7 @@ void mm_dtype_out(Tensor& out, const Tensor& self, const Tensor& mat2, DType out
   product("mm", as_batch(self), as_batch(mat2), nullptr, 0, 1, target);
 }
 
-// int8 into int32. What cuBLASLt does not take is multiplied as double, which holds every sum.
+// int8 into int32. If cuBLASLt refuses, multiplies in double, which holds every sum exactly.
 void _int_mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
   SCONCE_CHECK(self.dtype() == DType::kInt8, kInvalidArgument, "_int_mm: expected self of dtype int8, got ",
                dtype_name(self.dtype()));
@@ -141,7 +141,7 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, double be
   return reshape(out, IntSpan(&rows, 1));
 }
 
-// The sum over the batch is that over longer rows.
+// Summing over the batch is one product with longer rows.
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, double beta, double alpha) {
   SCONCE_CHECK(
       batch1.dim() == 3 && batch2.dim() == 3 && batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1),

@@ -25,7 +25,7 @@ void launch_scale_blocks(float* in, int64_t rows, int64_t columns, const float* 
   });
 }
 
-// A thread has eight columns of a row, pairs of which four lanes of a matrix instruction would have.
+// A thread unpacks eight columns of a row: the pairs of four lanes of a matrix instruction.
 void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, const void* scales_and_zeros,
                         int64_t group, void* out, cudaStream_t stream) {
   const auto* scales = static_cast<const __nv_bfloat16*>(scales_and_zeros);

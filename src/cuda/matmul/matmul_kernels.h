@@ -1,4 +1,4 @@
-// What matrix products of few bits need beside the library, for host code. dtype: c10::ScalarType.
+// Kernels beside cuBLASLt for products of low-bit types, for host code. dtype: c10::ScalarType.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,15 +7,15 @@
 
 namespace sconce::cuda {
 
-// A value per row or column: null counts as one (bias: none); stride 0 for a single value.
+// One value per row or column, or with stride 0 a single one. Null counts as 1 (a bias: none).
 struct PerLine {
   const void* data = nullptr;
   int64_t stride = 0;
   int dtype = 6;
 };
 
-// out[r][c] = in[r][c] * rows[r] * columns[c] + bias[c], times factor[0]. in is float32, row-major and packed; strides
-// of out in elements.
+// out[r][c] = (in[r][c] * rows[r] * columns[c] + bias[c]) * factor[0]. `in` is packed row-major float32; strides of out
+// in elements.
 struct ScaledSums {
   const float* in;
   int64_t rows, columns;
@@ -30,8 +30,8 @@ void launch_scaled_sums(const ScaledSums& sums, cudaStream_t stream);
 void launch_scale_blocks(float* in, int64_t rows, int64_t columns, const float* scales, int64_t row_stride,
                          int64_t column_stride, int64_t rows_each, int64_t columns_each, cudaStream_t stream);
 
-// Weights of 4 bits as aten::_convert_weight_to_int4pack lays them out on CUDA, [n / 8, k / (16 inner), 32, inner / 2]
-// words, into bfloat16 [n, k]: (q - 8) * scale + zero, of scales_and_zeros [k / group, n, 2].
+// Unpacks 4-bit weights from the layout of aten::_convert_weight_to_int4pack on CUDA, [n / 8, k / (16 inner), 32, inner
+// / 2] words, into bfloat16 [n, k]: (q - 8) * scale + zero, from scales_and_zeros [k / group, n, 2].
 void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, const void* scales_and_zeros,
                         int64_t group, void* out, cudaStream_t stream);
 

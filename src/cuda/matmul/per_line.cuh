@@ -1,4 +1,4 @@
-// A value per row or column of a product, as float.
+// Reads a PerLine value as float.
 #pragma once
 
 #include "src/cuda/device_code/elements.cuh"

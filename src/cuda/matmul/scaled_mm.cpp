@@ -1,6 +1,6 @@
-// Products of float8 matrices with scales, of groups, and of packed weights. Match aten::_scaled_mm, _grouped_mm,
-// _scaled_grouped_mm, _weight_int4pack_mm and _weight_int8pack_mm (torch 2.11, CUDA). What cuBLASLt has no algorithm
-// for is multiplied as float32, which holds float8 exactly.
+// Products of float8 matrices with scales, of groups, and with packed weights. Match aten::_scaled_mm, _grouped_mm,
+// _scaled_grouped_mm, _weight_int4pack_mm and _weight_int8pack_mm (torch 2.11, CUDA). If cuBLASLt has no algorithm,
+// computes in float32, which holds float8 exactly.
 #include <algorithm>
 #include <vector>
 
@@ -29,7 +29,7 @@ Tensor as_float(const Tensor& t) {
   return wide;
 }
 
-// [m, n] float32 of a [m, k] and b [k, n], whatever their dtypes.
+// a [m, k] times b [k, n] as float32, whatever their dtypes.
 Tensor sums_of(const char* name, const Tensor& a, const Tensor& b) {
   const int64_t sizes[] = {a.size(0), b.size(1)};
   Tensor sums = Tensor::empty(sizes, DType::kFloat32, a.device());
@@ -40,7 +40,7 @@ Tensor sums_of(const char* name, const Tensor& a, const Tensor& b) {
   return sums;
 }
 
-// float8 by the library, which wants lengths and addresses of sixteens.
+// Tries cuBLASLt, which needs float8 sizes that are multiples of 16 and aligned addresses.
 bool try_scaled(const char* name, const Tensor& a, const Tensor& b, const ProductScales& scales, Tensor& out) {
   if (a.size(1) == 0 || a.size(1) % 16 != 0 || b.size(1) % 16 != 0 || !aligned(a, 16) || !aligned(b, 16) ||
       !aligned(out, 16) || (scales.by_row && (!aligned(*scales.a, 16) || !aligned(*scales.b, 16))))
@@ -84,7 +84,7 @@ Tensor scaled_by_blocks(const Tensor& matrix, const Tensor& scale, const Blocks&
   return wide;
 }
 
-// Groups along a dimension of `length`, from their ends. Waits for the device.
+// The groups of a dimension of `length`, from their end offsets. Waits for the device.
 struct Group {
   int64_t begin, length;
 };
@@ -134,7 +134,7 @@ Tensor grouped_result(const Tensor& self, const Tensor& mat2, const Tensor* offs
                                batched ? IntSpan(strides) : IntSpan(strides).last(2), dtype, self.device());
 }
 
-// multiply(a, b, out, group, of): `of` is the part of the shared dimension that the group covers, where there is one.
+// Calls multiply(a, b, out, group, of). `of` is the group's part of the shared dimension, if groups divide that one.
 template <class Multiply>
 Tensor by_group(const char* name, const Tensor& self, const Tensor& mat2, const Tensor* offs, DType dtype,
                 const Multiply& multiply) {
@@ -142,7 +142,7 @@ Tensor by_group(const char* name, const Tensor& self, const Tensor& mat2, const 
   if (out.numel() == 0) return out;
   const bool a_2d = self.dim() == 2, b_2d = mat2.dim() == 2;
   if (a_2d != b_2d) {
-    fill_zero(out);  // what no group covers
+    fill_zero(out);  // for parts that no group covers
   }
   const auto run = [&](int64_t g, const Group& group) {
     Tensor a = a_2d ? part(self, b_2d ? 1 : 0, group) : element(self, g);
@@ -230,8 +230,8 @@ Tensor _grouped_mm(const Tensor& self, const Tensor& mat2, const Tensor* offs, c
                   });
 }
 
-// scale_a: one for each row of self ([m], [groups, m], or [groups * m] where the groups are steps); scale_b the same
-// for columns of mat2.
+// scale_a: one per row of self ([m], [groups, m], or [groups * m] if groups divide the shared dimension); scale_b: the
+// same for columns of mat2.
 Tensor _scaled_grouped_mm(const Tensor& self, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
                           const Tensor* offs, const Tensor* bias, const Tensor* scale_result,
                           std::optional<DType> out_dtype, bool use_fast_accum) {

@@ -14,8 +14,8 @@ __device__ T distance_of(const T* a, const T* b, int64_t m, T p) {
   return Norm::finish(sum, p);
 }
 
-// A block has a square of distances, a thread four by four of them; parts of the rows go through shared memory. Each
-// sum is in the order of the row.
+// A block computes a square of distances, each thread four by four of them, and reads the rows through shared memory in
+// parts. Each sum follows the order of the row.
 constexpr int kTile = 64, kPart = 16, kEach = 4;
 template <class Norm, class T>
 __global__ void __launch_bounds__(kPart* kPart) distance_kernel(Distances d, T* result, Divider across, Divider down) {
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kPart* kPart) distance_kernel(Distances d, T* 
 template <class Norm, class T>
 void distance_grid(const Distances d, T* result, cudaStream_t stream) {
   const int64_t across = (d.r + kTile - 1) / kTile, down = (d.p + kTile - 1) / kTile;
-  // Small squares would leave most of a block idle.
+  // Smaller squares would leave most of a block idle.
   if (d.p >= kPart && d.r >= kPart && d.batch * across * down <= INT32_MAX) {
     distance_kernel<Norm, T><<<static_cast<unsigned>(d.batch * across * down), kPart * kPart, 0, stream>>>(
         d, result, Divider(across), Divider(down));
@@ -152,7 +152,7 @@ cudaError_t pair_slopes_as(const PairDistances& pairs, const void* grads, const 
 
 constexpr int kThreads = 256;
 
-// A block has a row, or with kShort each of its warps.
+// One block per row or, with kShort, one warp.
 template <class T, int kAtOnce, bool kShort>
 __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNorm n) {
   using C = Compute<T>;

@@ -1,5 +1,5 @@
-// Rows of packed elements: compared, normalised, for host code. dtype: c10::ScalarType; cudaErrorNotSupported for
-// those without kernel.
+// Distances between packed rows and their normalisation, for host code. dtype: c10::ScalarType; cudaErrorNotSupported
+// for others than stated.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,17 +8,17 @@
 
 namespace sconce::cuda {
 
-// a [batch, p, m], b [batch, r, m]: result [batch, p, r], the norm of each difference. float32 or float64.
+// For a [batch, p, m] and b [batch, r, m]: result [batch, p, r] holds the norm of each difference. float32 or float64.
 struct Distances {
   const void *a, *b;
   int64_t batch, p, r, m;
   double norm;
 };
 cudaError_t launch_distances(const Distances& distances, void* result, int dtype, cudaStream_t stream);
-// Gradients by a [batch, p, m] of gradients and distances [batch, p, r]; norm is not 0. Summed in one order.
+// The gradient with respect to a [batch, p, m], from gradients and distances [batch, p, r]. norm is not 0. Fixed order.
 cudaError_t launch_distance_slopes(const Distances& distances, const void* grads, const void* found, void* result,
                                    int dtype, cudaStream_t stream);
-// Of the pairs of rows of a [n, m], each once: [n (n - 1) / 2]; and their gradients by a.
+// Distances between all pairs of rows of a [n, m], each pair once: [n (n - 1) / 2]; and their gradients by a.
 struct PairDistances {
   const void* a;
   int64_t n, m;
@@ -28,8 +28,8 @@ cudaError_t launch_pair_distances(const PairDistances& pairs, void* result, int 
 cudaError_t launch_pair_slopes(const PairDistances& pairs, const void* grads, const void* found, void* result,
                                int dtype, cudaStream_t stream);
 
-// x [rows, length] / root mean square * weight (null: 1); roots [rows]: 1 / root mean square. weight and roots are
-// float32, of float64 float64.
+// y = x [rows, length] / root mean square * weight (null: 1); roots [rows] = 1 / root mean square. weight and roots are
+// float32, or float64 if x is.
 struct RmsNorm {
   const void *x, *weight;
   void *y, *roots;
@@ -38,7 +38,7 @@ struct RmsNorm {
 };
 cudaError_t launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream);
 
-// max(x, 0), or gelu by tanh, in place. Floating dtypes.
+// max(x, 0), or gelu by tanh, in place; floating dtypes.
 cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream);
 
 }  // namespace sconce::cuda

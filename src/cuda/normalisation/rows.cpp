@@ -1,5 +1,5 @@
-// Distances between rows and their normalisation. Match aten::_cdist_forward, _cdist_backward, _pdist_forward,
-// _pdist_backward and _fused_rms_norm (torch 2.15, CUDA).
+// Distances between rows, and root-mean-square normalisation. Match aten::_cdist_forward, _cdist_backward,
+// _pdist_forward, _pdist_backward and _fused_rms_norm (torch 2.15, CUDA).
 #include <limits>
 
 #include "src/cpu/linalg/matrix_batch.h"
@@ -23,7 +23,7 @@ int64_t pairs_of(int64_t rows) { return rows > 1 ? rows * (rows - 1) / 2 : 0; }
 
 }  // namespace
 
-// Differences are summed as they are, whatever the mode: ATen's product of large matrices is less exact.
+// Sums differences directly in every mode: ATen's matrix product for large inputs is less exact.
 Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
   check_sets("cdist", x1, x2);
   SCONCE_CHECK(p >= 0, kInvalidArgument, "cdist only supports non-negative p values");

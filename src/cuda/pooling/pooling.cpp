@@ -1,7 +1,6 @@
-// Pooling over the last two or three dimensions of [N, C, (D,) H, W], N optional, its gradients, and the inverse of max
-// pooling. Checks and windows are the CPU's (src/cpu/pooling/pooling_plan.h); results are channels-last where ATen's
-// are. Match ATen's CUDA kernels (torch 2.15); gradients are summed in one order, so that they are the same every time,
-// but those of fractional pooling.
+// Pooling over the last two or three dimensions of [N, C, (D,) H, W] (N optional), its gradients, and max unpooling.
+// Checks and windows are shared with the CPU (src/cpu/pooling/pooling_plan.h). Match ATen's CUDA kernels (torch 2.15),
+// memory formats included. Gradients are summed in a fixed order, except those of fractional pooling.
 #include <algorithm>
 
 #include "sconce/check.h"
@@ -22,7 +21,7 @@ namespace {
 
 using Axes = std::array<PoolAxis, 3>;
 
-// Strides by batch, channel, depth, height, width.
+// Strides for batch, channel, depth, height and width.
 void five_strides(const Tensor& t, int dims, int64_t (&strides)[5]) {
   std::fill(strides, strides + 5, 0);
   const int64_t rank = t.dim();
@@ -49,7 +48,7 @@ bool is_last(MemoryFormat format) {
   return format == MemoryFormat::kChannelsLast || format == MemoryFormat::kChannelsLast3d;
 }
 
-// Whether all elements of some window lie outside of the input: between steps of dilation.
+// Whether some window has no element in the input, because its dilated steps skip it.
 bool has_empty_windows(const PoolAxis& a) {
   if (a.adaptive || a.dilation == 1) return false;
   for (int64_t o = 0; o < a.output; ++o) {
@@ -60,7 +59,7 @@ bool has_empty_windows(const PoolAxis& a) {
   return false;
 }
 
-// The format of the result, where it follows the input's.
+// The result's format: the input's if it `follows` that, else row-major.
 MemoryFormat format_of(const Tensor& self, int dims, bool follows) {
   return follows && self.dim() == dims + 2 ? suggested_format(self) : MemoryFormat::kContiguous;
 }
@@ -127,7 +126,7 @@ Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, co
   if (out.numel() == 0) return out;
   PoolWalk walk = walk_of(axes, dims, out, grad, is_last(format));
   five_strides(indices, dims, walk.indices);
-  // ATen's kernel of three dimensions adds where indices say; that of two asks the windows that reach an element.
+  // ATen's 3d kernel adds wherever indices say. Its 2d kernel asks only the windows that reach an element.
   walk.stray_indices = dims == 3 && std::ranges::any_of(axes, has_empty_windows);
   check_launch(name,
                launch_max_pool_backward(walk, static_cast<int>(self.dtype()), grad.data(), indices.data_as<int64_t>(),
@@ -191,7 +190,7 @@ Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSp
     if (pooled) out_plane *= size;
   }
   const DeviceScope scope(self.device());
-  // Packed whatever the input is, as ATen's.
+  // Always row-major, as in ATen.
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   fill_zero(out);
   if (self.numel() > 0) {
@@ -229,7 +228,7 @@ std::array<Tensor, 2> fractional_pool(const char* name, const Tensor& self, IntS
   return out;
 }
 
-// A sum of what is scattered to the places of each plane.
+// Adds the gradients at their indices in each plane.
 Tensor fractional_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan output_size,
                            const Tensor& indices, int dims) {
   const Shape sizes = cpu::check_fractional_gradient(name, grad_output, self, output_size, indices, dims);

@@ -1,4 +1,4 @@
-// Gradients of pooling: those of windows that nobody foresaw, by gathering, or where no windows overlap by scattering.
+// Gradients of pooling with any window: by gathering or, where no windows overlap, by scattering.
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/pooling/pooling_kernels.h"
 #include "src/cuda/pooling/pooling_lines.cuh"
@@ -28,7 +28,7 @@ cudaError_t gather_maxima(const PoolWalk& walk, const T* grad, const int64_t* in
   return cudaGetLastError();
 }
 
-// Of windows without a common element: out is zeros before.
+// For windows without a common element; `out` is zeroed before.
 template <class T, class I>
 cudaError_t scatter_maxima(const PoolWalk& walk, const T* grad, const int64_t* indices, T* out, cudaStream_t stream) {
   const Planes<I> planes(walk);
@@ -38,7 +38,7 @@ cudaError_t scatter_maxima(const PoolWalk& walk, const T* grad, const int64_t* i
     const int64_t index = indices[Planes<I>::offset(planes.indices, o)];
     if (index < 0 || index >= plane) return;
     const Place<I> p = planes.at(o.n, o.c, static_cast<I>(index));
-    // An index of another window adds nothing, as where gradients are gathered.
+    // An index outside its window adds nothing, as when gathering.
     if (planes.reaches(o, p))
       out[Planes<I>::offset(planes.whole, p)] =
           narrowed<T>(Compute<T>(0) + widened(grad[Planes<I>::offset(planes.pooled, o)]));
@@ -46,8 +46,8 @@ cudaError_t scatter_maxima(const PoolWalk& walk, const T* grad, const int64_t* i
   return cudaGetLastError();
 }
 
-// Adds the gradients of windows whose indices are of no element that they reach: windows between whose steps no element
-// lies. One thread takes a plane, so that sums are the same every time.
+// Adds the gradients whose index lies outside the reach of their window (windows whose dilated steps skip the input).
+// One thread per plane, so the order of sums is fixed.
 template <class T, class I>
 cudaError_t add_stray_maxima(const PoolWalk& walk, const T* grad, const int64_t* indices, T* out, cudaStream_t stream) {
   const Planes<I> planes(walk);

@@ -14,7 +14,7 @@ __device__ float least(float) { return -INFINITY; }
 __device__ double least(double) { return -INFINITY; }
 __device__ int64_t least(int64_t) { return INT64_MIN; }
 
-// Of equal maxima the first, of NaNs the last.
+// Takes the first of equal maxima, and the last of NaNs.
 template <class T, class I>
 cudaError_t maxima(const PoolWalk& walk, const T* in, T* out, int64_t* indices, cudaStream_t stream) {
   const Planes<I> planes(walk);
@@ -94,7 +94,7 @@ void unpool(const void* from, const int64_t* indices, void* to, int64_t planes, 
   });
 }
 
-// As ATen's kernel: in float32 for half types.
+// Computes half types in float32, as ATen's kernel does.
 template <class C>
 __device__ int64_t fractional_begin(const FractionalWalk& w, int axis, C sample, int64_t o) {
   const int64_t last = w.input[axis] - w.kernel[axis];
@@ -102,7 +102,7 @@ __device__ int64_t fractional_begin(const FractionalWalk& w, int axis, C sample,
   const C alpha = static_cast<C>(last) / static_cast<C>(w.output[axis] - 1);
   const int64_t begin =
       static_cast<int64_t>((static_cast<C>(o) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
-  return begin < 0 ? 0 : begin > last ? last : begin;  // samples outside of [0, 1) stay in bounds
+  return begin < 0 ? 0 : begin > last ? last : begin;  // keeps samples outside [0, 1) in bounds
 }
 
 template <class T>
@@ -120,7 +120,7 @@ cudaError_t fractional(const FractionalWalk& walk, const void* in, const void* s
     for (int axis = 2; axis >= 0; --axis) {
       const int64_t o = rest % w.output[axis];
       rest /= w.output[axis];
-      // Of two dimensions the first sample is the width's.
+      // In two dimensions the first sample belongs to the width.
       const int at = w.dims == 3 ? axis : 2 - axis;
       begin[axis] =
           w.dims == 2 && axis == 0 ? 0 : fractional_begin<C>(w, axis, widened(sample[number * w.dims + at]), o);

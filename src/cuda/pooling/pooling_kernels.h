@@ -7,38 +7,38 @@
 
 namespace sconce::cuda {
 
-// As PoolAxis of src/cpu/pooling/pooling_plan.h.
+// PoolAxis of src/cpu/pooling/pooling_plan.h, for device code.
 struct PoolLine {
   int64_t input, output, kernel, stride, padding, dilation;
   bool adaptive;
 };
 
-// Planes of depth, height and width. Strides in elements by batch, channel, depth, height, width; the one after
-// channels-last tells in what order elements are visited.
+// Planes of depth, height and width. Strides in elements for batch, channel, depth, height and width. channels_last
+// gives the order in which elements are visited.
 struct PoolWalk {
   PoolLine lines[3];
   int64_t batch, channels;
-  int64_t pooled[5], whole[5], indices[5];  // strides of the pooled side, of the other, of the indices
+  int64_t pooled[5], whole[5], indices[5];  // strides: pooled side, other side, indices
   bool channels_last;
-  bool stray_indices;  // gradients of maxima: indices of elements that their windows do not reach count, too
+  bool stray_indices;  // max gradients: add indices outside their window's reach too
 };
 
-// cudaErrorNotSupported for other dtypes than floating ones; maxima also of integers.
+// cudaErrorNotSupported for dtypes that are not floating; launch_max_pool also takes integers.
 cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices,
                             cudaStream_t stream);
-// divisor: 0 for the window's size, with padding or without.
+// divisor: 0 means the window's size, with or without padding.
 cudaError_t launch_average_pool(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding,
                                 int64_t divisor, cudaStream_t stream);
-// Each input element gathers from the windows that it is in: always in the same order. `out` is dense.
+// Each input element gathers from its windows in a fixed order. `out` is dense.
 cudaError_t launch_max_pool_backward(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices,
                                      void* out, cudaStream_t stream);
 cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const void* grad, void* out,
                                          bool include_padding, int64_t divisor, cudaStream_t stream);
-// out[plane][indices[plane][i]] = in[plane][i], packed; an index outside of the plane is noted.
+// out[plane][indices[plane][i]] = in[plane][i], packed; notes an index outside the plane.
 void launch_unpool(int itemsize, const void* in, const int64_t* indices, void* out, int64_t planes, int64_t plane,
                    int64_t out_plane, int* noted, int note, cudaStream_t stream);
 
-// Depth, height and width of windows that begin at places drawn from samples [planes, dims].
+// Windows over depth, height and width; samples [planes, dims] decide where they begin.
 struct FractionalWalk {
   int64_t planes;
   int64_t input[3], output[3], kernel[3];

@@ -1,4 +1,4 @@
-// Pooling by windows of any kind: places are of I, int32_t where all that is computed stays below 2^31, else int64_t.
+// Pooling with any window. Offsets have type I: int32_t if all computed numbers stay below 2^31, else int64_t.
 #pragma once
 
 #include "src/cuda/device_code/device_types.cuh"
@@ -7,12 +7,12 @@
 
 namespace sconce::cuda {
 
-// Of n from 0 on.
+// n must not be negative.
 __device__ inline int32_t quotient(const Divider& by, int32_t n) {
   return static_cast<int32_t>(by.small_quotient(static_cast<uint32_t>(n)));
 }
 __device__ inline int64_t quotient(const Divider& by, int64_t n) { return by.quotient(n); }
-// Leaves the quotient in n and gives the remainder.
+// Replaces n by the quotient and returns the remainder.
 template <class I>
 __device__ I take(const Divider& by, I& n) {
   const I q = quotient(by, n), rest = n - q * static_cast<I>(by.divisor());
@@ -40,24 +40,24 @@ struct Line {
         outputs(l.output),
         steps(l.stride) {}
 
-  // What the window of output o covers, in steps of dilation.
+  // The part of the input that the window of output o covers, in steps of dilation.
   __device__ Span<I> window(I o) const {
     if (adaptive) return {quotient(outputs, o * input), quotient(outputs, (o + 1) * input + output - 1)};
     const I begin = o * stride - padding, end = begin + (kernel - 1) * dilation + 1;
     return {begin < 0 ? begin + (-begin + dilation - 1) / dilation * dilation : begin, end < input ? end : input};
   }
-  // Outputs whose windows may cover input i: without dilation they do.
+  // Outputs whose windows span input i. Without dilation they contain it.
   __device__ Span<I> covering(I i) const {
     if (adaptive) return {quotient(inputs, i * output), quotient(inputs, (i + 1) * output + input - 1)};
     const I at = i + padding, reach = (kernel - 1) * dilation + 1, end = quotient(steps, at) + 1;
     return {at < reach ? 0 : quotient(steps, at - reach) + 1, end < output ? end : output};
   }
-  // Whether the window of output o has input i between its ends: on a step of dilation or beside.
+  // Whether input i lies between the ends of output o's window, on a step of dilation or not.
   __device__ bool reaches(I o, I i) const {
     const Span<I> outputs_of = covering(i);
     return outputs_of.begin <= o && o < outputs_of.end;
   }
-  // The side of the window of output o as averages are divided by it, which have no dilation.
+  // The side of output o's window that averages divide by; averages have no dilation.
   __device__ I side(I o, bool include_padding) const {
     if (!include_padding) {
       const Span<I> covered = window(o);
@@ -72,7 +72,7 @@ struct Line {
   Divider inputs, outputs, steps;
 };
 
-// Batch, channel, depth, height, width.
+// Coordinates: batch, channel, depth, height, width.
 template <class I>
 struct Place {
   I n, c, d, h, w;
@@ -88,7 +88,7 @@ struct Planes {
       indices[i] = static_cast<I>(walk.indices[i]);
     }
   }
-  // The number-th element of the pooled side, or of the other, as they are visited.
+  // The coordinates of element `number` of the pooled or the other side, in visiting order.
   template <bool kPooled>
   __device__ Place<I> place(int64_t number) const {
     auto i = static_cast<I>(number);
@@ -101,7 +101,7 @@ struct Planes {
     p.n = i;
     return p;
   }
-  // The element of the other side at a place of its plane.
+  // The coordinates on the other side of an index into its plane.
   __device__ Place<I> at(I n, I c, I index) const {
     Place<I> p{n, c, 0, 0, 0};
     p.w = take(lines[2].inputs, index);
@@ -129,7 +129,7 @@ inline int64_t whole_count(const PoolWalk& w) {
   return w.batch * w.channels * w.lines[0].input * w.lines[1].input * w.lines[2].input;
 }
 
-// Whether Planes<int32_t> do: in double, which does not overflow.
+// Whether Planes<int32_t> suffices; computed in double, which does not overflow.
 inline bool small_planes(const PoolWalk& walk) {
   double reach[3] = {}, kernels = 1, most = static_cast<double>(pooled_count(walk));
   const auto more = [&](double v) { most = v > most ? v : most; };

@@ -4,12 +4,12 @@
 namespace sconce::cuda {
 namespace {
 
-// A thread has a square of kStride by kStride inputs, which lie in the windows of at most kSide by kSide outputs.
+// A thread computes kStride by kStride inputs, which lie in the windows of at most kSide by kSide outputs.
 template <int kSize, int kStride, int kPadding>
 struct Squares {
-  static constexpr int kFirst = (kPadding - kSize + 1) / kStride;  // towards zero, which rounds up what is below it
+  static constexpr int kFirst = (kPadding - kSize + 1) / kStride;  // division truncates, which rounds negatives up
   static constexpr int kSide = (kPadding + kStride - 1) / kStride - kFirst + 1;
-  // Where the window of the y-th of these begins, from the square's own beginning.
+  // Where the window of output y of these begins, relative to the square.
   __device__ static constexpr int begin(int y) { return (kFirst + y) * kStride - kPadding; }
   __device__ static constexpr bool covers(int y, int j) { return begin(y) <= j && j < begin(y) + kSize; }
 };
@@ -53,7 +53,7 @@ void slopes(const WindowPlanes& planes, const T* grad, const int64_t* indices, T
     for (int y = 0; y < W::kSide; ++y)
 #pragma unroll
       for (int x = 0; x < W::kSide; ++x) {
-        float divisor = 1;  // also of outputs that do not exist
+        float divisor = 1;  // for missing outputs too
         if (!kMaxima && there[y][x])
           divisor = window_divisor<kSize>(p, h + W::begin(y), w + W::begin(x), include_padding, given_divisor);
 #pragma unroll

@@ -6,7 +6,7 @@
 namespace sconce::cuda {
 namespace {
 
-// The window's elements, `otherwise` where it reaches past the edge: all are on their way before the first is used.
+// Reads the window, with `otherwise` beyond the edge. Issues all loads before the first use.
 template <bool kLast, int kSize, int kAtOnce, class T>
 __device__ void read_window(const WindowPlanes& p, const T* plane, int h, int w, T otherwise,
                             Pack<T, kAtOnce> (&window)[kSize][kSize]) {
@@ -54,7 +54,7 @@ void maxima(const WindowPlanes& planes, const T* in, T* out, int64_t* indices, c
           }
         }
       result.at[k] = narrowed<T>(best);
-      // Where nothing is above the least number: the first that is inside.
+      // If no element exceeds -infinity, takes the first inside.
       const int y = chosen < 0 ? max(0, -h) : chosen / kSize, x = chosen < 0 ? max(0, -w) : chosen % kSize;
       places.at[k] = (h + y) * p.in_width + w + x;
     }

@@ -1,4 +1,4 @@
-// Windows of two dimensions whose size and stride are known when compiled, places of 32 bits: what most pooling is.
+// 2d windows whose size and stride the compiler knows, with 32-bit offsets. Most pooling is of this kind.
 #pragma once
 
 #include "src/cuda/device_code/device_types.cuh"
@@ -10,13 +10,13 @@ namespace sconce::cuda {
 
 constexpr int kChannelsAtOnce = 4;
 
-// Planes as threads visit them: width first, or packs of channels.
+// Planes in visiting order: width first, or packs of channels.
 struct WindowPlanes {
   int in_height, in_width, out_height, out_width, padding;
   int whole[4], pooled[4], indices[4];  // strides by batch, channel, height, width
-  Divider channels, height, width;      // of what is visited
+  Divider channels, height, width;      // sizes in visiting order
   int64_t count;
-  bool pairs;  // of neighbours in the rows of `whole` are aligned
+  bool pairs;  // pairs of neighbours in rows of `whole` are aligned
 };
 
 struct WindowSpot {
@@ -37,7 +37,7 @@ __device__ inline int offset_of(const int (&strides)[4], const WindowSpot& s) {
   return s.n * strides[0] + s.c * strides[1] + s.h * strides[2] + s.w * strides[3];
 }
 
-// Of the window that begins at h, w.
+// The divisor for the window that begins at h, w.
 template <int kSize>
 __device__ float window_divisor(const WindowPlanes& p, int h, int w, bool include_padding, int64_t given) {
   if (given) return static_cast<float>(given);
@@ -47,8 +47,8 @@ __device__ float window_divisor(const WindowPlanes& p, int h, int w, bool includ
   return static_cast<float>(int64_t{side(h, p.in_height)} * side(w, p.in_width));
 }
 
-// False where it is not for these kernels. square: the side of the squares of inputs that threads have, 0 where they
-// have an output each. No indices: averages.
+// False if these kernels do not apply. square: the side of the square of inputs per thread; 0: one output per thread.
+// Averages have null indices.
 inline bool window_planes(const PoolWalk& walk, int square, const void* whole, const void* pooled, const void* indices,
                           int itemsize, WindowPlanes& p) {
   const PoolLine &depth = walk.lines[0], &h = walk.lines[1], &w = walk.lines[2];
@@ -69,7 +69,7 @@ inline bool window_planes(const PoolWalk& walk, int square, const void* whole, c
       reach += (sizes[t > 0][d] - 1) * strides[t][d];
       taken[t][d] = static_cast<int>(strides[t][d]);
     }
-    // Places past the edge are computed as well, though not read.
+    // Offsets beyond the edge are computed too, though never read.
     if (reach + 4 * (strides[t][2] + strides[t][3]) > INT32_MAX) return false;
   }
   const auto aligned = [](const void* data, int64_t bytes) { return reinterpret_cast<uintptr_t>(data) % bytes == 0; };
@@ -102,7 +102,7 @@ inline bool window_planes(const PoolWalk& walk, int square, const void* whole, c
 
 }  // namespace sconce::cuda
 
-// For functions that give a bool.
+// For functions that return bool.
 #define SCONCE_WINDOW_CASES(FUNCTION, ...)            \
   SCONCE_DTYPE_CASE(5, __half, FUNCTION, __VA_ARGS__) \
   SCONCE_DTYPE_CASE(6, float, FUNCTION, __VA_ARGS__)  \

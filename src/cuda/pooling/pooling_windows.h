@@ -1,5 +1,5 @@
-// Pooling whose windows are known when compiled, for pooling_kernels.cu: float, half and bfloat16, squares of 2 and 3.
-// False, with nothing launched, where a walk is another. Sums and choices are in the order of the general kernels.
+// Pooling with windows known to the compiler, for pooling_kernels.cu: float, half and bfloat16, squares of 2 and 3.
+// Others return false and launch nothing. Order of sums and choice of maxima equal the general kernels'.
 #pragma once
 
 #include "src/cuda/pooling/pooling_kernels.h"

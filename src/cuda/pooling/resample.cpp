@@ -1,8 +1,8 @@
-// Sampling at given places, and gradients of resizing and of padding by the border. Match aten::grid_sampler_3d, its
-// gradient and that of grid_sampler_2d, upsample_linear1d_backward, upsample_bicubic2d_backward,
+// Grid sampling, low-pass resizing, and gradients of resizing and of replication padding. Match aten::grid_sampler_3d,
+// its gradient and grid_sampler_2d's, upsample_linear1d_backward, upsample_bicubic2d_backward,
 // upsample_trilinear3d_backward, replication_pad1d_backward and replication_pad2d_backward (torch 2.15, CUDA). Half
-// types are computed in float32 and rounded once. Gradients of resizing and padding are the same every time; those by
-// the input of grid_sampler are summed in any order, as PyTorch's. Checks are the CPU's.
+// types compute in float32 and round once. Sums have a fixed order, except grid_sampler's gradient by input (as in
+// PyTorch). Checks are the CPU's.
 #include "src/cuda/pooling/resample.h"
 
 #include <bit>
@@ -44,7 +44,7 @@ std::array<Tensor, 2> grid_slopes(const char* name, const Tensor& grad_output, c
   return {by_input.defined() ? converted(by_input, dtype) : Tensor(), by_grid};
 }
 
-// Of which coordinates of the output each of the input's has a share.
+// For each input coordinate of a line, the output coordinates that draw on it and their weights.
 class Line {
  public:
   Line(int64_t input, int64_t output) : shares_(static_cast<size_t>(input)), output_(output) {}
@@ -54,7 +54,7 @@ class Line {
     ++count_;
   }
   int64_t words() const { return input() + 1 + 2 * count_; }
-  // Of which the copy lies at `there`.
+  // Writes the table here; the result points into its copy on the device at `there`.
   GatheredLine write(int64_t* here, const int64_t* there) const {
     const int64_t places = input() + 1;
     int64_t next = 0;
@@ -115,7 +115,7 @@ void for_weights(const LineWindows& windows, const F& f) {
         windows.weights[to * static_cast<size_t>(windows.width) + static_cast<size_t>(j)]);
 }
 
-// Channels last where `like` is, unless row-major is asked for.
+// Channels-last if `like` is, unless row_major is set.
 Tensor in_format_of(const char* name, const Tensor& like, bool row_major, const Tensor& packed) {
   const MemoryFormat format = row_major ? MemoryFormat::kContiguous : suggested_format(like);
   if (format == MemoryFormat::kContiguous) return packed;

@@ -1,5 +1,4 @@
-// Resizing with a low-pass filter, which is called by name only: signatures as src/cpu/pooling/resample_antialias.h has
-// them.
+// Low-pass resizing, called by name only. Signatures follow src/cpu/pooling/resample_antialias.h.
 #pragma once
 
 #include <optional>

@@ -8,12 +8,12 @@
 namespace sconce::cuda {
 namespace {
 
-// kTaps: how many there are. What the loop over channels needs of them stays in registers.
+// The kTaps taps of a position. What the loop over channels needs of them stays in registers.
 template <class C, int kTaps>
 struct Taps {
   template <class T>
   __device__ Taps(const GridGeometry& g, const T* grid) {
-    GridGeometry known = g;  // what their number says is known when compiled
+    GridGeometry known = g;  // kTaps implies these, so the compiler knows them
     if (kTaps == 4 || kTaps == 16) known.dims = 2;
     if (kTaps == 8) known.dims = 3;
     known.interpolation = kTaps == 1    ? GridInterpolation::kNearest
@@ -32,7 +32,7 @@ struct Taps {
   int64_t offset[kTaps];
   C weight[kTaps];
 };
-// f(std::integral_constant) of how many taps a place has.
+// Calls f with the number of taps per position as a std::integral_constant.
 template <class F>
 void by_taps(const GridGeometry& g, F&& f) {
   switch (grid_tap_count(g)) {
@@ -49,8 +49,7 @@ void by_taps(const GridGeometry& g, F&& f) {
   }
 }
 
-// The 64 taps of a cubic in three dimensions as its three axes: whole taps would be 64 offsets and weights for each
-// thread.
+// The 64 taps of a cubic in three dimensions, kept as three axes: 64 offsets and weights per thread would be too many.
 template <class C>
 struct CubicAxes {
   template <class T>
@@ -63,7 +62,7 @@ struct CubicAxes {
       layer[i] = z.at[i] * g.step[2];
     }
   }
-  // f(offset, i, j, k) for each tap; the offset is -1 outside.
+  // Calls f(offset, i, j, k) for each tap; the offset is -1 outside the input.
   template <class F>
   __device__ void each(F&& f) const {
 #pragma unroll
@@ -80,7 +79,7 @@ struct CubicAxes {
   int64_t row[4], layer[4];
 };
 
-// Outside of the input a cubic takes zeros, so that a weight of NaN shows; the others take nothing there.
+// Beyond the input a cubic reads zeros, so that a NaN weight shows; other modes skip these taps.
 template <class T, int kTaps>
 void sample_by(const GridGeometry& g, const T* from, const T* places, T* to, cudaStream_t stream) {
   const GridGeometry geometry = g;

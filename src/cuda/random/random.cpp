@@ -1,5 +1,5 @@
-// Random numbers with PyTorch's streams: Philox, by the grid that ATen would launch on the device. Match ATen's CUDA
-// distributions (torch 2.11) for the same seed. A generator of a model's own does not occur in packages.
+// Random numbers equal to PyTorch's for the same seed: Philox, over the grid that ATen would launch on the device.
+// Match ATen's CUDA distributions (torch 2.11). Packages never use a generator of their own.
 #include "src/cpu/random/random.h"
 
 #include <cmath>
@@ -32,8 +32,8 @@ CopyShape order_of(const Tensor& out, IntSpan from_strides, size_t from_item) {
   return copy_shape("random numbers", out.sizes(), out.strides(), out.itemsize(), from_strides, from_item);
 }
 
-// In the order in which ATen's pointwise kernels of two tensors visit them: of two dimensions that with the larger
-// steps is the outer one, where the tensors agree.
+// The order in which ATen's pointwise kernels visit two tensors: dimensions with larger strides are outer, where the
+// tensors agree.
 CopyShape pointwise_order(const Tensor& out, IntSpan from_strides, size_t from_item) {
   Shape sizes(out.sizes()), to(out.strides()), from(from_strides);
   const int rank = sizes.rank();
@@ -74,7 +74,7 @@ PhiloxGenerator::State reserve(uint64_t count) {
   return philox_generator(current().device).reserve(count);
 }
 
-// The grid for `count` elements of which a thread draws `numbers` at a time.
+// The grid for `count` elements if a thread draws `numbers` at a time.
 Draw draw_for(int64_t count, int64_t numbers) {
   const DeviceProperties& device = device_properties(current().device);
   const int64_t most = int64_t{device.multiprocessors} * (device.threads_per_multiprocessor / int{kRandomThreads});
@@ -91,8 +91,8 @@ bool has_small_offsets(const CopyShape& shape) {
   return most <= kIndexLimit;
 }
 
-// launch(part, draw). Numbers of 32 bits index a part; a larger target takes its share of the stream, drops it, and is
-// halved along the dimension that reaches farthest.
+// Calls launch(part, draw). Kernels index with 32 bits, so a larger target first consumes its share of the stream, then
+// is halved along the dimension that reaches farthest.
 template <class Launch>
 void draw_into(const RandomTarget& target, int64_t numbers, const Launch& launch) {
   const CopyShape& shape = target.shape;
@@ -138,7 +138,7 @@ void fill_random(const char* name, Distribution distribution, Tensor& out, doubl
             });
 }
 
-// Complex numbers are pairs of reals.
+// A complex tensor as pairs of reals.
 Tensor parts_of(const Tensor& out) { return is_complex(out.dtype()) ? cpu::view_as_real(out) : out; }
 
 void fill_uniform(Tensor& out, double from, double to) {
@@ -149,7 +149,7 @@ void fill_uniform(Tensor& out, double from, double to) {
 void fill_normal(Tensor& out, double mean, double std) {
   SCONCE_CHECK(std >= 0.0, kInvalidArgument, "normal: std ", std, " is negative");
   Tensor parts = parts_of(out);
-  // The variance is shared by the two parts.
+  // Each part gets half the variance.
   fill_random("normal", Distribution::kNormal, parts, mean, is_complex(out.dtype()) ? std / std::sqrt(2.0) : std);
 }
 
@@ -164,12 +164,12 @@ void fill_integers(Tensor& out, int64_t low, int64_t high) {
 
 void fill_unit(Tensor& out) { fill_uniform(out, 0.0, 1.0); }
 void fill_standard(Tensor& out) { fill_normal(out, 0.0, 1.0); }
-// fill(tensor) for integers of a range.
+// Returns a function that fills a tensor with integers of this range.
 auto integers(int64_t low, int64_t high) {
   return [=](Tensor& out) { fill_integers(out, low, high); };
 }
 
-// A tensor of these sizes, filled.
+// A new, filled tensor of these sizes.
 template <class Fill>
 Tensor drawn(const char* name, const Fill& fill, const Generator* generator, IntSpan size, OptType dtype,
              OptEnum layout, OptDevice device, OptEnum pin_memory) {
@@ -179,7 +179,7 @@ Tensor drawn(const char* name, const Fill& fill, const Generator* generator, Int
   fill(out);
   return out;
 }
-// The same of the form of another.
+// The same for a tensor like `self`.
 template <class Fill>
 Tensor drawn_like(const char* name, const Fill& fill, const Generator* generator, const Tensor& self,
                   OptType dtype = {}, OptEnum layout = {}, OptDevice device = {}, OptEnum pin_memory = {},
@@ -263,7 +263,7 @@ Tensor normal_numbers(double mean, double std, IntSpan size, Generator* generato
   return drawn("normal", fill, generator, size, dtype, layout, device, pin_memory);
 }
 
-// Random keys are sorted, with as many bits as make equal ones rare; positions under equal keys are shuffled.
+// Sorts random keys, with enough bits to make equal ones rare; shuffles the positions under equal keys.
 Tensor randperm(int64_t n, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   SCONCE_CHECK(n >= 0, kInvalidArgument, "randperm: n must be non-negative, got ", n);
   check_maker("randperm", layout, pin_memory);
@@ -315,7 +315,7 @@ void bernoulli__float(Tensor& self, double p, Generator* generator) {
               launch_random(Distribution::kBernoulli, target, p, 0, draw, current_stream());
             });
 }
-// Probabilities out of [0, 1] are not looked for: that would wait for the device.
+// Probabilities outside [0, 1] are not checked, because that would wait for the device.
 void bernoulli__Tensor(Tensor& self, const Tensor& p, Generator* generator) {
   check_generator("bernoulli", generator);
   SCONCE_CHECK(is_floating(p.dtype()), kInvalidArgument, "bernoulli: expected probabilities of a floating dtype, got ",
@@ -389,7 +389,7 @@ std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optiona
     launch(input, out, mask);
     return {std::move(out), std::move(mask)};
   }
-  // One element at a time ATen goes by the order of indices; vectors by that of memory.
+  // With single elements ATen follows the order of indices, with vectors that of memory.
   Tensor row_major = Tensor::empty(input.sizes(), input.dtype(), input.device()),
          kept = Tensor::empty(input.sizes(), DType::kBool, input.device());
   launch(contiguous(input), row_major, kept);

@@ -24,7 +24,7 @@ __device__ void put(char* at, T value) {
   *reinterpret_cast<T*>(at) = value;
 }
 
-// Draws a vector of `kCount` numbers at a time; number i of a draw goes i grids ahead.
+// Draws kCount numbers at a time; number i of a draw belongs to the element i grids ahead.
 template <int kCount, class Next, class Write>
 __global__ void __launch_bounds__(kRandomThreads, 4)
     draw_kernel(int64_t count, CopyShape shape, char* data, Draw draw, Next next, Write write) {
@@ -76,7 +76,7 @@ struct Words2 {
   }
 };
 
-// 0 or 1, as the dtype has it.
+// Writes 0 or 1 in the dtype.
 __device__ void put_flag(char* at, int dtype, bool one) {
   switch (dtype) {
     case 2:
@@ -123,7 +123,7 @@ __device__ void put_integer(char* at, int dtype, int64_t v) {
   }
 }
 
-// Bounds are of the dtype; what rounding takes to the upper one becomes the lower one.
+// Bounds are in the dtype. A value that rounding moves to the upper bound becomes the lower bound.
 template <class T>
 void uniform(const RandomTarget& target, float from, float to, float range, const Draw& draw, cudaStream_t stream) {
   launch<4>(target, draw, stream, Uniform4{}, [=] __device__(char* at, float unit) {
@@ -140,7 +140,7 @@ template <class T>
 void exponential(const RandomTarget& target, float rate, const Draw& draw, cudaStream_t stream) {
   launch<4>(target, draw, stream, Uniform4{}, [=] __device__(char* at, float unit) {
     constexpr float kEpsilon = 0x1p-23f;
-    // The stream reaches 1, whose logarithm is 0: exponential numbers are above it.
+    // The stream contains 1, whose logarithm is 0, but exponential numbers must be positive.
     const float log = unit >= 1.0f - kEpsilon / 2 ? -kEpsilon / 2 : __logf(unit);
     put<T>(at, narrowed<T>(-1.0f / rate * log));
   });
@@ -190,7 +190,7 @@ __global__ void dropout_vector_kernel(const T* in, T* out, bool* mask, int64_t c
     Pack<bool, kVector> flags;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      if (i % 4 == 0) numbers = curand_uniform4(&state);  // of four numbers a vector of two drops two, as ATen's
+      if (i % 4 == 0) numbers = curand_uniform4(&state);  // a vector of two uses two of four numbers, as in ATen
       const float kept = (&numbers.x)[i % 4] < keep;
       result.at[i] = narrowed<T>(widened(given.at[i]) * kept * scale);
       flags.at[i] = kept != 0;
@@ -218,7 +218,7 @@ __global__ void dropout_kernel(const T* in, T* out, bool* mask, int64_t count, f
     }
   }
 }
-// double: numbers are drawn as floats, the product is double.
+// For double: draws floats, multiplies in double.
 __global__ void dropout_double_kernel(const double* in, double* out, bool* mask, int64_t count, double keep, int vector,
                                       Draw draw) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

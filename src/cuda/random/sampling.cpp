@@ -1,5 +1,5 @@
-// Random operators that are called by name. Match aten::multinomial, normal.* and bernoulli.* (torch 2.15, CUDA), their
-// streams of random numbers among them: what they draw is what random.cpp draws.
+// Random operators that are called by name. Match aten::multinomial, normal.* and bernoulli.* (torch 2.15, CUDA) and
+// their random numbers; random.cpp does the drawing.
 #include "src/cuda/random/sampling.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace sconce::cuda {
 namespace {
 
-// On the host, float64.
+// A float64 copy on the host.
 Tensor fetched(const Tensor& t) {
   Tensor here = Tensor::empty(t.sizes(), DType::kFloat64);
   copy(converted(t, DType::kFloat64), here, true);
@@ -24,7 +24,7 @@ Tensor fetched(const Tensor& t) {
 
 // Waits for the device, as PyTorch does.
 void check_weights(const Tensor& self) {
-  // NaN is the greatest.
+  // Reads NaN as the greatest.
   const Tensor most = fetched(topk(self, 1, -1, true, true)[0]), least = fetched(topk(self, 1, -1, false, true)[0]);
   for (int64_t row = 0; row < most.numel(); ++row) {
     const double high = most.data_as<double>()[row], low = least.data_as<double>()[row];
@@ -61,7 +61,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Ge
   const DeviceScope scope(self.device());
   if (self.numel() == 0) return Tensor::empty(sizes, DType::kInt64, self.device());
   check_weights(self);
-  // The largest of weight / exponential sample: the exponents race.
+  // Picks the largest weight / exponential sample (an exponential race).
   return topk(divide(self, exponential(self, 1, generator)), num_samples, -1, true, true)[1];
 }
 

@@ -1,4 +1,4 @@
-// Random operators that are called by name: signatures as src/cpu/random/sampling.h has them.
+// Random operators that are called by name. Signatures follow src/cpu/random/sampling.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sconce::cuda {
 
-// kUnsupported: several samples with replacement. Reads the weights, with a wait.
+// Waits to read the weights. Throws kUnsupported for several samples with replacement.
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator);
 Tensor normal_tensor_number(const Tensor& mean, double std, Generator* generator);
 Tensor normal_number_tensor(double mean, const Tensor& std, Generator* generator);
@@ -22,7 +22,7 @@ Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generato
 Tensor normal_numbers(double mean, double std, IntSpan size, Generator* generator, std::optional<DType> dtype,
                       std::optional<int32_t> layout, std::optional<Device> device, std::optional<int32_t> pin_memory);
 
-// Of random.cpp; high of the last two: a tensor of one element, which is read, with a wait.
+// Defined in random.cpp. The last two wait to read `high`, a tensor of one element.
 Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, std::optional<DType> dtype,
                              std::optional<int32_t> layout, std::optional<Device> device,
                              std::optional<int32_t> pin_memory);
@@ -41,7 +41,7 @@ Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional
                            std::optional<int32_t> layout, std::optional<Device> device,
                            std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
 
-// As src/custom_ops/aten/inductor_rows.cpp has them: drawn twice.
+// Draw in two steps, as in src/custom_ops/aten/inductor_rows.cpp.
 Tensor inductor_seed(Device device);
 Tensor inductor_seeds(int64_t count, Device device);
 Tensor inductor_random(IntSpan size, const Tensor& seed, std::string_view mode, std::optional<DType> align_dtype);

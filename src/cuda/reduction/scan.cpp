@@ -1,5 +1,5 @@
-// Scans along a dimension. Match aten::cumsum, cumprod, cummax, cummin and logcumsumexp (torch 2.15, CUDA): results are
-// row-major, half types are summed in float32.
+// Scans along a dimension. Match aten::cumsum, cumprod, cummax, cummin and logcumsumexp (torch 2.15, CUDA). Results are
+// row-major; half types sum in float32.
 #include "src/cuda/reduction/scan_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -12,7 +12,7 @@
 namespace sconce::cuda {
 namespace {
 
-// Elements of a row further apart are brought together where only few threads could walk over them.
+// If a strided scan would keep only few threads busy, the rows are copied to be contiguous first.
 constexpr int64_t kFewColumns = 4096, kShort = 64;
 
 void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& out, Tensor* positions) {

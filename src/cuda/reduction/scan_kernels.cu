@@ -14,7 +14,7 @@
 namespace sconce::cuda {
 namespace {
 
-// A scan: State from(element, position), combine(earlier, later), value(state), and at(state) where kPositions.
+// A scan defines State, from(element, position), combine(earlier, later), value(state) and, with kPositions, at(state).
 template <class T>
 struct Sum {
   using State = Compute<T>;
@@ -29,8 +29,8 @@ struct Product : Sum<T> {
   using State = Compute<T>;
   static __host__ __device__ State combine(State a, State b) { return a * b; }
 };
-// A significand from 1/2 to 1 and an exponent: the product of some elements in the middle may be beyond the numbers of
-// the dtype, or below, where what comes before them brings it back, and infinity times the zero before it would be NaN.
+// A product as a significand from 1/2 to 1 and an exponent. The product of some middle elements may overflow or
+// underflow the dtype although earlier elements bring it back, and infinity times an earlier zero would be NaN.
 template <class T>
 struct FloatingProduct {
   struct State {
@@ -63,7 +63,7 @@ struct LogSumExp : Sum<T> {
     return low == high && isinf(low) ? low : log1p(exp(low - high)) + high;
   }
 };
-// Of equal elements the last; a NaN stays.
+// Takes the last of equal elements; a NaN persists.
 template <class T, bool kMost>
 struct Extreme {
   struct State {
@@ -95,7 +95,7 @@ struct Combine {
 };
 
 constexpr int kScanThreads = 128, kScanItems = 8, kTile = kScanThreads * kScanItems;
-// Rows are cut where they are too few to fill a device: into about kChunks in all.
+// If there are too few rows to fill a device, they are split into about kChunks chunks in all.
 constexpr int64_t kFewRows = 1024, kChunks = 4096;
 
 template <class T>
@@ -103,7 +103,7 @@ using LoadTile = cub::BlockLoad<T, kScanThreads, kScanItems, cub::BLOCK_LOAD_WAR
 template <class T>
 using StoreTile = cub::BlockStore<T, kScanThreads, kScanItems, cub::BLOCK_STORE_WARP_TRANSPOSE>;
 
-// The total of each chunk of a row but the last, to totals [rows, chunks - 1].
+// Writes the total of each chunk of a row except the last: totals [rows, chunks - 1].
 template <class T, class Op>
 __global__ void __launch_bounds__(kScanThreads) reduce_chunks(const T* in, int64_t rows, int64_t length, int64_t chunk,
                                                               int64_t totals_of_row, typename Op::State* totals) {
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kScanThreads) reduce_chunks(const T* in, int64
   }
 }
 
-// A block a row of totals.
+// One block per row of totals.
 template <class Op>
 __global__ void __launch_bounds__(kScanThreads) scan_totals(typename Op::State* totals, int64_t totals_of_row) {
   using State = typename Op::State;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_totals(typename Op::State* 
     const int64_t first = tile + threadIdx.x * kScanItems;
     State mine[kScanItems], all;
 #pragma unroll
-    for (int i = 0; i < kScanItems; ++i)  // behind the end the last one once more: nobody reads it
+    for (int i = 0; i < kScanItems; ++i)  // repeats the last one after the end; nobody reads that
       mine[i] = row[min(first + i, totals_of_row - 1)];
     Block(storage).InclusiveScan(mine, mine, Combine<Op>(), all);
 #pragma unroll
@@ -152,8 +152,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_totals(typename Op::State* 
   }
 }
 
-// A block a chunk of a row, tile after tile; `before` has what comes before each chunk but the first, [rows, chunks -
-// 1].
+// One block per chunk, tile after tile. `before` [rows, chunks - 1] has the total before each chunk except the first.
 template <class T, class Op>
 __global__ void __launch_bounds__(kScanThreads)
     scan_rows(const T* in, T* out, int64_t* positions, int64_t rows, int64_t length, int64_t chunk,
@@ -168,7 +167,7 @@ __global__ void __launch_bounds__(kScanThreads)
   } storage;
   const int64_t chunks = (length + chunk - 1) / chunk, all_chunks = rows * chunks;
   for (int64_t turn = blockIdx.x; turn < all_chunks; turn += gridDim.x) {
-    // From the end: what was read last to find the totals may still be in the cache.
+    // Starts from the end: the elements that were read last for the totals may still be in the cache.
     const int64_t number = all_chunks - 1 - turn, row = number / chunks, part = number % chunks;
     const int64_t begin = part * chunk, end = min(begin + chunk, length);
     bool continued = part > 0;
@@ -220,12 +219,12 @@ cudaError_t run(void* scratch, size_t& scratch_bytes, const ScanCall& c, cudaStr
   T* out = static_cast<T*>(c.out);
   int64_t* positions = c.positions;
   const int64_t length = c.length, inner = c.inner;
-  // Sums of integers are the same in any order.
+  // Sums of integers do not depend on the order.
   if constexpr (std::is_same_v<T, int64_t> && !Op::kPositions)
     if (c.outer == 1 && inner == 1 && length >= 16 * kTile)
       return cub::DeviceScan::InclusiveScan(scratch, scratch_bytes, in, out, Combine<Op>(), length, stream);
-  // Few long rows are cut into chunks: their totals, what comes before each of them, and then all of it. Unlike a scan
-  // that looks back at its neighbours, this adds floating-point numbers in the same order every time.
+  // Splits few long rows into chunks: computes their totals, then what precedes each, then the scan. Unlike a scan with
+  // lookback, this adds floating-point numbers in a fixed order.
   int64_t chunk = (length + kTile - 1) / kTile * kTile;
   if (inner == 1 && c.outer < kFewRows && length >= 16 * kTile)
     chunk = std::max<int64_t>((length * c.outer / kChunks + kTile - 1) / kTile, 2) * kTile;
@@ -246,7 +245,7 @@ cudaError_t run(void* scratch, size_t& scratch_bytes, const ScanCall& c, cudaStr
         <<<blocks(c.outer * chunks), kScanThreads, 0, stream>>>(in, out, positions, c.outer, length, chunk, totals);
     return cudaGetLastError();
   }
-  // A thread a row, several elements on their way at a time.
+  // One thread per row, with several loads in flight.
   grid_loop(c.outer * inner, stream, [=] __device__(int64_t i) {
     constexpr int kAhead = 8;
     int64_t at = i / inner * length * inner + i % inner;

@@ -10,8 +10,8 @@ namespace sconce::cuda {
 
 enum class Scan { kSum, kProduct, kMost, kLeast, kLogSumExp };
 
-// Packed [outer, length, inner], along the middle; none is 0. dtype: c10::ScalarType; kMost and kLeast with positions,
-// which are below 2^32.
+// Scans packed [outer, length, inner] along the middle; no size is 0. dtype: c10::ScalarType. kMost and kLeast also
+// write positions, which are below 2^32.
 struct ScanCall {
   Scan scan;
   int dtype;
@@ -20,7 +20,7 @@ struct ScanCall {
   int64_t* positions;
   int64_t outer, length, inner;
 };
-// A null scratch asks for its size and does nothing else. cudaErrorNotSupported for dtypes it does not know.
+// With a null scratch, only returns its size. cudaErrorNotSupported for other dtypes.
 cudaError_t launch_scan(void* scratch, size_t& scratch_bytes, const ScanCall& call, cudaStream_t stream);
 
 }  // namespace sconce::cuda

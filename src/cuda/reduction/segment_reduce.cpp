@@ -1,6 +1,5 @@
-// Reductions of segments. Match aten::segment_reduce and _segment_reduce_backward (torch 2.15, CUDA); half types are
-// computed in float32. Lengths and offsets that do not fit the data are found when the stream has passed, and fail the
-// run.
+// Reductions of segments. Match aten::segment_reduce and _segment_reduce_backward (torch 2.15, CUDA); half types
+// compute in float32. A run whose lengths or offsets do not fit the data fails when it waits for the stream.
 #include "src/cpu/reduction/segment_reduce.h"
 
 #include "src/cuda/reduction/segment_reduce_kernels.h"

@@ -34,7 +34,7 @@ __device__ C join(SegmentKind kind, C so_far, C value) {
   }
 }
 
-// False where the bounds are none.
+// False if the bounds are invalid.
 __device__ bool segment(const SegmentCall& c, int64_t row, int64_t number, int64_t& begin, int64_t& length) {
   const int64_t* bound = c.bounds + row * (c.count + 1) + number;
   begin = bound[0];
@@ -96,7 +96,7 @@ cudaError_t slopes(const SegmentCall& call, const void* grads, const void* resul
       };
       int64_t count = 0;
       for (int64_t k = 0; k < length; ++k) count += chosen(k);
-      // Of several, ATen shares positive gradients only.
+      // With several extrema, ATen divides positive gradients only.
       const C each = count > 1 && grad > C(0) ? grad / static_cast<C>(count) : grad;
       for (int64_t k = 0; k < length; ++k)
         if (chosen(k)) to[k * c.inner] = narrowed<T>(each);

@@ -1,5 +1,4 @@
-// Reductions of segments on a device, for host code. dtype: c10::ScalarType; cudaErrorNotSupported for others than
-// floating ones.
+// Reductions of segments on a device, for host code. dtype: c10::ScalarType; cudaErrorNotSupported unless floating.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,10 +7,11 @@
 
 namespace sconce::cuda {
 
-// As SegmentReduction of src/cpu/reduction/segment_reduce.h.
+// Like SegmentReduction of src/cpu/reduction/segment_reduce.h.
 enum class SegmentKind { kMax, kMean, kMin, kSum, kProduct };
 
-// data [outer, size, inner], packed; segment s of row o is [bounds[o][s], bounds[o][s + 1]), of [outer, count + 1].
+// data [outer, size, inner] is packed. Segment s of row o is [bounds[o][s], bounds[o][s + 1]); bounds [outer, count +
+// 1].
 struct SegmentCall {
   SegmentKind kind;
   int dtype;
@@ -20,14 +20,14 @@ struct SegmentCall {
   const int64_t* bounds;
   bool has_initial;
   double initial;
-  int* noted;  // bounds that descend or lie outside
+  int* noted;  // set if bounds descend or lie outside
   int note;
 };
 cudaError_t launch_segments(const SegmentCall& call, void* out, cudaStream_t stream);
-// out [outer, size, inner], zeros before.
+// `out` [outer, size, inner] is zeroed before.
 cudaError_t launch_segment_slopes(const SegmentCall& call, const void* grads, const void* results, void* out,
                                   cudaStream_t stream);
-// bounds of lengths: an exclusive sum of each row, sums [outer, count] being inclusive.
+// Makes bounds from lengths, whose inclusive sums are [outer, count].
 void launch_segment_bounds(const int64_t* sums, int64_t outer, int64_t count, int64_t* bounds, cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -1,5 +1,5 @@
-// Match aten::sum and mean (torch 2.15): floats and complex numbers are summed in float64, so that the last bits may be
-// better than ATen's. Row-major results.
+// Match aten::sum and mean (torch 2.15). Floats and complex numbers are summed in float64, so results may be more exact
+// than ATen's. Results are row-major.
 #include "src/cuda/reduction/sum.h"
 
 #include "src/cuda/reduction/sum_kernels.h"
@@ -14,7 +14,7 @@ namespace {
 Tensor reduced(const char* name, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType type,
                bool average) {
   const DeviceScope scope(self.device());
-  // bool is true where one is; complex32 has no sums of its own.
+  // A bool result is summed in int64 (true if any is), a complex32 one in complex64.
   const DType summed = type == DType::kBool ? DType::kInt64 : type == DType::kComplex32 ? DType::kComplex64 : type;
   const ReducedRows given = reduced_rows(name, self, dim, keepdim, summed);
   Tensor out = Tensor::empty(given.sizes, summed, self.device());

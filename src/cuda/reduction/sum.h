@@ -1,4 +1,4 @@
-// Sums and means, called by name: signatures as src/cpu/reduction/sum.h and moments.h have them.
+// Sums and means, called by name. Signatures follow src/cpu/reduction/sum.h and moments.h.
 #pragma once
 
 #include <optional>

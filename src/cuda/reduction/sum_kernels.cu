@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// What elements are summed in.
+// The type that holds a sum.
 template <class C>
 struct Total {
   using Type = int64_t;

@@ -1,6 +1,6 @@
 // Searching, counting and selection by position. Match aten::searchsorted, bucketize, repeat_interleave.Tensor,
 // masked_scatter, masked_scatter_backward, nonzero_static, histc, median, nanmedian, mode and index_reduce (torch 2.15,
-// CUDA). What is wrong with values is found when the stream has passed, and fails the run.
+// CUDA). A run with bad values fails when it waits for the stream.
 #include "src/cpu/sorting/search.h"
 
 #include <limits>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
 
-// One element on the device, of a number of the host.
+// A tensor on the device, filled with a number.
 Tensor filled(IntSpan sizes, double value, DType dtype, Device device) {
   Tensor number = Tensor::empty({}, DType::kFloat64), element = Tensor::empty({}, dtype);
   *number.data_as<double>() = value;
@@ -42,7 +42,7 @@ void done() {
   check_noted();
 }
 
-// Smaller types hold the same values in these.
+// The dtype to search in, which holds all values of smaller types.
 DType searched_dtype(DType dtype) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
   if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
@@ -76,7 +76,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
   const DeviceScope scope(values.device());
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64, values.device());
   if (out.numel() == 0) return out;
-  // Values are rounded to the common dtype before they may be widened.
+  // Values are rounded to the common dtype first, then widened.
   const DType wide = searched_dtype(common);
   const Tensor elements = cuda::contiguous(converted(converted(sequence, common), wide)),
                sought = cuda::contiguous(converted(converted(values, common), wide)),
@@ -103,7 +103,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
 
 Mask mask_of(const Tensor& packed) { return {static_cast<const uint8_t*>(packed.data()), packed.numel()}; }
 
-// Calls it for the size of its scratch, then with that.
+// Calls `call` once to learn its scratch size, then with the scratch.
 template <class F>
 void with_scratch(Device device, F&& call) {
   size_t bytes = 0;
@@ -147,7 +147,7 @@ Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_i
   return searchsorted_Tensor(boundaries, self, out_int32, right, std::nullopt, nullptr);
 }
 
-// Waits for the sum where the size of the result is not given.
+// Waits for the sum if output_size is not given.
 Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
   SCONCE_CHECK(repeats.dim() == 1, kInvalidArgument, "repeat_interleave only accept 1D vector as repeat, got ",
                describe(repeats));
@@ -213,7 +213,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   SCONCE_CHECK(size >= 0, kInvalidArgument, "nonzero_static: 'size' must be an non-negative integer, got ", size);
   SCONCE_CHECK(self.dim() <= 16, kUnsupported, "nonzero_static: ", self.dim(), " dimensions on CUDA");
   const DeviceScope scope(self.device());
-  // A column for each dimension, as ATen has it.
+  // Each dimension is a column, as in ATen.
   const int64_t sizes[] = {size, self.dim()}, strides[] = {1, std::max<int64_t>(size, 1)}, count = self.numel();
   Tensor out = Tensor::empty_strided(sizes, strides, DType::kInt64, self.device());
   fill(out, &fill_value);
@@ -296,7 +296,7 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
       " do not fit self ", describe(self));
   const DeviceScope scope(self.device());
   Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
-  // The same place for all elements of a slice.
+  // One index for all elements of a slice.
   Shape strides;
   for (int64_t d = 0; d < source.dim(); ++d) strides.push_back(d == dim && index.dim() == 1 ? index.stride(0) : 0);
   scatter_reduce_two_out(out, self, dim, index.as_strided(source.sizes(), strides, index.storage_offset()), source,

@@ -65,7 +65,7 @@ unsigned blocks_of(int64_t count) {
   return static_cast<unsigned>(blocks < kBlocks ? blocks : kBlocks);
 }
 
-// *at becomes choose(*at, v), whoever else changes it.
+// Atomically sets *at to choose(*at, v).
 template <class F>
 __device__ void join_at(double* at, double v, F choose) {
   auto* word = reinterpret_cast<unsigned long long*>(at);
@@ -118,7 +118,7 @@ struct Bins {
   const double* range;
   int64_t bins;
 
-  // -1 outside of all.
+  // The bin of an element; -1 if it is outside of all.
   __device__ int64_t of(T element) const {
     const bool one = range[0] == range[1];
     const C low = static_cast<C>(range[0]) - static_cast<C>(one), high = static_cast<C>(range[1]) + static_cast<C>(one);
@@ -128,14 +128,14 @@ struct Bins {
     return bin >= bins ? bins - 1 : bin;
   }
 };
-// Few bins: each block counts in shared memory first. Very few: neighbours have `copies` counters of each, a power of
-// 2, so that they wait less for one another.
+// With few bins, each block counts in shared memory first. With very few, each bin has `copies` counters (a power of 2)
+// for neighbouring threads, to reduce contention.
 constexpr int64_t kSharedBins = 8192;
 constexpr int kCopies = 4;
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     bins_kernel(const T* in, int64_t count, Bins<T> bins, int copies, unsigned long long* counts) {
-  constexpr int kAhead = 4;  // elements on their way together
+  constexpr int kAhead = 4;  // loads in flight
   extern __shared__ unsigned own[];
   const int all = static_cast<int>(bins.bins) * copies;
   for (int b = threadIdx.x; b < all; b += kThreads) own[b] = 0;
@@ -165,7 +165,7 @@ cudaError_t count_bins(const void* source, int64_t count, int64_t bins, const do
                        cudaStream_t stream) {
   const T* in = static_cast<const T*>(source);
   const Bins<T> all{range, bins};
-  // A block's counts have 32 bits.
+  // A block counts in 32 bits.
   if (bins <= kSharedBins && count / kBlocks < INT32_MAX) {
     const int copies = bins * kCopies <= kSharedBins ? kCopies : 1;
     const size_t bytes = static_cast<size_t>(bins) * static_cast<size_t>(copies) * 4;
@@ -204,11 +204,11 @@ cudaError_t middle(const void* source, int64_t rows, int64_t length, bool skip_n
   return cudaGetLastError();
 }
 
-// A block a row. A run is known where it ends: the latest start of one up to there is its own.
+// One block per row. A run is measured at its end, from the latest start up to there.
 constexpr int kModeThreads = 256;
 struct Run {
   int64_t length, end;
-  // The longest, of several the first.
+  // The longer run; of equal ones the first.
   __device__ static Run better(const Run& a, const Run& b) {
     return b.length > a.length || (b.length == a.length && b.end < a.end) ? b : a;
   }
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kModeThreads)
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* at = sorted + row * length;
     Run best{0, 0};
-    int64_t begun = 0;  // the run that goes on from the tile before
+    int64_t begun = 0;  // the run that continues from the previous tile
     for (int64_t tile = 0; tile < length; tile += kModeThreads) {
       const int64_t i = tile + threadIdx.x;
       const bool there = i < length;

@@ -1,5 +1,6 @@
-// Radix selection: counts of digits from the highest on say which digit the last element wanted has, and how many of
-// those with that digit are wanted; then one more pass fetches what is before it, and of what is equal the first.
+// Radix selection. Counting digits from the highest down finds which digit the last wanted element has, and how many
+// elements with that digit are wanted. A final pass fetches what orders before that element, and the first of its
+// equals.
 #include <algorithm>
 #include <cub/block/block_scan.cuh>
 
@@ -14,14 +15,14 @@ constexpr int kDigitBits = 11, kBins = 1 << kDigitBits, kMostPasses = (64 + kDig
 static_assert(kBins == 2 * kThreads);
 using Scan = cub::BlockScan<int, kThreads>;
 
-// What is known of the last element wanted: its key >> shift, and how many of the elements with these bits are wanted.
+// What is known of the last wanted element: its key >> shift, and how many elements with these bits are wanted.
 struct Found {
   uint64_t prefix;
   int shift, wanted, passes;
   bool done;
   int digits[kMostPasses];
 
-  // The next digit to look at.
+  // Bits of the next digit.
   __device__ int width() const { return min(shift, kDigitBits); }
 };
 __device__ Found nothing_found(int bits, int64_t count) {
@@ -39,7 +40,7 @@ struct Shared {
   bool last;
 };
 
-// Counts the next digit of the keys of [begin, end) that have the prefix.
+// Counts the next digit of the keys in [begin, end) that have the prefix.
 template <class Word>
 __device__ void count_digits(const Keys<Word>& keys, int64_t row_begin, int begin, int end, const Found& found,
                              int* bins) {
@@ -61,8 +62,8 @@ __device__ void count_digits(const Keys<Word>& keys, int64_t row_begin, int begi
   }
 }
 
-// The digit of the last element wanted, from counts[0..1] of this thread's two bins. All threads get past the call
-// before any sees what was found.
+// Finds the digit of the last wanted element; counts[0..1] belong to this thread's two bins. All threads have entered
+// the call before any of them reads the result.
 __device__ void choose(int first, int second, bool last_only, Shared& shared) {
   int before;
   Scan(shared.scan).ExclusiveSum(first + second, before);
@@ -80,8 +81,8 @@ __device__ void choose(int first, int second, bool last_only, Shared& shared) {
   }
 }
 
-// Fetches from [begin, end) of a row, in order. Before it stand `less` elements that come before those with the prefix,
-// and `equal` ones that have it.
+// Fetches from [begin, end) of a row, in order. Before it are `less` elements that order before the prefix and `equal`
+// ones that have it.
 template <class Word>
 __device__ void fetch(const Keys<Word>& keys, const SelectCall& call, int64_t row, int begin, int end, int less,
                       int equal, Shared& shared) {
@@ -90,11 +91,11 @@ __device__ void fetch(const Keys<Word>& keys, const SelectCall& call, int64_t ro
   const Word prefix = static_cast<Word>(shared.found.prefix);
   const unsigned lower_lanes = (1u << lane) - 1;
   for (int64_t tile = begin; tile < end; tile += kTile) {
-    // A warp has kItems * 32 neighbours, item by item.
+    // A warp takes kItems * 32 neighbours, item by item.
     const int64_t first = tile + warp * (kItems * 32) + lane;
     Word elements[kItems];
     unsigned less_lanes[kItems], equal_lanes[kItems];
-    int mine = 0;  // of the warp: less | equal << 16
+    int mine = 0;  // of the warp; packs less | equal << 16
 #pragma unroll
     for (int i = 0; i < kItems; ++i)
       elements[i] = first + i * 32 < end ? keys.element(row * call.length + first + i * 32) : Word{0};
@@ -106,7 +107,7 @@ __device__ void fetch(const Keys<Word>& keys, const SelectCall& call, int64_t ro
       equal_lanes[i] = __ballot_sync(0xFFFFFFFFu, there && digits == prefix);
       mine += __popc(less_lanes[i]) | __popc(equal_lanes[i]) << 16;
     }
-    __syncthreads();  // totals of the tile before are read
+    __syncthreads();  // the previous tile's totals have been read
     if (lane == 0) shared.totals[warp] = mine;
     __syncthreads();
     int until = shared.totals[lane];
@@ -142,7 +143,7 @@ __device__ void fetch(const Keys<Word>& keys, const SelectCall& call, int64_t ro
   }
 }
 
-// A block a row.
+// One block per row.
 template <class Word>
 __global__ void __launch_bounds__(kThreads) select_in_blocks(Keys<Word> keys, SelectCall call, int bits) {
   __shared__ Shared shared;
@@ -163,11 +164,11 @@ __global__ void __launch_bounds__(kThreads) select_in_blocks(Keys<Word> keys, Se
   }
 }
 
-// Several blocks a row.
+// Several blocks per row.
 struct Parts {
-  int parts, length;  // of a row, and of each of them but the last
+  int parts, length;  // per row; elements per part except the last
   Found* found;       // [rows]
-  unsigned* arrived;  // [rows], 0 between kernels, as is
+  unsigned* arrived;  // [rows]; 0 between kernels, as row_bins are
   int* row_bins;      // [rows, kBins]
   int* bins;          // [passes, rows, parts, kBins]
   int2* counts;       // [rows, parts]: less, equal
@@ -249,7 +250,7 @@ __global__ void __launch_bounds__(kThreads) fetch_in_parts(Keys<Word> keys, Sele
   fetch(keys, call, row, parts.begin(), parts.end(call.length), all_less, all_equal, shared);
 }
 
-// Into how many parts rows are cut, so that they are the work of two blocks a multiprocessor.
+// How many parts a row is split into, to give each multiprocessor two blocks.
 int parts_of(const SelectCall& call) {
   const int64_t parts = std::min(2 * call.multiprocessors / call.rows, call.length / (2 * kTile));
   return parts < 4 ? 1 : static_cast<int>(parts);

@@ -1,4 +1,4 @@
-// The first elements of rows in an order, without sorting the rows: on a device, for host code.
+// Selects the first elements of rows in an order without sorting the rows. For host code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,9 +8,9 @@
 
 namespace sconce::cuda {
 
-// Packed [rows, length], none is 0, length up to INT32_MAX. The first `count` of each row as a stable sort would have
-// them (NaN greatest, zeros equal), but in the order they stand in, go to values and indices, packed [rows, count];
-// with `last_only` the one that would come last of them alone, packed [rows].
+// in [rows, length] is packed; no size is 0; length is at most INT32_MAX. Selects the `count` elements of each row that
+// a stable sort puts first (NaN greatest, zeros equal), keeps their order in the row, and writes values and indices,
+// packed [rows, count]. With `last_only`, writes only the one that would be sorted last, packed [rows].
 struct SelectCall {
   int dtype;  // c10::ScalarType
   const void* in;
@@ -20,7 +20,7 @@ struct SelectCall {
   int64_t* indices;
   int multiprocessors;  // of the device
 };
-// A null scratch asks for its size and does nothing else. cudaErrorNotSupported for dtypes without an order.
+// With a null scratch, only returns its size. cudaErrorNotSupported for dtypes without an order.
 cudaError_t launch_select(void* scratch, size_t& scratch_bytes, const SelectCall& call, cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -1,5 +1,5 @@
-// Distinct elements and how often they occur. Match aten::_unique2 and bincount (torch 2.15, CUDA): the number of
-// elements of a result depends on values, which the host reads with a wait.
+// Distinct elements and their counts. Match aten::_unique2 and bincount (torch 2.15, CUDA). Sizes of results depend on
+// values, so the host waits to read them.
 #include "src/cuda/sorting/sets.h"
 
 #include "src/cpu/sorting/sets.h"
@@ -23,7 +23,7 @@ Tensor at_places(const Tensor& self, const Tensor& places) {
   const Tensor* const* const indices = &index;
   return index_Tensor(self, {&indices, 1});
 }
-// Values at places of zeros; sums of those of the same place.
+// Puts values at `places` of `zeros`; with `sums`, adds those of the same place.
 Tensor placed(const Tensor& zeros, const Tensor& places, const Tensor& values, bool sums) {
   const Tensor* const index = &places;
   const Tensor* const* const indices = &index;
@@ -52,7 +52,7 @@ std::array<Tensor, 3> _unique2(const Tensor& self, bool, bool return_inverse, bo
     inverse =
         reshape(placed(zeros(IntSpan(&count, 1), DType::kInt64, self.device()), order, numbers, false), self.sizes());
   }
-  if (return_counts || self.dtype() == DType::kBool) {  // ATen counts bool whether asked or not
+  if (return_counts || self.dtype() == DType::kBool) {  // ATen always counts bool
     const int64_t found = firsts.numel();
     Tensor ends = integers(found, self.device());
     if (found > 1) {

@@ -1,4 +1,4 @@
-// Distinct elements and counts, called by name: signatures as src/cpu/sorting/sets.h has them.
+// Distinct elements and counts, called by name. Signatures follow src/cpu/sorting/sets.h.
 #pragma once
 
 #include <array>

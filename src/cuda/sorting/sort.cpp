@@ -15,10 +15,10 @@
 namespace sconce::cuda {
 namespace {
 
-// From here on rows are selected from before they are sorted.
+// Longer rows are reduced by selection before they are sorted.
 constexpr int64_t kLongRow = 2048;
 
-// `kept` elements from `first` on of each sorted row [..., length], to packed values and indices.
+// Writes `kept` elements, from `first` on, of each sorted row [..., length] to packed values and indices.
 void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t first, int64_t kept, bool descending,
                Tensor& values, Tensor& indices) {
   const int64_t length = rows.size(rows.dim() - 1);
@@ -61,8 +61,8 @@ void select_rows(const char* name, const Tensor& rows, int64_t count, bool desce
   select(scratch(bytes, rows.device()).data());
 }
 
-// Gives `fill_rows` packed [..., n] to write what belongs to out[0] and out[1] with `dim` last: themselves where they
-// lie so.
+// Calls fill_rows with packed [..., n] tensors for out[0] and out[1], with `dim` moved last: the results themselves if
+// they have that layout, else temporaries that are copied back.
 template <class F>
 void by_rows(std::array<Tensor, 2>& out, int64_t dim, F fill_rows) {
   std::array<Tensor, 2> turned{move_last(out[0], dim), move_last(out[1], dim)}, packed = turned;
@@ -105,8 +105,7 @@ std::array<Tensor, 2> sort(const Tensor& self, int64_t dim, bool descending) {
   return sort_stable(self, true, dim, descending);
 }
 
-// Those that a stable sort has first: of equal elements the first. Not `sorted` they stay in their order where rows are
-// long.
+// Selects what a stable sort puts first, so the first of equal elements. If not `sorted`, long rows keep their order.
 std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   dim = wrap_dim("topk", dim, self.dim());
   const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
@@ -161,7 +160,7 @@ std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool 
 
 namespace {
 
-// Row-major numbers of the elements of a packed tensor that are not zero. Waits for their count.
+// Row-major numbers of the nonzero elements of a packed tensor. Waits for their count.
 Tensor numbers_of_nonzero(const Tensor& packed) {
   refuse_capture("results whose size depends on values");
   const int64_t count = packed.numel();
@@ -202,7 +201,7 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   return out;
 }
 
-// [count, rank], laid out by dimension as PyTorch's is. Waits for the count.
+// [count, rank], column by column as in PyTorch. Waits for the count.
 Tensor nonzero(const Tensor& self) {
   const DeviceScope scope(self.device());
   const int64_t rank = self.dim();

@@ -15,11 +15,11 @@ int bits_for(int64_t numbers) {
   return bits;
 }
 
-// All rows at once: by key, with the row and the position in one word; then stably by row.
+// Sorts all rows at once: by key, with row and position in one word; then stably by row.
 template <class Word, class Number>
 cudaError_t sort_long_rows(void* scratch, size_t& scratch_bytes, const Keys<Word>& keys, const SortCall& call, int bits,
                            cudaStream_t stream) {
-  // Words of two bytes would take the slower of CUB's sorts; with many elements one kind is enough.
+  // Two-byte words would select CUB's slower sort.
   using Key = std::conditional_t<sizeof(Number) == 8 || sizeof(Word) == 8, uint64_t, uint32_t>;
   const Number count = static_cast<Number>(call.rows * call.length), length = static_cast<Number>(call.length);
   const int at_bits = bits_for(call.length), row_bits = bits_for(call.rows);
@@ -53,7 +53,7 @@ cudaError_t sort_long_rows(void* scratch, size_t& scratch_bytes, const Keys<Word
     error = cub::DeviceRadixSort::SortKeys(temporary, by_row, places, count, at_bits, at_bits + row_bits, stream);
   if (error != cudaSuccess) return error;
   const Number* const order = places.Current();
-  // One row's keys are in order as well: most elements need not be fetched from all over it.
+  // With one row, the sorted keys are at hand, and most elements follow from them without being fetched.
   const Key* const key_of_place = row_bits == 0 ? sorted.Current() : nullptr;
   const SortCall to = call;
   grid_loop(static_cast<int64_t>(count), stream, [=] __device__(int64_t i) {

@@ -8,8 +8,8 @@
 
 namespace sconce::cuda {
 
-// Packed [rows, length], none is 0; sorted stably, NaN greatest, zeros equal. Of each sorted row `kept` elements from
-// `first` on go to values and indices, packed [rows, kept]; an index is the position in its row, or the label there.
+// in [rows, length] is packed; no size is 0. Sorts rows stably (NaN greatest, zeros equal) and writes `kept` elements
+// from `first` on to values and indices, packed [rows, kept]. An index is the position in the row, or the label there.
 struct SortCall {
   int dtype;  // c10::ScalarType
   const void* in;
@@ -19,7 +19,7 @@ struct SortCall {
   void* values;
   int64_t* indices;
 };
-// A null scratch asks for its size and does nothing else. cudaErrorNotSupported for dtypes without an order.
+// With a null scratch, only returns its size. cudaErrorNotSupported for dtypes without an order.
 cudaError_t launch_sort(void* scratch, size_t& scratch_bytes, const SortCall& call, cudaStream_t stream);
 
 }  // namespace sconce::cuda

@@ -1,14 +1,14 @@
-// Elements as words that order as ATen orders them: NaN greatest, zeros equal; inverted for descending.
+// Elements as words that compare in ATen's order: NaN greatest, zeros equal; inverted for descending.
 #pragma once
 
 #include <cstdint>
 
 namespace sconce::cuda {
 
-// What integers stand for elements of a dtype (c10::ScalarType) in any order.
+// How elements of a dtype (c10::ScalarType) map to integers that compare in the order wanted.
 struct KeyForm {
-  int bits;                 // of an element
-  uint64_t sign, infinity;  // bits of an element; 0 without a sign, 0 of integers
+  int bits;                 // per element
+  uint64_t sign, infinity;  // bit patterns; 0 if unsigned, 0 for integers
   bool boolean, descending;
 };
 inline KeyForm key_form(int dtype, bool descending) {
@@ -45,7 +45,7 @@ inline KeyForm key_form(int dtype, bool descending) {
   }
 }
 
-// Packed elements of as many bytes as Word has, or one byte where that has two.
+// Packed elements with the size of Word; a Word of two bytes may hold elements of one.
 template <class Word>
 struct Keys {
   const void* elements;
@@ -81,7 +81,7 @@ struct Keys {
     }
     return key ^ flip;
   }
-  // The element that has a key, unless several may: zeros and NaNs.
+  // Recovers the element from its key, unless several elements share it (zeros and NaNs).
   __device__ bool restore(Word key, Word& element) const {
     key ^= flip;
     if (!infinity) {
@@ -102,7 +102,7 @@ struct Keys {
   }
 };
 
-// function(Keys<Word>) for the word that elements of a dtype take; false for a dtype that has no order.
+// Calls function(Keys<Word>) with the word for these elements; false if the dtype has no order.
 template <class F>
 bool with_keys(const void* elements, const KeyForm& form, F function) {
   switch (form.bits) {

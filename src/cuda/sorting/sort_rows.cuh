@@ -1,4 +1,4 @@
-// Rows that a warp or a block sorts on its own.
+// Kernels that sort a row within a warp or a block.
 #pragma once
 
 #include <cub/block/block_radix_sort.cuh>
@@ -18,7 +18,7 @@ inline unsigned grid_of(int64_t blocks) {
 __device__ inline bool is_kept(const SortCall& call, int64_t place) {
   return place >= call.first && place < call.first + call.kept;
 }
-// Element `at` of a row is the one at `place` of the sorted row.
+// Writes the element from position `at` of a row to `place` of the sorted row.
 template <class Word>
 __device__ void put_sorted(const Keys<Word>& keys, const SortCall& call, int64_t row, int64_t place, int64_t at,
                            Word element) {
@@ -27,7 +27,7 @@ __device__ void put_sorted(const Keys<Word>& keys, const SortCall& call, int64_t
   call.indices[to] = call.labels ? call.labels[row * call.length + at] : at;
 }
 
-// A key and where it stands, which makes the order of all of them strict. Positions are below 65536.
+// A key with its position, which makes the order strict. Positions are below 65536.
 template <class Word>
 struct Placed {
   using Bits = std::conditional_t<sizeof(Word) == 2, uint32_t, uint64_t>;
@@ -63,7 +63,7 @@ struct Before {
   }
 };
 
-// kWidth lanes a row, by a bitonic network.
+// kWidth lanes per row; bitonic network.
 template <class Word, int kWidth>
 __global__ void __launch_bounds__(256) sort_in_lanes(Keys<Word> keys, SortCall call) {
   constexpr int kRows = 256 / kWidth;
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(256) sort_in_lanes(Keys<Word> keys, SortCall c
   }
 }
 
-// A warp a row, up to 32 * kItems elements.
+// One warp per row of up to 32 * kItems elements.
 template <class Word, int kItems>
 __global__ void __launch_bounds__(128) sort_in_warps(Keys<Word> keys, SortCall call) {
   using Sort = cub::WarpMergeSort<Placed<Word>, kItems, 32>;
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(128) sort_in_warps(Keys<Word> keys, SortCall c
   }
 }
 
-// A block a row, up to kThreads * kItems elements.
+// One block per row of up to kThreads * kItems elements.
 template <class Word, int kThreads, int kItems>
 __global__ void __launch_bounds__(kThreads) sort_in_blocks(Keys<Word> keys, SortCall call, int bits) {
   using Sort = cub::BlockRadixSort<Word, kThreads, kItems, uint16_t>;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) sort_in_blocks(Keys<Word> keys, Sort
     for (int i = 0; i < kItems; ++i) {
       const int place = threadIdx.x * kItems + i;
       at[i] = static_cast<uint16_t>(place);
-      // Greatest keys behind the end come after those of the row: the sort is stable.
+      // Padding has the greatest key and a later position, so the stable sort puts it after the row's elements.
       mine[i] = place < call.length ? keys.key(keys.element(row * call.length + place)) : keys.mask;
     }
     Sort(storage).SortBlockedToStriped(mine, at, 0, bits);
@@ -144,7 +144,7 @@ constexpr int64_t longest_in_block() {
   return sizeof(Word) == 2 ? 16384 : 4096;
 }
 
-// Rows of up to longest_in_block() elements.
+// For rows of up to longest_in_block() elements.
 template <class Word>
 cudaError_t sort_short_rows(const Keys<Word>& keys, const SortCall& call, int bits, cudaStream_t stream) {
   const int64_t rows = call.rows, length = call.length;
