@@ -12,7 +12,7 @@ namespace {
 
 thread_local Collection* collecting = nullptr;
 
-// Keeps what went wrong as text; the thread's own error stays what it was.
+// Returns the failure of body as text; the thread's own error stays unchanged.
 template <class F>
 std::string text_of_failure(F&& body) {
   if (shim::guard("", std::forward<F>(body)) == 0) return {};
@@ -36,7 +36,7 @@ bool on_cuda(Value& value) {
   return value.is_tensor() && value.tensor().defined() && value.tensor().device().type == DeviceType::kCuda;
 }
 
-// Arguments that are not yet the kernel's.
+// The slots for arguments and results; up to 16 need no allocation.
 class Stack {
  public:
   explicit Stack(size_t slots) {
@@ -83,7 +83,7 @@ void CustomOperator::call_stable(StableKernel kernel, std::span<Value> arguments
   Stack stack(std::max(arguments.size(), results.size()));
   StableIValue* const slots = stack.data();
   for (size_t i = 0; i < arguments.size(); ++i) slots[i] = to_stable(schema().arguments[i].type, arguments[i]);
-  kernel(slots, arguments.size(), results.size());  // takes the arguments, throws what it likes
+  kernel(slots, arguments.size(), results.size());  // takes over the arguments, may throw anything
   for (size_t i = 0; i < results.size(); ++i) results[i] = from_stable(schema().results[i].type, slots[i]);
 }
 

@@ -1,8 +1,8 @@
 // What a library of custom operators registers while it is opened: definitions and kernels, through PyTorch's stable
 // ABI (STABLE_TORCH_LIBRARY) or through include/sconce/custom_op.h.
 //
-// Registration happens on the thread that opens the library, inside of a Collection. Its errors are collected, because
-// no exception may pass through the dynamic linker.
+// Registration happens on the thread that opens the library, inside a Collection. The Collection gathers errors,
+// because exceptions must not pass through the dynamic linker.
 #pragma once
 
 #include <memory>
@@ -18,17 +18,17 @@ namespace sconce::custom_ops {
 
 using StableKernel = void (*)(StableIValue* stack, uint64_t arguments, uint64_t results);
 
-// Kernels by where they run; PyTorch's dispatch keys. Others (autograd, tracing) are accepted and never called.
+// Where a kernel runs: PyTorch's dispatch keys. Others (autograd, tracing) are accepted but never called.
 enum class KernelKey : uint8_t { kCpu, kCuda, kCompositeExplicit, kCompositeImplicit, kCount };
 
-// A custom operator. The kernel is chosen by the device of the tensors; without one for it, a composite one is taken.
+// A custom operator. The tensors' device selects the kernel; without one for it, a composite kernel runs.
 class CustomOperator final : public Operator {
  public:
   explicit CustomOperator(Schema schema) : Operator(std::move(schema)) {}
 
   void call(std::span<Value> arguments, std::span<Value> results) const override;
   bool runnable() const noexcept override;
-  // kAlreadyExists for a second kernel of the same key.
+  // Throws kAlreadyExists for a second kernel with the same key.
   void set_kernel(KernelKey key, StableKernel kernel);
   void set_kernel(SconceKernel kernel, void* context);
 
@@ -45,32 +45,31 @@ class CustomOperator final : public Operator {
 // One STABLE_TORCH_LIBRARY block: TorchLibraryOpaque.
 struct LibraryBlock {
   std::string ns;
-  std::optional<KernelKey> key;  // of blocks with kernels
-  bool ignored = false;          // kernels that serving never calls
+  std::optional<KernelKey> key;  // set for blocks with kernels
+  bool ignored = false;          // its kernels are never called when serving
 };
 
 class Collection {
  public:
-  Collection();  // of this thread, until the object goes; they do not nest
+  Collection();  // active on this thread while it lives; does not nest
   Collection(const Collection&) = delete;
   Collection& operator=(const Collection&) = delete;
   ~Collection();
   static Collection* current() noexcept;
 
-  // The functions of the ABI. What is wrong is collected; only std::bad_alloc is thrown.
+  // The functions of the ABI. They gather errors and throw only std::bad_alloc.
   LibraryBlock* open_block(const char* ns, const char* key);
   void define(const std::string& ns, const char* schema);
   void implement(const LibraryBlock& block, const char* name, StableKernel kernel);
   void define_plain(const char* schema, SconceKernel kernel, void* context);
   void add_error(std::string text);
 
-  // Everything that was registered becomes known to find_operator as long as the result lives. kIncompatible with all
-  // that was wrong.
+  // Lets find_operator find what was registered while the result lives. Throws kIncompatible, listing all errors.
   std::vector<std::unique_ptr<Registration>> finish(const std::string& library);
   bool empty() const noexcept { return operators_.empty() && pending_.empty(); }
 
  private:
-  struct Pending {  // kernels may come before the definition
+  struct Pending {  // a kernel may arrive before its definition
     std::string name;
     KernelKey key;
     StableKernel kernel;

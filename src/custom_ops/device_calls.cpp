@@ -24,7 +24,7 @@ class HostCall {
  public:
   HostCall(const Schema& schema, Device target) : schema_(schema), target_(target) {}
 
-  // An argument as the kernel may read it.
+  // An argument for the kernel, with tensors copied to the host.
   Value fetched(Value& argument) {
     if (argument.is_tensor()) {
       Tensor& tensor = argument.tensor();
@@ -43,7 +43,7 @@ class HostCall {
     return argument;
   }
 
-  // After the call: what it wrote goes back, with the sizes and the storage that it gave its arguments.
+  // After the call: copies back what the kernel wrote, and gives the arguments the sizes and storage that it set.
   void send_written(std::span<Value> arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (!schema_.arguments[i].written) continue;
@@ -62,7 +62,7 @@ class HostCall {
       });
     }
   }
-  // A result as the caller gets it.
+  // A result for the caller, with tensors copied to the device.
   void send(Value& result) {
     if (Value::List* items = result.get_if<Value::List>()) {
       for (Value& item : *items) send(item);

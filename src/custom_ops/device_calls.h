@@ -1,6 +1,6 @@
-// Operators called by name whose kernels read memory of the host, called with tensors of a device: the bytes their
-// tensors view are fetched, the kernel runs, what it made or wrote is sent. Right, and slow: each call waits for the
-// device. Views of an argument come back as views of that argument.
+// Calls operators whose kernels read host memory with tensors of a device: copies the arguments' bytes to the host,
+// runs the kernel, and copies results and written arguments back. Correct but slow, because each call waits for the
+// device. Results that view an argument still view that argument.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace sconce::custom_ops {
 
-// The device of the arguments' tensors, or that a device argument asks for; the CPU where there is none.
+// The device of the tensor arguments or of a device argument; else the CPU.
 Device device_of(std::span<Value> arguments) noexcept;
 
-// Calls the kernel for arguments of a device.
+// Calls the kernel with arguments on a device.
 void call_on_host(const Schema& schema, BoxedKernel kernel, std::span<Value> arguments, std::span<Value> results);
 
 }  // namespace sconce::custom_ops

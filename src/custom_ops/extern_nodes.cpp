@@ -24,7 +24,7 @@ const json& member(const json& object, const char* name) {
 
 std::string text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
-// Numbers of torch/_export/serde/schema.py in c10's numbering.
+// Converts dtype numbers of torch/_export/serde/schema.py to c10's.
 std::optional<int64_t> dtype_number(int64_t serialized) {
   switch (serialized) {
     case 28:
@@ -66,7 +66,7 @@ class NodeReader {
  public:
   NodeReader(ExternNode& node, const Schema& schema) : node_(node), schema_(schema) {}
 
-  // The first thing that is wrong.
+  // Returns the first problem.
   std::string read(const json& node) {
     const size_t count = schema_.arguments.size();
     node_.arguments.resize(count);
@@ -83,7 +83,7 @@ class NodeReader {
       inputs.emplace_back(static_cast<size_t>(index), &member(input, "arg"));
       ++position;
     }
-    // Changing values come in the order of the schema, whatever order the inputs are written in.
+    // Dynamic values come in the order of the schema, whatever the order of the inputs in the file.
     std::sort(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [index, arg] : inputs) {
       index_ = index;
@@ -160,7 +160,7 @@ class NodeReader {
         return enumeration(type, tag, value);
       case TypeKind::kDevice:
         if (tag != "as_device") return misfit(type, tag);
-        to = Device{};  // where the model runs, whatever was written
+        to = Device{};  // the device where the model runs, whatever the file says
         return {};
       case TypeKind::kList:
         return list(*type.element, type, tag, value);
@@ -180,7 +180,7 @@ class NodeReader {
   static std::string number(const Type& type, const std::string& tag, const json& value, Value& to) {
     if (tag == "as_float" && value.is_number()) {
       to = value.get<double>();
-    } else if (tag == "as_float" && value.is_string()) {  // JSON has no infinities
+    } else if (tag == "as_float" && value.is_string()) {  // a string, because JSON has no infinities
       const std::string name = value.get<std::string>();
       if (name != "Infinity" && name != "-Infinity" && name != "NaN") return misfit(type, tag);
       to = name == "NaN" ? std::numeric_limits<double>::quiet_NaN()
@@ -258,7 +258,7 @@ class NodeReader {
     }
   }
 
-  // Constant elements.
+  // Lists of constants.
   std::string items(const Type& element, const char* tag, const json& value) {
     Value::List list(value.size());
     for (size_t i = 0; i < value.size(); ++i) {

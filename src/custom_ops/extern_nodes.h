@@ -1,5 +1,5 @@
-// The operator calls that a package's code makes through the proxy executor: the .json member beside the .so, with
-// operators, constant arguments and the order of the changing ones resolved.
+// The operator calls that a package's code makes through the proxy executor. Parses the .json member beside the .so and
+// resolves operators, constant arguments and the order of dynamic arguments.
 //
 // Format: {"nodes": [{"name", "node": {"target": "aten::mm", "inputs": [{"name", "arg": {"as_tensor": ...}}],
 // "outputs": [{"as_tensor": ...}]}}]}, torch 2.6 to 2.15 (torch/_export/serde/schema.py, whose enums are not c10's).
@@ -15,40 +15,40 @@
 
 namespace sconce::custom_ops {
 
-// Arguments whose values come with each call, in the order in which their integers and tensors do.
+// An argument whose value comes with each call. They are in the order of the call's integers and tensors.
 struct DynamicArgument {
   enum class Kind : uint8_t { kInt, kInts, kTensor, kTensors };
   Kind kind;
-  uint32_t argument;          // of the schema
-  std::vector<bool> present;  // kTensors: which elements come; the others are None. kInts: as many as integers
+  uint32_t argument;          // index in the schema
+  std::vector<bool> present;  // kTensors: which elements come (others are None). kInts: one per integer
 };
 
 struct ExternOutput {
   enum class Kind : uint8_t { kNone, kTensor, kTensors, kInt };
   Kind kind;
   uint32_t count = 1;    // kTensors
-  int64_t expected = 0;  // kInt: what the code was compiled for
+  int64_t expected = 0;  // kInt: the value that the code was compiled for
 };
 
 struct ExternNode {
   std::string target;  // "aten::mm"
   std::shared_ptr<const Operator> op;
-  std::vector<Value> arguments;  // constants and defaults; None where a dynamic one goes
+  std::vector<Value> arguments;  // constants and defaults; None for dynamic ones
   std::vector<DynamicArgument> dynamic;
   std::vector<ExternOutput> outputs;  // at most one per result
-  size_t ints = 0, tensors = 0;       // what a call brings in all
+  size_t ints = 0, tensors = 0;       // totals that each call brings
 };
 
 // Immutable.
 class ExternNodes {
  public:
-  // kCorruptPackage for JSON that is none; everything else is a problem.
+  // Throws kCorruptPackage for invalid JSON; everything else becomes a problem.
   static ExternNodes parse(std::string_view json);
 
   const std::vector<ExternNode>& nodes() const noexcept { return nodes_; }
-  // Operators that this process does not have, each once, sorted.
+  // Operators that this process lacks, sorted, each once.
   const std::vector<std::string>& missing() const noexcept { return missing_; }
-  // What else keeps a node from being called: "aten::x: argument 'y': ...".
+  // Other reasons why a node cannot be called: "aten::x: argument 'y': ...".
   const std::vector<std::string>& problems() const noexcept { return problems_; }
 
  private:

@@ -6,7 +6,7 @@
 namespace sconce::custom_ops {
 namespace {
 
-// The handle becomes the result, which may be the tensor of that very handle.
+// Makes the handle hold the result, which may be the tensor of that very handle.
 void assign(AtenTensorHandle handle, Value& result) {
   SCONCE_CHECK(handle, kModelFailed, "the handle for a result is null");
   Tensor* const target = shim::tensor_of(handle);
@@ -17,7 +17,7 @@ void assign(AtenTensorHandle handle, Value& result) {
     *target = borrowed;
 }
 
-// Values of a finished call hold no tensor until the next.
+// Drops tensors after a call, so that none is held until the next.
 struct Release {
   std::span<Value> results;
   ~Release() {

@@ -1,7 +1,7 @@
-// ProxyExecutor: makes the operator calls that a package's code asks for by number
+// ProxyExecutor: makes the operator calls that a package's code requests by number
 // (aoti_torch_proxy_executor_call_function). One per container, used by one thread at a time.
 //
-// The values of a call live in the executor between calls, so that a call allocates nothing but what the operator does.
+// It keeps the values of a call for the next one, so that only the operator itself allocates.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class ProxyExecutor {
  public:
   explicit ProxyExecutor(std::shared_ptr<const ExternNodes> nodes);
 
-  // tensors: what the node's arguments need, then handles of tensors (undefined ones, mostly) that are assigned the
-  // results. kModelFailed where the counts are not those of the node or an integer result is not what the code was
-  // compiled for; else what the operator throws.
+  // tensors: the node's tensor arguments, then handles (mostly of undefined tensors) that receive the results. Throws
+  // kModelFailed for wrong counts, or for an integer result that differs from what the code was compiled for, and what
+  // the operator throws.
   void call(int64_t node, std::span<const int64_t> ints, std::span<const AtenTensorHandle> tensors);
-  // For messages: "aten::mm".
+  // For messages, like "aten::mm".
   const char* target(int64_t node) const noexcept;
 
   AOTIProxyExecutorHandle handle() noexcept { return reinterpret_cast<AOTIProxyExecutorHandle>(this); }

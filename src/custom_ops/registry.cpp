@@ -35,8 +35,8 @@ class AtenOperator final : public Operator {
 
   BoxedKernel kernel_;
   bool any_device_;
-  bool random_;  // the host's streams are not the device's
-  // There is one kind of device besides the CPU.
+  bool random_;  // then the CPU's kernel cannot stand in: its random streams differ
+  // Looked up once, because there is only one kind of device besides the CPU.
   mutable std::once_flag looked_up_;
   mutable DeviceBackend::NamedKernel device_kernel_ = nullptr;
 };

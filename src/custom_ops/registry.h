@@ -1,5 +1,4 @@
-// The operators of this process by name: ATen's, and those of custom operator libraries while they are loaded.
-// Thread-safe.
+// The operators of this process by name: ATen's, and those of loaded custom operator libraries. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,15 +9,14 @@
 
 namespace sconce::custom_ops {
 
-// "aten::add.Tensor", "mylib::op". Null where there is none of that name, or none that runs (defined without a kernel).
-// ATen's are made when first asked for and stay; others live as long as somebody holds them.
+// Finds "aten::add.Tensor" or "mylib::op". Null if there is none, or if it has no kernel. ATen's are made on first use
+// and stay; others live while somebody holds them.
 std::shared_ptr<const Operator> find_operator(std::string_view name);
 
-// ATen operators that can be called by name, sorted.
+// The ATen operators that can be called by name, sorted.
 std::vector<std::string> aten_operators();
 
-// Where a library's operators are registered; they are found until the object goes. kAlreadyExists for a name that is
-// taken.
+// Registers an operator of a library while the object lives. Throws kAlreadyExists if the name is taken.
 class Registration {
  public:
   explicit Registration(std::shared_ptr<const Operator> added);

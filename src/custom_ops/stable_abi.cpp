@@ -1,5 +1,5 @@
-// The functions that libraries of PyTorch's stable ABI import, beside those of src/shim.
-// ABI: torch/csrc/stable/c/shim.h and the library functions of aoti_torch/c/shim.h, torch 2.9 to 2.15.
+// Functions that libraries of PyTorch's stable ABI import, in addition to those of src/shim. ABI:
+// torch/csrc/stable/c/shim.h and the library functions of aoti_torch/c/shim.h, torch 2.9 to 2.15.
 #include <omp.h>
 
 #include <mutex>
@@ -37,7 +37,7 @@ std::string& string_of(StringOpaque* handle) {
   return *reinterpret_cast<std::string*>(handle);
 }
 
-// Registration outside of a library's opening has nobody to tell errors to.
+// Fails outside the opening of a library, because nobody would see the errors.
 AOTITorchError open_block(const char* function, const char* ns, const char* key, TorchLibraryOpaque** ret) {
   return guard(function, [&] {
     Collection* const collection = Collection::current();
@@ -114,7 +114,7 @@ AOTITorchError aoti_torch_delete_library_object(TorchLibraryOpaque* handle) {
   return 0;
 }
 
-// Calls back
+// Calls of operators
 AOTITorchError aoti_torch_call_dispatcher(const char* name, const char* overload, StableIValue* stack) {
   return call_by_name("aoti_torch_call_dispatcher", name, overload, stack);
 }
@@ -187,7 +187,7 @@ AOTITorchError torch_parse_device_string(const char* device_string, uint32_t* ou
 AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t grain_size, void (*func)(int64_t, int64_t, void*),
                                   void* ctx) {
   return guard("torch_parallel_for", [&] {
-    // An exception of the body, on whichever thread, is thrown here.
+    // The first failure of the body, on any thread, is rethrown here.
     std::mutex mutex;
     std::optional<sconce::shim::ShimError> failure;
     sconce::parallel_for(begin, end, grain_size, [&](int64_t from, int64_t to) noexcept {
@@ -212,7 +212,7 @@ AOTITorchError torch_get_num_threads(uint32_t* out_num_threads) {
 const char* torch_exception_get_what() { return sconce::shim::error_text(); }
 const char* torch_exception_get_what_without_backtrace() { return sconce::shim::error_text(); }
 
-// Generators: handles do not own, a generator lives as long as the process.
+// Generators live as long as the process, so handles do not own them.
 AOTITorchError torch_new_generator_handle(AtenGeneratorHandle self, AtenGeneratorHandle* ret_new_generator) {
   *ret_new_generator = self ? self : reinterpret_cast<AtenGeneratorHandle>(&sconce::default_generator());
   return 0;
@@ -224,7 +224,7 @@ AOTITorchError torch_generator_get_device(AtenGeneratorHandle, int32_t* ret_devi
   return 0;
 }
 
-// Tags describe operators to the compiler.
+// Tags that describe operators to the compiler
 int32_t torch_tag_core() { return 0; }
 int32_t torch_tag_cudagraph_unsafe() { return 1; }
 int32_t torch_tag_data_dependent_output() { return 2; }
@@ -244,7 +244,7 @@ int32_t torch_tag_pt2_compliant_tag() { return 17; }
 int32_t torch_tag_reduction() { return 18; }
 int32_t torch_tag_view_copy() { return 19; }
 
-// What this process has not.
+// Refused: this process has none of these.
 AOTITorchError torch_stream_native_handle(void*, void**) {
   return refused("torch_stream_native_handle", "streams of no known device");
 }

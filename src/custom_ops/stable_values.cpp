@@ -35,7 +35,7 @@ StableIValue to_stable(const Type& type, const Value& value) {
       if (value.is_none()) return 0;
       return bits_of(std::make_unique<StableIValue>(to_stable(*type.element, value)).release());
     case TypeKind::kTensor: {
-      // A tensor that was not given has a handle, too: of an undefined one.
+      // An absent tensor becomes a handle of an undefined tensor.
       Value borrowed = value.is_none() ? Value(Tensor()) : value;
       return bits_of(shim::new_handle(borrowed.tensor()));
     }
@@ -132,7 +132,7 @@ Value from_stable(const Type& type, StableIValue stable) {
       return values;
     }
     case TypeKind::kScalar:
-      // PyTorch hands numbers of no known kind over as floats.
+      // PyTorch passes numbers of unknown kind as floats.
       return from_bits<double>(stable);
     case TypeKind::kOther:
       break;

@@ -21,9 +21,9 @@ namespace sconce::custom_ops {
 using StableIValue = uint64_t;
 using StableList = std::vector<StableIValue>;
 
-// Makes the receiver the owner of what the result points to. kUnsupported for types that the stable ABI has not.
+// The receiver owns what the result points to. Throws kUnsupported for types that the stable ABI lacks.
 StableIValue to_stable(const Type& type, const Value& value);
-// Takes over what `stable` points to, also where it throws.
+// Takes over what `stable` points to, even if it throws.
 Value from_stable(const Type& type, StableIValue stable);
 
 }  // namespace sconce::custom_ops

@@ -25,9 +25,9 @@ using AOTITorchError = int32_t;
 
 namespace sconce::shim {
 
-// A handle is an owned Tensor.
+// A handle owns a Tensor.
 inline Tensor* tensor_of(AtenTensorHandle handle) noexcept { return reinterpret_cast<Tensor*>(handle); }
-// Memory for handles: a thread keeps what it has freed, so that a run makes its handles from those of the run before.
+// Memory for handles. Each thread keeps what it has freed, so a run reuses the handles of the previous run.
 void* take_handle_memory();
 void keep_handle_memory(void* memory) noexcept;
 

@@ -38,7 +38,7 @@ AOTITorchError aoti_torch_scatter_reduce_out(AtenTensorHandle out, AtenTensorHan
   });
 }
 
-// Null elements of indices stand for dimensions that are not indexed.
+// A null element of indices leaves its dimension unindexed.
 AOTITorchError aoti_torch_index_put_out(AtenTensorHandle out, AtenTensorHandle self, const AtenTensorHandle* indices,
                                         const uint32_t num_indices, const AtenTensorHandle values, bool accumulate) {
   return guard("aoti_torch_index_put_out", [&] {

@@ -1,8 +1,8 @@
-// ConstantScope: while one is alive on a thread, the constants that a container makes there come from it.
+// ConstantScope: while one is alive on a thread, it provides the constants of the container that is made there.
 //
-// A container that loads its weights copies them into a blob of its own and wraps each with
-// aoti_torch_create_tensor_from_blob_v2. Containers keep the pointer they see afterwards, so the shim may answer with
-// other bytes of the same meaning: this is how all replicas share one constant set.
+// A container that loads its weights copies them into its own blob and wraps each with
+// aoti_torch_create_tensor_from_blob_v2. It then keeps the pointer that it gets back, so the shim may answer with other
+// memory that holds the same values. This is how all replicas share one constant set.
 #pragma once
 
 #include "sconce/tensor.h"
@@ -14,10 +14,10 @@ class ConstantScope {
   ConstantScope() noexcept;
   ConstantScope(const ConstantScope&) = delete;
   ConstantScope& operator=(const ConstantScope&) = delete;
-  static ConstantScope* current() noexcept;  // of the calling thread; null outside a load
+  static ConstantScope* current() noexcept;  // the calling thread's; null outside a load
 
-  // `requested` views what the container made for its next constant (bytes possibly never filled). Returns the tensor
-  // to use: same dtype, sizes and strides.
+  // `requested` views the container's memory for its next constant, whose bytes may never have been filled. Returns the
+  // tensor to use instead, with the same dtype, sizes and strides.
   virtual Tensor substitute(void* data, Tensor requested) = 0;
 
  protected:

@@ -57,10 +57,10 @@ SCONCE_NUMBER(memory_format_channels_last_3d, 3)
 int32_t torch_dtype_float8_e8m0fnu() { return 44; }
 int32_t torch_dtype_float4_e2m1fn_x2() { return 45; }
 
-// The version whose ABI this is: 2.15.0 as major << 56 | minor << 48 | patch << 40.
+// The version of this ABI: 2.15.0 as major << 56 | minor << 48 | patch << 40.
 uint64_t aoti_torch_abi_version() { return uint64_t{2} << 56 | uint64_t{15} << 48; }
 
-// Used by generated checks as an operand: an unknown number has no size, and must not end the process.
+// Generated checks use the result as an operand. An unknown number has size 0 and must not end the process.
 size_t aoti_torch_dtype_element_size(int32_t dtype) {
   const auto known = sconce::dtype_from_number(dtype);
   return known ? sconce::dtype_bytes(*known) : 0;

@@ -1,5 +1,5 @@
-// Copies and clones. ABI: c/shim.h, torch 2.6 to 2.15.
-// Mind the order: tensor_copy_ is (src, dst), copy_ is (self, src).
+// Copies and clones. ABI: c/shim.h, torch 2.6 to 2.15. Note the order of arguments: tensor_copy_ takes (src, dst),
+// copy_ takes (self, src).
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
 #include "src/tensor/copy.h"

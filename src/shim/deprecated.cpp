@@ -1,5 +1,5 @@
-// Names that packages of older torch versions import. ABI: c/shim_deprecated.h, torch 2.6 to 2.15.
-// Optional tensors are plain handles here, null where absent, unlike in the generated shims.
+// Names that packages of older torch versions import. ABI: c/shim_deprecated.h, torch 2.6 to 2.15. Unlike in the
+// generated shims, optional tensors are plain handles here, null if absent.
 #include "src/operators/cpu_ops.h"
 #include "src/shim/compute.h"
 #include "src/shim/guard.h"
@@ -86,7 +86,7 @@ AOTITorchError aoti_torch_view_dtype(AtenTensorHandle self, int32_t dtype, AtenT
   });
 }
 
-// ret1, a maximum that PyTorch stopped computing before 2.6, stays as it is.
+// ret1, a maximum that PyTorch no longer computes since before 2.6, is not written.
 AOTITorchError aoti_torch__scaled_mm(AtenTensorHandle self, AtenTensorHandle mat2, AtenTensorHandle bias,
                                      int32_t* out_dtype, AtenTensorHandle scale_a, AtenTensorHandle scale_b,
                                      AtenTensorHandle scale_result, int8_t use_fast_accum, AtenTensorHandle* ret0,

@@ -1,5 +1,5 @@
-// What surrounds a run: grad mode, assertions, warnings, profiling ranges, debug prints, accelerator state.
-// ABI: c/shim.h, torch 2.6 to 2.15.
+// What surrounds a run: grad mode, assertions, warnings, profiling ranges, debug prints, accelerator state. ABI:
+// c/shim.h, torch 2.6 to 2.15.
 #include <atomic>
 #include <cstdio>
 #include <string>
@@ -27,7 +27,7 @@ extern "C" {
 bool aoti_torch_grad_mode_is_enabled() { return grad_mode; }
 void aoti_torch_grad_mode_set_enabled(bool enabled) { grad_mode = enabled; }
 
-// Throws through the C function, as the model's own try block expects.
+// Throws through the C function, which the model's own try block expects.
 void aoti_torch_check(bool condition, const char* function, const char* file, uint32_t line, const char* message) {
   if (condition) [[likely]]
     return;
@@ -38,7 +38,7 @@ void aoti_torch_warn(const char* function, const char* file, uint32_t line, cons
   std::fprintf(stderr, "[WARNING] %s (%s at %s:%u)\n", message ? message : "", function, file, line);
 }
 
-// PyTorch ends the process here; a server answers with an error instead.
+// PyTorch aborts the process here; we report an error instead.
 AOTITorchError aoti_torch_check_inf_and_nan(const char* tensor_name, AtenTensorHandle tensor) {
   return guard("aoti_torch_check_inf_and_nan", [&] {
     const auto found = sconce::count_nonfinite(in(tensor, "tensor"));
@@ -54,8 +54,8 @@ void aoti_torch_print_tensor_handle(AtenTensorHandle self, const char* message) 
   });
 }
 
-// A debugging aid (aot_inductor.debug_intermediate_value_printer=1) that writes files named by the package. Nothing of
-// a package may write files here, and its results do not need them: the run goes on without, and says so once.
+// A debugging aid (aot_inductor.debug_intermediate_value_printer=1) that writes files named by the package. A package
+// must not write files here, and its results do not depend on them: we warn once and go on.
 void aoti_torch_save_tensor_handle(AtenTensorHandle, const char* tensor_name, const char*, const char*) {
   static std::atomic<bool> said = false;
   if (!said.exchange(true))
@@ -63,7 +63,7 @@ void aoti_torch_save_tensor_handle(AtenTensorHandle, const char* tensor_name, co
                  tensor_name ? tensor_name : "");
 }
 
-// Profiling ranges: accepted, recorded nowhere. The handle only has to be distinct from null.
+// Profiling ranges are accepted but not recorded. The handle only has to be non-null.
 AOTITorchError aoti_record_function_start(const char*, void*, const C10IValueHandle*, const uint64_t,
                                           AtenRecordFunctionHandle* ret) {
   static char range;
@@ -72,7 +72,7 @@ AOTITorchError aoti_record_function_start(const char*, void*, const C10IValueHan
 }
 AOTITorchError aoti_record_function_end(AtenRecordFunctionHandle) { return 0; }
 
-// Arguments of profiling ranges: kept only so that they can be deleted.
+// Arguments of profiling ranges exist only so that they can be deleted.
 AOTITorchError aoti_torch_int64_to_ivalue(int64_t, C10IValueHandle* ret) {
   *ret = reinterpret_cast<C10IValueHandle>(new char);
   return 0;
@@ -91,7 +91,7 @@ AOTITorchError aoti_torch_delete_c10_value_object(C10IValueHandle handle) {
   return 0;
 }
 
-// Accelerator-generic state: without an accelerator PyTorch throws as well.
+// State of any accelerator: like PyTorch without one, we throw.
 AOTITorchError aoti_torch_create_device_guard(int32_t, void**) {
   return no_accelerator("aoti_torch_create_device_guard");
 }

@@ -1,5 +1,5 @@
-// guard(): the only place where an exception of ours meets the C ABI. The first failure of a run is kept for the
-// calling thread, because generated code drops the text, and the code of some calls altogether.
+// guard(): the only place where our exceptions meet the C ABI. It keeps the first failure of a run for the calling
+// thread, because generated code drops the text, and ignores the return code of some calls.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct ShimError {
   std::string text;  // "aoti_torch_cpu_addmm_out: mat1 is null"
 };
 
-// Keeps the exception in flight as the thread's error unless one is kept already. Returns 1.
+// Keeps the current exception as the thread's error unless the thread has one already. Returns 1.
 AOTITorchError record_failure(const char* function) noexcept;
-// What went wrong on this thread since the last call; empties it.
+// Returns and clears the thread's error.
 std::optional<ShimError> take_error() noexcept;
-// Its text, "" where nothing went wrong; valid until the next call of any of these on this thread.
+// The text of the thread's error, or "". Valid until this thread calls any of these functions again.
 const char* error_text() noexcept;
 
 template <class F>
@@ -38,7 +38,7 @@ AOTITorchError guard(const char* function, F&& body) noexcept {
 // Throws kOutOfMemory.
 [[noreturn]] void fail_for_memory(const char* what);
 
-// Calls body. Where the heap has no memory for it, that is an error of ours like any other.
+// Calls body; throws kOutOfMemory if the heap is exhausted.
 template <class F>
 decltype(auto) in_memory(const char* what, F&& body) {
   try {

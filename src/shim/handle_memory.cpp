@@ -7,16 +7,16 @@ namespace sconce::shim {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kMost = 0;  // a handle that is used after its end is to be seen
+constexpr size_t kMost = 0;  // so that AddressSanitizer sees a use after free
 #else
 constexpr size_t kMost = 64;
 #endif
 
-// Of a thread. As many as a run of a large model has at a time, in cache lines that are warm.
+// Freed handles of a thread: as many as a run of a large model has at once, in warm cache lines.
 struct Kept {
   std::array<void*, kMost + 1> memory;
   size_t count = 0;
-  bool gone = false;  // handles that are deleted while the thread ends go straight to the heap
+  bool gone = false;  // the thread is ending; handles deleted now go to the heap
   ~Kept() {
     gone = true;
     while (count > 0) ::operator delete(memory[--count], sizeof(Tensor));

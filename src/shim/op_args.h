@@ -1,6 +1,6 @@
-// Argument kinds of op_table.def as the C ABI has them; kernel_args.h has the kernels' side.
+// Argument kinds of op_table.def in the C ABI. kernel_args.h has the kernels' side.
 //   ABI_  parameter of the exported C function      (c_shim_cpu.h conventions, torch 2.6 to 2.15)
-//   FWD_  conversion to the kernel's; throws kInvalidArgument for a null tensor
+//   FWD_  conversion to the kernel's parameter; throws kInvalidArgument for a null tensor
 #pragma once
 
 #include "sconce/check.h"
@@ -53,7 +53,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define FWD_Out(n) ::sconce::shim::in(n, #n)
 #define ABI_OptIn(n) AtenTensorHandle* n
 #define FWD_OptIn(n) ::sconce::shim::optional_in(n)
-// A plain handle that may be null: shim.h's way, where the generated headers have a pointer to one.
+// A plain handle that may be null, as in shim.h; generated headers use a pointer to a handle.
 #define ABI_NullableIn(n) AtenTensorHandle n
 #define FWD_NullableIn(n) ::sconce::shim::optional_in(&n)
 #define ABI_List(n) const AtenTensorHandle *n, int64_t n##_len_
@@ -72,7 +72,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define FWD_Real(n) n
 #define ABI_OptReal(n) double* n
 #define FWD_OptReal(n) ::sconce::shim::optional_value<double>(n)
-// An array of optional numbers, unlike OptRealList, an optional array.
+// An array of optional numbers; OptRealList is an optional array.
 #define ABI_OptReals(n) const double **n, int64_t n##_len_
 #define FWD_OptReals(n) std::span<const double* const>(n, static_cast<size_t>(n##_len_))
 #define ABI_OptRealList(n) const double **n, int64_t n##_len_
@@ -98,7 +98,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptGenerator(n) AtenGeneratorHandle* n
 #define FWD_OptGenerator(n) (n ? reinterpret_cast<::sconce::Generator*>(*n) : nullptr)
 
-// Results: trailing AtenTensorHandle*; each may be null where the caller does not want it.
+// Results: trailing AtenTensorHandle*. A caller passes null for a result that it does not want.
 #define RET_ABI_0
 #define RET_ABI_1 , AtenTensorHandle* ret0
 #define RET_ABI_2 RET_ABI_1, AtenTensorHandle* ret1

@@ -1,4 +1,4 @@
-// How an exported operator hands the results of its kernel over: all of them, or none.
+// Delivers the results of an exported operator's kernel: all or none.
 #pragma once
 
 #include "src/shim/guard.h"

@@ -1,4 +1,4 @@
-// Hands a kernel's results to the C ABI: each becomes a new handle; a null target is not wanted.
+// Delivers a kernel's results to the C ABI as new handles; a null target is skipped.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace sconce::shim {
 
-// Writes all results or none, so that a throw leaves no half-owned handles.
+// Writes all results or none, so that a throw leaks no handles.
 inline void deliver(Tensor result, AtenTensorHandle* out) {
   if (out) *out = new_handle(std::move(result));
 }

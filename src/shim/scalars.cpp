@@ -1,4 +1,4 @@
-// Single elements out of and into tensors. ABI: c/shim.h, torch 2.6 to 2.15; at::Tensor::item().to<T>().
+// Reads and makes single elements. ABI: c/shim.h, torch 2.6 to 2.15; at::Tensor::item().to<T>().
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -25,7 +25,7 @@ namespace {
   SCONCE_FAIL(kInvalidArgument, "value cannot be converted to type ", type, " without overflow");
 }
 
-// c10::checked_convert: what the type cannot hold is an error; fractions are cut; floats take infinities and NaN.
+// Like c10::checked_convert: overflow is an error, fractions are truncated, floats keep infinities and NaN.
 template <class T>
 T convert(const ScalarValue& v, const char* type) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -36,7 +36,7 @@ T convert(const ScalarValue& v, const char* type) {
     if constexpr (std::is_integral_v<T>) {
       if (v.kind == Kind::kReal || v.kind == Kind::kComplex) {
         const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
-        // An unsigned type takes negative values as PyTorch does: modulo its range.
+        // Like PyTorch, converts negative values to unsigned types modulo their range.
         const double low = -limit;
         if (!(v.real < limit && v.real >= low)) overflow(type);
         return v.real < 0 ? static_cast<T>(static_cast<int64_t>(v.real)) : static_cast<T>(v.real);
@@ -131,7 +131,7 @@ SCONCE_SCALAR_TENSOR(int32, int32_t, kInt32)
 SCONCE_SCALAR_TENSOR(int64, int64_t, kInt64)
 SCONCE_SCALAR_TENSOR(bool, bool, kBool)
 
-// c10::complex is passed like a struct of two numbers, which std::complex is as well.
+// c10::complex and std::complex are both passed like a struct of two numbers.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wreturn-type-c-linkage"

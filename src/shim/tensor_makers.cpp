@@ -1,5 +1,5 @@
-// Tensors that a model makes, views and hands over. ABI: c/shim.h, torch 2.6 to 2.15; semantics of shim_common.cpp.
-// ret parameters receive a new reference unless the comment says otherwise.
+// Tensors that a model makes, views and passes on. ABI: c/shim.h, torch 2.6 to 2.15; semantics of shim_common.cpp.
+// Results are new references unless a comment says otherwise.
 #include <cstring>
 #include <vector>
 
@@ -37,7 +37,7 @@ Tensor view_blob(void* data, IntSpan sizes, IntSpan strides, int64_t offset, DTy
                  const uint8_t* opaque, int64_t opaque_size) {
   if (layout == static_cast<int32_t>(Layout::kMkldnn)) {
     SCONCE_CHECK(opaque && opaque_size > 0, kCorruptPackage, "an mkldnn constant without its layout description");
-    // Its true extent is in the metadata; the sizes give a lower bound only, and only kernels that decode look inside.
+    // The size is in the metadata; sizes give only a lower bound, and only decoding kernels look inside.
     auto storage = StoragePtr::adopt(new Storage(data, 0, device, nullptr, nullptr));
     const auto* bytes = reinterpret_cast<const std::byte*>(opaque);
     storage->set_opaque_metadata({bytes, bytes + opaque_size});
@@ -65,8 +65,8 @@ AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor) {
   return 0;
 }
 
-// Another reference to the same storage. Sizes and strides are copied: a later resize_ of one handle is not seen
-// through the other, which generated code never relies on.
+// Another reference to the same storage. Sizes and strides are copied, so one handle does not see a later resize_ of
+// the other; generated code never relies on that.
 AOTITorchError aoti_torch_new_tensor_handle(AtenTensorHandle original, AtenTensorHandle* ret) {
   return guard("aoti_torch_new_tensor_handle", [&] { *ret = new_handle(in(original, "orig_handle")); });
 }
@@ -83,14 +83,14 @@ AOTITorchError aoti_torch_empty_strided(int64_t ndim, const int64_t* sizes, cons
   });
 }
 
-// Pinning speeds up transfers to a device; without one, plain memory is what PyTorch gives as well.
+// Pinning speeds up transfers to a device. Without a device, PyTorch returns plain memory too.
 AOTITorchError aoti_torch_empty_strided_pinned(int64_t ndim, const int64_t* sizes, const int64_t* strides,
                                                int32_t dtype, int32_t device_type, int32_t device_index,
                                                AtenTensorHandle* ret) {
   return aoti_torch_empty_strided(ndim, sizes, strides, dtype, device_type, device_index, ret);
 }
 
-// storage_offset is an increment, in elements.
+// storage_offset is added to the tensor's own, in elements.
 AOTITorchError aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim, const int64_t* sizes,
                                               const int64_t* strides, int64_t storage_offset, AtenTensorHandle* ret) {
   return guard("aoti_torch__reinterpret_tensor", [&] {
@@ -113,7 +113,7 @@ AOTITorchError aoti_torch__alloc_from_pool(AtenTensorHandle self, int64_t offset
   });
 }
 
-// As many dimensions as self has; the offset stays.
+// Keeps the number of dimensions and the offset.
 AOTITorchError aoti_torch_as_strided(AtenTensorHandle self, const int64_t* sizes, const int64_t* strides,
                                      AtenTensorHandle* ret) {
   return guard("aoti_torch_as_strided", [&] {
@@ -145,7 +145,7 @@ AOTITorchError aoti_torch_create_tensor_from_blob_v2(void* data, int64_t ndim, c
   });
 }
 
-// Borrows data; the deleter, where there is one, runs when the last view goes. ABI: torch_from_blob, torch 2.11.
+// Borrows data; the deleter, if any, runs when the last view goes. ABI: torch_from_blob, torch 2.11.
 AOTITorchError torch_from_blob(void* data, int64_t ndim, const int64_t* sizes, const int64_t* strides,
                                int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index,
                                AtenTensorHandle* ret, int32_t layout, const uint8_t* opaque_metadata,
@@ -171,7 +171,7 @@ AOTITorchError torch_from_blob(void* data, int64_t ndim, const int64_t* sizes, c
   });
 }
 
-// src, then dst. dst becomes src: same storage, sizes and strides.
+// Takes src, then dst, and makes dst share src's storage, sizes and strides.
 AOTITorchError aoti_torch_assign_tensors(AtenTensorHandle src, AtenTensorHandle dst) {
   return guard("aoti_torch_assign_tensors", [&] { in(dst, "dst") = in(src, "src"); });
 }

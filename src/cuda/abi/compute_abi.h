@@ -1,5 +1,4 @@
-// Replace the functions of src/shim/compute.h in CUDA models: they compute on the device if the operand is on one, else
-// call the CPU's function.
+// CUDA models call these in place of src/shim/compute.h: they pass operands that are not on a device to the CPU's.
 #pragma once
 
 #include <span>

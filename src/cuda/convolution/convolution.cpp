@@ -150,8 +150,7 @@ Tensor widened(const Tensor& t) {
 
 bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
-// Runs a pass. If cuDNN lacks it for half types or channels-last (gradients of depthwise convolutions), runs it in
-// float32.
+// Runs a pass, in float32 if cuDNN lacks it for half types and channels-last (gradients of depthwise convolutions).
 void run(Pass pass, const ConvolutionShape& shape, const Tensor& in, const Tensor& w, const Tensor& out,
          bool channels_last) {
   const cudnnStatus_t status = apply(pass, shape, in, w, out, channels_last);

@@ -33,8 +33,7 @@ class DnnLane {
   PlanCache<DnnGraph> graphs_{1024};  // bounded, because a model's shapes may keep changing
 };
 
-// The calling thread's lane or, without one, the thread's own state for `device`, its current device. Uses its current
-// stream.
+// The calling thread's lane, else the thread's own state for `device`, its current one; on its current stream.
 DnnLane& dnn_lane(int device);
 inline cudnnHandle_t dnn_handle(int device) { return dnn_lane(device).handle(); }
 

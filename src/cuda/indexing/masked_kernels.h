@@ -15,12 +15,10 @@ struct Mask {
   int64_t count;
 };
 
-// out[i] = source[set elements before i] if mask[i] is set, else self[i]. Notes an error if more than `available` are
-// set.
+// out[i] = source[set elements before i] if mask[i] is set, else self[i]. Notes an error beyond `available`.
 cudaError_t masked_scatter(void* scratch, size_t& scratch_bytes, const Mask& mask, int itemsize, const void* self,
                            const void* source, int64_t available, void* out, int* noted, int note, cudaStream_t stream);
-// Packs the elements of `from` whose mask is set; writes their count to `total`. Notes an error if there are over
-// `room`.
+// Packs the elements of `from` whose mask is set; writes their count to `total`. Notes an error beyond `room`.
 cudaError_t masked_gather(void* scratch, size_t& scratch_bytes, const Mask& mask, int itemsize, const void* from,
                           void* out, int64_t room, int64_t* total, int* noted, int note, cudaStream_t stream);
 // out[d][i] = coordinate d of the i-th set element, for the first `room`; out [rank, room] is packed, rank at most 16.

@@ -77,8 +77,7 @@ void sort_by_stride(Dims& dims, const Tensor& tensor) {
   std::sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) { return tensor.stride(a) > tensor.stride(b); });
 }
 
-// cuFFT's description of memory: element (b, x, y, z) is at b * distance + ((x * embed[1] + y) * embed[2] + z) *
-// stride.
+// cuFFT's view of memory: element (b, x, y, z) is at b * distance + ((x * embed[1] + y) * embed[2] + z) * stride.
 struct Layout {
   std::array<long long, kMostDims> embed{};
   long long stride = 1, distance = 1;

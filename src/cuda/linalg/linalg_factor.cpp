@@ -163,8 +163,7 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   const char job = !compute_uv ? 'N' : full_matrices ? 'A' : 'S';
   Tensor info = zeroed_info(batch, device);
   const bool tall = m >= n;
-  // cuSOLVER takes tall matrices. For a wide A we decompose its conjugate transpose: A^H = U' S V'^H gives A = V' S
-  // U'^H.
+  // cuSOLVER takes tall matrices. For a wide A we decompose A^H = U' S V'^H, which gives A = V' S U'^H.
   Tensor a = column_major_copy(tall ? A : cpu::transpose(A, -2, -1));
   if (!tall) conjugate(a);
   const int64_t longer = std::max(m, n);

@@ -11,8 +11,7 @@
 
 namespace sconce::cuda {
 
-// Throws kOutOfMemory for lack of memory, else kDevice: "cudaMemcpyAsync(...): an illegal memory access was
-// encountered".
+// Throws kOutOfMemory or kDevice, with text like "cudaMemcpyAsync(...): an illegal memory access was encountered".
 [[noreturn, gnu::cold]] void fail(cudaError_t error, const char* expression);
 [[noreturn, gnu::cold]] void fail(CUresult error, const char* expression);
 

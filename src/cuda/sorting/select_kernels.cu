@@ -1,6 +1,5 @@
 // Radix selection. Counting digits from the highest down finds which digit the last wanted element has, and how many
-// elements with that digit are wanted. A final pass fetches what orders before that element, and the first of its
-// equals.
+// elements with that digit are wanted. A last pass fetches what orders before that element, and its first equals.
 #include <algorithm>
 #include <cub/block/block_scan.cuh>
 

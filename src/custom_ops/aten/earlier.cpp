@@ -1,5 +1,5 @@
-// What packages of earlier versions call by name, from torch 2.6 on: operators that have a C function since, and those
-// that are gone.
+// Operators that packages of earlier versions (from torch 2.6) call by name. Some have a C function since; others no
+// longer exist.
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/linalg/linalg.h"
 #include "src/cpu/linalg/linalg_errors.h"

@@ -1,4 +1,4 @@
-// Functions of elements that compiled code has in itself, unless it is told to leave them to operators.
+// Elementwise functions that Inductor compiles itself unless it is told to call operators.
 #include "src/cpu/elementwise/activations.h"
 #include "src/cpu/elementwise/arithmetic.h"
 #include "src/cpu/elementwise/bitwise.h"

@@ -1,4 +1,4 @@
-// Functions of elements, and reductions, that compiled code leaves to operators where elements are complex.
+// Elementwise functions and reductions that Inductor leaves to operators for complex numbers.
 #include "src/cpu/elementwise/functions.h"
 
 #include "sconce/check.h"
@@ -36,14 +36,14 @@ Tensor prod_dim(const Tensor& self, int64_t dim, bool keepdim, OptType dtype) {
 }
 Tensor any_all(const Tensor& self) { return cpu::any(self, {}, false); }
 Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) { return cpu::any(self, only(dim), keepdim); }
-// "trunc", "floor" or none; the first two for real numbers.
+// mode: "trunc", "floor" (both for real numbers only) or none.
 Tensor divide_by_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> mode) {
   if (!mode) return cpu::divide(self, other);
   if (*mode == "floor") return cpu::floor_divide(self, other);
   SCONCE_CHECK(*mode == "trunc", kInvalidArgument,
                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
   const DType dtype = ResultType().add(self).add(other).get();
-  // A half float's quotient by one number is cut before it is rounded.
+  // ATen truncates a half quotient by a single number before it rounds it.
   const bool exact = other.numel() == 1 && (dtype == DType::kFloat16 || dtype == DType::kBFloat16);
   if (exact) {
     const Tensor wide = to_dtype(to_dtype(self, dtype), DType::kFloat32);
@@ -76,7 +76,7 @@ Tensor functional_assert_async(const Tensor& self, std::string_view message, con
 }
 
 using Polynomial = Tensor (*)(const Tensor&, const Tensor&);
-// A number beside a tensor is of the dtype that both give.
+// The number as a tensor, in the dtype that it and the tensor promote to.
 Tensor beside(const Tensor& tensor, const Scalar& number) {
   return to_dtype(number_tensor(number), ResultType().add(tensor).add_number(number).get());
 }
@@ -89,7 +89,7 @@ Tensor of_degree(const Tensor& x, Scalar n) {
   return kPolynomial(x, beside(x, n));
 }
 
-// Gapless, unlike the view that conj stands for.
+// A packed copy, unlike conj's view.
 Tensor _conj_physical(const Tensor& self) { return cpu::conj(clone(self)); }
 Tensor conj_physical(const Tensor& self) { return is_complex(self.dtype()) ? _conj_physical(self) : self; }
 
@@ -101,7 +101,7 @@ std::array<Tensor, 2> unique(const Tensor& self, bool sorted, bool return_invers
   const std::array<Tensor, 3> found = cpu::_unique2(self, sorted, return_inverse, false);
   return {found[0], found[1]};
 }
-// Of what is not quantised.
+// For tensors that are not quantised.
 Tensor dequantize(const Tensor& self) { return to_dtype(self, DType::kFloat32); }
 
 // clang-format off

@@ -1,4 +1,4 @@
-// Gradients, which packages of score models and of interatomic potentials call; losses.
+// Losses, and gradients, which packages of score models and of interatomic potentials call.
 #include "sconce/check.h"
 #include "src/cpu/attention/softmax.h"
 #include "src/cpu/indexing/embedding_backward.h"

@@ -22,7 +22,7 @@ constexpr int64_t kOnes[] = {1, 1, 1}, kNone[] = {0, 0, 0};
 IntSpan ones(IntSpan like) { return IntSpan(kOnes).first(like.size()); }
 IntSpan none(IntSpan like) { return IntSpan(kNone).first(like.size()); }
 
-// An image without a batch is a batch of one, and stays one in the result.
+// An image without a batch becomes a batch of one.
 Tensor batched(const char* name, const Tensor& self, const Tensor& weight, IntSpan kernel_size) {
   const auto rank = static_cast<int64_t>(kernel_size.size());
   SCONCE_CHECK(rank == 2 || rank == 3, kInvalidArgument, name, ": a kernel of ", rank, " dimensions");
@@ -77,7 +77,7 @@ std::array<Tensor, 3> batch_norm_no_training(const Tensor& input, const Tensor* 
                                              double eps) {
   return cpu::native_batch_norm(input, weight, bias, &running_mean, &running_var, false, momentum, eps);
 }
-// The running statistics as they are after.
+// Returns updated running statistics instead of changing them in place.
 std::array<Tensor, 5> batch_norm_functional(const Tensor& input, const Tensor* weight, const Tensor* bias,
                                             const Tensor& running_mean, const Tensor& running_var, bool training,
                                             double momentum, double eps) {

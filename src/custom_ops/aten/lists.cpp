@@ -86,7 +86,7 @@ Tensors lerp(TensorList self, TensorList ends, TensorList weights) {
   check_lengths(self.size(), weights.size());
   return mapped(self, [&](const Tensor& tensor, size_t i) { return cpu::lerp(tensor, ends[i], weights[i]); });
 }
-// The numbers in a tensor of one dimension, one for each of the list.
+// The numbers come in a 1d tensor, one for each tensor of the list.
 template <Ternary kFunction>
 Tensors ternary_tensor(TensorList self, TensorList first, TensorList second, const Tensor& numbers) {
   SCONCE_CHECK(numbers.dim() == 1 && static_cast<size_t>(numbers.size(0)) == self.size(), kInvalidArgument,

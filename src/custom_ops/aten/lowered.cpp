@@ -1,6 +1,5 @@
-// Operators that Inductor has code for, and calls by name where it is told to compile nothing (fallback_by_default).
-// Max pooling's match torch/_inductor/inductor_prims.py, torch 2.15: a position is its offset in the window, in one
-// byte.
+// Operators that Inductor compiles itself, but calls by name if told to compile nothing (fallback_by_default). Those of
+// max pooling match torch/_inductor/inductor_prims.py, torch 2.15: a position is its offset in the window, as one byte.
 #include "sconce/check.h"
 #include "src/cpu/random/ranges.h"
 #include "src/custom_ops/aten/aten.h"
@@ -27,7 +26,7 @@ Tensor iota(int64_t length, int64_t start, int64_t step, DType dtype, Device dev
                      std::nullopt);
 }
 
-// The windows of a pooling of two or three dimensions.
+// The windows of 2d or 3d pooling.
 class Windows {
  public:
   Windows(IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, IntSpan input)
@@ -47,7 +46,7 @@ class Windows {
                    "low_memory_max_pool: sizes, strides and dilations must be positive");
   }
 
-  // `to` takes from each element of `from`, int64 and row-major, and the place of its window.
+  // Applies each(value, place of its window) to all elements of `from`, as int64; the result has element type To.
   template <class To, class Each>
   Tensor map(const Tensor& from, DType dtype, Each&& each) const {
     SCONCE_CHECK(from.dim() >= static_cast<int64_t>(rank()), kInvalidArgument,

@@ -1,4 +1,4 @@
-// Gathering, scattering, tensors with a part replaced; PyTorch's primitives that move elements.
+// Gathering, scattering, replacing parts of tensors, and PyTorch's primitives that move elements.
 #include "src/cpu/movement/movement.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) { retu
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
   return cpu::embedding(weight, indices);
 }
-// Never the tensor itself, which the caller may write.
+// Always a new tensor, because the caller may write to it.
 Tensor convert_element_type(const Tensor& self, DType dtype) {
   return self.dtype() == dtype ? clone(self) : to_dtype(self, dtype);
 }
@@ -73,7 +73,7 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   cpu::scatter_reduce_two_out(out, self, dim, index, src, reduce, include_self);
   return out;
 }
-// A view's elements in memory of their own.
+// Copies what a view operator returns.
 template <auto kView>
 struct CopyOf;
 template <class... Parameters, Tensor (*kView)(Parameters...)>

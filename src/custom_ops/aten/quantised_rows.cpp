@@ -1,5 +1,5 @@
-// Operators of quantised models that no generated code stands for: quantized_decomposed of PyTorch's exporter,
-// embedding bags of bytes, linear layers of half-precision weights. Match torch 2.15 on x86.
+// Operators of quantised models that Inductor never compiles: quantized_decomposed of PyTorch's exporter, embedding
+// bags of bytes, linear layers with half-precision weights. Match torch 2.15 on x86.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -121,7 +121,7 @@ Tensor dequantize_by_tensors(const Tensor& input, const Tensor& scale, const Ten
                               dtype, out_dtype);
 }
 
-// [C] as it broadcasts along an axis.
+// Reshapes values [C] so that they broadcast along `axis`.
 Tensor along(const Tensor& values, const Tensor& input, int64_t axis) {
   SCONCE_CHECK(axis < input.dim(), kInvalidArgument, "Expecting axis to be < ", input.dim());
   std::vector<int64_t> sizes(static_cast<size_t>(input.dim()), 1);
@@ -156,7 +156,7 @@ Tensor dequantize_per_token(const Tensor& input, const Tensor& scales, const Ten
   return to_dtype(cpu::multiply(cpu::subtract(input, zero_points, whole(1)), scales), output_dtype);
 }
 
-// Rows of groups.
+// The input with one row per group.
 Tensor grouped(const Tensor& input, const Tensor& scales, int64_t group_size) {
   SCONCE_CHECK(group_size > 1, kInvalidArgument, "group_size must be > 1");
   SCONCE_CHECK(input.dim() == 2, kInvalidArgument, "input must be 2-dimensional");
@@ -179,12 +179,12 @@ Tensor dequantize_per_channel_group(const Tensor& input, const Tensor& scales, c
   return to_dtype(cpu::reshape(cpu::multiply(from, column(scales)), input.sizes()), output_dtype);
 }
 
-// float64 and int64 whatever the input is: what the compiler was told of these operators.
+// Always float64 and int64, as these operators declare to the compiler.
 std::array<Tensor, 2> as_declared(const Tensor& scale, const Tensor& zero_point) {
   return {to_dtype(scale, DType::kFloat64), to_dtype(zero_point, DType::kInt64)};
 }
 
-// One scale and zero point for the range of all elements, widened to hold 0.
+// One scale and zero point for the range of all elements, extended to contain 0.
 std::array<Tensor, 2> choose_one(const Tensor& input, int64_t least, int64_t most, double eps, DType dtype,
                                  bool symmetric) {
   (void)range_of(dtype);
@@ -217,7 +217,7 @@ std::array<Tensor, 2> choose_qparams_symmetric(const Tensor& input, int64_t leas
   return choose_one(input, least, most, eps, dtype, true);
 }
 
-// One for each row.
+// One scale and zero point per row.
 constexpr int64_t kLast = -1;
 std::array<Tensor, 2> choose_qparams_per_token(const Tensor& input, DType dtype) {
   SCONCE_CHECK(dtype == DType::kInt8, kUnsupported,
@@ -251,7 +251,7 @@ Tensor linear_half_relu(const Tensor& x, const Tensor& w, const Tensor* bias) {
   return cpu::linear_dynamic_fp16(x, w, bias, true);
 }
 
-// Of bytes; channels last, as the compiler was told, whatever the input's format is.
+// Max pooling of bytes. The result is always channels-last, as the operator declares to the compiler.
 Tensor max_pool2d_bytes(const Tensor& qx, IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation,
                         bool ceil_mode) {
   constexpr int32_t kChannelsLast = 2;
@@ -261,7 +261,7 @@ Tensor max_pool2d_bytes(const Tensor& qx, IntSpan kernel_size, IntSpan stride, I
   const auto [pooled, indices] = cpu::max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode);
   const Tensor last = cpu::contiguous_in_format(pooled, kChannelsLast);
   const int64_t c = last.size(1), h = last.size(2), w = last.size(3), strides[4] = {h * w * c, 1, w * c, c};
-  return last.as_strided(last.sizes(), strides, last.storage_offset());  // also of dimensions of size 1
+  return last.as_strided(last.sizes(), strides, last.storage_offset());  // sets strides of dimensions of size 1 too
 }
 
 // clang-format off

@@ -1,4 +1,4 @@
-// Reductions and products that compiled code has in itself, unless it is told to leave them to operators.
+// Reductions and products that Inductor compiles itself unless it is told to call operators.
 #include "sconce/check.h"
 #include "src/cpu/elementwise/arithmetic.h"
 #include "src/cpu/elementwise/binary_functions.h"
@@ -57,7 +57,7 @@ Tensor trace(const Tensor& self) {
   SCONCE_CHECK(self.dim() == 2, kInvalidArgument, "trace: expected a matrix, but got tensor with dim ", self.dim());
   return cpu::sum(cpu::diagonal(self, 0, 0, 1), std::nullopt, false, std::nullopt);
 }
-// Slices along dim whose norm is above maxnorm, scaled down to it.
+// Scales down the slices along dim whose norm exceeds maxnorm.
 Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
   SCONCE_CHECK(p.to_double() > 0, kInvalidArgument, "renorm: non-positive-norm not supported");
   SCONCE_CHECK(!maxnorm.is_complex() && maxnorm.to_double() >= 0, kInvalidArgument,
@@ -77,7 +77,7 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
       cpu::where(cpu::gt_number(norms, maxnorm), ratios, to_dtype(number_tensor(Scalar(1.0)), norms.dtype()));
   return contiguous(cpu::multiply(self, to_dtype(factors, is_complex(self.dtype()) ? factors.dtype() : self.dtype())));
 }
-// Halves are rounded once, at the end.
+// Half types are rounded once, at the end.
 Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) {
   const bool small = x1.dtype() == DType::kFloat16 || x1.dtype() == DType::kBFloat16;
   if (!small || x2.dtype() != x1.dtype()) return cpu::_cdist_forward(x1, x2, 2.0, 1);
@@ -85,8 +85,8 @@ Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) {
                   x1.dtype());
 }
 
-// Recipe 0: one scale a matrix; 1: one a row of the first, or a column of the second. What others PyTorch has run on
-// GPUs alone.
+// Recipe 0 is one scale per matrix; recipe 1 one per row of self and per column of mat2. PyTorch has the others only on
+// GPUs.
 Tensor scaled_mm(const Tensor& self, const Tensor& mat2, TensorList scale_a, IntSpan recipe_a, IntSpan,
                  TensorList scale_b, IntSpan recipe_b, IntSpan, const Tensor* bias, OptType out_dtype, IntSpan,
                  bool use_fast_accum) {

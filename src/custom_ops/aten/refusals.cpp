@@ -21,7 +21,7 @@ constexpr std::string_view kFile = "reading files, which a served model has no b
 
 constexpr std::string_view kNoCpu = "an operator that PyTorch itself has for no CPU";
 
-// The first prefix that fits decides.
+// The first matching prefix decides.
 constexpr Refusal kRefusals[] = {
     {"aten::_amp_", kTraining},
     {"aten::_coalesced", kSparse},

@@ -1,4 +1,4 @@
-// Makers, views and copies.
+// Operators that make, view and copy tensors.
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -54,7 +54,7 @@ bool is_pinned(const Tensor&, OptDevice) { return false; }
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
   return cpu::pad(self, pad, mode, value);
 }
-// Windows: the arguments of a maker are the last four.
+// Windows, whose last four arguments say how to make the tensor.
 Tensor bartlett(int64_t length, bool periodic, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
   return cpu::bartlett_window(length, periodic, {dtype, layout, device, pin});
 }
@@ -99,11 +99,11 @@ Tensor rfftfreq(int64_t n, double d, OptType dtype, OptEnum layout, OptDevice de
 }
 
 Tensor view_copy(const Tensor& self, IntSpan size) {
-  const Tensor shaped = cpu::reshape(self, size);  // itself a copy where no view has the sizes
+  const Tensor shaped = cpu::reshape(self, size);  // copies already if no view has these sizes
   return shaped.storage() == self.storage() ? clone_contiguous(shaped) : shaped;
 }
 
-// Stand for a constraint that was met.
+// Tokens, which stand for constraints that were checked.
 Tensor dep_token(OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum) {
   return zeros({}, dtype, layout, device, pin_memory);
 }
@@ -134,10 +134,10 @@ void assert_tensor_metadata(const Tensor& a, std::optional<IntSpan> size, std::o
                ", Got: ", to_string(a.device()));
   check_factory("Tensor layout mismatch!", layout, {}, {});
 }
-// ATen marks a view instead of negating.
+// ATen marks a view as negative; we negate.
 Tensor negated(const Tensor& self) { return cpu::neg(self); }
 Tensor negated_copy(const Tensor& self) { return contiguous(cpu::neg(self)); }
-// [*batch of self, *other]
+// Zeros of sizes [batch of self..., sizes of other...].
 Tensor zeros_with_feature(const Tensor& self, const Tensor& other, int64_t batch_dims) {
   SCONCE_CHECK(batch_dims >= 0 && batch_dims <= self.dim(), kInvalidArgument,
                "_new_zeros_with_same_feature_meta: self_num_batch_dims ", batch_dims, " of a tensor of ", self.dim(),
@@ -146,7 +146,7 @@ Tensor zeros_with_feature(const Tensor& self, const Tensor& other, int64_t batch
   for (const int64_t size : other.sizes()) sizes.push_back(size);
   return zeros(sizes, other.dtype(), {}, {}, {});
 }
-// Memory of the host is as good as any: what is copied from it to a device is staged there.
+// Not pinned: copies from plain host memory to a device are staged.
 Tensor pinned(const Tensor& self, OptDevice) { return clone_preserve_strides(self); }
 void print(std::string_view text) { std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data()); }
 Tensor reshape_alias_copy(const Tensor& self, IntSpan size, IntSpan stride) {
@@ -155,12 +155,12 @@ Tensor reshape_alias_copy(const Tensor& self, IntSpan size, IntSpan stride) {
 Tensor range(Scalar start, Scalar end, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   return cpu::range(start, end, Scalar(int64_t{1}), dtype, layout, device, pin_memory);
 }
-// A copy, changed in what resize_ and set_ change.
+// Functional resize_ and set_: they change a copy.
 Tensor resized(const Tensor& self, IntSpan size, OptEnum memory_format) {
   Tensor out = clone(self);
   const int64_t before = out.numel();
   cpu::resize_(out, size, memory_format);
-  if (out.numel() > before) {  // whose values ATen leaves open
+  if (out.numel() > before) {  // ATen leaves the new values undefined
     const int64_t rest[] = {out.numel() - before}, one[] = {1};
     Tensor added = out.as_strided(rest, one, before);
     zero(added);
@@ -176,7 +176,7 @@ Tensor set_to(const Tensor& self, const Tensor& source) {
   cpu::set__source_Tensor(out, source);
   return out;
 }
-// The tensor that src is a slice of: src's storage, looked at as self does.
+// The tensor of which src is a slice: src's storage, with self's view.
 Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>, std::optional<int64_t>,
                      int64_t) {
   return self.as_strided(src.sizes(), src.strides(), src.storage_offset());

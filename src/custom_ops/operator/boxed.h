@@ -1,5 +1,5 @@
 // boxed<kernel>: a typed kernel as a BoxedKernel. Parameter and result types are those of src/operators/kernel_args.h,
-// besides Scalar. A kernel that returns nothing writes some of its arguments:
+// and Scalar. Kernels that return nothing write some of their arguments:
 //   boxed_in_place<kernel>     the first argument, which is the result
 //   boxed_out<kernel, N>       the last N of the schema, which are the kernel's first and the results
 #pragma once
@@ -21,7 +21,7 @@ inline DType dtype_of_number(int64_t number) {
   return *dtype;
 }
 
-// The CPU's kernels read memory of the host: a package on another device may hand its own to the proxy executor.
+// The CPU's kernels read host memory, but a package for another device may pass tensors of that device.
 inline void check_host(Value& value) {
   if (value.is_tensor()) {
     const Tensor& tensor = value.tensor();
@@ -32,7 +32,7 @@ inline void check_host(Value& value) {
   }
 }
 
-// What a parameter of type T is made of; get() is valid as long as the object.
+// Holds what a parameter of type T refers to; get() is valid while the object lives.
 template <class T>
 struct Unboxed;
 
@@ -211,7 +211,7 @@ constexpr size_t parameter_count(Result (*)(Parameters...)) {
   return sizeof...(Parameters);
 }
 
-// first: where in `arguments` the kernel's first parameter is; the others follow, around the end.
+// kFirst: index in `arguments` of the kernel's first parameter; the others follow and wrap around.
 template <auto kKernel, size_t kFirst, class Result, class... Parameters>
 void call(Result (*)(Parameters...), std::span<Value> arguments, std::span<Value> results) {
   constexpr size_t kCount = sizeof...(Parameters);
@@ -229,7 +229,7 @@ void call(Result (*)(Parameters...), std::span<Value> arguments, std::span<Value
 
 }  // namespace detail
 
-// For kernels of any device: whoever calls them knows which.
+// For kernels of any device; the caller picks one that fits.
 template <auto kKernel>
 void boxed_anywhere(std::span<Value> arguments, std::span<Value> results) {
   detail::call<kKernel, 0>(kKernel, arguments, results);

@@ -1,4 +1,4 @@
-// Operator: a schema and what runs it. Immutable after it was registered; calls are thread-safe as its kernel is.
+// Operator: a schema and what runs it. Immutable once registered; calls are as thread-safe as the kernel.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace sconce::custom_ops {
 
-// arguments: one value per argument of the schema, defaults filled in. results: as many as the schema has, None at
-// first; a result that is one of the arguments may borrow it. Tensors of arguments are borrowed for the call.
+// arguments: one value per argument of the schema, defaults filled in; tensors are borrowed for the call. results: one
+// per result of the schema, None at first; a result that is an argument may borrow it.
 using BoxedKernel = void (*)(std::span<Value> arguments, std::span<Value> results);
 
 class Operator {
@@ -22,15 +22,15 @@ class Operator {
 
   const Schema& schema() const noexcept { return schema_; }
   virtual void call(std::span<Value> arguments, std::span<Value> results) const = 0;
-  // False where it is defined but nothing implements it.
+  // False if it is defined but has no kernel.
   virtual bool runnable() const noexcept { return true; }
 
  private:
   Schema schema_;
 };
 
-// kInvalidArgument "NAME: argument 'x': expected a tensor, got an int" where a value does not fit its type; lists and
-// optionals are looked into. What is None and has a default gets it.
+// Fills in defaults for None. Throws kInvalidArgument "NAME: argument 'x': expected a tensor, got an int" if a value,
+// or an element of a list or optional, has the wrong type.
 void check_arguments(const Schema& schema, std::span<Value> arguments);
 
 }  // namespace sconce::custom_ops

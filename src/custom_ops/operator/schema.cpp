@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxText = 1 << 16;
 constexpr int kMaxNesting = 8;
-constexpr size_t kMaxListSize = 4096;  // a default written once for a list of fixed size is repeated
+constexpr size_t kMaxListSize = 4096;  // a single default of a fixed-size list is repeated
 
 constexpr std::pair<std::string_view, TypeKind> kTypes[] = {
     {"Tensor", TypeKind::kTensor},
@@ -159,7 +159,7 @@ class Parser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  // "(a!)", "(a -> *)", "(a|b)": the names before the arrow.
+  // Reads "(a!)", "(a -> *)" or "(a|b)"; keeps the names before the arrow.
   void alias(SchemaArgument& to) {
     const auto names = [&](bool keep) {
       do {
@@ -318,7 +318,7 @@ class Parser {
           } while (accept(','));
           expect(']');
         }
-      } else if (text_.substr(at_).starts_with("None")) {  // what PyTorch allows for Tensor[]? written loosely
+      } else if (text_.substr(at_).starts_with("None")) {  // PyTorch allows this for Tensor[]?
         fail("None for ", type.text());
       } else {
         const Value item = default_value(*type.element, depth + 1);

@@ -1,7 +1,7 @@
-// Schemas of operators: "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor".
-// Matches torch::jit::SchemaParser, torch 2.15, for the types that operators use.
+// Schemas of operators: "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". Matches
+// torch::jit::SchemaParser, torch 2.15, for the types that operators use.
 //
-// Immutable values. Whatever text comes: kInvalidArgument "schema 'TEXT': WHAT at COLUMN", never more.
+// Immutable values. Any malformed text throws kInvalidArgument "schema 'TEXT': WHAT at COLUMN".
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace sconce::custom_ops {
 
 enum class TypeKind : uint8_t {
   kTensor,
-  kInt,  // SymInt too
+  kInt,  // also SymInt
   kFloat,
   kBool,
   kScalar,
@@ -27,7 +27,7 @@ enum class TypeKind : uint8_t {
   kMemoryFormat,
   kDevice,
   kGenerator,
-  kOther,  // storages, streams, classes, dicts: a name, nothing that can be called here
+  kOther,  // storages, streams, classes, dicts: known by name only, not callable
   kList,
   kOptional,
 };
@@ -57,13 +57,13 @@ struct Schema {
   std::vector<SchemaArgument> arguments, results;
 
   std::string qualified() const;  // "aten::add.Tensor"
-  // Which argument has the name; -1 where none.
+  // The index of the argument with that name, or -1.
   int argument(std::string_view argument_name) const noexcept;
 };
 
-// default_ns is what a name without "NS::" gets.
+// default_ns applies to names without "NS::".
 Schema parse_schema(std::string_view text, std::string_view default_ns = {});
-// "aten::add.Tensor" into its parts; a missing overload is "".
+// Splits "aten::add.Tensor"; a missing overload is "".
 Schema parse_operator_name(std::string_view text, std::string_view default_ns = {});
 
 }  // namespace sconce::custom_ops

@@ -1,7 +1,7 @@
-// Value: an argument or a result of an operator that is called by name, with its type known at run time only.
+// Value: an argument or result of an operator that is called by name. Its type is known only at run time.
 //
-// Element types, layouts and memory formats are integers of c10's numbering. A tensor is either held, or borrowed from
-// somebody who keeps it for the length of the call; what writes an argument writes the borrowed object itself.
+// Dtypes, layouts and memory formats are integers of c10's numbering. A tensor is owned, or borrowed from somebody who
+// keeps it during the call; writing an argument writes the borrowed object.
 #pragma once
 
 #include <complex>
@@ -55,7 +55,7 @@ class Value {
     return std::get_if<T>(&value_);
   }
 
-  // kInvalidArgument "expected a tensor, got an int" where it is something else.
+  // Throws kInvalidArgument "expected a tensor, got an int" for another kind.
   Tensor& tensor();
   template <class T>
   T& as() {
@@ -63,9 +63,9 @@ class Value {
       return *value;
     fail_as<T>();
   }
-  int64_t to_int() const;             // an int or a bool
-  double to_double() const;           // any real number
-  bool to_bool() const;               // a bool or an int
+  int64_t to_int() const;             // from an int or a bool
+  double to_double() const;           // from any real number
+  bool to_bool() const;               // from a bool or an int
   const char* kind() const noexcept;  // "a tensor", "None"
 
  private:

@@ -1,6 +1,6 @@
-// __isoc23_*: what code compiled against glibc 2.38 or later calls for strtol, sscanf and their kin. Exported so that
-// such a model loads on an older glibc; where the C library has them, they are the C library's.
-// Matches glibc 2.38 (base 0 and 2 take a 0b prefix), but for scanf's %i and %b, which older scanf cannot be taught.
+// __isoc23_*: the names by which code compiled against glibc 2.38 or later calls strtol, sscanf and similar functions.
+// We export them so that such a model loads on an older glibc, and call the C library's own where it has them. Matches
+// glibc 2.38 (base 0 and 2 accept a 0b prefix), except for scanf's %i and %b, which an older scanf lacks.
 #include <dlfcn.h>
 
 #include <cctype>
@@ -12,7 +12,7 @@
 
 extern "C" {
 
-// By the names that never change meaning: <cstdlib> of a newer glibc would send us back here.
+// Declared by assembler name, because <cstdlib> of a newer glibc would redirect the usual names back to us.
 #define SCONCE_OLD(result, name, Char) result sconce_old_##name(const Char* text, Char** end, int base) __asm__(#name)
 SCONCE_OLD(long, strtol, char);
 SCONCE_OLD(unsigned long, strtoul, char);
@@ -33,7 +33,7 @@ int __isoc99_vscanf(const char* format, va_list arguments);
 
 namespace {
 
-// The C library's own function of that name; null if it is too old.
+// The C library's own function of that name; null if the library is too old.
 template <class F>
 F* newer(F*, const char* name) {
   static void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
@@ -43,7 +43,7 @@ F* newer(F*, const char* name) {
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_space(wchar_t c) { return std::iswspace(static_cast<wint_t>(c)) != 0; }
 
-// Text that starts with a binary prefix: [space][sign]0b[01]. Gives the digits behind it, null if it does not.
+// If the text starts with [space][sign]0b[01], returns the digits after 0b, else null.
 template <class Char>
 const Char* behind_binary_prefix(const Char* text, bool* negative) {
   while (is_space(*text)) ++text;
@@ -53,13 +53,13 @@ const Char* behind_binary_prefix(const Char* text, bool* negative) {
   return text + 2;
 }
 
-// The sign stands before the prefix, where the digits' own conversion does not see it, so one is put before them.
+// The sign precedes the prefix, so the conversion of the digits would miss it; we put it in front of them.
 template <class Result, class Char>
 Result convert(Result (*old)(const Char*, Char**, int), const Char* text, Char** end, int base) {
   bool negative = false;
   const Char* digits = base == 0 || base == 2 ? behind_binary_prefix(text, &negative) : nullptr;
   if (!digits) return old(text, end, base);
-  constexpr size_t kMaxDigits = 65;  // one more than fit: the result overflows all the same
+  constexpr size_t kMaxDigits = 65;  // one more than fit, so the result still overflows
   Char signed_digits[2 + kMaxDigits + 1];
   size_t size = 0;
   signed_digits[size++] = negative ? '-' : '+';

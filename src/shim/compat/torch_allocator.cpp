@@ -1,5 +1,5 @@
-// The allocator that flex attention's kernels ask for their scratch. Layouts match c10/core/Allocator.h,
-// c10/util/UniqueVoidPtr.h and c10/core/Device.h, torch 2.6 to 2.15: compiled code reads the vtable and the fields.
+// The allocator from which flex attention's kernels take scratch memory. Compiled code reads its vtable and fields, so
+// layouts match c10/core/Allocator.h, c10/util/UniqueVoidPtr.h and c10/core/Device.h, torch 2.6 to 2.15.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,7 +19,7 @@ struct DataPtr {
 };
 static_assert(sizeof(DataPtr) == 32);
 
-// The order of the virtual functions is torch's.
+// The virtual functions are in torch's order.
 struct Allocator {
   virtual ~Allocator() = default;
   virtual DataPtr allocate(size_t bytes) = 0;
@@ -41,7 +41,7 @@ class ArenaAllocator final : public Allocator {
     return {storage->data(), {storage.get(), &release}};
   }
   bool is_simple_data_ptr(const DataPtr& pointer) const override { return pointer.data == pointer.context.get(); }
-  // Memory is given back by its storage, not by its address.
+  // Null, because freeing needs the storage, not just the address.
   Deleter raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
 };

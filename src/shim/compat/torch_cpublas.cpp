@@ -1,5 +1,5 @@
-// The matrix products that kernels of torch.compile's templates (flex attention, max-autotuned products) call by their
-// C++ names. Matches ATen/native/CPUBlas.h, torch 2.6 to 2.15.
+// Matrix products that torch.compile's template kernels (flex attention, max-autotuned products) call by their C++
+// names. Matches ATen/native/CPUBlas.h, torch 2.6 to 2.15.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include "sconce/check.h"
 #include "src/cpu/matmul/gemm/block_product.h"
 
-// Only the names count, in which the types are spelled out; pointers to them point to elements of ours.
+// Declared only because mangled names contain these types. Pointers to them point to our own element types.
 namespace c10 {
 
 struct Half;
@@ -51,10 +51,10 @@ SCONCE_BRGEMM(unsigned char, signed char, int32_t, unsigned char)
 SCONCE_BRGEMM(signed char, signed char, int32_t, signed char)
 #undef SCONCE_BRGEMM
 
-// Ends what a brgemm left in the thread's tile registers: ours leaves nothing there.
+// Should release the thread's tile registers; our brgemm does not use them.
 void brgemm_release(bool) {}
 
-// Whether interleaved elements are worth the work: to products that use the CPU's tile registers, which ours do not.
+// Whether interleaving elements pays off. It does only for products in the CPU's tile registers, which ours do not use.
 bool could_pack(c10::ScalarType) { return false; }
 
 void pack(int64_t k, int64_t n, int64_t ld_in, int64_t ld_out, c10::ScalarType in_type, c10::ScalarType out_type,
@@ -69,7 +69,7 @@ void pack(int64_t k, int64_t n, int64_t ld_in, int64_t ld_out, c10::ScalarType i
 
 namespace cpu {
 
-// Asks the kernel to let this process use the CPU's tile registers; code compiled for them asks before it does.
+// Asks the kernel to let this process use the CPU's tile registers. Code compiled for them asks before the first use.
 bool init_amx() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

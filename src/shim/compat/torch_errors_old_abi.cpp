@@ -1,5 +1,5 @@
-// torchCheckFail and torchInternalAssertFail as models of torch 2.6 import them, which are built with the std::string
-// of before C++11. This file is compiled with _GLIBCXX_USE_CXX11_ABI=0 and hands on plain C strings.
+// torchCheckFail and torchInternalAssertFail as models of torch 2.6 import them: with the std::string from before
+// C++11. Compiled with _GLIBCXX_USE_CXX11_ABI=0; passes plain C strings on.
 #include <cstdint>
 #include <string>
 

@@ -1,4 +1,4 @@
-// What at::parallel_for, which torch's headers compile into a model, asks of its host. Matches
+// The host functions of at::parallel_for, which torch's headers compile into a model. Matches
 // aten/src/ATen/ParallelOpenMP.cpp and c10/util/ParallelGuard.h, torch 2.15.
 #include <omp.h>
 
@@ -11,7 +11,7 @@ thread_local int thread_number = 0;
 
 }  // namespace
 
-// Called once on each thread that reaches an at::parallel_for.
+// Called once per thread that reaches an at::parallel_for.
 void init_num_threads() { omp_set_num_threads(sconce::template_threads()); }
 int get_num_threads() { return sconce::template_threads(); }
 int get_thread_num() { return thread_number; }
