@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""CUDA operators through the C ABI against PyTorch's own on the same tensors: against_torch.py LIBRARY_FOLDER [--times] [NAME...]
+"""Compares CUDA operators through the C ABI with PyTorch's: against_torch.py LIBRARY_FOLDER [--times] [NAME...]
 
-Needs a GPU and torch with CUDA. --times: what they take instead (operator_times.py). Every case runs, whatever fails; one line each, a summary, and 1 where one failed.
+Needs a GPU and torch with CUDA. --times measures instead (operator_times.py). Runs every case, even after failures;
+prints a line for each and a summary, and exits with 1 if a case failed.
 Functions are called as the header of the installed torch declares them.
 """
 import argparse
@@ -66,7 +67,8 @@ passed, failed = [], []
 
 
 def case(label, run, expect, rtol=0.0, atol=0.0, strides=True, judge=None):
-    """run() against expect(); where they differ, judge() says what PyTorch makes of it on the CPU, which may be ours."""
+    """Compares run() with expect(). Where they differ, judge() gives PyTorch's result on the CPU, which may equal
+    ours."""
     if chosen and not any(c in label for c in chosen):
         return
     try:
@@ -82,7 +84,7 @@ def case(label, run, expect, rtol=0.0, atol=0.0, strides=True, judge=None):
                 print("cpu ", label, "- as PyTorch on the CPU; on the device:", text, flush=True)
         passed.append(label)
         print("ok  ", label, flush=True)
-    except (Missing, NotImplementedError):  # not ours, not PyTorch's
+    except (Missing, NotImplementedError):  # missing in ours or in PyTorch
         print("none", label, flush=True)
     except Exception as error:  # noqa: BLE001  (the next case must run)
         failed.append(label)

@@ -1,4 +1,4 @@
-"""Cases of against_torch.py: attention with dropout, windows and over sequences of several lengths, and its gradients."""
+"""Cases of against_torch.py: attention with dropout, windows and sequences of several lengths, and its gradients."""
 import attention_forms
 import torch
 
@@ -11,10 +11,10 @@ ROUGH = {torch.float16: 5e-3, torch.bfloat16: 3e-2, torch.float32: 2e-4}
 
 
 def both(label, name, arguments, keep, tolerance, ours=None):
-    """The same call of both after the same seed; keep takes what is compared from the results."""
+    """Calls both after the same seed; keep() selects what is compared from the results."""
     def run():
         seed(7)
-        call("rand", (3, 5), None, None, None, None)  # the streams go on from where they are
+        call("rand", (3, 5), None, None, None, None)  # the streams continue where they are
         return keep(call(name, *(ours or arguments)))
 
     def expect():
@@ -145,7 +145,7 @@ def efficient_cases():
 
 
 def without_sums_cases():
-    """No logarithms of sums asked for, the keys in one part and in several: views of one packed tensor, as models have them."""
+    """Attention without logsumexp, with keys in one part and in several: views of one packed tensor, as in models."""
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for b, t, h, d in ((1, 730, 3, 48), (2, 730, 3, 48), (3, 730, 3, 48), (1, 2049, 2, 64), (1, 1500, 1, 256), (2, 197, 6, 64)):
             for queries in (t, 1, 7, 16, 17):
@@ -160,8 +160,8 @@ def without_sums_cases():
 
 
 def one_head_cases():
-    """One head, whose stride means nothing, in several batches; sizes that no kernel takes whole, so that products serve. And
-    scales below zero, where the highest score is the lowest before the scale."""
+    """One head with a meaningless stride and several batches, of sizes that no kernel covers, so that products are used;
+    and negative scales, under which the lowest score becomes the highest."""
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for b, t, h, d, scale in ((2, 67, 1, 33, None), (9, 15, 1, 264, 0.3), (2, 512, 8, 64, -0.2), (1, 1024, 8, 80, -0.2)):
             q, k, v = randn(b, t, 3, h, d, dtype=dtype).permute(2, 0, 3, 1, 4)

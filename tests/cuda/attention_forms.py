@@ -1,6 +1,6 @@
-"""Cases of against_torch.py: attention that PyTorch as it is installed does not compute, or not as it should: slopes of
-ALiBi, keys in pages, float8, the gradient of memory-efficient attention with dropout over several lengths. What is
-expected is computed here in float64."""
+"""Cases of against_torch.py for attention that the installed PyTorch does not compute, or computes wrongly: ALiBi slopes,
+paged keys, float8, the gradient of memory-efficient attention with dropout over several lengths. Expected values are
+computed here in float64."""
 import torch
 
 from against_torch import call, case, seed, signatures
@@ -9,7 +9,7 @@ from operator_cases import aten, name_of, randn, refused
 HALVES = {torch.float16: 5e-3, torch.bfloat16: 3e-2}
 FLOAT8 = torch.float8_e4m3fn
 
-# Functions that torch declares since 2.12.
+# Functions that torch declares from 2.12 on.
 forward = signatures["_flash_attention_forward"]
 first = next(i for i, p in enumerate(forward) if p.endswith("ret0"))
 signatures.setdefault("_flash_attention_forward_v2", forward[:first] + [
@@ -23,7 +23,8 @@ def lengths(*counts):
 
 
 def attend(q, k, v, scale=None, causal=False, left=-1, right=-1, slopes=None, empty=torch.inf, kept=None):
-    """[T, H, D] each, slopes [H], kept [H, Tq, Tk] factors of probabilities: the result and sums of exponentials [H, Tq]."""
+    """[T, H, D] each, slopes [H], kept: factors of probabilities [H, Tq, Tk]. Returns the result and logsumexp [H,
+    Tq]."""
     q, k, v = (t.double() for t in (q, k, v))
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = torch.einsum("qhd,khd->hqk", q, k) * (scale or q.shape[-1] ** -0.5)
@@ -31,7 +32,7 @@ def attend(q, k, v, scale=None, causal=False, left=-1, right=-1, slopes=None, em
     place = torch.arange(q.shape[0], device="cuda")[:, None] + k.shape[0] - q.shape[0]
     right = 0 if causal else right
     if slopes is not None:
-        # To the queries of causal attention the same for all of them.
+        # Causal attention adds the same to all keys of a query.
         scores = scores + slopes.double()[:, None, None] * (key if right == 0 and left < 0 else -(place - key).abs())
     hidden = torch.zeros_like(scores[0], dtype=torch.bool)
     if right >= 0:
@@ -113,14 +114,14 @@ def page_cases():
 
 
 def quantized_cases():
-    """Factors are rounded once to bfloat16, beside the result."""
+    """The tolerance allows one rounding of the factors to bfloat16, besides that of the result."""
     e = 4e-2
 
     def eights(*shape):
         return (torch.randn(*shape, device="cuda") * 4).to(FLOAT8)
 
     def wide(t, factors):
-        """[B, H, T, D] times [B, heads of keys]."""
+        """[B, H, T, D] times factors [B, key heads]."""
         if factors is None:
             return t.double()
         return t.double() * factors.repeat_interleave(t.shape[1] // factors.shape[1], 1)[..., None, None].double()
@@ -178,8 +179,8 @@ def quantized_cases():
 
 
 def gradient_case(label, given, packed, e):
-    """_efficient_attention_backward over several lengths with dropout. PyTorch's drops others than its result did: what
-    its forward call drops is read off a call with unit vectors for values."""
+    """_efficient_attention_backward over several lengths with dropout. PyTorch's gradient drops other elements than its
+    forward call, so we read off what that call drops by giving it unit vectors as values."""
     name = "_efficient_attention_backward"
     grad, q, k, v, cq, ck, dropout, mask = *given[:4], given[6], given[7], given[11], given[14]
     queries, keys = cq.diff().tolist(), ck.diff().tolist()
@@ -194,7 +195,7 @@ def gradient_case(label, given, packed, e):
         for *parts, g, share, count in at:
             x, y, z = (t.detach().double().requires_grad_() for t in parts)
             kept = (share[..., :count].transpose(0, 1) != 0).double() / (1 - dropout)
-            # From the first key on: as from the last of as many queries as there are keys.
+            # Mask 1 aligns the first query with the first key, mask 2 the last query with the last key.
             place = torch.arange(x.shape[0], device="cuda")[:, None] + (count - x.shape[0] if mask == 2 else 0)
             scores = torch.einsum("qhd,khd->hqk", x, y) * x.shape[-1] ** -0.5
             if mask:

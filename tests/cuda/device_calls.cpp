@@ -11,7 +11,7 @@
 namespace sconce::gpu {
 namespace {
 
-// Open once a tensor was sent to the device.
+// Opened when the first tensor was copied to the device.
 void* library() {
   static void* const handle = dlopen(std::string(kCudaLibrary).c_str(), RTLD_NOW | RTLD_NOLOAD);
   SCONCE_CHECK(handle, kUnavailable, kCudaLibrary, " is not open: ", dlerror());

@@ -1,5 +1,5 @@
-// The functions of libsconce_cuda that packages call, as C++ functions of tensors on a device: sconce::gpu::NAME for
-// each row of its tables, called through the C ABI. A failure is an sconce::Error with the operator's own text.
+// The functions of libsconce_cuda that packages call, as C++ functions on device tensors: sconce::gpu::NAME for each
+// row of its tables. They go through the C ABI; a failure throws sconce::Error with the operator's own text.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ class DeviceBackend;
 
 namespace sconce::gpu {
 
-// Why there is no device to test on; empty where there is one.
+// Why there is no device to test on; empty if there is one.
 const std::string& why_none();
-// The library's own side of src/device/device_backend.h.
+// The library's DeviceBackend (src/device/device_backend.h).
 DeviceBackend& backend();
 
 namespace detail {
@@ -30,7 +30,7 @@ inline AtenTensorHandle handle_of(const Tensor& t) {
   return reinterpret_cast<AtenTensorHandle>(const_cast<Tensor*>(&t));
 }
 
-// Memory for what a pointer points to, for the length of a call.
+// Holds what a pointer argument points to, during a call.
 template <class To>
 struct Pointed {
   template <class From>
@@ -69,7 +69,7 @@ struct OptIntsPlace {
 inline std::optional<const char*> text_of(const std::optional<std::string_view>& text) {
   return text ? std::optional(text->data()) : std::nullopt;
 }
-// Packages have none of their own.
+// Packages never have a generator of their own.
 inline AtenGeneratorHandle* no_generator(const Generator* generator) {
   SCONCE_CHECK(!generator, kUnsupported, "tests draw from the device's own generator");
   return nullptr;

@@ -40,7 +40,7 @@ constexpr Way kWays[] = {
     {"capture invalidated, once", cudaErrorStreamCaptureInvalidated, 1, false},
 };
 
-// For the process that ends all the same.
+// Tells what was running if the process ends anyway.
 std::string place_now;
 [[noreturn]] void say_where() {
   std::fprintf(stderr, "LOST CUDA driver: %s: the process ended\n", place_now.c_str());
@@ -67,13 +67,13 @@ constexpr const char* kCounted[] = {"device memory", "pinned memory", "streams",
                                     "graph execs",   "events",        "shared memory", "modules",
                                     "bytes in use",  "bytes in use",  "bytes cached",  "bytes cached"};
 
-// What is kept for later is no leak: twice, since what was used since the last time stays.
+// Frees caches, which are no leak. Twice, because trimming keeps what was used since the last time.
 void settle() {
   for (int i = 0; i < 2; ++i)
     for (const Device device : {kFirst, kSecond}) device_backend(device).trim(device);
 }
 
-// "" where all is as it was.
+// Describes what the scenario left behind; "" if nothing.
 std::string left_behind(const Counts& before, bool modes = true) {
   const std::string misuse = fake_runtime().misuse(modes);
   settle();
@@ -89,7 +89,7 @@ std::string left_behind(const Counts& before, bool modes = true) {
   return {};
 }
 
-// "" where it ends as it should: with right results, or where `failing`, with an error that names it.
+// "" if it ended properly: with right results or, if `failing`, with an error that names the call.
 std::string ended(const Scenario& scenario, Device device, const Way* failing) {
   try {
     scenario.act(device);
@@ -106,7 +106,7 @@ std::string ended(const Scenario& scenario, Device device, const Way* failing) {
   }
 }
 
-// "" where all holds; `injected`: the fault was met.
+// "" if everything holds. Sets `injected` if the fault was met.
 std::string one_fault(const Scenario& scenario, int64_t at, const Way& way, bool& injected) {
   FakeRuntime& fake = fake_runtime();
   const Counts before = counts_now();
@@ -115,13 +115,13 @@ std::string one_fault(const Scenario& scenario, int64_t at, const Way& way, bool
   const std::string fired = fake.fired();
   injected = !fired.empty();
   fake.mend();
-  // A mode of capture that cannot be set back is so by the next recording.
+  // A capture mode that could not be restored must be restored by the next recording.
   if (problem.empty()) problem = left_behind(before, false);
   for (const Device device : {kFirst, kSecond})
     if (problem.empty() && !(problem = ended(scenario, device, nullptr)).empty()) problem = "afterwards: " + problem;
   if (problem.empty() && !(problem = left_behind(before)).empty()) problem = "afterwards: " + problem;
   if (problem.empty()) return {};
-  // One is told of once.
+  // Clean up, so that one problem is reported once.
   cuda::current() = {};
   cuda::go_back();
   settle();
@@ -136,7 +136,7 @@ void fail_each_call(const Scenario& scenario, uint64_t seed, double seconds, Dri
   std::set_terminate(say_where);
   place_now = std::string(scenario.name) + ", without a fault";
   FakeRuntime& fake = fake_runtime();
-  // Once to take what is kept for the life of the process.
+  // First fills what the process keeps for its life.
   std::string problem = ended(scenario, kFirst, nullptr);
   if (problem.empty()) problem = ended(scenario, kSecond, nullptr);
   settle();

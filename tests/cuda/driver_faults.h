@@ -1,6 +1,6 @@
-// Lets each call of CUDA in a scenario fail, one after the other, in each way, and looks afterwards at what must hold:
-// the scenario ended with right results or an sconce::Error that says what failed, nothing is left behind, and the next
-// one works.
+// Lets each CUDA call of a scenario fail, one after the other, in each way. Then checks that the scenario ended with
+// right results or with an sconce::Error that says what failed, that nothing is left behind, and that the next scenario
+// works.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sconce::test {
 
-// What a scenario throws where an answer is not the right one.
+// A scenario throws this for a wrong answer.
 struct Wrong : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -28,10 +28,10 @@ struct Scenario {
 std::vector<Scenario> driver_scenarios();
 
 struct DriverFaults {
-  int64_t places = 0, injected = 0, survived = 0;  // a place: one call in one way to fail
+  int64_t places = 0, injected = 0, survived = 0;  // places: calls times ways to fail
   std::vector<std::string> lost;
 };
-// Adds to the counts. Places in an order drawn with `seed`, until the time is over.
+// Adds to the counts. Visits the places in an order drawn with `seed`, until the time is over.
 void fail_each_call(const Scenario& scenario, uint64_t seed, double seconds, DriverFaults& counts);
 
 }  // namespace sconce::test

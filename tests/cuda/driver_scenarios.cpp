@@ -1,4 +1,4 @@
-// What is done while calls of CUDA fail.
+// The scenarios in which CUDA calls fail.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ void memory(Device device) {
   {
     const DeviceLane::Scope scope(lane.get());
     outlives = backend().allocate(3000, device);
-    backend().allocate(70'000, device);  // cached from then on
+    backend().allocate(70'000, device);  // cached after this
     must(backend().memory(device).cached > 0, "what came back is not kept");
     cuda::CachingAllocator::trim_all(device.index);
     backend().allocate(70'000, device);
@@ -183,7 +183,7 @@ void copies(Device device) {
   const float seven = 7;
   backend().fill(plain, &seven);
   must(!is_counted(plain), "a fill");
-  // Memory of the host may be touched again when a copy returns.
+  // After a copy returns, its host memory may be reused.
   Tensor pinned(backend().allocate_host(48), DType::kFloat32, sizes, rows);
   copy(counted(sizes, rows), pinned);
   backend().copy(pinned, plain);
@@ -217,7 +217,7 @@ void graphs(Device device) {
     graph = lane->end_capture(1);
   } catch (...) {
     lane->drop_capture();
-    // The lane works as before.
+    // The lane works again.
     const bool lost = fake_runtime().sticks != cudaSuccess;
     fake_runtime().mend();
     if (!lost) {
@@ -251,7 +251,7 @@ void shared(Device device) {
   must(is_counted(there), "shared memory's numbers");
 }
 
-// As a model does with what it asks the runtime for.
+// Like a model, throws the runtime's errors.
 void checked(cudaError_t error) {
   SCONCE_CHECK(error == cudaSuccess, kModelFailed, "CUDA error: ", cudaGetErrorString(error));
 }
@@ -343,7 +343,7 @@ void models_streams(Device device) {
   checked(torch_cuda_stream_synchronize(nullptr, other(device).index));
 }
 
-// The word that kernels note what is wrong in.
+// The word in which kernels note errors.
 void notes(Device device) {
   {
     const cuda::DeviceScope scope(device);
@@ -372,7 +372,7 @@ const std::shared_ptr<const Package>& package() {
   return opened;
 }
 
-// Every replica's answers. Inputs that differ, so that a graph cannot answer with what it had.
+// Every replica answers correctly. Inputs differ, so that a graph cannot answer with old ones.
 void must_answer(Model& model, const std::vector<float>& w, const std::vector<float>& b, int rounds = 1) {
   for (int i = 0; i < rounds; ++i)
     for (const uint64_t affinity : {1, 2, 3, 4}) {
@@ -386,7 +386,7 @@ void must_answer(Model& model, const std::vector<float>& w, const std::vector<fl
 }
 const std::vector<float> kW{1, 2, 3, 4}, kB{0, 10, 20, 30}, kNewW{9, 8, 7, 6};
 
-// What a model that met a fault must do when it is gone, if the device is not.
+// Lets act use a model. If it throws, the model must still answer, unless the device is lost.
 template <class F>
 void with_model(std::vector<Device> devices, int graphs, F&& act) {
   LoadOptions options;
@@ -398,7 +398,7 @@ void with_model(std::vector<Device> devices, int graphs, F&& act) {
   } catch (const Error&) {
     const bool lost = fake_runtime().sticks != cudaSuccess;
     fake_runtime().mend();
-    // The second generation has new weights, the first and what is rolled back to have not.
+    // Only generation 2 has new weights, not the first and not what a rollback restores.
     if (!lost && !model->failed()) must_answer(*model, model->generation() == 2 ? kNewW : kW, kB);
     throw;
   }

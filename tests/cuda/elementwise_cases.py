@@ -150,7 +150,7 @@ def row_cases():
              e * 4, e * 8)
         t = numbers_of_eight(dtype)
         for gelu in (False, True):
-            # cuBLASLt's gelu of float64 has constants of float32: then the formula decides.
+            # cuBLASLt's gelu uses float32 constants for float64; compare with the formula then.
             case(f"_addmm_activation {name_of(dtype)} {gelu}", lambda: call("_addmm_activation", v, m, t, 1.0, 1.0, gelu),
                  lambda: aten._addmm_activation(v, m, t, beta=1, alpha=1, use_gelu=gelu), e * 4, e * 8,
                  judge=lambda: [torch.nn.functional.gelu(torch.addmm(v, m, t), approximate="tanh")])

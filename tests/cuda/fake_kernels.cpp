@@ -1,5 +1,5 @@
-// Our kernels that the runtime's side of libsconce_cuda launches, on the devices of fake_runtime.cpp; and a launch for
-// the fake model.
+// Those of our kernels that the host code under test launches, on the devices of fake_runtime.cpp; and a launch for the
+// fake model.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -25,7 +25,7 @@ void copy_pieces(const std::vector<unsigned char>& arguments) {
     if (piece.bytes > 0) std::memmove(piece.to, piece.from, piece.bytes);
 }
 
-// The side of a copy's shape that these strides are of, as a tensor of the host.
+// One side of a copy as a host tensor.
 Tensor side(const CopyShape& shape, void* data, const int64_t* strides, size_t itemsize, DType dtype) {
   std::vector<int64_t> sizes, steps;
   for (int d = shape.rank; d-- > 0;) {
@@ -74,13 +74,13 @@ void launch_fill(const CopyShape& shape, void* to, const void* element, int item
          [=] { copy_elements(filled, to, of_bytes(itemsize), value.data(), of_bytes(itemsize)); });
 }
 
-// The fake model has no operators.
+// The fake model calls no operators.
 DeviceBackend::NamedKernel kernel_named(std::string_view) noexcept { return nullptr; }
 std::span<const DeviceBackend::Replacement> compute_replacements() noexcept { return {}; }
 
 }  // namespace sconce::cuda
 
-// tests/fake_model/fake_container.cpp: the model's own kernel, on the stream of its thread.
+// Declared in tests/fake_model/fake_container.cpp: runs the model's own kernel on the thread's stream.
 extern "C" const char* fake_cuda_launch(void (*work)(const void* arguments), const void* arguments, size_t bytes) {
   const auto* const begin = static_cast<const unsigned char*>(arguments);
   const auto kept = std::make_shared<std::vector<unsigned char>>(begin, begin + bytes);

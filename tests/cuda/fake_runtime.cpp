@@ -121,7 +121,7 @@ static std::atomic<int64_t>& live(cudaMemoryType type) {
 }
 void take(void** data, size_t bytes, cudaMemoryType type, int device) {
   *data = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
-  std::memset(*data, 0xFF, bytes);  // no number that a test expects
+  std::memset(*data, 0xFF, bytes);  // NaN, which no test expects
   memory[static_cast<const char*>(*data)] = {std::max<size_t>(bytes, 1), type, device};
   ++live(type);
 }

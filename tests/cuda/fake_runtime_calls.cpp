@@ -1,4 +1,4 @@
-// The functions of CUDA themselves.
+// The fake CUDA functions.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +11,7 @@ using sconce::test::fake_runtime;
 #define RETURN_IF_FAILED(...) \
   if (const cudaError_t error = told(__func__ __VA_OPT__(, ) __VA_ARGS__); error != cudaSuccess) return error
 
-// Each takes the lock, so that what it does and what it gives are one step.
+// Every function holds the lock, so its effect and its result are one step.
 #define LOCKED const std::lock_guard lock(mutex)
 
 extern "C" {
@@ -219,7 +219,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   --fake_runtime().live_graph_execs;
   return told(__func__);
 }
-// The arguments of our kernels are one piece each, by value.
+// Our kernels take one argument, by value.
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* params) {
   LOCKED;
@@ -318,7 +318,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
   return cudaSuccess;
 }
 
-// A handle is the address of host memory that a test has, 4096 bytes of it, and the device that it is on.
+// A handle holds the address of 4096 bytes of the test's host memory, and their device.
 cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigned) {
   LOCKED;
   RETURN_IF_FAILED();
@@ -367,7 +367,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
     misuse("a context is popped that was not pushed");
     return told_driver("cuCtxPopCurrent", CUDA_ERROR_INVALID_CONTEXT);
   }
-  // As other functions that give back: it has done so.
+  // Like other functions that free, it has done so even if it fails.
   *context = mine.contexts.back();
   mine.contexts.pop_back();
   return told_driver("cuCtxPopCurrent");

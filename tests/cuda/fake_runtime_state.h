@@ -1,4 +1,4 @@
-// What the functions of fake_runtime_calls.cpp share with fake_runtime.cpp.
+// State that fake_runtime.cpp and fake_runtime_calls.cpp share.
 #pragma once
 
 #include <cuda.h>
@@ -15,7 +15,7 @@
 
 struct CUgraphNode_st {
   std::function<void()> work;
-  // Of a kernel that copies pieces, in place of `work`.
+  // Replaces `work` for a kernel that copies pieces.
   std::vector<unsigned char> arguments;
   void (*pieces)(const std::vector<unsigned char>&) = nullptr;
   void run() const {
@@ -29,7 +29,7 @@ struct CUgraph_st {
   std::deque<std::unique_ptr<CUgraphNode_st>> nodes;
 };
 struct CUgraphExec_st {
-  std::vector<std::pair<cudaGraphNode_t, CUgraphNode_st>> nodes;  // in the order of the recording
+  std::vector<std::pair<cudaGraphNode_t, CUgraphNode_st>> nodes;  // in recording order
 };
 struct CUstream_st {
   int device = 0;
@@ -39,7 +39,7 @@ struct CUstream_st {
   cudaStreamCaptureMode mode{};
   std::thread::id by;
   std::unique_ptr<CUgraph_st> graph;
-  std::set<void*> own;  // taken in the recording
+  std::set<void*> own;  // allocated during the recording
 };
 struct CUevent_st {
   cudaStream_t stream = nullptr;
@@ -62,12 +62,12 @@ struct Thread {
   std::string last_of;
   int device = 0;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::vector<CUcontext> contexts;  // pushed on that of its device
+  std::vector<CUcontext> contexts;  // pushed on top of its device's
   Thread();
   ~Thread();
 };
 
-extern std::recursive_mutex mutex;  // of everything here
+extern std::recursive_mutex mutex;  // guards everything here
 extern std::set<cudaStream_t> streams;
 extern CUstream_st default_stream;
 extern std::map<const char*, Memory> memory;
@@ -75,29 +75,29 @@ extern thread_local Thread mine;
 
 void misuse(const std::string& what);
 
-// What a call gives, of which the rules of CUDA say `rule`. The only place that fails calls.
+// The result of a call that would be `rule` by CUDA's rules. The only place that makes calls fail.
 cudaError_t given(const char* call, cudaError_t rule);
-// The same, and the thread's last error.
+// The same, and sets the thread's last error.
 cudaError_t told(const char* call, cudaError_t rule = cudaSuccess);
-// The driver's errors have the same numbers, and are not the runtime's last one.
+// Driver errors have the same numbers, but are not the runtime's last error.
 CUresult told_driver(const char* call, CUresult rule = CUDA_SUCCESS);
 
 inline CUstream_st& of(cudaStream_t stream) { return stream ? *stream : default_stream; }
-// Of a lost device nothing is done any more.
+// A lost device does no more work.
 void drain(CUstream_st& stream, uint64_t until = UINT64_MAX);
 void drain_all();
 void enqueue(CUstream_st& stream, Work work);
 
-// What CUDA says of calls that may wait for more than their stream, and of a stream that is recorded.
+// CUDA's answers to calls that may wait for more than their stream, and to calls on a recorded stream.
 cudaError_t unsafe();
 cudaError_t refusal(CUstream_st& stream);
 
-// The piece that the address is in; end() where there is none.
+// The allocation that contains the address, or end().
 std::map<const char*, Memory>::iterator piece_of(const void* address);
 void take(void** data, size_t bytes, cudaMemoryType type, int device);
-// Of a lost device memory is gone with the process; the test counts it all the same.
+// A lost device loses its memory with the process, but we still count it.
 void give_back(void* data, cudaMemoryType type);
-// Pageable memory is read before the call returns, and written before it does; all other when the stream is there.
+// Pageable memory is read before the call returns, and written before it does; other memory when the stream gets there.
 void copy(void* to, const void* from, size_t bytes, CUstream_st& stream);
 
 }  // namespace sconce::test::fake

@@ -1,6 +1,6 @@
-"""Rows of operator_times.py: the operators that packages call on CUDA besides attention, scans and pooling's maxima.
+"""Rows of operator_times.py: operators that packages call on CUDA, except attention, scans and max pooling.
 
-One or two shapes each, of the sizes that models have: 10 to 1,000 microseconds.
+One or two shapes each, of sizes that models have: 10 to 1,000 microseconds.
 """
 import torch
 
@@ -188,7 +188,7 @@ def parts():
         last = image.to(memory_format=torch.channels_last)
         same(f"32x64x112x112 {tag} channels last", "pad", last, [1, 1, 1, 1], "constant", None)
         same(f"32x128x112x112 {tag} channels last", "cat", [last, last], 1)
-        # A copy that turns: to channels last, heads and tokens, rows and columns.
+        # Transposing copies: to channels-last, heads and tokens, rows and columns.
         named(f"heads {tag}", "reshape", randn(8, 16, 1024, 128, dtype=dtype).transpose(1, 2), [8, 1024, 2048])
         named(f"channels last {tag}", "reshape", last, [-1])
         named(f"turned {tag}", "reshape", pieces[0].t(), [-1])
@@ -249,7 +249,7 @@ def products():
     for m in (1, 16, 512):
         same(f"{m}x4096x4096", "_weight_int4pack_mm", randn(m, 4096, dtype=brain), packed, 128, scales)
     eight, factors = randint(100, 4096, 4096).to(torch.int8), uniform(4096).to(brain)
-    for m in (1, 512):  # PyTorch may have none on CUDA: what inductor makes of it then
+    for m in (1, 512):  # PyTorch may lack it on CUDA; then time what Inductor generates
         y = randn(m, 4096, dtype=brain)
         row(f"_weight_int8pack_mm {m}x4096x4096", "_weight_int8pack_mm", (y, eight, factors),
             lambda: torch.mm(y, eight.to(brain).t()) * factors)

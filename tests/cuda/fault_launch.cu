@@ -1,5 +1,5 @@
-// Preloaded into a server by faults.py: while the file $SCONCE_FAULT says "address" or "trap", each kernel that a
-// package launches is replaced by one that writes to an address that is not mapped, or stops the device.
+// faults.py preloads this into a server. While the file $SCONCE_FAULT says "address" or "trap", each kernel that a
+// package launches is replaced by one that writes to an unmapped address or stops the device.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ extern "C" __attribute__((visibility("default"))) CUresult cuLaunchKernel(
     stop<<<1, 1, 0, stream>>>();
     return CUDA_SUCCESS;
   }
-  // Not among what was loaded with the process: libsconce_cuda brought it later.
+  // libsconce_cuda loads the driver later, so RTLD_NEXT does not find it.
   static const auto later = reinterpret_cast<Launch>(
       launch ? nullptr : dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuLaunchKernel"));
   const Launch real = launch ? launch : later;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a server does when its device fails under it: faults.py SCONCE FAULT_LIBRARY PACKAGE.
+"""What a server does when its device fails: faults.py SCONCE FAULT_LIBRARY PACKAGE.
 
-Needs a GPU, no torch. PACKAGE launches kernels of its own. An illegal address, a kernel that stops the device, and no memory:
-the request gets the cause; the replica is marked failed, the model and the server are not ready, and the server stays or
-ends or starts again as configured. One line for each thing that was looked at; 1 where one was not so.
+Needs a GPU, but no torch. PACKAGE launches kernels of its own. Causes an illegal address, a kernel that stops the device,
+and lack of memory. Checks that the request gets the cause, the replica is marked failed, model and server are not ready,
+and the server stays, ends or restarts as configured. Prints a line per check; exits with 1 if one failed.
 """
 import argparse
 import ctypes
@@ -165,7 +165,7 @@ def no_memory():
     print("-- no memory", flush=True)
     server = Server()
     runtime = ctypes.CDLL("libcudart.so.13")
-    taken = []  # whatever there is
+    taken = []  # takes all memory there is
     size = 1 << 36
     while size >= 1 << 20:
         place = ctypes.c_void_p()
@@ -190,7 +190,7 @@ for part, arguments in ((no_memory, ()), (lost, ("address", ["illegal memory acc
     before = wrong
     try:
         part(*arguments)
-    except Exception as problem:  # noqa: BLE001  (the others are run whatever happens)
+    except Exception as problem:  # noqa: BLE001  (the others must run)
         look("the script goes on", False, repr(problem))
     if wrong > before:
         for name in sorted(os.listdir(work)):

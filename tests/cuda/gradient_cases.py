@@ -1,4 +1,4 @@
-"""Cases of against_torch.py: sampling, gradients of resizing, padding and distances, segments, rounding to grids."""
+"""Cases of against_torch.py: sampling, gradients of resizing, padding and distances, segments, fake quantisation."""
 import torch
 
 from against_torch import call, call_named, case
@@ -6,7 +6,8 @@ from operator_cases import FLOATS, aten, loose, name_of, randint, randn, same
 
 
 def wide(name, tag, *arguments, tolerance):
-    """Half types against PyTorch in float32: its own kernels round coordinates to the half type, and so take other elements."""
+    """Compares half types with PyTorch in float32, because its half kernels round coordinates and so take other
+    elements."""
     dtype = arguments[0].dtype
     if dtype in (torch.float32, torch.float64):
         return same(name, tag, *arguments, rtol=tolerance, atol=tolerance)
@@ -19,7 +20,8 @@ TRICUBIC = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
 
 
 def solid(check, name, label, *arguments, **tolerance):
-    """Of volumes. Where the installed torch has no tricubic, the host's kernels, which are held against torch's, say what it is."""
+    """For volumes. If the installed torch has no tricubic mode, compares with our CPU kernels, which are tested against
+    torch."""
     mode = arguments[3 if name.endswith("backward") else 2]
     if mode != 2 or TRICUBIC:
         return check(name, label, *arguments, **tolerance)
@@ -162,7 +164,7 @@ def grid_cases():
                                      torch.full((count,), -1.0, device="cuda"), torch.full((count,), 2.5, device="cuda"),
                                      torch.full((count,), 0.02, device="cuda"),
                                      torch.full((count,), 3, device="cuda", dtype=torch.int32)]
-                    rest = [0.01, -128, 127, 0, rows, symmetric]  # of channels ATen on CUDA takes the first dimension
+                    rest = [0.01, -128, 127, 0, rows, symmetric]  # ATen on CUDA uses dimension 0 for channels
                     label = f"{observe} {quantise} {rows} {symmetric}"
 
                     def ours():

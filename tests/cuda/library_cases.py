@@ -1,4 +1,4 @@
-"""Cases of against_torch.py for what NVIDIA's libraries do: Fourier transforms, linear algebra, recurrent networks."""
+"""Cases of against_torch.py for NVIDIA's libraries: Fourier transforms, linear algebra, recurrent networks."""
 import torch
 
 import against_torch as t
@@ -20,7 +20,7 @@ def randn(*shape, dtype=torch.float32):
 
 
 def forms(x, all_of_them=True):
-    """x itself, and the same numbers with other strides."""
+    """Returns x, and the same numbers with other strides."""
     yield "", x
     if not all_of_them:
         return
@@ -75,7 +75,7 @@ def fft_cases():
 
 
 def well_behaved(*shape, dtype):
-    """Square matrices that are far from singular."""
+    """Square matrices far from singular."""
     n = shape[-1]
     return randn(*shape, dtype=dtype) + n * torch.eye(n, dtype=dtype, device="cuda")
 
@@ -187,7 +187,7 @@ def solve_cases(dtype):
 def factor_cases(dtype):
     tag, e = name_of(dtype), TOLERANCE[dtype] * 10
     named = call_named
-    for batch in [(), (3,), (12,), (0,)]:  # of twelve many are factored at once
+    for batch in [(), (3,), (12,), (0,)]:  # batches of twelve use the batched factorisation
         for m, n in [(1, 1), (6, 4), (4, 6), (33, 33), (70, 20)]:
             for form, a in layouts(randn(*batch, m, n, dtype=dtype)):
                 label = f"{tag} {[*batch, m, n]} {form}"

@@ -1,4 +1,4 @@
-// Needs a device; without one it says so and ends well, having tested nothing.
+// Needs a device. Without one, says so and exits with success, having tested nothing.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

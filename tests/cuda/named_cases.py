@@ -1,4 +1,5 @@
-"""Cases of against_torch.py: operators called by name that are on the device, beside those of library_cases.py."""
+"""Cases of against_torch.py: operators called by name that run on the device, besides those of
+library_cases.py."""
 import torch
 
 from against_torch import Failed, call_named, case, name_of, seed
@@ -168,7 +169,7 @@ def resize_cases():
                         tag = f"{name_of(dtype)} {h}x{w} {to} {corners} {'channels last' if last else ''}"
                         same(f"_upsample_{kind}2d_aa", "", tag, x, to, corners, e=e)
                         same(f"_upsample_{kind}2d_aa", "", f"{tag} scales", x, to, corners, to[0] / h, to[1] / w, e=e)
-                        # Half types are summed in themselves there.
+                        # PyTorch sums half types in half precision.
                         same(f"_upsample_{kind}2d_aa_backward", "", tag, g, to, [2, 3, h, w], corners, e=e * 10)
 
 
@@ -180,7 +181,7 @@ def random_cases():
             weights[..., 1] = 0
             same("multinomial", "", f"{tag} {list(shape)}", weights, 1, drawn=True)
             same("multinomial", "", f"{tag} {list(shape)} replaced", weights, 1, True, drawn=True)
-            if dtype in (torch.float32, torch.float64):  # of equal elements either may come first
+            if dtype in (torch.float32, torch.float64):  # equal elements may come in any order
                 same("multinomial", "", f"{tag} {list(shape)} several", weights, 5, drawn=True)
         p, mean, std = torch.rand(40, 7, device="cuda").to(dtype), randn(40, 7, dtype=dtype), torch.rand(7, device="cuda").to(dtype)
         e = TOLERANCE[dtype]

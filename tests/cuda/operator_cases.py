@@ -1,4 +1,4 @@
-"""More cases of against_torch.py: operators whose arguments are those of torch.ops.aten."""
+"""More cases of against_torch.py: operators with the arguments of torch.ops.aten."""
 import torch
 
 from against_torch import Failed, call, case
@@ -20,7 +20,7 @@ def randint(high, *shape, dtype=torch.int64):
 
 
 def aten(name, *arguments):
-    """torch.ops.aten.NAME with arguments in the order of its schema, as a list of results."""
+    """Calls torch.ops.aten.NAME with arguments in the order of its schema; returns a list of results."""
     function = ops
     for part in name.split("."):
         function = getattr(function, part)
@@ -33,7 +33,7 @@ def aten(name, *arguments):
 
 
 def same(name, tag, *arguments, like=None, rtol=0.0, atol=0.0, first=None):
-    """`name` of the C ABI against torch.ops.aten.`like`; of the results the first ones."""
+    """Compares `name` of the C ABI with torch.ops.aten.`like`; with `first`, only that many results."""
     def on_cpu(value):
         return [on_cpu(v) for v in value] if isinstance(value, list) else value.cpu() if torch.is_tensor(value) else value
     case(f"{name} {tag}", lambda: call(name, *arguments)[:first], lambda: aten(like or name, *arguments)[:first], rtol,
@@ -41,7 +41,7 @@ def same(name, tag, *arguments, like=None, rtol=0.0, atol=0.0, first=None):
 
 
 def refused(name, tag, *arguments):
-    """A call that fails with a text of its own."""
+    """A call that must fail with this text."""
     def fails():
         try:
             call(name, *arguments)
@@ -66,7 +66,7 @@ def scan_cases():
                 2 if dtype == torch.bool else 5, *shape, dtype=dtype)
             tag = f"{name_of(dtype)} {list(shape)} {dim}"
             r = loose(dtype) * (20 if long else 4)
-            if not (long and dtype in (torch.float16, torch.bfloat16)):  # PyTorch sums those in half types
+            if not (long and dtype in (torch.float16, torch.bfloat16)):  # PyTorch sums those in half precision
                 same("cumsum", tag, x, dim, None, rtol=r, atol=r * 5)
             if dtype != torch.bool and shape and max(shape) < 5000 and dtype not in (torch.float16, torch.bfloat16):
                 y = (1 + x * 0.01).to(dtype) if dtype.is_floating_point else x
@@ -87,7 +87,7 @@ def scan_cases():
 
 def pooling_cases():
     for dtype in FLOATS:
-        r = loose(dtype, 0.4)  # PyTorch sums gradients of maxima in half types
+        r = loose(dtype, 0.4)  # PyTorch sums gradients of maxima in half precision
         for last in (False, True):
             form = "channels last" if last else ""
             x = randn(2, 5, 17, 19, dtype=dtype)
@@ -106,7 +106,7 @@ def pooling_cases():
                         same("avg_pool2d", f"{t} {include} {divisor}", x, kernel, stride, padding, ceil, include, divisor,
                              rtol=r, atol=r)
                 grad = torch.randn_like(ops.avg_pool2d(x, kernel, stride, padding, ceil, False, None))
-                # PyTorch's own kernel for channels last gives something else than its other kernels.
+                # PyTorch's kernel for channels-last disagrees with its other kernels.
                 case(f"avg_pool2d_backward {t}",
                      lambda: call("avg_pool2d_backward", grad, x, kernel, stride, padding, ceil, False, None),
                      lambda: [torch.empty_like(x).copy_(aten("avg_pool2d_backward", grad.contiguous(), x.contiguous(),
@@ -212,7 +212,7 @@ def search_cases():
         for dim in (0, 1):
             same("kthvalue", f"{tag} {dim}", x, 3, dim, False, first=1)
             same("kthvalue", f"{tag} {dim} kept", x, 1, dim, True, first=1)
-            # Of several that are as frequent PyTorch takes any.
+            # If several are equally frequent, PyTorch returns any of them.
             y = x.round() + 0 if dtype.is_floating_point else x
 
             def counts(values):
@@ -295,7 +295,7 @@ def elementwise_cases():
         tag = name_of(dtype)
         for label, a, b in [("", x, y), ("turned", x.t(), y.t()), ("mixed", x, some(dtype, 7, 5).t()),
                             ("broadcast", x, y[0]), ("a number", x, y[0, 0])]:
-            # The C ABI's alpha is a floating number, which integers refuse.
+            # The C ABI's alpha is floating, which integer tensors refuse.
             if dtype.is_floating_point or dtype.is_complex:
                 same("add_Tensor", f"{tag} {label}", a, b, 1, like="add.Tensor", rtol=r, atol=r)
             else:

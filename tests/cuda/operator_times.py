@@ -1,4 +1,4 @@
-"""What operators take of the device, ours and PyTorch's on the same tensors: against_torch.py LIBRARY_FOLDER --times
+"""Device time of operators, ours and PyTorch's on the same tensors: against_torch.py LIBRARY_FOLDER --times
 
 Microseconds of all kernels and copies of a call, as the profiler sees them; time on the host is left out.
 """
@@ -33,7 +33,7 @@ def device_us(run):
 
 
 def row(label, name, arguments, expect, flops=0, options=None):
-    """name: of the C ABI, or (name, overload) of an operator called by name."""
+    """name: of the C ABI, or (name, overload) for an operator called by name."""
     def own():
         if isinstance(name, str):
             return call(name, *arguments, fetch=False)
@@ -85,7 +85,7 @@ def attention():
         name = "_scaled_dot_product_efficient_attention"
         for shape in (None, (1, h, t), (b, 1, 1)):
             bias = randn(*shape, (t + 15) // 16 * 16, dtype=dtype)[..., :t].expand(b, h, t, t) if shape else None
-            for sums in (False, True) if shape and dtype != torch.float32 else (False,):  # with sums it is not cuDNN's
+            for sums in (False, True) if shape and dtype != torch.float32 else (False,):  # with logsumexp it is not cuDNN's
                 tag = f"{str(dtype)[6:]} {b}x{h}x{t}x{d} {'causal' if causal else ''}"
                 row(f"efficient {tag} {f'bias {[*shape, t]}' if shape else ''} {'sums' if sums else ''}", name,
                     (q, k, v, bias, int(sums), 0.0, int(causal), None),
@@ -132,7 +132,7 @@ def order():
     for shape, dim in [((1, 1 << 24), 1), ((4, 1 << 22), 1), ((500, 100000), 1), ((100000, 40), 0), ((1 << 24,), 0)]:
         for dtype in (torch.float32, torch.bfloat16, torch.int64):
             x = randn(*shape).mul(3).to(dtype)
-            for name in ("cumsum", "cummax")[:1 if max(shape) > 1 << 22 else 2]:  # PyTorch's takes 47 ms there
+            for name in ("cumsum", "cummax")[:1 if max(shape) > 1 << 22 else 2]:  # PyTorch's cummax takes 47 ms there
                 same(f"{shape} {dim} {str(dtype)[6:]}", name, *((x, dim, None) if name == "cumsum" else (x, dim)))
 
 

@@ -1,4 +1,4 @@
-"""More cases of against_torch.py: sorting and selection of rows few and many, short and long, with ties and NaN."""
+"""More cases of against_torch.py: sorting and selection of few and many, short and long rows, with ties and NaN."""
 import torch
 
 from against_torch import call, case
@@ -25,7 +25,7 @@ def elements(shape, dtype, ties):
 
 
 def signs(result):
-    """Values with the signs of zeros, which compare equal."""
+    """Shows the signs of zeros, which compare equal."""
     values, indices = result
     return [values, torch.signbit(values), indices]
 

@@ -1,4 +1,4 @@
-// Values for tests on a device: made on the host, computed with in double, compared with what comes back.
+// Values for tests on a device: made on the host, computed in double, compared with what comes back.
 #pragma once
 
 #include <complex>
@@ -14,23 +14,23 @@ namespace sconce::gpu {
 inline constexpr Device kGpu{DeviceType::kCuda, 0};
 using Numbers = std::vector<std::complex<double>>;
 
-// Numbers in [-1, 1), the same for the same seed; imaginary parts where `complex`. Whole numbers in [low, high) below.
+// Numbers in [-1, 1), equal for equal seeds; with imaginary parts if `complex`. Below: integers in [low, high).
 Numbers random_numbers(int64_t count, uint32_t seed, bool complex = false);
 Numbers random_whole(int64_t count, uint32_t seed, int64_t low, int64_t high);
 Numbers real_parts(Numbers numbers);
 int64_t count_of(IntSpan sizes);
 
-// Row-major, on the device, rounded to the dtype.
+// A row-major tensor on the device, rounded to the dtype.
 Tensor on_device(const Numbers& numbers, std::vector<int64_t> sizes, DType dtype);
-// In row-major order.
+// Numbers in row-major order.
 Numbers numbers_of(const Tensor& t);
-// The numbers of a tensor on the device after its dtype's rounding.
+// The numbers as the dtype rounds them.
 Numbers rounded(const Numbers& numbers, DType dtype);
 
-// "" where all are within tolerance * (1 + |expected|), else the first that is not. NaNs are alike.
+// "" if all are within tolerance * (1 + |expected|), else describes the first that is not. NaN equals NaN.
 std::string difference(const Numbers& got, const Numbers& expected, double tolerance);
 double tolerance_of(DType dtype);
-// Sizes and numbers of a tensor.
+// Also compares sizes.
 std::string difference(const Tensor& got, std::vector<int64_t> sizes, const Numbers& expected, double tolerance);
 
 // [m, k] @ [k, n]

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
-# bench_cuda_call, test_cuda), lib/ (libsconce.so.0, libsconcecu.so.0 and what they need), conf/*.tar.xz (suites), pk/*.pt2
-# (packages to time), the scripts beside this one and compare.py. Never stops at a failure; a summary comes last.
+# Runs everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
+# bench_cuda_call, test_cuda), lib/ (libsconce.so.0, libsconcecu.so.0 and their dependencies), conf/*.tar.xz (suites),
+# pk/*.pt2 (packages to time), the scripts beside this one and compare.py. Goes on after failures; ends with a summary.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 folder=$(cd "$1" && pwd); results=${2:-$folder/results}; mkdir -p "$results"
 export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-# The NVIDIA libraries that the Python packages bring, where the system has none.
+# NVIDIA libraries from Python packages, if the system has none.
 for libraries in $(python3 -c 'import glob,os,torch; print(" ".join(glob.glob(os.path.join(os.path.dirname(torch.__file__), "../nvidia/*/lib"))))'); do
   LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$libraries"
 done
@@ -26,7 +26,7 @@ else
   echo "test_cuda: not here"
 fi
 timeout 200 python3 "$folder/against_torch.py" "$folder/lib" --times 2>&1 | tee "$results/operator_times.log"
-# Runs as CUDA graphs against runs without, for every package of the suites.
+# For every package of the suites, runs as CUDA graphs against runs without.
 mkdir -p "$results/packages"
 for suite in "$folder"/conf/*.tar.xz; do tar -xJf "$suite" -C "$results/packages" 2>/dev/null; done
 find "$results/packages" -name '*.pt2' | sort | while read -r package; do

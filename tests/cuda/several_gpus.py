@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Throughput of replicas on all GPUs of this machine: several_gpus.py BENCH PACKAGE [SECONDS]
 
-BENCH is build/release/tests/bench_cuda_call. One replica and one thread for each device run for that long (2 s): each
-device by itself, then the first two, four... together. Linear is the sum of what the devices do by themselves, 1.00,
-the better of two turns each; the last line says what all devices reach. Ends with 1 below 0.95.
+BENCH is build/release/tests/bench_cuda_call. Runs one replica and one thread per device for SECONDS (2): each device by
+itself, then the first two, four... together. 1.00 is the sum of the single devices' throughput. Takes the better of two
+turns. The last line gives the figure for all devices; exits with 1 if it is below 0.95.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ count = len(subprocess.run(["nvidia-smi", "-L"], check=True, capture_output=True
 
 
 def rate(devices):
-    """Runs per second on these devices together; 0 where it failed or outputs differ."""
+    """Runs per second on these devices together; 0 if a run failed or outputs differ."""
     best = 0.0
     for _ in range(2):
         done = subprocess.run([bench, "--throughput", ",".join(map(str, devices)), seconds, package], capture_output=True,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""CUDA shared memory against a real device: shared_memory.py SCONCE PACKAGE...
+"""CUDA shared memory on a real device: shared_memory.py SCONCE PACKAGE...
 
-For each package: the answer over memory of this process on the device is that of an ordinary request, by offset, at an
-address that needs a copy, on a second device where there is one; bad handles are refused and the server lives on. Needs
-libcudart (torch's will do) and numpy; with tritonclient beside it, its client does the same.
+For each package, requests whose data is in device memory of this process must get the same answers as ordinary ones: at
+an offset, at an address that needs a copy, on a second device if there is one. Bad handles are refused and the server
+lives on. Needs libcudart (torch's will do) and numpy; if tritonclient is installed, repeats this with its client.
 """
 import argparse
 import base64
@@ -131,7 +131,7 @@ def one_package(program, package, devices, results):
             kind = TYPES.get(t["datatype"])
             values = random.standard_normal(shape) if kind in (np.float32, np.float64, np.float16) else \
                 random.integers(0, 2, shape)
-            # BF16 travels as its two bytes.
+            # BF16 is sent as its two bytes.
             data = np.asarray(values, np.float32).view(np.uint16)[..., 1::2].tobytes() if kind is None else \
                 np.asarray(values, kind).tobytes()
             tensors.append((t["name"], t["datatype"], shape, data))
@@ -158,7 +158,7 @@ def one_package(program, package, devices, results):
             twice = server.call("/v2/cudasharedmemory/region/r/register", body)
             results.check(twice[0] == 400 and b"already in manager" in twice[1], "registered twice")
             for shift in (0, 4, 1):  # in place, and at addresses that are copied first
-                for turn in range(5):  # from the third on as a CUDA graph
+                for turn in range(5):  # a CUDA graph from the third on
                     memory.fill(0)
                     at, places = shift, []
                     for _, _, _, data in tensors:

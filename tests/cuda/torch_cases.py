@@ -1,4 +1,4 @@
-"""The cases of against_torch.py: an operator's arguments, and what PyTorch makes of them."""
+"""Cases of against_torch.py: an operator's arguments, and PyTorch's result for them."""
 import torch
 
 import against_torch as t
@@ -14,7 +14,7 @@ def randn(*shape, dtype=torch.float32, scale=1.0):
 def seeded(run):
     def wrapped():
         seed(1234)
-        run()  # the second draw depends on how much the first one took
+        run()  # the second draw depends on how much the first consumed
         return run()
     return wrapped
 
@@ -188,7 +188,7 @@ def attention_cases():
 
 
 def attention_shape_cases():
-    """What one fused kernel does, and where it ends: head sizes, layouts, groups of heads, long keys, masks."""
+    """The range of the single kernel and its limits: head sizes, layouts, groups of heads, long keys, masks."""
     ops = torch.ops.aten
     for dtype, rtol, atol in [(torch.float16, 5e-3, 5e-3), (torch.bfloat16, 3e-2, 3e-2)]:
         for b, h, hk, tq, tk, d, causal in [(2, 3, 3, 70, 70, 80, True), (1, 2, 2, 129, 300, 96, False),
@@ -197,7 +197,7 @@ def attention_shape_cases():
                                             (1, 4, 4, 1, 4000, 128, False), (1, 2, 2, 5, 3000, 64, False),
                                             (1, 2, 2, 16, 2000, 192, True), (4, 16, 16, 512, 512, 64, True),
                                             (8, 16, 4, 300, 1100, 128, True), (1, 1, 1, 9, 5, 64, True),
-                                            # Enough for cuDNN's kernels.
+                                            # Large enough for cuDNN's kernels.
                                             (2, 16, 16, 1024, 1024, 64, False), (2, 16, 16, 1536, 1536, 64, True),
                                             (2, 16, 16, 1000, 1000, 128, True), (1, 32, 8, 1024, 1000, 128, False),
                                             (1, 8, 8, 2048, 2048, 256, True), (2, 16, 16, 1001, 777, 96, False)]:
@@ -242,7 +242,7 @@ def attention_shape_cases():
 
 
 def attention_bias_cases():
-    """A bias in each kernel: of few queries, of many, cuDNN's; one row for all queries, and rows that hide all keys."""
+    """A bias for each kernel (few queries, many, cuDNN's): one row for all queries, and rows that hide all keys."""
     efficient, cudnn = "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention"
     ops = torch.ops.aten
     for dtype, rtol, atol in [(torch.float32, 1e-4, 1e-5), (torch.float16, 5e-3, 5e-3), (torch.bfloat16, 3e-2, 3e-2)]:
@@ -264,7 +264,7 @@ def attention_bias_cases():
                          lambda: call(efficient, q, k, v, expanded, 0, 0.0, causal, None)[:1],
                          lambda: ops._scaled_dot_product_efficient_attention(q, k, v, expanded, False, 0.0, causal)[:1],
                          rtol, atol)
-                    if not hides:  # of whose sums PyTorch says nothing
+                    if not hides:  # PyTorch does not define their logsumexp
                         case(f"{efficient} {tag} sums",
                              lambda: call(efficient, q, k, v, expanded, 1, 0.0, causal, None)[:2],
                              lambda: ops._scaled_dot_product_efficient_attention(q, k, v, expanded, True, 0.0, causal)[:2],
@@ -289,7 +289,7 @@ def selection_cases():
         for dim in (0, 1):
             case(f"cumsum {tag} {dim}", lambda: call("cumsum", x, dim, None), lambda: torch.cumsum(x, dim), 5e-2, 8e-2)
         if dtype.is_floating_point:
-            # Of equal elements either may come first.
+            # Equal elements may come in any order.
             case(f"topk {tag}", lambda: call("topk", x, 5, -1, 1, 1)[:1], lambda: torch.topk(x, 5)[:1])
         index = torch.randint(0, 7, (7, 33), device="cuda").argsort(0)
         out = torch.empty_like(x)
@@ -360,7 +360,7 @@ def other_cases():
 def run():
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = True  # the default, as here
+    torch.backends.cudnn.allow_tf32 = True  # the default, as in Sconce
     random_cases()
     torch.manual_seed(0)
     product_cases()

@@ -1,4 +1,4 @@
-"""More cases of against_torch.py: what random draws (tests/truth) found."""
+"""More cases of against_torch.py: what random cases (tests/truth) found."""
 import torch
 
 from against_torch import abi, call, call_named, case
@@ -16,7 +16,7 @@ def pooling():
         case(f"adaptive_max_pool3d_backward of indices channels last {size}",
              lambda: call("adaptive_max_pool3d_backward", grad.contiguous(**last), x, indices.contiguous(**last)),
              lambda: [ops.adaptive_max_pool3d_backward(grad, x, indices)], 1e-5, 1e-5)
-    # Windows between whose steps no element lies: their indices are those of elements that they do not cover.
+    # Windows whose dilated steps skip the input: their indices name elements that they do not cover.
     for shape, form in (([2, 4, 13, 12, 2], ([3, 2, 2], [4, 4, 3], [1, 1, 1], [1, 3, 3], True)),
                         ([2, 3, 8, 7, 2], ([2, 3, 2], [1, 1, 1], [0, 1, 1], [1, 1, 3], False))):
         for dtype in (torch.float32, torch.float64, torch.float16):
@@ -41,7 +41,7 @@ def indexing():
     for label, at in (("of one order", [turned, turned]), ("of two orders", [turned, rows]), ("one of a row", [turned, rows[:1]]),
                       ("apart", [turned, None, rows[:, :1] % 7]), ("one", [turned]), ("three", [turned, turned, rows])):
         same("index_Tensor", f"indices {label}", x, at, like="index.Tensor")
-    # A column is contiguous however long the steps of its one-element dimension are.
+    # A column is contiguous whatever the stride of its dimension of size one.
     column = torch.arange(4, device="cuda").as_strided([4, 1], [1, 4])
     same("index_Tensor", "indices of a column", torch.randn(1, 569, 1, 31, device="cuda"),
          [torch.zeros(1, 1, dtype=torch.int64, device="cuda"), None, None, column], like="index.Tensor")
@@ -72,14 +72,15 @@ def random_numbers():
                         call("bernoulli__Tensor", mine, p, None)
                         return [mine]
                     both(f"bernoulli__Tensor {list(shape)} {order} {name_of(kind)} by {label}", ours, lambda target=target: [target.clone().bernoulli_(p)])
-    # More than one turn of the grid by vectors of two.
+    # More than one pass of the grid with vectors of two.
     for dtype, first in ((torch.float64, 0), (torch.float32, 2), (torch.float16, 2)):
         x = torch.randn(3000002, device="cuda", dtype=dtype)[first:]
         both(f"native_dropout of {x.numel()} {name_of(dtype)}", lambda: call("native_dropout", x, 0.3, True), lambda: list(ops.native_dropout(x, 0.3, True)))
 
 
 def scans():
-    # Zero times what the rest of a row is beyond the dtype's numbers; and products of parts that are, of rows that are not.
+    # Zero times a rest of the row that overflows the dtype; and rows whose partial products overflow but whose result
+    # does not.
     for length, columns in ((2000, 1), (1025, 40), (40000, 1), (40, 3)):
         x = torch.full((length, columns), 9.0, device="cuda")
         x[5] = 0
@@ -105,7 +106,7 @@ def elements():
 
 
 def products():
-    # The library names algorithms for few rows that it does not run.
+    # For few rows the library names algorithms that it then refuses.
     for m, n, k, row in ((1, 8, 16, 17), (1, 512, 24, 24), (9, 8, 8, 8), (23, 1, 64, 136), (2, 312, 64, 72), (15, 16, 2047, 2056)):
         a = torch.randint(-128, 128, (m, row), device="cuda").to(torch.int8)[:, :k]
         for b in (torch.randint(-128, 128, (k, n), device="cuda").to(torch.int8), torch.randint(-128, 128, (n, k), device="cuda").to(torch.int8).t()):

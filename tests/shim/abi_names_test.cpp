@@ -1,4 +1,4 @@
-// Every C function that torch's headers declare for CPU packages is exported, or refused on purpose.
+// Every C function that torch's headers declare for CPU packages is exported or refused on purpose.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-// name -> header, of tests/shim/abi_names.tsv.
+// Name -> header, from tests/shim/abi_names.tsv.
 std::map<std::string, std::string> declared() {
   std::ifstream file(SCONCE_SOURCE_DIR "/tests/shim/abi_names.tsv");
   REQUIRE(file);
@@ -29,7 +29,7 @@ std::map<std::string, std::string> declared() {
   return names;
 }
 
-// A number, which the CPU's side knows as well.
+// A number that the CPU's side defines too.
 bool names_cuda_type(const std::string& name) {
   return name == "aoti_torch_device_type_cuda" || name.starts_with("torch_tag_");
 }
@@ -42,7 +42,7 @@ TEST_CASE("abi names: exported, or refused with a reason") {
   const auto names = declared();
   CHECK(names.size() > 550);
   for (const auto& [name, header] : names) {
-    // Of libsconce_cuda, which a host without CUDA's toolkit does not build.
+    // These belong to libsconce_cuda, which a host without the CUDA toolkit does not build.
     if (header == "generated/c_shim_cuda.h" || (name.find("cuda") != std::string::npos && !names_cuda_type(name)))
       continue;
     CAPTURE(name);

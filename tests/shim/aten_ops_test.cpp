@@ -10,7 +10,7 @@
 using namespace sconce;
 using namespace sconce::shim;
 
-// As custom operators declare them (generated/c_shim_aten.h, torch 2.15).
+// Declared as custom operators do (generated/c_shim_aten.h, torch 2.15).
 #define SCONCE_OP(name, results, ...) \
   extern "C" AOTITorchError aoti_torch_aten_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results);
 #include "src/operators/aten_table.def"
@@ -30,7 +30,7 @@ Owned matrix() {  // [[0, 1, 2], [3, 4, 5]]
   return Owned(new_handle(std::move(t)));
 }
 
-// Calls with a place for the result; an error fails the test.
+// Calls with a handle for the result; an error fails the test.
 template <class F>
 Owned result(F&& call) {
   AtenTensorHandle handle = nullptr;

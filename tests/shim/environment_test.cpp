@@ -9,7 +9,7 @@ using namespace sconce::shim;
 extern "C" void aoti_torch_save_tensor_handle(AtenTensorHandle self, const char* tensor_name, const char* launch_prefix,
                                               const char* kernel_name);
 
-// A package compiled with aot_inductor.debug_intermediate_value_printer=1 calls it around each kernel.
+// Packages compiled with aot_inductor.debug_intermediate_value_printer=1 call it around each kernel.
 TEST_CASE("environment: a tensor that a package would save does not end its run") {
   const int64_t count = 3;
   AtenTensorHandle t = new_handle(Tensor::empty(IntSpan(&count, 1), DType::kFloat32));

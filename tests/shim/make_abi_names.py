@@ -1,10 +1,10 @@
-"""Writes tests/shim/abi_names.tsv: every C function that torch's headers declare for packages of CPU and CUDA, from which
-version until which, with its signature in the last one.
+"""Writes tests/shim/abi_names.tsv: every C function that torch's headers declare for CPU and CUDA packages, its first and
+last version, and its signature in the last one.
 
     python tests/shim/make_abi_names.py [VERSION...]
 
-Reads the headers out of the wheels on PyPI (PIP_INDEX_URL, where set) without downloading the wheels. With --check it
-writes nothing and fails where the file is not what the wheels say.
+Reads the headers from the wheels on PyPI (or PIP_INDEX_URL) without downloading whole wheels. With --check, writes
+nothing and fails if the file differs from the wheels.
 """
 import collections
 import io

@@ -13,7 +13,7 @@
 namespace sconce::gpu {
 namespace {
 
-// What a model of the device calls in place of a function of the CPU's.
+// The function that a CUDA model calls instead of the CPU's.
 template <class F>
 F* in_place_of(F*, std::string_view name) {
   for (const DeviceBackend::Replacement& replacement : backend().replacements())

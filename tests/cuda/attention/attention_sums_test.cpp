@@ -1,5 +1,4 @@
-// Attention of which the logarithms of sums are not asked for, where the keys are cut into parts and where they are
-// not: nothing may be written to where they would be.
+// Attention without logsumexp, with keys in one part and in several: nothing may be written where it would be.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -47,8 +46,8 @@ Tensor of_cudnn_row(const Tensor& q, const Tensor& k, const Tensor& v) {
   return taken(results[0]);
 }
 
-// Queries, keys and values of one tensor [batch, tokens, 3, heads, d], each as [batch, heads, tokens, d]; of the first
-// `queries` tokens.
+// Queries, keys and values as views [batch, heads, tokens, d] of one tensor [batch, tokens, 3, heads, d]; only the
+// first `queries` tokens are queries.
 struct Packed {
   int64_t batch, tokens, heads, d, queries;
   Numbers numbers;

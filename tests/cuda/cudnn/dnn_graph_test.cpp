@@ -1,4 +1,4 @@
-// Needs no device, only cuDNN: its plans of our graphs for a device that is described to it.
+// cuDNN's plans of our graphs, for a device that we describe to it. Needs cuDNN, but no device.
 #include "src/cuda/cudnn/dnn_graph.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ constexpr std::string_view kH200 =
         "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0,
         "totalGlobalMem": 150754820096})";
 
-// Null where this machine has no cuDNN that takes such a description.
+// Null if this machine has no cuDNN that accepts such a description.
 const DnnDescriptor* h200() {
   static cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   if (!sconce::try_open_library(sconce_lazy_cudnn)) {
@@ -91,7 +91,7 @@ TEST_CASE("cuDNN plans every pass of convolutions: one to three dimensions, grou
               x, w, y);
           CHECK(graph.plan_for(*device) == CUDNN_STATUS_SUCCESS);
           void* const none[2] = {};
-          CHECK(graph.run(nullptr, none, nullptr) == CUDNN_STATUS_BAD_PARAM);  // three addresses are wanted
+          CHECK(graph.run(nullptr, none, nullptr) == CUDNN_STATUS_BAD_PARAM);  // expects three addresses
         }
     }
 }
@@ -135,7 +135,7 @@ TEST_CASE("cuDNN knows attention in our graph: all that it asks for then is the 
   CHECK(known(*attention_graph(form)));
   form.kv_heads = 2;
   CHECK(known(*attention_graph(form)));
-  // A bias of every head, the same for all batches, for all heads and for all queries.
+  // A bias per head, and one shared by batches, by heads and by queries.
   form.biased = true;
   for (const bool causal : {false, true})
     for (const std::array<int64_t, 3>& strides : {std::array<int64_t, 3>{8 * 640 * 640, 640 * 640, 640},
@@ -149,10 +149,10 @@ TEST_CASE("cuDNN knows attention in our graph: all that it asks for then is the 
       CAPTURE(strides[2]);
       CHECK(known(*attention_graph(form)));
     }
-  form.keys = 635;  // rows at multiples of 16 bytes all the same
+  form.keys = 635;  // rows are at multiples of 16 bytes anyway
   CHECK(known(*attention_graph(form)));
 
-  // What is no attention.
+  // Not attention.
   DnnGraph other;
   const Sizes sizes{2, 8, 640, 640};
   const auto q = other.tensor(CUDNN_DATA_HALF, sizes, packed(sizes, false)),

@@ -21,7 +21,7 @@ Layer layer_of(int64_t gates, int64_t input, uint32_t seed, DType dtype) {
           rounded(random_numbers(gates * kHidden, seed + 3), dtype)};
 }
 
-// One direction of one layer: output [T, B, H]; h and c become the last states.
+// One direction of one layer. Returns the output [T, B, H]; h and c become the last states.
 Numbers run(int64_t mode, const Layer& layer, const Numbers& x, int64_t width, Numbers& h, Numbers& c, bool reverse) {
   const int64_t gates = mode == 2 ? 4 : mode == 3 ? 3 : 1;
   Numbers out(static_cast<size_t>(kSteps * kBatch * kHidden));
@@ -105,7 +105,7 @@ TEST_CASE("_cudnn_rnn: two layers in both directions, every kind of cell") {
       for (const Tensor& w : weights) list.push_back(&w);
       const Tensor states = on_device(hx, {4, kBatch, kHidden}, dtype),
                    cells = on_device(cx, {4, kBatch, kHidden}, dtype);
-      // float32 multiplies with TF32.
+      // float32 uses TF32.
       const double tolerance = dtype == DType::kFloat64 ? 1e-10 : 2e-2;
       CAPTURE(mode);
       CAPTURE(dtype_name(dtype));

@@ -13,7 +13,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// The sum that defines it, along one dimension of row-major numbers.
+// The defining sum, along one dimension of row-major numbers.
 Numbers transform(const Numbers& in, const Sizes& sizes, int64_t dim, bool forward) {
   int64_t inner = 1;
   for (size_t d = static_cast<size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];

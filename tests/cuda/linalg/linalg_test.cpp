@@ -20,7 +20,7 @@ Numbers square(DType dtype, uint32_t seed, double diagonal) {
   for (int64_t i = 0; i < kN; ++i) a[static_cast<size_t>(i * kN + i)] += diagonal;
   return rounded(a, dtype);
 }
-// kBatch matrices, one after the other.
+// kBatch matrices in a row.
 template <class F>
 Numbers batch(const F& make) {
   Numbers all;
@@ -75,7 +75,7 @@ TEST_CASE("triangular_solve: op(A) X is what was given") {
             for (int64_t i = 0; i < count; ++i) {
               Numbers t = triangle(matrix(a, i, kN * kN), upper, unit);
               if (transpose) t = transposed(t, kN, kN);
-              // A unit triangle is badly conditioned: errors grow with its inverse.
+              // A unit triangle is badly conditioned, so errors grow with its inverse.
               CHECK(difference(product(t, matrix(solved, i, kN * 2), kN, kN, 2), matrix(b, i, kN * 2),
                                100 * tolerance_of(dtype)) == "");
             }

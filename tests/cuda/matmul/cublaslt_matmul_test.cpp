@@ -69,7 +69,7 @@ TEST_CASE("bmm_out: a batch") {
   }
 }
 
-// TF32 keeps ten bits: 1 + 2^-12 becomes 1.
+// TF32 keeps ten bits, so 1 + 2^-12 becomes 1.
 TEST_CASE("mm_out: float32 in TF32 only on a lane that allows it") {
   constexpr int64_t kSize = 256;
   const Numbers ones(kSize * kSize, 1), near(kSize * kSize, 1 + 0x1p-12);
@@ -129,7 +129,7 @@ TEST_CASE("convolution: a sum of products") {
       const Tensor out =
           convolution(on_device(x, {2, kIn, kSize, kSize}, dtype), on_device(w, {kOut, each, kKernel, kKernel}, dtype),
                       &added, two, one, one, false, zero, groups);
-      // float32 multiplies with TF32.
+      // float32 uses TF32.
       CHECK(difference(out, {2, kOut, kTo, kTo}, expected, dtype == DType::kFloat32 ? 1e-2 : tolerance_of(dtype) * 3) ==
             "");
     }

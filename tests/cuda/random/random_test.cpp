@@ -65,7 +65,7 @@ TEST_CASE("rand_generator, randn_generator, randint_generator: without one, the 
        [&] { return randint_like_low_dtype(like, 0, 9, {}, {}, {}, {}, {}); });
 }
 
-// To the bit against PyTorch: tests/cuda/torch_cases.py.
+// tests/cuda/torch_cases.py compares exact bits with PyTorch.
 TEST_CASE("rand: in [0, 1), evenly, the same for a seed") {
   manual_seed(1);
   const auto draw = [] { return rand(kSizes, DType::kFloat32, {}, kGpu, {}); };

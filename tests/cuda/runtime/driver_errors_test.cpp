@@ -1,4 +1,4 @@
-// Errors of CUDA that driver_faults_test.cpp found to be badly met, one by one.
+// CUDA errors that driver_faults_test.cpp found to be handled badly, one by one.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr Device kFirst{DeviceType::kCuda, 0}, kSecond{DeviceType::kCuda, 1};
 
-// Memory that is asked for on a device is there.
+// Checks that memory allocated for a device is on it.
 void check_memory_of(Device device) {
   const StoragePtr memory = device_backend(device).allocate_lasting(100, device);
   CHECK(device_of_memory(memory->data()) == device.index);
@@ -78,13 +78,13 @@ TEST_CASE("cuda errors: a thread's mode of capture is what it was by the next re
   cuda::Lane lane(kFirst);
   const DeviceLane::Scope scope(&lane);
   lane.begin_capture(1);
-  // Into the mode and back, of which the second fails.
+  // Entering the mode succeeds, leaving it fails.
   fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaThreadExchangeStreamCaptureMode", .at = 2});
   CHECK_THROWS_AS(cuda::current().memory->allocate(100), Error);
   lane.drop_capture();
   lane.begin_capture(1);
   CHECK(fake_runtime().misuse().empty());
-  // The first: it is not entered, so it is not left.
+  // Entering it fails, so it is not left.
   fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaThreadExchangeStreamCaptureMode"});
   CHECK_THROWS_AS(cuda::current().memory->allocate(100), Error);
   lane.drop_capture();

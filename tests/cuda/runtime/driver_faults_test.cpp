@@ -1,5 +1,5 @@
-// The fault campaign's kind of CUDA's driver: docs/faults.md. SCONCE_FAULTS_SEED and SCONCE_FAULTS_SECONDS make it
-// another order, and longer.
+// The CUDA driver part of the fault campaign: docs/faults.md. SCONCE_FAULTS_SEED and SCONCE_FAULTS_SECONDS change its
+// order and length.
 #include "tests/cuda/driver_faults.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ double setting(const char* name, double otherwise) {
   return text ? std::atof(text) : otherwise;
 }
 
-// What the campaign says of a scenario that is broken on purpose.
+// What the campaign reports for a scenario that is broken on purpose.
 std::string said_of(void (*act)(Device)) {
   DriverFaults counts;
   fail_each_call({"planted", act}, 1, 5, counts);

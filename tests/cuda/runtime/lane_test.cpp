@@ -1,4 +1,4 @@
-// Needs no device: lanes and their memory over fake_runtime.cpp.
+// Lanes and their memory over fake_runtime.cpp. Needs no device.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Device kFirst{DeviceType::kCuda, 0}, kSecond{DeviceType::kCuda, 1};
 
-// Records on a lane while another thread does something else; the graph.
+// Records on a lane while another thread calls `other`; returns the graph.
 template <class F>
 std::unique_ptr<DeviceGraph> recorded_while(cuda::Lane& lane, F&& other) {
   const DeviceLane::Scope scope(&lane);
@@ -49,7 +49,7 @@ TEST_CASE("cuda lane: only errors that stick are a device that is lost") {
     fake_runtime().fail({.error = once, .call = "cudaStreamSynchronize"});
     CHECK(lane.fault() == nullptr);
   }
-  fake_runtime().sticks = cudaErrorStreamCaptureUnsupported;  // a neighbour's recording that lasts
+  fake_runtime().sticks = cudaErrorStreamCaptureUnsupported;  // another thread is recording, and stays so
   CHECK(lane.fault() == nullptr);
   for (const cudaError_t lost : {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorAssert,
                                  cudaErrorECCUncorrectable, cudaErrorMisalignedAddress}) {
@@ -64,7 +64,7 @@ TEST_CASE("cuda lane: memory that runs short beside a recording is found without
   cuda::Lane recording(kFirst), other(kFirst);
   {
     const DeviceLane::Scope scope(&recording);
-    cuda::current().memory->allocate(4096);  // cached from then on
+    cuda::current().memory->allocate(4096);  // cached after this
   }
   bool alone = false, of_lane = false;
   const auto graph = recorded_while(recording, [&] {
@@ -78,7 +78,7 @@ TEST_CASE("cuda lane: memory that runs short beside a recording is found without
   CHECK(of_lane);
   CHECK(alone);
   CHECK(fake_runtime().device_waits == 0);
-  // What was cached there is given back once the recording is over.
+  // Freed only after the recording is over.
   cuda::CachingAllocator::trim_all(0);
   CHECK(cuda::CachingAllocator::cached(0) == 0);
 }
@@ -104,7 +104,7 @@ TEST_CASE("cuda lane: everything of a lost device goes without an exception, and
     }
     cached = StoragePtr();
     fake_runtime().sticks = cudaErrorIllegalAddress;
-    // From a thread of another device, as the control thread is.
+    // From a thread on another device, like the control thread.
     std::thread([&] {
       graph.reset();
       lane.reset();
@@ -124,7 +124,7 @@ TEST_CASE("cuda lane: everything of a lost device goes without an exception, and
 
 TEST_CASE("cuda lane: one that cannot be made leaves nothing behind") {
   const int64_t streams = fake_runtime().live_streams;
-  fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaHostAlloc"});  // its pinned word
+  fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaHostAlloc"});  // pinned_word() fails
   CHECK_THROWS_AS(cuda::Lane{kFirst}, Error);
   CHECK(fake_runtime().live_streams == streams);
 }

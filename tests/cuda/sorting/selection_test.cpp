@@ -15,7 +15,7 @@ constexpr DType kDtypes[] = {DType::kFloat64, DType::kFloat32, DType::kFloat16, 
                              DType::kInt64,   DType::kInt32,   DType::kInt16,   DType::kUInt8};
 constexpr int64_t kRows = 5, kColumns = 300;
 
-// Small whole numbers, with many that are equal.
+// Small integers, many of them equal.
 Numbers values() { return random_whole(kRows * kColumns, 3, 0, 90); }
 
 struct Sorted {
@@ -82,7 +82,7 @@ TEST_CASE("topk: the greatest and the least") {
     }
 }
 
-// Of equal ones the first. 140,000 elements are more than one block looks at.
+// Takes the first of equal elements. 140,000 elements are more than one block reads.
 TEST_CASE("topk: as a stable sort has them, of rows of any length") {
   for (const int64_t columns : {40, 1500, 2500, 9000, 140000})
     for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kBFloat16, DType::kUInt8})
@@ -207,7 +207,7 @@ TEST_CASE("index_put: set, and added where an index comes again") {
 TEST_CASE("scatter_src_out: each value where its index says") {
   for (const DType dtype : kDtypes) {
     const Numbers in = random_whole(12, 1, 0, 50), src = random_whole(12, 2, 50, 90);
-    const Numbers index{2, 0, 1, 0, 2, 3, 3, 3, 0, 1, 1, 2};  // no place of a column twice
+    const Numbers index{2, 0, 1, 0, 2, 3, 3, 3, 0, 1, 1, 2};  // no index twice in a column
     Numbers expected = in;
     Numbers filled = in;
     for (size_t i = 0; i < 12; ++i) {

@@ -28,7 +28,7 @@ TEST_CASE("permute, reshape, narrow, slice_Tensor, squeeze_dim: the same memory,
   CHECK(difference(every, {2, 3, 2}, {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22}, 0) == "");
   CHECK(difference(one, {3, 4}, {12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}, 0) == "");
   for (const Tensor* view : {&turned, &part, &every, &one}) CHECK(view->storage() == x.storage());
-  // What cannot be looked at so is copied.
+  // Strides that no view can express are copied.
   const std::vector<int64_t> all{24};
   const Tensor copied = reshape(turned, all);
   CHECK(copied.storage() != x.storage());

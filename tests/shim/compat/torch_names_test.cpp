@@ -1,5 +1,5 @@
-// The C++ names as compiled models spell them (libc10.so and libtorch_cpu.so, torch 2.15; report_overflow and the
-// std::string of before C++11: torch 2.6).
+// C++ names as compiled models spell them (libc10.so and libtorch_cpu.so, torch 2.15; torch 2.6 for report_overflow and
+// the std::string from before C++11).
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <omp.h>
@@ -61,7 +61,7 @@ TEST_CASE("torch names: checks throw what the model catches, with the text") {
   CHECK(thrown([&] { text2("run", "k.cpp", 9, "x > 0", std::string("why")); }) == "x > 0 why (run at k.cpp:9)");
   CHECK(thrown([&] { bare("run", "k.cpp", 10, "x > 0"); }) == "x > 0 (run at k.cpp:10)");
   CHECK(thrown([&] { overflow("int8_t"); }) == "value cannot be converted to type int8_t without overflow");
-  // The old std::string: one pointer, to the characters.
+  // The old std::string: a single pointer to the characters.
   struct OldString {
     const char* characters;
   } old{"bad dtype"};
@@ -118,7 +118,7 @@ namespace {
 // c10::DataPtr and the vtable of c10::Allocator as compiled models see them, torch 2.6 to 2.15.
 struct DataPtr {
   void* data;
-  void (*deleter)(void*);  // std::unique_ptr keeps it before what it deletes
+  void (*deleter)(void*);  // std::unique_ptr stores it before the pointer
   void* context;
   int8_t device_type, device_index;
 };

@@ -1,4 +1,4 @@
-// Needs no device: how attention is cut into work, and what its kernel does not take.
+// How attention is divided into work, and what its kernel refuses. Needs no device.
 #include <doctest/doctest.h>
 
 #include <initializer_list>
@@ -12,7 +12,7 @@ namespace {
 constexpr int kHalf = 5, kFloat = 6, kDouble = 7, kBFloat16 = 15;
 constexpr FlashDevice kBig{132, 227 << 10}, kSmall{46, 99 << 10};
 
-// [batch, tokens, heads, d] in memory.
+// Memory order [batch, tokens, heads, d].
 FlashAttention attention(int batch, int heads, int queries, int keys, int d) {
   alignas(16) static const char memory[16] = {};
   FlashAttention a{};
@@ -70,7 +70,7 @@ TEST_CASE("flash attention: the device is filled before warps take more queries,
   a = attention(1, 12, 384, 1023, 64);
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK_FALSE(a.few);
-  CHECK(a.splits == 1);  // too few keys to be worth it
+  CHECK(a.splits == 1);  // too few keys to pay off
   a = attention(1, 12, 384, 1024, 64);
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK(a.splits == 3);  // two blocks for each of 132 multiprocessors
@@ -79,7 +79,7 @@ TEST_CASE("flash attention: the device is filled before warps take more queries,
     REQUIRE(plan_flash(a, kBFloat16, kBig));
     CHECK(a.splits > 1);
     CHECK(a.splits <= 64);
-    // Every part has keys: steps of 16, as many for each.
+    // Every part has keys: an equal number of steps of 16.
     const int tiles = (keys + 15) / 16, each = (tiles + a.splits - 1) / a.splits;
     CHECK((a.splits - 1) * each < tiles);
   }
@@ -106,13 +106,13 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a = large;
   a.bias = a.q;
-  a.bias_strides[3] = 1;  // of all queries
+  a.bias_strides[3] = 1;  // one row for all queries
   CHECK(prefers_dnn(a, kHalf, kHopper));
   a.causal = true;
   CHECK(prefers_dnn(a, kHalf, kHopper));
   a.bias_strides[2] = 2056;
   CHECK(prefers_dnn(a, kHalf, kHopper));
-  a.logsumexp_rows = 2048;  // of a query that sees nothing
+  a.logsumexp_rows = 2048;  // cuDNN's value for a query that sees no key is its own
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a.logsumexp_rows = 0;
   a.bias_strides[2] = 2049;
@@ -129,7 +129,7 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   a.k_strides[2] += 1;
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a = large;
-  a.k_strides[1] = 0;  // all heads read the same keys
+  a.k_strides[1] = 0;  // all heads share keys
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
 }
 
@@ -167,8 +167,8 @@ TEST_CASE("attention of one query a head: heads that share keys become queries o
     CHECK(b.queries == queries);
   };
   stays([](FlashAttention& b) { b.queries = 2; });
-  stays([](FlashAttention& b) { b.diagonal = 0; });         // sees the first key alone
-  stays([](FlashAttention& b) { b.logsumexp_rows = 32; });  // of each head
+  stays([](FlashAttention& b) { b.diagonal = 0; });         // sees the first key only
+  stays([](FlashAttention& b) { b.logsumexp_rows = 32; });  // per head
   stays([](FlashAttention& b) { b.kv_heads = 32; });
 }
 
@@ -184,18 +184,18 @@ TEST_CASE("attention of few queries in all: blocks of 8 where all of them are at
   CHECK(few(1, 12, 64, 64, 64));
   CHECK(few(1, 12, 128, 128, 64));
   CHECK(few(1, 12, 128, 128, 64, true));
-  CHECK(few(1, 12, 256, 256, 64));  // 384 blocks of 396
+  CHECK(few(1, 12, 256, 256, 64));  // 384 of 396 blocks
   CHECK_FALSE(few(1, 12, 384, 384, 64));
   CHECK_FALSE(few(4, 12, 128, 128, 64));
   CHECK(few(1, 16, 128, 128, 128));
   CHECK_FALSE(few(1, 16, 208, 208, 128));
   CHECK_FALSE(few(1, 16, 128, 128, 136));
   CHECK(few(1, 4, 100, 1023, 64));
-  CHECK_FALSE(few(1, 4, 100, 1024, 64));  // the other kernel has parts of keys for all multiprocessors
+  CHECK_FALSE(few(1, 4, 100, 1024, 64));  // the other kernel splits keys over all multiprocessors
   FlashAttention a = attention(1, 4, 64, 1000, 64);
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK(a.few);
-  CHECK(a.splits == 7);  // of 128 keys at least
+  CHECK(a.splits == 7);  // at least 128 keys each
 }
 
 TEST_CASE("flash attention: 32 queries a warp where that leaves as many blocks on a multiprocessor, or two") {
@@ -217,13 +217,13 @@ TEST_CASE("flash attention: 32 queries a warp where that leaves as many blocks o
   CHECK(tiles(64, kFloat, false) == 1);
   CHECK(tiles(64, kFloat, true) == 1);
   CHECK(tiles(128, kFloat, false) == 1);
-  CHECK(tiles(128, kFloat, true) == 2);  // one block in either case
+  CHECK(tiles(128, kFloat, true) == 2);  // one block either way
   CHECK(tiles(256, kFloat, true) == 1);
-  CHECK(tiles(128, kHalf, false, kSmall) == 1);  // more shared memory than there is
+  CHECK(tiles(128, kHalf, false, kSmall) == 1);  // two would exceed shared memory
   FlashAttention a = attention(2, 3, 333, 333, 80);
   REQUIRE(plan_flash(a, kFloat, kBig));
   CHECK(a.tiles == 1);
-  CHECK(a.splits == 4);  // of 36 blocks: three tiles of 32 keys each
+  CHECK(a.splits == 4);  // 36 blocks: three tiles of 32 keys each
   a = attention(2, 3, 333, 255, 80);
   REQUIRE(plan_flash(a, kFloat, kBig));
   CHECK(a.splits == 1);
@@ -240,7 +240,7 @@ TEST_CASE("attention of few queries: a quarter of the keys a warp, and parts of 
   CHECK(a.splits == 1);
   a = attention(1, 32, 16, 300, 128);
   REQUIRE(plan_flash(a, kHalf, kBig));
-  CHECK(a.tiles == 2);  // 16 queries a block
+  CHECK(a.tiles == 2);  // 16 queries per block
   a = attention(1, 32, 17, 8192, 128);
   REQUIRE(plan_flash(a, kHalf, kBig));
   CHECK_FALSE(a.few);
