@@ -2,8 +2,7 @@
 """Compares CUDA operators through the C ABI with PyTorch's: against_torch.py LIBRARY_FOLDER [--times] [NAME...]
 
 Needs a GPU and torch with CUDA. --times measures instead (operator_times.py). Runs every case, even after failures;
-prints a line for each and a summary, and exits with 1 if a case failed.
-Functions are called as the header of the installed torch declares them.
+prints a line for each and a summary; exits with 1 if one failed. Calls are declared as in the installed torch's header.
 """
 import argparse
 import importlib.util
@@ -67,7 +66,7 @@ passed, failed = [], []
 
 
 def case(label, run, expect, rtol=0.0, atol=0.0, strides=True, judge=None):
-    """Compares run() with expect(). Where they differ, judge() gives PyTorch's result on the CPU, which may equal
+    """Compares run() with expect(). If they differ, judge() gives PyTorch's result on the CPU, which may equal
     ours."""
     if chosen and not any(c in label for c in chosen):
         return

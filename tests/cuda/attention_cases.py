@@ -160,8 +160,8 @@ def without_sums_cases():
 
 
 def one_head_cases():
-    """One head with a meaningless stride and several batches, of sizes that no kernel covers, so that products are used;
-    and negative scales, under which the lowest score becomes the highest."""
+    """One head with a meaningless stride and several batches, of sizes that no kernel covers, so that products are
+    used; and negative scales, under which the lowest score becomes the highest."""
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for b, t, h, d, scale in ((2, 67, 1, 33, None), (9, 15, 1, 264, 0.3), (2, 512, 8, 64, -0.2), (1, 1024, 8, 80, -0.2)):
             q, k, v = randn(b, t, 3, h, d, dtype=dtype).permute(2, 0, 3, 1, 4)

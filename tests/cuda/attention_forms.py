@@ -1,6 +1,6 @@
-"""Cases of against_torch.py for attention that the installed PyTorch does not compute, or computes wrongly: ALiBi slopes,
-paged keys, float8, the gradient of memory-efficient attention with dropout over several lengths. Expected values are
-computed here in float64."""
+"""Cases of against_torch.py for attention that the installed PyTorch does not compute, or computes wrongly: ALiBi
+slopes, paged keys, float8, the gradient of memory-efficient attention with dropout over several lengths. Expected
+values are computed here in float64."""
 import torch
 
 from against_torch import call, case, seed, signatures
@@ -23,8 +23,7 @@ def lengths(*counts):
 
 
 def attend(q, k, v, scale=None, causal=False, left=-1, right=-1, slopes=None, empty=torch.inf, kept=None):
-    """[T, H, D] each, slopes [H], kept: factors of probabilities [H, Tq, Tk]. Returns the result and logsumexp [H,
-    Tq]."""
+    """[T, H, D] each, slopes [H], kept: factors of probabilities [H, Tq, Tk]. Returns the result and logsumexp."""
     q, k, v = (t.double() for t in (q, k, v))
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = torch.einsum("qhd,khd->hqk", q, k) * (scale or q.shape[-1] ** -0.5)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What a server does when its device fails: faults.py SCONCE FAULT_LIBRARY PACKAGE.
 
-Needs a GPU, but no torch. PACKAGE launches kernels of its own. Causes an illegal address, a kernel that stops the device,
-and lack of memory. Checks that the request gets the cause, the replica is marked failed, model and server are not ready,
-and the server stays, ends or restarts as configured. Prints a line per check; exits with 1 if one failed.
+Needs a GPU, but no torch. PACKAGE launches kernels of its own. Causes an illegal address, a kernel that stops the
+device, and lack of memory. Checks that the request gets the cause, the replica is marked failed, model and server are
+not ready, and the server stays, ends or restarts as configured. Prints a line per check; exits with 1 if one failed.
 """
 import argparse
 import ctypes

@@ -6,8 +6,7 @@ from operator_cases import FLOATS, aten, loose, name_of, randint, randn, same
 
 
 def wide(name, tag, *arguments, tolerance):
-    """Compares half types with PyTorch in float32, because its half kernels round coordinates and so take other
-    elements."""
+    """Compares half types with PyTorch in float32: its half kernels round coordinates and so take other elements."""
     dtype = arguments[0].dtype
     if dtype in (torch.float32, torch.float64):
         return same(name, tag, *arguments, rtol=tolerance, atol=tolerance)
@@ -20,7 +19,7 @@ TRICUBIC = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
 
 
 def solid(check, name, label, *arguments, **tolerance):
-    """For volumes. If the installed torch has no tricubic mode, compares with our CPU kernels, which are tested against
+    """For volumes. A torch without the tricubic mode is replaced by our CPU kernels, which other tests compare to
     torch."""
     mode = arguments[3 if name.endswith("backward") else 2]
     if mode != 2 or TRICUBIC:

@@ -1,4 +1,4 @@
-"""Cases of against_torch.py: operators called by name that run on the device, besides those of
+"""Cases of against_torch.py: operators by name that run on the device, besides those of
 library_cases.py."""
 import torch
 

@@ -85,7 +85,7 @@ def attention():
         name = "_scaled_dot_product_efficient_attention"
         for shape in (None, (1, h, t), (b, 1, 1)):
             bias = randn(*shape, (t + 15) // 16 * 16, dtype=dtype)[..., :t].expand(b, h, t, t) if shape else None
-            for sums in (False, True) if shape and dtype != torch.float32 else (False,):  # with logsumexp it is not cuDNN's
+            for sums in (False, True) if shape and dtype != torch.float32 else (False,):  # cuDNN gives no logsumexp
                 tag = f"{str(dtype)[6:]} {b}x{h}x{t}x{d} {'causal' if causal else ''}"
                 row(f"efficient {tag} {f'bias {[*shape, t]}' if shape else ''} {'sums' if sums else ''}", name,
                     (q, k, v, bias, int(sums), 0.0, int(causal), None),

@@ -79,8 +79,7 @@ def random_numbers():
 
 
 def scans():
-    # Zero times a rest of the row that overflows the dtype; and rows whose partial products overflow but whose result
-    # does not.
+    # Zero times a rest that overflows the dtype; and rows whose partial products overflow, but not their result.
     for length, columns in ((2000, 1), (1025, 40), (40000, 1), (40, 3)):
         x = torch.full((length, columns), 9.0, device="cuda")
         x[5] = 0

@@ -1,4 +1,4 @@
-"""Operator cases that are called by name: what make_aten_cases.py and make_function_cases.py have in common."""
+"""Cases of operators that are called by name: what make_aten_cases.py and make_function_cases.py share."""
 import pathlib
 import re
 import sys
@@ -68,7 +68,7 @@ class Atens:
         return results[0] if results is not None and len(results) == 1 else results
 
     def define(self, name, function, *args, **options):
-        """A case whose results are those of a function that stands for the operator."""
+        """A case whose expected results come from a function that stands for the operator."""
         self.covered.add("aten::" + name)
         self.out.add("aten::" + name, function, *args, **options)
 

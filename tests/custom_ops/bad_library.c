@@ -1,4 +1,4 @@
-/* Definitions that cannot be: a broken schema, a name that is ATen's, beside one that is fine. */
+/* Invalid definitions: a broken schema and a name of ATen's, beside a valid one. */
 #include "sconce/custom_op.h"
 
 static int nothing(void* context, SconceCall* call, const SconceHost* host) {

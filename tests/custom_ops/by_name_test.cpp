@@ -1,4 +1,4 @@
-// Every operator that a package may call by name is there, or refused with a reason.
+// Every operator that a package may call by name exists or is refused with a reason.
 #include <doctest/doctest.h>
 
 #include <fstream>

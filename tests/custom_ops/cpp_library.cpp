@@ -1,4 +1,4 @@
-// Needs a C++ function of libtorch.
+// Needs a C++ function of libtorch, which we do not have.
 namespace at {
 int empty_of_torch(long);
 }

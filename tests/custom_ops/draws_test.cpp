@@ -1,6 +1,6 @@
-// Random draws of operators against loops in double precision that know nothing of how kernels cut up their work: what
-// tests/truth does against PyTorch, small enough for every run. SCONCE_SEED=N draws others, SCONCE_DRAWS=N more of
-// each.
+// Operators on random inputs against loops in double precision that know nothing of how kernels divide work: like
+// tests/truth, but without PyTorch and small enough for every run. SCONCE_SEED=N draws other inputs, SCONCE_DRAWS=N
+// more of each.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Draw {
   T pick(std::initializer_list<T> of) {
     return of.begin()[below(static_cast<int64_t>(of.size()))];
   }
-  // Around a multiple of what vectors, tiles and blocks have, or anything up to `most`.
+  // A size near a multiple of vector, tile or block sizes, or any size up to `most`.
   int64_t size(int64_t most) {
     const int64_t near =
         pick<int64_t>({4, 8, 16, 24, 32, 64, 96, 128, 256}) * pick<int64_t>({1, 1, 2, 3}) + below(3) - 1;
@@ -52,7 +52,7 @@ class Draw {
     const double x = std::normal_distribution<double>()(random_);
     return below(40) == 0 ? x * 8 : x;
   }
-  // Numbers of the dtype, in some order of dimensions, with gaps, behind an offset, or one row repeated.
+  // Numbers in a random layout: permuted, with gaps, with an offset, or with one row repeated.
   Tensor tensor(const Ints& sizes, DType dtype, bool ties = false) {
     return filled(sizes, dtype, [&] { return ties || !is_floating(dtype) ? double(below(7) - 3) : number(); });
   }
@@ -74,7 +74,7 @@ class Draw {
       next *= std::max<int64_t>(sizes[order[i]], 1) + (way == 1 ? below(3) : 0);
     }
     Tensor all = Tensor::empty(Ints{next + lead}, dtype);
-    for (int64_t i = 0; i < next + lead; ++i) set_element(all, {i}, 99);  // whoever reads around the view sees it
+    for (int64_t i = 0; i < next + lead; ++i) set_element(all, {i}, 99);  // shows up if a kernel reads outside the view
     Tensor made = all.as_strided(sizes, strides, lead);
     each_index(sizes, [&](const Ints& index) { set_element(made, index, value()); });
     if (way == 4 && rank > 0) {
@@ -112,10 +112,10 @@ double epsilon(DType dtype) {
       return 0x1p-23;
   }
 }
-// Half types are added up in float32.
+// Half types are summed in float32.
 double sum_epsilon(DType dtype) { return dtype == DType::kFloat64 ? 0x1p-52 : 0x1p-23; }
 
-// value(index) with what its terms add up to without their signs; roundings: how many of those sums may be lost.
+// value(index), and the sum of its terms' absolute values. roundings: how many roundings of that sum are allowed.
 struct Number {
   double value, magnitude;
 };
@@ -123,7 +123,7 @@ void compare(const Tensor& got, const Ints& sizes, DType dtype, double roundings
              const std::function<Number(const Ints&)>& want) {
   REQUIRE(Ints(got.sizes().begin(), got.sizes().end()) == sizes);
   REQUIRE(got.dtype() == dtype);
-  // What is below the smallest normal number may be taken for zero.
+  // Subnormal numbers may become zero.
   const double tiny = dtype == DType::kFloat16 ? 0x1p-24 : 0x1p-125;
   each_index(sizes, [&](const Ints& index) {
     const Number n = want(index);
@@ -207,7 +207,7 @@ void draw_attention(Draw& d) {
   const int64_t batch = 1 + d.below(2), heads = 1 + d.below(3), queries = d.size(130), keys = d.size(150),
                 size = d.size(80);
   const DType dtype = d.pick({DType::kFloat32, DType::kFloat32, DType::kFloat64, DType::kBFloat16});
-  // Views of one tensor of queries, keys and values, as models have them.
+  // Views of one tensor with queries, keys and values, as in models.
   const int64_t longest = std::max(queries, keys);
   Tensor all = d.tensor({batch, longest, 3, heads, size}, dtype);
   const auto part = [&](int64_t which, int64_t tokens) {
@@ -226,7 +226,7 @@ void draw_attention(Draw& d) {
   std::vector<double> weights(static_cast<size_t>(keys));
   Ints row;
   double total = 0;
-  // Probabilities of half types are rounded before they meet values.
+  // Half probabilities are rounded before they are multiplied with values.
   const double rounding = 16 + double(size) + epsilon(dtype) / sum_epsilon(dtype) * (dtype == DType::kBFloat16 ? 2 : 0);
   compare(got, {batch, heads, queries, size}, dtype, rounding, [&](const Ints& at) {
     if (Ints now{at[0], at[1], at[2]}; now != row) {
@@ -279,7 +279,7 @@ void draw_reduction(Draw& d) {
   });
   compare(call("aten::var.correction", {Value::borrow(x), dims, Value(1.0), true})[0], kept, dtype, 8 + roundings,
           [&](const Ints& at) {
-            if (n == 1) return Number{NAN, 0};  // nothing over no degrees of freedom
+            if (n == 1) return Number{NAN, 0};  // zero degrees of freedom
             const double mean = sum(at).value / double(n), all = sum(at).magnitude / double(n);
             double squares = 0;
             for (const double v : line(at)) squares += (v - mean) * (v - mean);
@@ -334,7 +334,7 @@ void draw_order(Draw& d) {
   compare(sorted[0], sizes, dtype, 0, value);
   const auto top = call("aten::topk", {Value::borrow(x), k, int64_t(dim), descending, true});
   compare(top[0], with(sizes, dim, k), dtype, 0, value);
-  // Which of equal elements is chosen is free.
+  // Any of several equal elements may be chosen.
   compare(top[1], with(sizes, dim, k), DType::kInt64, 0, [&](const Ints& at) {
     const double chosen = element(top[1], at);
     CHECK(element(x, with(at, dim, int64_t(chosen))) == value(at).value);
@@ -360,7 +360,7 @@ void draw_places(Draw& d) {
           dtype, 0, [&](const Ints& at) {
             return Number{element(x, with(at, dim, int64_t(element(list, {at[dim]})))), 0};
           });
-  // Small integers: their sums are exact, in bytes modulo 256.
+  // Small integers have exact sums, modulo 256 in bytes.
   compare(
       call("aten::scatter_add", {Value::borrow(x), int64_t(dim), Value::borrow(at_places), Value::borrow(source)})[0],
       sizes, dtype, 0, [&](const Ints& at) {

@@ -1,9 +1,9 @@
-"""What make_by_name_cases.py writes for the operators that only Inductor's lite mode calls by name."""
+"""Cases of make_by_name_cases.py for the operators that only Inductor's lite mode calls by name."""
 import torch
 
 from aten_cases import COMPLEX, F, FLOATS, GAPLESS, HALVES, INTS, SMALL, TIGHT
 
-# dtypes of another size, or of the same, to look at elements as.
+# The dtype's number -> a dtype to view its elements as, of the same or another size.
 NUMBERED_AS = {torch.float32: 3, torch.bfloat16: 2, torch.complex64: 7, torch.int16: 5, torch.bool: 0}
 
 
@@ -117,7 +117,7 @@ def elementwise(out, s):
     for dtype in FLOATS:
         t = {"tolerance": 1e-10 if dtype == torch.float64 else 3e-5}
         for name in ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "entr", "modified_bessel_i0", "modified_bessel_i1"):
-            if "bessel_j" in name or "bessel_y" in name:  # as exact as PyTorch's own are
+            if "bessel_j" in name or "bessel_y" in name:  # as exact as PyTorch's
                 t = {"tolerance": 1e-6 if dtype == torch.float64 else 3e-5}
             out.add("special_" + name, ends.to(dtype), **t)
             out.add("special_" + name, -ends.to(dtype), **t)

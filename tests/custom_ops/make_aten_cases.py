@@ -1,8 +1,8 @@
-"""Writes tests/data/aten.cases: what PyTorch computes for the operators that are called by name.
+"""Writes tests/data/aten.cases: PyTorch's results for operators that are called by name.
 
     .venv/bin/python tests/custom_ops/make_aten_cases.py      # torch 2.15
 
-Arguments are written in the order of the schema, all of them.
+Each case has all arguments, in the order of the schema.
 """
 import torch
 
@@ -179,7 +179,7 @@ def math(out, s):
         number = s.pick([3, -2, 2.5, True, 0])
         result = torch.result_type(a, b)
         tolerance = {torch.complex64: 1e-5, torch.complex128: 1e-12, torch.complex32: 1e-2, torch.float16: 2e-3,
-                     torch.bfloat16: 2e-2}  # halves: ATen rounds the product of alpha in some layouts, in others not
+                     torch.bfloat16: 2e-2}  # ATen rounds the product with alpha in some layouts only
         alpha = s.pick([1, 2, -3]) if result != torch.bool else 1
         out.add("add.Tensor", a, b, alpha, tolerance=tolerance.get(result, 0))
         out.add("mul.Tensor", a, b, tolerance=tolerance.get(result, 0))
@@ -414,7 +414,7 @@ def linalg(out, s):
 def general_matrices(out, s):
     for dtype in FLOATS + COMPLEX:
         t = {"tolerance": TOLERANCE[dtype]}
-        # Eigenvectors of triangular matrices: LAPACK solves for them from the diagonal, so that their signs are sure.
+        # For triangular matrices LAPACK solves from the diagonal, so the signs of eigenvectors are certain.
         for batch in ((), (2,), (0,)):
             a = torch.randn(*batch, 4, 4, dtype=dtype, generator=s.g)
             a = a.triu() + torch.diag(torch.arange(4).to(dtype))

@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 rows = set()
 for source in sorted((HERE.parents[1] / "src/custom_ops/aten").glob("*.cpp")):
     rows.update(re.findall(r'\{"(\w+::[\w.]+)\(', source.read_text()))
-schemas = {"aten::cholesky": "aten::cholesky(Tensor self, bool upper=False) -> Tensor"}  # gone
+schemas = {"aten::cholesky": "aten::cholesky(Tensor self, bool upper=False) -> Tensor"}  # no longer in PyTorch
 for schema in torch._C._jit_get_all_schemas():
     name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
     schemas[name] = str(schema)

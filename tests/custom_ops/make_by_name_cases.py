@@ -1,4 +1,4 @@
-"""Writes tests/data/by_name.cases: what PyTorch computes for the operators that make_aten_cases.py and
+"""Writes tests/data/by_name.cases: PyTorch's results for the operators that make_aten_cases.py and
 make_function_cases.py leave out.
 
     .venv/bin/python tests/custom_ops/make_by_name_cases.py      # torch 2.15
@@ -39,7 +39,7 @@ def tensors(out, s):
     out.add("dequantize.self", s.values(torch.float16, [3]))
     out.add("_new_zeros_with_same_feature_meta", x, s.values(torch.float64, [4, 5]), 0)
     out.add("_new_zeros_with_same_feature_meta", x, s.values(torch.float32, [4, 5]), 1)
-    # What PyTorch leaves open, or cannot do without a GPU.
+    # PyTorch leaves these undefined, or needs a GPU for them.
     out.define("_make_dep_token", lambda *_: (torch.zeros(()),), None, None, None, None, None)
     out.define("_pin_memory", lambda a, _: (a.clone(),), x, None)
     out.add("_print", "printed by a test")
@@ -81,7 +81,7 @@ def functions(out, s):
             out.add("hash_tensor", a, dim, keep, 0)
     out.add("hash_tensor", torch.empty(0), [], False, 0, message="Expected reduction dim to be specified")
     out.add("_aminmax", torch.empty(0), message="an empty dimension as the operation has no identity")
-    for dtype in FLOATS:  # of complex coefficients PyTorch reads others
+    for dtype in FLOATS:  # PyTorch reads other numbers for complex coefficients
         out.add("_compute_linear_combination", s.sample(dtype, [3, 2, 2]), s.sample(dtype, [2, 3]), tolerance=TIGHT[dtype])
     for dtype in FLOATS + COMPLEX:
         t = {"tolerance": TIGHT[dtype]}
@@ -129,7 +129,7 @@ def functions(out, s):
         for k in batched:
             for low, high in ((0.0, 1.0), (-2.5, 3.0)):
                 out.add("_philox_uniform", torch.zeros(3, 7, dtype=dtype), k, low, high)
-            # Sines and cosines of floats: near their zeros only the difference counts.
+            # Sines and cosines of floats: near their zeros only the absolute error counts.
             out.add("_philox_normal", torch.zeros(3, 7, dtype=dtype), k, 0.5, 2.0,
                     tolerance={torch.float32: 2e-5, torch.float64: 1e-12}.get(dtype, SMALL.get(dtype)))
     for dtype in INTS:
@@ -231,7 +231,7 @@ def resizing(out, s):
     for name, dims, linear in kinds:
         for dtype in FLOATS + HALVES + ([torch.uint8] if dims == 2 or not linear else []):
             t = {"tolerance": {torch.float32: 2e-5, torch.float64: 1e-12}.get(dtype, SMALL.get(dtype, 0))}
-            if name == "upsample_bicubic2d":  # weights below 0: small results of large elements
+            if name == "upsample_bicubic2d":  # negative weights: small results of large elements
                 t["tolerance"] *= 10
             for shape in shapes[dims]:
                 a = s.sample(dtype, shape, low=0, high=200, layouts=("packed", "sliced"))
@@ -326,7 +326,7 @@ def layers(out, s):
     out.add("_native_multi_head_attention", torch.ones(2, 3, 4), torch.ones(2, 2, 4), torch.ones(2, 3, 4), 4, 2,
             torch.ones(12, 4), torch.ones(12), torch.ones(4, 4), torch.ones(4), None, True, True, None,
             message="shapes to match")
-    # So narrow a weight is packed alike for every instruction set.
+    # A weight this narrow is packed alike for every instruction set.
     out.add("_convert_weight_to_int4pack_for_cpu", s.values(torch.int32, [16, 32], 0, 15), 1)
     for dtype in FLOATS + HALVES:
         t = {"tolerance": {torch.float32: 2e-5, torch.float64: 1e-11}.get(dtype, SMALL.get(dtype))}

@@ -1,15 +1,15 @@
-"""Writes tests/custom_ops/by_name.tsv: every ATen operator that a package for CPUs may call by name, and why.
+"""Writes tests/custom_ops/by_name.tsv: every ATen operator that a CPU package may call by name, and why.
 
     .venv/bin/python tests/custom_ops/make_by_name_list.py      # torch 2.15
 
-Under an earlier version of torch it adds what only that one calls by name to by_name_earlier.tsv instead.
+With an earlier torch, adds what only that version calls by name to by_name_earlier.tsv instead.
 
 Inductor compiles an operator, decomposes it, calls its C function, or calls it by name through the proxy executor. The
-last is what happens to an operator that runs on CPUs, has no decomposition, and either
+last happens if the operator runs on CPUs, has no decomposition, and either
   always   has no lowering that generates code for CPUs, and no C function
-  complex  has a lowering, but takes or gives complex numbers, for which there is no code generation
+  complex  has a lowering, but takes or returns complex numbers, for which there is no code generation
   scalar   has a C function whose numbers are doubles, and was given a bool, a complex number or an integer
-Operators that write their arguments are made functional before, so that only the few that stay are listed.
+Operators that write their arguments are made functional first, so only the few that stay in place are listed.
 """
 import itertools
 import pathlib
@@ -25,10 +25,10 @@ warnings.filterwarnings("ignore")
 HERE = pathlib.Path(__file__).resolve().parent
 DECOMPOSED = decomposition.select_decomp_table()
 has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-# Lowerings that end in the operator itself for CPUs, on some condition or always.
+# Lowerings that, always or sometimes, call the operator itself on CPUs.
 CONDITIONAL = {"aten::median.dim", "aten::nextafter", "aten::embedding", "aten::slice_scatter", "aten::select_scatter",
                "aten::_unsafe_masked_index", "aten::_unsafe_masked_index_put_accumulate", "aten::index_add"}
-# What is written in place even by functional graphs.
+# Operators that stay in place even in functional graphs.
 MUTATING = {"aten::copy_", "aten::resize_", "aten::resize_as_", "aten::set_.source_Tensor", "aten::fill_.Scalar",
             "aten::index_put_"}
 
@@ -42,12 +42,12 @@ def operators():
         runs = any(has_kernel(name, key) for key in ("CPU", "CompositeExplicitAutograd",
                                                      "CompositeExplicitAutogradNonFunctional"))
         named = op is not None and any("Dimname" in str(a.type) or a.name == "names" for a in op._schema.arguments)
-        if op is not None and runs and not named:  # names of dimensions are no part of an exported program
+        if op is not None and runs and not named:  # exported programs have no named dimensions
             yield name, op, f"aten.{packet}.{overload or 'default'}"
 
 
 def inlined():
-    """Operators whose elementwise function generated C++ contains, whatever Triton does."""
+    """Operators whose elementwise function generated C++ contains, whatever Triton has."""
     for data in pointwise_overrides_data.values():
         if data.cpp is not None:
             packet = getattr(torch.ops.aten, data.name, None)
@@ -56,7 +56,7 @@ def inlined():
 
 
 def takes_complex(op):
-    """Whether the operator runs on complex numbers: tried on small tensors, all arguments of the same kind."""
+    """Whether the operator takes complex numbers: tries small tensors, all arguments of one kind."""
     fills = {"Tensor": lambda: torch.ones(2, 2, dtype=torch.complex64), "int": lambda: 0, "SymInt": lambda: 0,
              "number": lambda: 1, "float": lambda: 1.0, "bool": lambda: False, "str": lambda: "sum",
              "Device": lambda: None, "Layout": lambda: None, "Generator": lambda: None}

@@ -1,5 +1,5 @@
-"""Writes tests/data/drawn_reductions.cases: one case for each class of failures that draws of sums, norms and losses have found
-(tests/truth).
+"""Writes tests/data/drawn_reductions.cases: one case per class of failures that random cases of sums, norms and losses
+found (tests/truth).
 
     .venv/bin/python tests/custom_ops/make_drawn_reduction_cases.py      # torch 2.15
 """
@@ -9,7 +9,7 @@ from aten_cases import Atens, Samples
 
 
 def no_dimension(out):
-    """An empty list is no dimension to any and all; to sums it is every one."""
+    """An empty list means no dimension for any and all, but every dimension for sums."""
     for dtype in (torch.float32, torch.uint8, torch.bool):
         x = torch.tensor([[0, 1, 2], [0, 0, 0]]).to(dtype)
         for name in ("any.dims", "all.dims"):
@@ -20,7 +20,7 @@ def no_dimension(out):
 
 
 def rounding(out):
-    """Products of halves that are only small where they are not rounded; the mean of a long row, beside which nothing is left."""
+    """Half products whose sum is small only if they are not rounded; the deviation of a long, constant row."""
     for dtype in (torch.float16, torch.bfloat16):
         last = torch.finfo(dtype).eps
         a, b = torch.full((4096,), 1 + last, dtype=dtype), torch.full((4096,), 1 + last, dtype=dtype)
@@ -35,7 +35,7 @@ def rounding(out):
 
 
 def memory_orders(out, s):
-    """Results lie in memory as ATen's."""
+    """Results have ATen's strides."""
     x, y = s.sample(torch.float32, [5, 4, 3]).permute(2, 0, 1), s.sample(torch.float32, [5, 3, 4]).transpose(0, 1)
     grad = s.sample(torch.float32, [3, 5, 4], layouts=("packed",))
     for name, extra in (("mse_loss", ()), ("smooth_l1_loss", (0.5,)), ("huber_loss", (0.5,))):
@@ -55,7 +55,7 @@ def memory_orders(out, s):
     out.add("huber_loss", row, turned, 0, 1.0, tolerance=1e-6)
     for dtype in (torch.float32, torch.float16):
         out.add("soft_margin_loss", x.to(dtype), y.sign().contiguous().to(dtype), 0, tolerance=2e-3)
-    # Dimensions of size 1 have any strides.
+    # Dimensions of size 1 may have any stride.
     odd = s.sample(torch.float32, [8, 5, 2, 3], layouts=("packed",)).permute(0, 3, 2, 1).as_strided([8, 3, 2, 1, 5], [30, 1, 15, 30, 3])
     for training in (False, True):
         out.add("native_batch_norm", odd, torch.ones(3), None, torch.zeros(3) if not training else None,
@@ -80,7 +80,7 @@ def dtypes(out, s):
     y = s.sample(torch.complex64, [3, 4], layouts=("packed",)) / 9
     for reduction in (0, 1, 2):
         out.add("soft_margin_loss", y, torch.where(y.real > 0, 1.0, -1.0).to(y.dtype), reduction, tolerance=1e-5)
-    # Numbers of few bits: ATen's own rounding in between is none.
+    # Numbers with few bits, so that ATen's intermediate rounding changes nothing.
     a = torch.tensor([[0.0, 3], [4, 0], [1, 2]], dtype=torch.float16)
     for dtype in (torch.float16, torch.bfloat16):
         out.add("_euclidean_dist", a.to(dtype), a.flip(0).to(dtype), tolerance=1e-2)
@@ -90,7 +90,7 @@ def edges(out):
     out.add("native_layer_norm", torch.zeros(3, 0), [0], torch.zeros(0), None, 1e-5)
     out.add("native_layer_norm", torch.zeros(2, 3, 0, dtype=torch.float16), [3, 0], None, None, 1e-5)
     x = torch.tensor([-2.0, 80.0, 87.7, 88.3, 88.72, -88.5, 600.0])
-    # Beside log1p's own limit, by vectors and alone.
+    # At log1p's limit, in vectors and alone.
     for repeats in (1, 5):
         out.add("soft_margin_loss", x.repeat(repeats), torch.full((7 * repeats,), -1.0), 0, tolerance=1e-5)
         out.add("soft_margin_loss", x.repeat(repeats).double() * 8, -torch.ones(7 * repeats, dtype=torch.float64), 0, tolerance=1e-12)

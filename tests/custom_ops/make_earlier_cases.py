@@ -1,4 +1,4 @@
-"""Writes tests/data/earlier.cases: what PyTorch computes for the operators of src/custom_ops/aten/earlier.cpp.
+"""Writes tests/data/earlier.cases: PyTorch's results for the operators of src/custom_ops/aten/earlier.cpp.
 
     .venv/bin/python tests/custom_ops/make_earlier_cases.py      # torch 2.15
 """
@@ -72,7 +72,7 @@ def others(out, s):
             if dtype != 3 or numbers:
                 torch.manual_seed(1234)  # as the test does before each call
                 out.add(name, like, *numbers, dtype, None, None, None, None)
-    # Gone from PyTorch: its successor stands for it.
+    # No longer in PyTorch; its successor gives the results.
     for dtype in FLOATS + [torch.complex64]:
         x = s.values(dtype, [2, 4, 4], -1, 1)
         x = x @ x.mH + 3 * torch.eye(4, dtype=dtype)

@@ -1,5 +1,5 @@
-"""Writes tests/data/found_elements.cases: what tests/truth found of functions of elements, activations, conversions, resizing,
-quantisation and random operators, kept as cases.
+"""Writes tests/data/found_elements.cases: failures that tests/truth found in elementwise functions, activations,
+conversions, resizing, quantisation and random operators.
 
     .venv/bin/python tests/custom_ops/make_found_cases.py      # torch 2.15
 """
@@ -20,7 +20,7 @@ INF, NAN = math.inf, math.nan
 
 
 def gaps(t):
-    """The same elements with gaps between them: ATen computes them one by one, by libm."""
+    """The same elements with gaps, so that ATen computes them one by one, with libm."""
     wide = torch.empty(list(t.shape) + [2], dtype=t.dtype)
     wide[..., 1] = 7
     wide[..., 0] = t
@@ -28,7 +28,7 @@ def gaps(t):
 
 
 def large_arguments(out):
-    """Beyond where SLEEF's vectors end; 40 elements are several vectors and a rest."""
+    """Arguments beyond SLEEF's vector functions; 40 elements are several vectors and a remainder."""
     for dtype in (FLOAT, DOUBLE, BFLOAT):
         most = torch.finfo(dtype).max
         powers = torch.linspace(87, 89.3, 20, dtype=DOUBLE) if dtype != DOUBLE else torch.linspace(708, 710.4, 20, dtype=DOUBLE)
@@ -45,7 +45,7 @@ def large_arguments(out):
         x[3] = 0
         out.define("special_xlog1py", lambda a, b: (torch.special.xlog1py(gaps(a), gaps(b)).contiguous(),), x.to(dtype), y.to(dtype),
                    tolerance=tolerance)
-    # e^x is more than log1p takes.
+    # e^x overflows the argument of log1p.
     x = torch.linspace(70, 120, 40)
     out.define("softplus", lambda v, b, t: (torch.nn.functional.softplus(v.double(), b, t).float(),), x, 1.0, 200.0, tolerance=1e-6)
 
@@ -75,7 +75,7 @@ def dtypes_and_layouts(out, s):
         out.add("clamp", x, None, low, message="is outside the representable range of")
         out.add("_foreach_maximum.Scalar", [x], low)
     for dtype in (HALF, FLOAT, torch.int8):
-        for many in (1, 5):  # 10 are many
+        for many in (1, 5):  # 10 count as many
             x = torch.tensor([0.1, 3, 0.25, 44]).to(dtype).repeat(many)
             for number in (0.1, 3, 0.25, 300):
                 out.add("isin.Scalar_Tensor", number, x, False, False)
@@ -93,7 +93,7 @@ def dtypes_and_layouts(out, s):
         out.add("_add_relu.Scalar", x, 1.0, 2)
     out.add("_add_relu.Scalar", torch.tensor([5, -7], dtype=torch.int16), INF, 1)
     out.add("_add_relu.Tensor", torch.tensor([5, -7]), torch.tensor([2, 3]), 1.5)
-    # A whole number is rounded to the half type before it is multiplied.
+    # An integer is rounded to the half type before it is multiplied.
     big = torch.tensor([2049, 4099, 70001, -2051])
     for dtype in (HALF, BFLOAT):
         small = torch.tensor([0.5, 1.0, 0.25, 2.0], dtype=dtype)
@@ -102,7 +102,7 @@ def dtypes_and_layouts(out, s):
         out.add("addcdiv", big, small, small, 1, tolerance=tolerance)
         out.add("floor_divide", big[:2] * 4, small[1:3] * 0 + 1)
     for dtype in (HALF, BFLOAT):
-        # A number beside half floats is one of them, but for what they are multiplied or divided by.
+        # A number beside half tensors is rounded to half, except in products and quotients.
         x = torch.cat([torch.tensor([0.1, -0.1, 13.7, 2.5, -13.7]), torch.randn(27, generator=s.g) * 3]).to(dtype)
         for name in ("eq", "ne", "lt", "le", "gt", "ge"):
             for number in (0.1, 13.7):
@@ -119,7 +119,7 @@ def dtypes_and_layouts(out, s):
         least = torch.iinfo(dtype).min
         out.add("div.Scalar_mode", torch.tensor([least, least + 1, 7, -7], dtype=dtype), 3, "trunc")
         out.add("div.Tensor_mode", torch.tensor([least, 5, -7], dtype=dtype), torch.tensor([7, least, least], dtype=dtype), "trunc")
-    # An exponent that float32 does not hold.
+    # An exponent that float32 cannot hold.
     x = torch.logspace(-3, 3, 40)
     out.define("pow.Tensor_Scalar", lambda v, e: (torch.pow(v.double(), e).float(),), x, 13.7, tolerance=2e-7)
     out.add("pow.Tensor_Scalar", torch.tensor([True, False]), False)
@@ -191,26 +191,26 @@ def resized(out, s):
 
 
 def sampled(out, s):
-    # Float32 by ATen's scalar loop, which leaves out what lies outside, be its weight a number or not.
+    # ATen's scalar float32 loop skips elements outside the grid even if their weight is NaN.
     grid = torch.rand([2, 3, 4, 2], generator=s.g) * 3 - 1.5
     grid.view(-1)[::5] = NAN
     grid.view(-1)[3::7] = INF
     for interpolation in (0, 1, 2):
         for padding in (0, 1, 2):
             if padding and interpolation:
-                continue  # what becomes of infinities there depends on the processor
+                continue  # results for infinities there depend on the processor
             out.add("_grid_sampler_2d_cpu_fallback", torch.randn([2, 3, 5, 4], generator=s.g), grid, interpolation, padding, bool(padding), tolerance=1e-6)
 
 
 def pooled(out, s):
-    # Windows that hold nothing.
+    # Windows without elements.
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, HALF):
         x = torch.randint(0, 100, [2, 3, 5, 1], generator=s.g).to(dtype)
         out.add("max_pool2d_with_indices", x, [1, 2], [1, 4], [0, 1], [1, 2], False)
 
 
 def one_image(out, s):
-    # [C, D, H, W] by gradients that lie with their channels last.
+    # [C, D, H, W] with channels-last gradients.
     x = torch.randn([3, 4, 5, 6], generator=s.g)
     form = ([2, 2, 2], [1, 2, 2], [0, 0, 0], [1, 1, 1], False)
     y, indices = torch.ops.aten.max_pool3d_with_indices(x, *form)
@@ -221,7 +221,7 @@ def one_image(out, s):
 
 
 def laid_out(out, s):
-    # ATen makes room as for the first operand alone, and of broadcast ones as for both.
+    # ATen's result has the first operand's strides; if that is broadcast, it considers both.
     column, turned = torch.randn([8, 1], generator=s.g).expand(8, 37), torch.randn([37, 8], generator=s.g).t()
     out.add("_prelu_kernel", column, turned)
     out.add("log_sigmoid_backward", column, turned, torch.ops.aten.log_sigmoid_forward(turned)[1])
@@ -242,7 +242,7 @@ def nothing_added(out, s):
 
 
 def divided(out, s):
-    # By complex zeros of any sign.
+    # Division by complex zeros of any sign.
     for dtype in (torch.complex64, torch.complex128):
         zeros = torch.tensor([complex(-0.0, 0.0), complex(-0.0, -0.0), complex(0.0, -0.0), 0j], dtype=dtype)
         x = torch.tensor([1 - 2j, -0.5 - 0.25j, 0j, complex(0, 3)], dtype=dtype).view(4, 1)
@@ -263,7 +263,7 @@ def quantised(out, s):
         scale = torch.tensor([0.05, 0.031, 0.7, 0.0123])
         for zero in (torch.tensor([0, 3, -5, 100], dtype=torch.int32), torch.tensor([0.0, 3.3, -5.75, 100.5])):
             out.add("fake_quantize_per_channel_affine_cachemask", rows, scale, zero, 0, -128, 127)
-    # Halfway between two points of a wide grid, where a product that is rounded before it is added to goes to the other one.
+    # Halfway between two points of a wide grid, where rounding a product before the addition selects the other point.
     zero = torch.tensor([[-4411.3], [0.3], [1234.7], [30000.3]])
     ties = torch.randint(-32768, 32768, [4, 64], generator=s.g) + 0.5
     scale = torch.tensor([0.05, 0.031, 0.07, 0.0123])

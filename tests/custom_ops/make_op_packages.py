@@ -1,10 +1,10 @@
-"""Writes packages/*.pt2, models that call custom operators, and packages/stable_sample.so.
+"""Writes packages/*.pt2 (models that call custom operators) and packages/stable_sample.so.
 
     .venv/bin/python tests/custom_ops/make_op_packages.py      # torch 2.15 and a C++ compiler
 
-rotate.pt2 calls those of examples/custom_op/geometry.c by name, through the proxy executor; scaled.pt2 links to the C
-function of shim_library.c. stable_sample.so is stable_sample.cpp, built with PyTorch's headers. Checked in, stripped of
-symbols; compiled for any x86-64 with AVX2.
+rotate.pt2 calls operators of examples/custom_op/geometry.c by name, through the proxy executor; scaled.pt2 links to the
+C function of shim_library.c. stable_sample.so is stable_sample.cpp, built with PyTorch's headers. They are checked in
+without symbols, compiled for any x86-64 with AVX2.
 """
 import importlib.util
 import os

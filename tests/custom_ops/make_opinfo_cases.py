@@ -1,4 +1,4 @@
-"""Writes tests/data/opinfo.cases: one case for each class of failures that tests/opinfo has found.
+"""Writes tests/data/opinfo.cases: one case per class of failures that tests/opinfo found.
 
     .venv/bin/python tests/custom_ops/make_opinfo_cases.py      # torch 2.15
 """
@@ -41,7 +41,7 @@ def wide_integers(out, s):
 
 
 def layouts_of_nothing(out, s):
-    """empty_like keeps the strides of what has no elements."""
+    """empty_like keeps the strides of empty tensors."""
     out.add("gather", torch.arange(5.0), 0, torch.zeros(2, 0, dtype=torch.uint8), False)
     out.add("scatter.src", torch.arange(5.0), 0, torch.zeros(0, dtype=torch.uint8), torch.zeros(3))
     out.add("view_copy", torch.arange(25.0).view(5, 5).expand(3, 5, 5), [15, 5])
@@ -53,7 +53,7 @@ def layouts_of_nothing(out, s):
 
 
 def infinities(out, s):
-    """A running mean is NaN behind an infinity; distances by products subtract infinities."""
+    """A running mean is NaN after an infinity; distances by products subtract infinities."""
     for dtype in FLOATS + HALVES + [torch.complex64]:
         rows = torch.tensor([[1, INF, 2], [1, 2, INF], [-INF, 1, 2], [INF, -INF, 1], [1, 2, 4]], dtype=dtype)
         for name in ("var_mean.correction", "std_mean.correction"):
@@ -70,7 +70,7 @@ def infinities(out, s):
 
 
 def steps_in_half(out, s):
-    """Operators that ATen makes of several, each of which rounds."""
+    """Operators that ATen composes of several, each of which rounds."""
     for dtype in HALVES:
         x, y = torch.tensor([12, -12, 1.5, 3, 0.25], dtype=dtype), torch.tensor([-1, 1, 1, -1, 1], dtype=dtype)
         for reduction in (0, 1, 2):
@@ -86,7 +86,7 @@ def steps_in_half(out, s):
 
 
 def complex_logsumexp(out, s):
-    """Shifted by the real part; what is infinite there is not shifted."""
+    """Subtracts the largest real part, unless it is infinite."""
     nan = float("nan")
     odd = [[1 + 2j, 3 - 1j], [1000 + 1j, 1000 - 2j], [complex(INF, 1), 1], [complex(INF, 1), complex(INF, 2)],
            [complex(-INF, 1), complex(-INF, 3)], [complex(nan, 0), 1], [complex(1, nan), 2], [complex(1, INF), 2],
@@ -105,7 +105,7 @@ def complex_logsumexp(out, s):
 
 
 def infinite_neighbours(out, s):
-    """A neighbour with weight 0, or the same one twice, is one all the same; resizes that keep a size."""
+    """An infinite neighbour counts even with weight 0 or used twice; resizes that keep a size."""
     for dtype in FLOATS + HALVES:
         x = torch.zeros(1, 2, 2, 3, dtype=dtype)
         x[0, 0, 1, 0], x[0, 1, 0, 2] = INF, -INF
@@ -132,10 +132,10 @@ def infinite_neighbours(out, s):
 
 
 def incomplete_gamma(out, s):
-    """NaN beside what decides alone; rows of every kind."""
+    """NaN beside a value that alone decides the result; rows of every kind."""
     odd = [float("nan"), 0.0, -0.0, 1.0, INF, -INF, -1.0, 1e-3, 1e-30, 40.0, 1e4]
     for dtype in FLOATS + HALVES:
-        # ATen computes halves in single precision, in which its own error reaches 1e-5.
+        # ATen computes halves in single precision, where its own error reaches 1e-5.
         t = {"tolerance": {torch.float64: 1e-12, torch.float32: 3e-5}.get(dtype, 4e-3)}
         ends = torch.tensor(odd[:7], dtype=dtype)
         for name in ("igamma", "igammac"):
@@ -158,7 +158,7 @@ def gamma_slopes(out, s):
 
 
 def rows_of_every_kind(out, s):
-    """What has a way of its own for packed rows: extremes, halves, layouts that are not packed."""
+    """Operators with special code for packed rows: extremes, halves, layouts that are not packed."""
     for dtype, tolerance in ((torch.float32, 2e-6), (torch.float64, 1e-12), (torch.float16, 2e-3), (torch.bfloat16, 1e-2)):
         t = {"tolerance": tolerance}
         wide = dtype in FLOATS

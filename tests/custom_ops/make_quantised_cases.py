@@ -61,7 +61,7 @@ def per_channel(out, s):
 
 
 def per_token(out, s):
-    def chosen(x, dtype):  # the compiler is told of these dtypes
+    def chosen(x, dtype):  # dtypes as declared to the compiler
         scales, zeros = exported.choose_qparams_per_token(x, torch.int8)
         return scales.double(), zeros.long()
 

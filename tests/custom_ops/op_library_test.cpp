@@ -35,7 +35,7 @@ std::vector<Value> call(const std::string& name, std::vector<Value> arguments) {
   return results;
 }
 
-// What the operator's failure says: its exception's text and the first cause below it.
+// The error of the operator: its exception's text and the first cause below it.
 std::string failure(const std::string& name, std::vector<Value> arguments) {
   shim::take_error();
   std::string text;
@@ -93,7 +93,7 @@ TEST_CASE("op library: a package of PyTorch's that calls it") {
   const Tensor points = floats({3, 2}, {1, 0, 0, 2, -3, 0.5});
   Tensor outputs[2];
   model->run(std::span(&points, 1), outputs);
-  // Turned by 0.5 and back by 0.25, doubled, plus one; and turned by half a circle.
+  // Rotated by 0.5 and back by 0.25, doubled, plus one; and rotated by half a circle.
   const std::vector<float> got = values_of(outputs[0]), half = values_of(outputs[1]), in = values_of(points);
   for (size_t i = 0; i < 6; i += 2) {
     const double x = 2 * in[i], y = 2 * in[i + 1], c = std::cos(0.25), s = std::sin(0.25);

@@ -15,7 +15,7 @@ extern "C" AOTITorchError aoti_torch_proxy_executor_call_function(AOTIProxyExecu
 namespace sconce::custom_ops {
 namespace {
 
-// An operator with one argument of each kind; keeps what it was called with and returns `answer`.
+// An operator with one argument of each kind. Records its arguments and returns `answer`.
 class Recorder final : public Operator {
  public:
   Recorder()
@@ -113,7 +113,7 @@ TEST_CASE("proxy executor: arguments of every kind reach the operator, results t
   CHECK(t.held[4].storage() == t.held[0].storage());
   CHECK(t.held[5].storage() == t.held[0].storage());
   CHECK(t.held[6].dtype() == DType::kInt64);
-  // The same again, with other values.
+  // Again, with other values.
   const int64_t others[] = {31, 41, 51, 61, 71, 5};
   executor.call(0, others, t.handles);
   CHECK(*recorder->at("sizes").get_if<Value::Ints>() == Value::Ints{41, 51});

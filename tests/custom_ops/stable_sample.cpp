@@ -29,10 +29,10 @@ Tensor scale(Tensor x, double by) {
 // Writes its argument and returns it.
 Tensor clear_(Tensor x) { return torch::stable::zero_(x); }
 
-// x^T x, through operators of ATen.
+// x^T x, by calling ATen operators.
 Tensor gram(Tensor x) { return torch::stable::matmul(torch::stable::transpose(x, 0, 1), x); }
 
-// Every kind of argument that the stable ABI has, told in one line.
+// Describes every kind of argument that the stable ABI has, in one line.
 std::string tell(Tensor x, std::optional<Tensor> maybe, std::vector<Tensor> many, int64_t n, std::optional<int64_t> m,
                  std::vector<double> reals, std::vector<int64_t> sizes, bool flag, std::string text,
                  torch::headeronly::ScalarType dtype, torch::stable::Device device, std::vector<std::string> words) {

@@ -1,4 +1,4 @@
-"""Each allocation of a request, a scrape, an update and a load finds no memory, in turn: once, and from there on."""
+"""Fails each allocation of a request, a scrape, an update and a load in turn: once, and from there on."""
 from campaign import Clock, finish, inject
 from control import FOR_EVER, ONCE, Kind
 from operations import dry_runs, some_of, variants

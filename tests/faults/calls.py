@@ -1,12 +1,12 @@
-"""Each system call of a request, a scrape, an update and a load fails in turn with each errno it may have, is
-interrupted, or moves one byte: once, and, where a resource has run out, from there on."""
+"""Fails each system call of a request, a scrape, an update and a load in turn, with each possible errno, an
+interruption, or one byte moved: once, and, for exhausted resources, from there on."""
 import errno
 
 from campaign import Clock, finish, inject
 from control import FOR_EVER, ONCE, Kind, Mode
 from operations import dry_runs, some_of, variants
 
-# x86-64. `lasting`: errors that stay until something is given back.
+# System call numbers of x86-64. LASTING: errors that persist until a resource is freed.
 RESOURCES = ["ENOMEM"]
 DESCRIPTORS = ["EMFILE", "ENFILE", "ENOMEM"]
 DISK = ["ENOSPC", "EIO", "EDQUOT", "EFBIG", "EROFS"]
@@ -45,7 +45,7 @@ def faults_of(number):
     name, errors = CALLS[number]
     for text in errors:
         yield f"{name}: {text}", {"error": getattr(errno, text), "times": ONCE}
-        # One that stays away for ever would have whoever waits for it look again for ever.
+        # If these stayed forever, whoever waits for them would retry forever.
         if text in LASTING and (name, text) not in (("write", "EAGAIN"), ("fcntl", "EAGAIN")):
             yield f"{name}: {text} and again", {"error": getattr(errno, text), "times": FOR_EVER}
     if number in SHORT:
@@ -55,7 +55,7 @@ def faults_of(number):
         yield f"{name}: the end of the file", {"mode": Mode.END, "times": ONCE}
 
 
-# The allocator's: where these fail, it keeps memory that it cannot use.
+# Calls of the allocator: if they fail, it keeps memory that it cannot use.
 OF_THE_ALLOCATOR = (10, 11, 28)
 
 
@@ -70,7 +70,7 @@ def run(campaign, seconds):
                       for n in range(1, min(count, 40) + 1) for text, fault in faults_of(number)])]
         memory = [subject.memory_kb() for subject, _, _ in subjects]
         clock = Clock(seconds)
-        # The allocator's last: then memory says something.
+        # The allocator's calls come last, so that memory figures mean something before.
         for part in (row, allocator):
             mine = [place for place in places if place[0] is part]
             part.places = len(mine)

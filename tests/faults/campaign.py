@@ -1,4 +1,4 @@
-"""What all kinds of faults share: places drawn without order and without end but time's, invariants after each, and
+"""What all kinds of faults share: places in random order until the time is over, invariants after each fault, and
 the table."""
 import errno
 import random
@@ -9,7 +9,7 @@ from control import Kind, Mode
 from subject import Lost
 
 
-# As a client would: a file that is not there, a connection that ends.
+# Errors that a client could cause too: a missing file, a closed connection.
 LIKE_MISTAKES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ECONNRESET, errno.ETIMEDOUT)
 
 
@@ -19,7 +19,7 @@ class Row:
 
 
 class Campaign:
-    """The clock, the table, and what is printed of both."""
+    """The clock, the table, and what is printed of them."""
 
     def __init__(self, seed=1, only=None, stop_at=20, every=64, out=sys.stdout):
         self.every = every
@@ -87,7 +87,7 @@ class Clock:
 
 
 def inject(campaign, row, subject, operation, place, **fault):
-    """One fault in one operation, and all that must hold afterwards. False: the operation has no such place."""
+    """Injects one fault into one operation and checks all invariants. False: the operation has no such place."""
     control = subject.control
     trace = []
     try:
@@ -100,7 +100,7 @@ def inject(campaign, row, subject, operation, place, **fault):
         fired = page.fired
         trace = control.trace()
         if not fired:
-            operation.check(subject, outcome)  # leaves things as they were
+            operation.check(subject, outcome)  # leaves the subject as it was
             return False
         row.injected += 1
         if not subject.lives():
@@ -116,7 +116,7 @@ def inject(campaign, row, subject, operation, place, **fault):
     except Lost as problem:
         where = subject.places(trace or control.trace())
         if not subject.lives() and where and where[0].startswith("libgomp"):
-            # What ends the process there is libgomp, and docs/faults.md says so.
+            # libgomp ends the process there, as docs/faults.md says.
             row.injected -= 1
             subject.restart()
             subject.settle()
@@ -130,7 +130,7 @@ def inject(campaign, row, subject, operation, place, **fault):
 
 
 def survive(campaign, row, subject, place, act):
-    """One fault that `act` brings about and looks at; then all that must hold afterwards."""
+    """Lets `act` cause one fault and check it, then checks all invariants."""
     row.injected += 1
     try:
         act()
@@ -148,7 +148,7 @@ def survive(campaign, row, subject, place, act):
 
 
 def finish(campaign, row, subject, kilobytes):
-    """At the end of a kind: memory too is what it was."""
+    """At the end of a kind, memory must be what it was too."""
     try:
         subject.check_resources()
         grown = subject.memory_kb() - kilobytes
@@ -160,7 +160,7 @@ def finish(campaign, row, subject, kilobytes):
 
 
 def run_places(campaign, row, subject, places, seconds):
-    """All places, (its name, what happens there), drawn without replacement until the time is over."""
+    """Visits all places (name, action) in random order until the time is over."""
     row.places = len(places)
     kilobytes, clock = subject.memory_kb(), Clock(seconds)
     for place, act in campaign.shuffled(places):

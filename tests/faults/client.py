@@ -1,10 +1,10 @@
-"""A client that takes note of whatever becomes of its request, and waits for nothing longer than it must."""
+"""A client that records what becomes of its request and never waits longer than it must."""
 import json
 import re
 import socket
 import time
 
-# A request that is neither answered nor closed for so long is a stalled client.
+# A client that gets neither an answer nor a close for so long counts as stalled.
 PATIENCE = 2.0
 
 
@@ -69,7 +69,7 @@ class Connection:
             try:
                 self.socket.sendall(data)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # the answer may have come before
+                pass  # the answer may have come already
             while b"\r\n\r\n" not in self.data:
                 if not self.more():
                     return Outcome(reason="closed" if not self.data else "cut off in the head")

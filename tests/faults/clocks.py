@@ -1,5 +1,5 @@
-"""Clocks that jump while requests, updates and loads are under way: the time of day both ways and far, the steady clock
-forward; and a process that is stopped for a while, as a virtual machine is."""
+"""Clocks jump during requests, updates and loads: the time of day far in both directions, the steady clock forward;
+and the process is stopped for a while, like a virtual machine."""
 import signal
 import threading
 import time
@@ -11,7 +11,7 @@ from subject import Subject
 SECOND = 1_000_000_000
 HOUR, DAY, YEAR = 3600 * SECOND, 86400 * SECOND, 365 * 86400 * SECOND
 NOW = int(time.time()) * SECOND
-# Name, what the time of day is ahead, what the steady clock is.
+# (name, offset of the time of day, offset of the steady clock)
 JUMPS = [("the time of day back an hour", -HOUR, 0), ("the time of day forward an hour", HOUR, 0),
          ("the time of day to 1970", -NOW, 0), ("the time of day before 1970", -NOW - YEAR, 0),
          ("the time of day to 2038", (2 ** 31 * SECOND) - NOW, 0), ("the time of day to 2200", 174 * YEAR, 0),
@@ -20,7 +20,7 @@ JUMPS = [("the time of day back an hour", -HOUR, 0), ("the time of day forward a
 
 
 def jump_in(subject, operation, realtime, monotonic, delay):
-    """The jump comes so long after the operation began. The time of day jumps back at its end."""
+    """Jumps at this time after the operation began. At the end, the time of day jumps back."""
     if operation.prepare:
         operation.prepare(subject)
     page = subject.control.page
@@ -33,7 +33,7 @@ def jump_in(subject, operation, realtime, monotonic, delay):
     thread = threading.Thread(target=jump)
     thread.start()
     try:
-        # What is under way may be told that its time is up.
+        # Operations in progress may report a timeout.
         subject.may_blame = True
         operation.check(subject, operation.act(subject))
         thread.join()

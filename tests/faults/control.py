@@ -1,4 +1,4 @@
-"""The page shared with the interposer (interposer/control.h): what is to fail, and what did."""
+"""The page shared with the interposer (interposer/control.h): what is to fail, and what failed."""
 import contextlib
 import ctypes
 import enum
@@ -28,7 +28,7 @@ class Page(ctypes.Structure):
 
 FOR_EVER = 1 << 62
 ONCE = 1
-RELIEF = 0.1  # seconds that a resource stays away
+RELIEF = 0.1  # seconds until an exhausted resource comes back
 
 
 class Control:
@@ -42,14 +42,14 @@ class Control:
 
     @contextlib.contextmanager
     def armed(self, kind=Kind.NOTHING, nth=1, times=ONCE, call=-1, error=0, mode=Mode.ERROR):
-        """From here to the end of the block the nth of its kind fails, and times - 1 of those behind it."""
+        """Within the block, the nth call of this kind fails, and the times - 1 calls after it."""
         page = self.page
         page.armed = 0
         page.kind, page.nth, page.times, page.call, page.error, page.mode = kind, nth, times, call, error, mode
         page.seen = page.fired = page.allocations = page.frames = 0
         ctypes.memset(ctypes.addressof(page.calls), 0, ctypes.sizeof(page.calls))
         page.armed = 1
-        # What has run out comes back while the client still waits.
+        # An exhausted resource comes back while the client still waits.
         relief = threading.Timer(RELIEF, self.disarm) if times == FOR_EVER and kind == Kind.CALL else None
         if relief:
             relief.start()

@@ -1,5 +1,5 @@
-"""kill -9 at every system call of a start, a load, an update and a reload, then a start again; and each allocation and
-system call of a start that fails."""
+"""Kills the server (kill -9) at every system call of a start, a load, an update and a reload, then starts it again; and
+fails each allocation and system call of a start."""
 import time
 
 from calls import CALLS, faults_of
@@ -70,12 +70,12 @@ def run(campaign, seconds):
     starts(campaign, seconds / 2)
 
 
-# write: the log is what tells that the server has started (kind disks).
+# write: the campaign reads from the log that the server started (kind disks fails it).
 LEFT_OUT = (1,)
 
 
 def starts(campaign, seconds):
-    """A start that fails says so and ends; one that does not serves right."""
+    """A start that fails says so and ends; any other serves correctly."""
     row = campaign.row("a start without what it needs")
     clock = Clock(seconds)
     with Subject(serve=False) as subject:
@@ -110,14 +110,14 @@ def starts(campaign, seconds):
 
 
 def begin_and_look(subject, stays):
-    """Serves right, or ends by itself with a reason. stays: what is to fail may do so until a model is served; else it
-    is back once the server listens."""
+    """The server serves correctly or ends with a reason. stays: the fault lasts until a model is served; else until the
+    server listens."""
     subject.server = None
     try:
         subject.begin()
     except RuntimeError as ended:
         text = str(ended)
-        # Before its first words nothing is promised but that it says why.
+        # Before its first words, the server only has to say why.
         if " info " in text and "terminate called" in text or "ABORT" in text or "Assertion" in text:
             raise Lost(f"did not end in order: {text[-800:]}") from None
         return

@@ -1,5 +1,5 @@
-"""CUDA's driver, of which each call fails: the runtime's side of libsconce_cuda over devices that are made up, in a
-test program of its own (tests/cuda/runtime/driver_faults_test.cpp), which counts for itself."""
+"""Fails each call of the CUDA driver: libsconce_cuda's host code over made-up devices, in a test program that
+counts for itself (tests/cuda/runtime/driver_faults_test.cpp)."""
 import os
 import re
 import subprocess

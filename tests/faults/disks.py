@@ -1,4 +1,4 @@
-"""Disks that are full, and folders that cannot be written, below traces, logs and weights."""
+"""Full disks, and folders that cannot be written, for traces, logs and weights."""
 import errno
 import os
 import pathlib
@@ -13,7 +13,7 @@ from subject import Lost, Subject
 
 
 class Disk:
-    """A file system of its own, of one size."""
+    """A file system of a fixed size."""
 
     def __init__(self, kilobytes):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-disk-"))
@@ -58,7 +58,7 @@ def traced(subject, operation, broken, mended, disk):
         mended()
     operation.check(subject, outcome)
     trace_nothing(subject)
-    # Traces go on once there is room.
+    # Traces continue once there is room.
     before = size_of(disk)
     trace_all(subject)
     subject.until(lambda: subject.call("digits") and size_of(disk) > before, 1.5, "no traces any more")
@@ -68,7 +68,7 @@ def traced(subject, operation, broken, mended, disk):
 
 
 def started_read_only(subject, disk):
-    """A server that could not write its traces says so before it serves."""
+    """If it cannot write its traces, the server says so before it serves."""
     subject.end()
     disk.remount("ro")
     try:
@@ -84,7 +84,7 @@ def started_read_only(subject, disk):
 
 
 def updated(subject, operation, broken, mended):
-    """Nothing is written beside the weights: that nothing can be is no reason to fail."""
+    """Nothing is written beside the weights, so a read-only folder is no reason to fail."""
     if operation.prepare:
         operation.prepare(subject)
     broken()

@@ -1,4 +1,4 @@
-"""Packages and weights files that are replaced, cut short and damaged while they are served and while they are read."""
+"""Packages and weights files that are replaced, truncated or damaged while they are served and while they are read."""
 import random
 import threading
 import time
@@ -22,7 +22,7 @@ def load_good(subject):
 
 
 def load_of(subject, data, may_serve):
-    """Loads what the file has become. While it is no good, what was served before goes on, or the model is not there."""
+    """Loads what the file has become. If it is bad, the old model goes on, or there is none."""
     replace(subject.package, data)
     outcome = subject.load()
     if outcome.stalled:
@@ -70,7 +70,7 @@ def replaced_midway(subject, delay):
 
 
 def written_in_place(subject, data, truncate, piece):
-    """A package, while it is asked all the time: it answers as before, or says why not, and never anything else."""
+    """A package that is requested all the time answers as before or says why not; anything else is a failure."""
     subject.reload()
     problems, done = [], threading.Event()
 
@@ -109,7 +109,7 @@ def run(campaign, seconds):
     draw = random.Random(campaign.random.random())
     with Subject(warm_up=everything) as subject:
         subject.settle()
-        # A changed bit of the weights makes other numbers: nothing says that they are wrong unless they are verified.
+        # A changed bit in the weights gives other numbers, which nothing detects unless weights are verified.
         places = [(f"a package cut off at byte {at}", lambda at=at: load_of(subject, PACKAGE[:at], False))
                   for at in sorted({0, 1, 21, 22, len(PACKAGE) - 1, *range(0, len(PACKAGE), max(1, len(PACKAGE) // 300))})]
         places += [(f"a damaged package, {n}", lambda d=damaged(PACKAGE, draw): load_of(subject, d, True))

@@ -12,12 +12,12 @@ from subject import Subject
 
 MIB = 1 << 20
 GROUPS = pathlib.Path("/sys/fs/cgroup")
-AWAY = 0.15  # seconds that a resource is exhausted
+AWAY = 0.15  # seconds without the resource
 
 
 @contextlib.contextmanager
 def limit(subject, kind, value):
-    """Of the running process; comes back after AWAY at the latest, so that what waits goes on."""
+    """Limits the running process for AWAY at most, so that what waits for the resource goes on."""
     pid = subject.server.process.pid
     before = resource.prlimit(pid, kind)
     back = threading.Timer(AWAY, lambda: resource.prlimit(pid, kind, before))
@@ -38,7 +38,7 @@ def with_limit(subject, operation, kind, value):
 
 
 class Group:
-    """A control group of version 1 with one value that is changed, for one process."""
+    """A control group of version 1 for one process, with one value that is changed."""
 
     def __init__(self, controller, subject):
         self.path = GROUPS / controller / f"sconce-faults-{os.getpid()}"
@@ -70,7 +70,7 @@ def group_places(subject, group, name, unlimited, values):
         if operation.prepare:
             operation.prepare(subject)
         back = threading.Timer(AWAY, lambda: group.write(name, unlimited))
-        with contextlib.suppress(OSError):  # less than what is in use, and cannot be given back
+        with contextlib.suppress(OSError):  # less than what is in use and cannot be freed
             group.write(name, value())
         back.start()
         outcome = operation.act(subject)
@@ -104,7 +104,7 @@ def run(campaign, seconds):
                     places = group_places(subject, group, "pids.max", "max",
                                           [(f"{n} threads more", lambda n=n: threads() + n) for n in range(3)])
                 else:
-                    group.write("memory.oom_control", 1)  # whoever needs more waits until it is there
+                    group.write("memory.oom_control", 1)  # processes wait for memory instead of being killed
                     subject.settle()
                     places = group_places(subject, group, "memory.limit_in_bytes", 1 << 40,
                                           [(f"{n >> 10} KiB more", lambda n=n: group.read("memory.usage_in_bytes") + n)

@@ -1,5 +1,5 @@
-"""What a server is asked to do while something fails: each brings the server where it can begin, does one thing, and
-knows what the outcome may be."""
+"""What a server is asked to do while something fails. Each operation prepares the server, does one thing, and knows the
+allowed outcomes."""
 import json
 import pathlib
 import signal
@@ -15,12 +15,12 @@ from subject import CALL, JSON, PACKAGE, SECOND, Lost, Subject, certificates, ch
 
 
 class Operation:
-    """name; prepare and act take the subject; act is what the fault hits and gives an outcome."""
+    """prepare and act take the subject; the fault hits act, which returns an outcome."""
 
     def __init__(self, name, act, prepare=None, verify=None):
         self.name, self.act, self.prepare, self.verify = name, act, prepare, verify
         self.makes_models = False
-        self.places = None  # at most so many of each kind: where one takes long
+        self.places = None  # limits the places per kind if the operation is slow
 
     def check(self, subject, outcome):
         if outcome.status != 200:
@@ -81,7 +81,7 @@ def call_compressed(subject):
 
 
 def call_twice(subject):
-    """Two requests in one write, on one connection; the outcome is the second's."""
+    """Two requests in one write on one connection; returns the outcome of the second."""
     both = request_bytes("POST", "/v1/models/digits:call", CALL, JSON, close=False)
     data = both + request_bytes("POST", "/v1/models/digits:call", CALL, JSON)
     try:
@@ -96,9 +96,9 @@ def call_twice(subject):
         return connection.ask(b"")
 
 
-# Of `other`.
+# Operations on `other`:
 def first_served(subject):
-    """Loaded, with the weights it came with, and nothing beside them."""
+    """Loaded with its original weights, and no other set."""
     sets = subject.get("/v2/admin/models/other/weights", subject.admin)
     if sets.status == 200 and [s["state"] for s in sets.json["sets"]] == ["active"] and sets.json["generation"] == 1:
         return
@@ -131,7 +131,7 @@ def serves(subject, *allowed):
 
 
 def after_update(subject, outcome):
-    """200: the new ones. An error: the old ones. No answer: either, whole."""
+    """200: new weights. Error: old weights. No answer: either, but complete."""
     old, new = subject.first, subject.second
     serves(subject, *([new] if outcome.status == 200 else [old] if outcome.status else [old, new]))
     subject.change("abort")
@@ -278,12 +278,12 @@ def after_register(expected):
     return verify
 
 
-# Of a server that looks at its repository every 20 ms (LOOK): `watched` is what it finds there.
+# Operations on a server that looks at its repository every 20 ms (LOOK) and finds `watched` there:
 LOOK = ["--watch", "20ms"]
 
 
 def replace_watched(subject):
-    """200 once the new package answers; 0 while it does not."""
+    """200 once the new package answers, 0 if it does not in time."""
     replace(subject.watched, changed_package())
     end = time.monotonic() + 0.3
     while time.monotonic() < end:
@@ -309,7 +309,7 @@ def watched_gone(subject, _):
     subject.until(lambda: subject.call("watched").status == 404, 3, "a package that is gone is served")
 
 
-# Of a server that reads its certificate and token again on SIGHUP: they are changed by turns.
+# Operations on a server that rereads certificate and token on SIGHUP, which take turns:
 def certificate_served(subject):
     with socket.create_connection(("127.0.0.1", subject.public), timeout=2) as plain:
         with subject.context.wrap_socket(plain, server_hostname="localhost") as encrypted:
@@ -340,7 +340,7 @@ def after_hang_up(subject, outcome):
     subject.until(taken, 3, "the certificate from before is still served")
 
 
-# Written in place while it is served: from a copy, or not at all.
+# Overwritten in place while it is served: the server uses a copy or refuses.
 def overwrite(subject):
     with open(subject.package, "r+b") as file:
         file.write(changed_package())
@@ -384,7 +384,7 @@ def after_overwritten_weights(subject, outcome):
 
 
 def everything(subject, operations=None):
-    """Each operation once: what is made when first needed is there."""
+    """Runs each operation once, so that what is made on first use exists."""
     for operation in operations or ALL:
         if operation.prepare:
             operation.prepare(subject)
@@ -455,7 +455,7 @@ for operation in WATCHED:
 
 
 def some_of(campaign, operation, places):
-    """All places, or as many as an operation that takes long may have."""
+    """All places, or a sample if the operation is slow."""
     places = list(places)
     if operation.places and len(places) > operation.places:
         places = campaign.random.sample(places, operation.places)
@@ -463,7 +463,7 @@ def some_of(campaign, operation, places):
 
 
 def dry_runs(campaign, kind, subjects):
-    """Each operation once without a fault: subject, where, operation, and how many allocations and calls it made."""
+    """Runs each operation once without a fault; yields (subject, where, operation, allocations, calls)."""
     for subject, operations, where in subjects:
         everything(subject, operations)
         for operation in operations:
@@ -481,7 +481,7 @@ def dry_runs(campaign, kind, subjects):
 
 @contextmanager
 def variants():
-    """Servers whose requests take different ways, and what is asked of each: where they were read, through a lane,
+    """Servers whose requests take different paths, with their operations: inline, through a lane, watching,
     encrypted."""
     with ExitStack() as stack:
         def start(operations, **more):

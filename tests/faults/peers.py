@@ -1,5 +1,5 @@
-"""Clients that reset, half-close or stall at every byte of a request and of its answer, over TCP and TLS; and that send
-a wrong byte in each place of a TLS handshake."""
+"""Clients that reset, half-close or stall at every byte of a request and its answer, over TCP and TLS; and that send a
+wrong byte at each place of a TLS handshake."""
 import socket
 import ssl
 import struct
@@ -16,7 +16,7 @@ MOST_STALLED = 24
 
 
 class Peer:
-    """A client of one connection that stops after so many bytes, and what becomes of it."""
+    """A client with one connection that stops after some bytes, and what becomes of it."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=WHOLE_AGAIN)
@@ -28,10 +28,10 @@ class Peer:
         try:
             self.socket.sendall(data)
         except OSError:
-            pass  # refused before it was all there
+            pass  # refused before all was sent
 
     def read(self, most):
-        """All that came so far, once there is so much of it or no more comes."""
+        """Returns what came so far, once there are `most` bytes or the connection ends."""
         try:
             while len(self.data) < most and (piece := self.socket.recv(min(most - len(self.data), 65536))):
                 self.data += piece
@@ -53,7 +53,7 @@ class Peer:
 
 
 def check_answer(subject, data):
-    """What came of an answer is the beginning of the right one, or of an error."""
+    """What arrived must be the beginning of the right answer or of an error."""
     if b"\r\n\r\n" not in data:
         return
     head, body = data.split(b"\r\n\r\n", 1)
@@ -66,14 +66,14 @@ def check_answer(subject, data):
 
 
 class Encryption:
-    """A client's side of TLS without a socket: what it would send is cut off or changed on the way."""
+    """The client side of TLS without a socket, so that its bytes can be truncated or changed."""
 
     def __init__(self, context):
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
 
     def talk(self, peer, most, wrong=None):
-        """Handshake and request, until `most` bytes are sent, with another byte in the place `wrong`."""
+        """Sends handshake and request, up to `most` bytes, with byte number `wrong` changed."""
         sent, asked = 0, False
         while sent < most:
             try:
@@ -101,7 +101,7 @@ class Encryption:
                 piece = peer.socket.recv(65536)
             except TimeoutError:
                 if wrong is not None:
-                    return sent  # a length that is larger now: the server waits for the rest
+                    return sent  # a length that became larger: the server waits for more
                 raise Lost("a handshake that the server does not go on with") from None
             except OSError:
                 return sent
@@ -145,7 +145,7 @@ def cut_push(subject, way, at, stalled):
     peer.reset()
     if at < len(PUSH):
         serves(subject, subject.first)
-    # It holds up no other.
+    # It blocks no other update.
     subject.until(lambda: (o := subject.update()).status == 200 or o.status not in (400, 409, 503), WHOLE_AGAIN,
                   lambda: f"no update after one that was cut off: {subject.update()}")
     serves(subject, subject.second)
@@ -181,7 +181,7 @@ def run_kind(campaign, row, subject, places, seconds):
         def stop():
             act(subject, way, at, stalled)
             subject.check_whole()
-            if row.injected % campaign.every == 0:  # what is left behind is about to be counted
+            if row.injected % campaign.every == 0:  # leftovers are about to be counted
                 while stalled:
                     stalled.pop().reset()
 

@@ -15,7 +15,7 @@ import soak
 from campaign import Campaign, TooMany
 from subject import Lost
 
-# Kind, its share of the time.
+# (kind, share of the time)
 KINDS = [(allocations, 5), (calls, 4), (peers, 2), (crashes, 2), (limits, 2), (disks, 1), (clocks, 1), (files, 1),
          (cuda, 1)]
 

@@ -1,4 +1,4 @@
-"""Mixed load with updates, rollbacks, reloads and unloads; memory, descriptors and threads are flat."""
+"""Mixed load with updates, rollbacks, reloads and unloads; memory, descriptors and threads stay flat."""
 import threading
 import time
 
@@ -16,7 +16,7 @@ class Load:
         self.subject, self.stop, self.problems, self.answers, self.refused = subject, False, [], 0, 0
 
     def client(self, model):
-        """Keeps its connection; `other` may be away, but is never wrong and never older than before."""
+        """Keeps its connection. `other` may be absent, but never wrong and never older than before."""
         subject, connection = self.subject, None
         while not self.stop:
             connection = connection or Connection(subject.public)
@@ -86,7 +86,7 @@ def run(seconds, say):
         problems = load.problems[:5]
         if not subject.lives():
             problems.append(subject.death())
-        # The first third finds the heap's size.
+        # During the first third, the heap reaches its size.
         settled, rest = samples[:max(1, len(samples) // 3)], samples[max(1, len(samples) // 3):]
         for what, at, slack in (("kB", 0, 8 * 1024), ("fds", 1, 8), ("threads", 2, 3)):
             if rest and max(s[at] for s in rest[-2:]) > max(s[at] for s in settled) + slack:

@@ -1,5 +1,5 @@
-"""The server under test: a model that its neighbours use all the time, one that is loaded, updated and unloaded, and
-what must hold whatever fails."""
+"""The server under test: a model that neighbours use all the time, one that is loaded, updated and unloaded, and the
+invariants that hold whatever fails."""
 import atexit
 import collections
 import contextlib
@@ -31,9 +31,9 @@ PACKAGE = (DIGITS / "digits.pt2").read_bytes()
 SECOND = (DIGITS / "digits-v2.safetensors").read_bytes()
 STREAM = ("Content-Type: application/octet-stream",)
 JSON = ("Content-Type: application/json",)
-# Threads for large requests come one by one, when several are read at the same time.
+# Threads for large requests are created one by one, when several are read at once.
 SLACK = {"threads": 2}
-# After the fault is gone, service must be whole within so long.
+# Service must be complete again this long after the fault is gone.
 WHOLE_AGAIN = 1.0
 START = 5.0
 
@@ -42,7 +42,7 @@ _authority = []
 
 
 def certificates():
-    """An authority for TLS, or nothing where openssl is not installed."""
+    """A certificate authority, or None without openssl."""
     if not _authority and shutil.which("openssl"):
         from certificates import Authority
         folder = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-ca-"))
@@ -51,16 +51,16 @@ def certificates():
     return _authority[0] if _authority else None
 
 
-# Addresses are those of the last run: what tells where it ended.
+# No address randomisation, so that addresses of the last run still tell where it ended.
 ctypes.CDLL(None).personality(0x0040000)
 
 
 class Lost(Exception):
-    """What must hold does not: the message says what."""
+    """An invariant is broken; the message says which."""
 
 
 def mapped_packages(maps):
-    """Places at which a package is mapped, one whose name is gone included: the kernel may show one in several parts."""
+    """Mappings of packages, deleted files included. The kernel may show one mapping in several parts."""
     places, before = [], None
     for line in maps.splitlines():
         if ".pt2" not in line:
@@ -74,7 +74,7 @@ def mapped_packages(maps):
 
 
 def listening(process):
-    """Ports of IPv4 that the process listens on, in the order of their making."""
+    """IPv4 ports that the process listens on, in creation order."""
     folder = pathlib.Path(f"/proc/{process}")
     mine = set()
     for link in (folder / "fd").iterdir():
@@ -86,7 +86,7 @@ def listening(process):
 
 
 class Started(Server):
-    """One that does not say where it listens in time is none."""
+    """A server that must say in time where it listens."""
 
     def read_line(self):
         try:
@@ -95,10 +95,10 @@ class Started(Server):
             self.process.kill()
             self.process.wait()
             raise Lost(f"hangs at its start: {''.join(self.log)}") from None
-        # Whoever cannot start may say so by abort(), before its first words.
+        # A server that cannot start may call abort() before its first words.
         if line is None and (status := self.process.wait(START)) in (-signal.SIGSEGV, -signal.SIGBUS):
             raise Lost(f"ended by signal {-status} at its start: {''.join(self.log)}")
-        # The log had no memory for a line, and says so: it may have been one that names a port.
+        # The log lost lines for lack of memory; one of them may have named a port.
         if line and "lines were lost" in line:
             end = time.monotonic() + START
             while len(self.ports) < 3 and self.process.poll() is None and time.monotonic() < end:
@@ -110,7 +110,7 @@ class Started(Server):
 
 
 def replace(path, data):
-    """As a careful operator does: a new file takes the name."""
+    """Replaces the file as a careful operator does: a new file takes the name."""
     other = path.with_name(path.name + ".new")
     other.write_bytes(data)
     os.rename(other, path)
@@ -118,8 +118,8 @@ def replace(path, data):
 
 @functools.cache
 def changed_package():
-    """The digits package as it were, had it been made with the second weights: they lie one after the other in its
-    library, each at a multiple of 64 bytes."""
+    """The digits package as if made with the second weights, which lie in its library one after the other, at
+    multiples of 64 bytes."""
     size = struct.unpack("<Q", SECOND[:8])[0]
     tensors = json.loads(SECOND[8:8 + size])
     tensors.pop("__metadata__", None)
@@ -150,10 +150,10 @@ class Subject:
                  watch=False, weights=None):
         self.warm_up = warm_up
         self.maps = ""
-        # A package's own code that finds no memory while it makes a model may lose the handle of a constant, and with it
-        # the mapping that the constant lies in. So many could have.
+        # If a package's own code runs out of memory while it makes a model, it may lose the handle of a constant and
+        # with it the constant's mapping. Counts how many could be lost.
         self.kept = 0
-        self.may_blame = False  # the fault looks like a client's mistake: a file that is not there
+        self.may_blame = False  # the fault looks like a client's mistake (a missing file)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sconce-faults-"))
         self.weights = weights or self.folder / "weights"
         self.weights.mkdir(exist_ok=True)
@@ -165,7 +165,7 @@ class Subject:
         self.context = context
         self.flags = ["--io-threads", "1", "--http-admin", "true", "--weights-dir", str(self.weights),
                       "--trace-file", str(self.folder / "traces"), "--allow-shared-memory", "true", *map(str, flags)]
-        # Certificates and their keys, as the files hold them: the first is served.
+        # (certificate, key) files' contents; the first pair is served.
         self.pairs = list(pairs)
         if pairs:
             for name, text in zip(("tls.pem", "tls.key"), pairs[0]):
@@ -238,7 +238,7 @@ class Subject:
     def __exit__(self, *_):
         self.close()
 
-    # What clients do.
+    # What clients do:
     @property
     def public(self):
         return self.server.ports["inference"]
@@ -275,7 +275,7 @@ class Subject:
     def change(self, what, model="other"):
         return self.post(f"/v2/admin/models/{model}/weights/{what}", port=self.admin)
 
-    # What must hold.
+    # What must hold:
     def until(self, condition, seconds, problem):
         end = time.monotonic() + seconds
         while not (said := condition()):
@@ -295,7 +295,7 @@ class Subject:
         return f"the process ended with {status}: {''.join(self.server.log[-6:])[-1500:]}"
 
     def reload(self):
-        """`other`, and what is watched, as they were at the start."""
+        """`other`, and the watched package, as they were at the start."""
         self.until(lambda: self.unload().status == 200, WHOLE_AGAIN,
                    lambda: f"other cannot be unloaded: {self.unload()}")
         self.until(lambda: self.load().status == 200, WHOLE_AGAIN, "other cannot be loaded again")
@@ -309,16 +309,16 @@ class Subject:
         self.until_watched(self.first)
 
     def until_watched(self, answer):
-        # A look that has failed is made again after twice the time, and so on.
+        # After a failed look at the repository, the server waits twice as long, and so on.
         self.until(lambda: self.call("watched").body == answer, 3,
                    lambda: f"the repository's package is not served: {self.call('watched')}")
 
     def expected(self, outcome):
-        """Whether a call's answer is that of the weights it names."""
+        """Whether an answer belongs to the weights that it names."""
         return outcome.status == 200 and outcome.body in (self.first, self.second)
 
     def check_refusal(self, outcome, what):
-        """A request that a fault hit: an error that says why, or the end of its connection."""
+        """A request hit by a fault gets an error that says why, or its connection ends."""
         if outcome.stalled:
             raise Lost(f"{what}: neither answered nor closed")
         if outcome.status == 0:
@@ -332,7 +332,7 @@ class Subject:
             raise Lost(f"{what}: no error document: {outcome}") from None
 
     def check_whole(self):
-        """Neighbours are served, and right, within a second; a client that was connected all the time included."""
+        """Neighbours get right answers within a second, on new connections and on one that was open all the time."""
         end = time.monotonic() + WHOLE_AGAIN
         while True:
             if not self.lives():
@@ -354,7 +354,7 @@ class Subject:
                 "libraries": len(re.findall(r" r-xp .*memfd:", maps)), "packages": len(mapped_packages(maps))}
 
     def held(self):
-        """Names of what is open and mapped."""
+        """Names of open files and mappings."""
         names = [line.split(maxsplit=5)[5] for line in self.maps.splitlines()
                  if len(line.split()) > 5 and (" r-xp " in line or ".pt2" in line)]
         for link in pathlib.Path(f"/proc/{self.server.process.pid}/fd").iterdir():
@@ -368,7 +368,7 @@ class Subject:
         return self.server.memory_kb()
 
     def settle(self):
-        """Remembers what a quiet server holds that has done everything once."""
+        """Records what a quiet server holds after it has done everything once."""
         self.warm_up(self)
         self.reload()
         self.check_whole()
@@ -378,13 +378,13 @@ class Subject:
         self.kept = 0
 
     def check_resources(self):
-        """Nothing is left: no descriptor, thread or mapping more than at the start."""
+        """Checks for leaks: no descriptor, thread or mapping more than at the start."""
         self.reload()
         now = {}
 
         def back():
             now.update(self.resources())
-            # A package that stays mapped keeps the descriptor by which it learns of writers.
+            # A package that stays mapped keeps the descriptor that reports writers.
             kept = {"packages": self.kept, "fds": self.kept}
             return all(now[k] <= self.baseline[k] + SLACK.get(k, 0) + kept.get(k, 0) for k in now)
 
@@ -396,14 +396,14 @@ class Subject:
         self.until(back, WHOLE_AGAIN + 0.5, problem)
 
     def places(self, addresses):
-        """Where a fault hit, or the process ended."""
+        """Where a fault hit or the process ended."""
         if self.lives():
             self.maps = pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text()
         return [s for s in symbols(addresses, self.maps) if "boost::asio" not in s and "fault_interposer" not in s]
 
 
 def symbols(addresses, maps):
-    """Function and line of return addresses, by addr2line."""
+    """Functions and lines of return addresses, by addr2line."""
     places = []
     bases = {}
     for line in maps.splitlines():

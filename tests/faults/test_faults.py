@@ -1,4 +1,4 @@
-"""The campaign, short: a few hundred places of each kind, in a minute. ./dev faults is the long one."""
+"""The campaign in short: a few hundred places of each kind, in a minute. ./dev faults is the long one."""
 import io
 import pathlib
 import sys
@@ -62,7 +62,7 @@ def test_an_update_beyond_the_control_groups_memory_is_507():
 
 
 def test_a_library_that_cannot_be_mapped():
-    """The dynamic linker gives up at the close() of each library of a start in turn: the server serves or ends in order."""
+    """The dynamic linker gives up when close() fails, for each library of a start in turn: the server serves or ends."""
     import errno
     from control import Kind
     from crashes import begin_and_look
@@ -84,7 +84,7 @@ def test_a_library_that_cannot_be_mapped():
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_a_listener_whose_port_cannot_be_told(nth):
-    """getsockname() fails for one of the three: the server says so and ends, and names no port that it does not have."""
+    """getsockname() fails for one of three listeners: the server says so, ends, and names no wrong port."""
     import errno
     from control import Kind
     from subject import Subject
@@ -106,10 +106,10 @@ def subject():
 
 
 class TestPlanted:
-    """What the campaign would not see it could not promise: each invariant fails where it is broken."""
+    """Breaks each invariant on purpose: the campaign must notice."""
 
     def lost(self, subject, act):
-        """What the campaign says of one fault, of which nothing else is wrong."""
+        """What the campaign reports for this one fault."""
         from campaign import Campaign, survive
         said = io.StringIO()
         campaign = Campaign(every=1, out=said)

@@ -42,7 +42,7 @@ namespace {
   std::abort();
 }
 
-// The bytes as a file that is nowhere.
+// A file in memory with these bytes.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -60,7 +60,7 @@ class MemoryFile {
   int fd_;
 };
 
-// False if `work` refused; ends the process where it says that we, not the bytes, are wrong.
+// False if `work` refused the bytes. Ends the process if the error blames us rather than the bytes.
 template <class F>
 bool accepted(F&& work) {
   try {
@@ -74,7 +74,7 @@ bool accepted(F&& work) {
   }
 }
 
-// A request may be refused in one way only: it is the client's fault, or asks for what there is not.
+// A request may only be refused as a client's mistake or because something does not exist.
 template <class F>
 bool accepted_request(F&& work) {
   try {
@@ -137,7 +137,7 @@ bool run_source(std::string_view text) {
   });
 }
 
-// Two specs and a program, a line each.
+// Two specs and a program, one per line.
 bool run_call_spec(std::string_view text) {
   const size_t first = std::min(text.find('\n'), text.size());
   const std::string_view rest = text.substr(std::min(first + 1, text.size()));
@@ -153,7 +153,7 @@ bool run_tensor_file(std::string_view bytes) {
   return accepted([&] {
     unsigned sum = 0;
     for (const NamedTensor& named : read_tensors(file.path())) {
-      // Both ends of what the tensor says it has.
+      // Read both ends of the tensor's memory.
       if (named.tensor.numel() == 0) continue;
       const auto* first = static_cast<const volatile unsigned char*>(named.tensor.data());
       int64_t last = 0;
@@ -165,7 +165,7 @@ bool run_tensor_file(std::string_view bytes) {
   });
 }
 
-// Takes what it is told to, and minds where it is written.
+// Accepts what it is given and checks where it is written.
 class PlainUpdate final : public WeightUpdate {
  public:
   void declare(std::span<const WeightEntry> entries) override {
@@ -181,7 +181,7 @@ class PlainUpdate final : public WeightUpdate {
   }
   std::span<std::byte> memory(size_t entry) override { return values_.at(entry); }
   void complete(size_t entry) override {
-    std::vector<std::byte>().swap(values_.at(entry));  // written to behind this: seen by the sanitizer
+    std::vector<std::byte>().swap(values_.at(entry));  // later writes are found by the sanitizer
     ++completed_;
   }
   void finish() override {
@@ -193,7 +193,7 @@ class PlainUpdate final : public WeightUpdate {
   size_t completed_ = 0;
 };
 
-// The first byte says how large the pieces are in which the rest arrives, and whether its length is known.
+// The first byte sets the size of the pieces in which the rest arrives, and whether its length is known.
 bool run_weight_stream(std::string_view bytes) {
   const auto choice = bytes.empty() ? 0u : static_cast<unsigned char>(bytes[0]);
   bytes.remove_prefix(std::min<size_t>(1, bytes.size()));
@@ -231,7 +231,7 @@ bool run_weight_file(std::string_view bytes) {
   });
 }
 
-// What nlohmann takes for JSON, we take too (to 100 levels); what we take from a string, it reads alike.
+// We accept whatever JSON nlohmann accepts (up to 100 levels), and it reads our strings in the same way.
 bool run_json(std::string_view text) {
   bool too_deep = false;
   const bool ours = accepted_request([&] {
@@ -244,7 +244,7 @@ bool run_json(std::string_view text) {
       throw;
     }
   });
-  // nlohmann skips a byte order mark and takes a NUL for the end.
+  // nlohmann skips a byte order mark and stops at a NUL.
   const bool same = !text.starts_with("\xef\xbb\xbf") && text.find('\0') == std::string_view::npos;
   if (!ours && !too_deep && same && nlohmann::json::accept(text)) broken("JSON is refused");
   accepted_request([&] {
@@ -307,7 +307,7 @@ BodyBuffer body_of(std::string_view bytes) {
   return body;
 }
 
-// Every element of every tensor is there.
+// Reads every element of every tensor.
 void touch(std::span<const Tensor> tensors) {
   for (const Tensor& tensor : tensors) {
     std::vector<std::byte> copy(static_cast<size_t>(tensor.numel()) * tensor.itemsize());
@@ -315,7 +315,7 @@ void touch(std::span<const Tensor> tensors) {
   }
 }
 
-// Two bytes of length of the JSON part (0xffff: the field is not sent), then the body.
+// Two bytes with the length of the JSON part (0xffff: header field absent), then the body.
 bool run_infer(std::string_view bytes) {
   if (bytes.size() < 2) return false;
   const unsigned length =
@@ -355,7 +355,7 @@ bool run_form(std::string_view bytes, Decode&& decode) {
 bool run_generate(std::string_view bytes) { return run_form(bytes, decode_generate); }
 bool run_predict(std::string_view bytes) { return run_form(bytes, decode_predict); }
 
-// A byte that says which coding, then the body.
+// One byte for the coding, then the body.
 bool run_compressed(std::string_view bytes) {
   if (bytes.empty()) return false;
   const Coding coding = (bytes[0] & 1) == 0 ? Coding::kGzip : Coding::kDeflate;
@@ -369,7 +369,7 @@ bool run_compressed(std::string_view bytes) {
   });
 }
 
-// Each text of the header lies in the bytes that were parsed, and can be read.
+// Every text of the head lies within the parsed bytes and is readable.
 void read_texts(const RequestHead& head, std::string_view bytes) {
   unsigned sum = 0;
   for (const std::string_view text : {head.method_text, head.target, head.request_id, head.traceparent,
@@ -382,7 +382,7 @@ void read_texts(const RequestHead& head, std::string_view bytes) {
   if (sum == ~0u) broken("sum");
 }
 
-// What of a body in chunks does not depend on the pieces that it comes in.
+// Checks that decoding a chunked body does not depend on the pieces in which it arrives.
 void compare_chunks(std::string_view bytes, const RequestParser& whole, size_t used, bool failed,
                     const BodyBuffer& body) {
   ChunkDecoder decoder;
@@ -402,7 +402,7 @@ void compare_chunks(std::string_view bytes, const RequestParser& whole, size_t u
     broken("a body in chunks depends on its pieces");
 }
 
-// Every kind of segment that the server's routes have.
+// Every kind of segment in the server's routes.
 constexpr RoutePattern kPatterns[] = {
     {Method::kGet, "/", kPublic, 0},
     {Method::kGet, "/v2/models/{model}", kPublic, 1},
@@ -413,9 +413,9 @@ constexpr RoutePattern kPatterns[] = {
     {Method::kDelete, "/v2/admin/models/{model}/replicas/{number}", kPublic, 6},
 };
 
-// A whole request, read as a session does; its target is routed.
+// Reads a whole request as a session does and routes its target.
 bool run_request(std::string_view text) {
-  const std::vector<char> copy(text.begin(), text.end());  // nothing behind it can be read
+  const std::vector<char> copy(text.begin(), text.end());  // so that the sanitizer sees reads past the end
   std::string_view bytes(copy.data(), copy.size());
   RequestParser parser(1 << 16);
   BodyBuffer body;

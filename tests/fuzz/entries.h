@@ -1,5 +1,5 @@
-// The places where bytes of strangers come in, each as a function of some bytes. sconce::Error is how they refuse;
-// anything else that comes out of them, and an Error with a code that blames us, is a bug.
+// The places where untrusted bytes enter, as functions of bytes. They may refuse by sconce::Error. Any other exception,
+// or an Error whose code blames us, is a bug.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@ namespace sconce::fuzz {
 
 struct Entry {
   const char* name;
-  // True if the bytes were taken, false if they were refused.
+  // True if the bytes were accepted, false if they were refused.
   bool (*run)(std::string_view bytes);
-  // Input that is right, or nearly so, to begin with. No two are equal.
+  // Valid or nearly valid inputs to start from, all different.
   std::vector<std::string> (*seeds)();
 };
 

@@ -1,5 +1,4 @@
-// One entry under libFuzzer: FUZZ_ENTRY names it. With FUZZ_SEEDS=DIRECTORY the seeds are written there and that is
-// all.
+// Runs the entry that FUZZ_ENTRY names under libFuzzer. If FUZZ_SEEDS names a directory, only writes the seeds there.
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -17,7 +16,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   if (const char* folder = std::getenv("FUZZ_SEEDS")) {
     int number = 0;
     for (const std::string& seed : entry().seeds()) {
-      if (seed.empty()) std::abort();  // a file that it is made of is missing
+      if (seed.empty()) std::abort();  // a file that seeds are made from is missing
       std::ofstream(std::string(folder) + "/seed" + std::to_string(number++), std::ios::binary) << seed;
     }
     std::exit(0);

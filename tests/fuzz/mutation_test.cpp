@@ -1,5 +1,5 @@
-// The entries with seeds and with some thousand damaged copies of them, the same ones in every run. What libFuzzer does
-// with more time (tests/fuzz/run.sh), without it.
+// Runs the entries on their seeds and on some thousand damaged copies, equal in every run. tests/fuzz/run.sh does more
+// of this with libFuzzer.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr size_t kRuns = 10000;
 
 size_t below(Random& random, size_t limit) { return static_cast<size_t>(random() % limit); }
 
-// Numbers that end up in sizes, offsets and counts.
+// Numbers to put into sizes, offsets and counts.
 const uint64_t kEdges[] = {0,
                            1,
                            0x7f,

@@ -1,4 +1,4 @@
-// In the place of libsconce's device memory, which would bring all of its kernels: the fuzzers' host has no devices.
+// Replaces libsconce's device memory, which would pull in all of its kernels: fuzzers have no devices.
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 

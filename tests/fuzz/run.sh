@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh [SECONDS [ENTRY...]]: builds libFuzzer's programs with clang (packages: clang, libclang-rt-dev or what brings
-# libFuzzer) and runs each for SECONDS (60), starting from the seeds and from what earlier runs found. What ends a
-# program is left in build/fuzz/found/ENTRY-*; running the program on that file shows it again.
+# run.sh [SECONDS [ENTRY...]]: builds the libFuzzer programs with clang (packages: clang, libclang-rt-dev or another
+# with libFuzzer) and runs each for SECONDS (60), from the seeds and from what earlier runs found. Inputs that end a
+# program are kept in build/fuzz/found/ENTRY-*; run the program on such a file to reproduce.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -18,7 +18,7 @@ for entry; do
   mkdir -p "$corpus"
   FUZZ_SEEDS=$corpus "build/fuzz/tests/fuzz/fuzz_$entry"
   echo "== $entry"
-  # 20 seconds or 2 GiB for one input are a bug too.
+  # One input that takes 20 seconds or 2 GiB is a bug too.
   "build/fuzz/tests/fuzz/fuzz_$entry" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
     -print_final_stats=1 -artifact_prefix="build/fuzz/found/$entry-" "$corpus" > "build/fuzz/found/$entry.log" 2>&1 ||
     failed=$((failed + 1))

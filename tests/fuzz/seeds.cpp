@@ -1,4 +1,4 @@
-// Seeds: small inputs of every form that the entries know.
+// Seeds: small inputs of every form that the entries read.
 #include <string>
 #include <vector>
 
@@ -30,7 +30,7 @@ std::string safetensors(const std::string& header, const std::string& data) {
   return u64(header.size()) + header + data;
 }
 
-// The field's length, then the body.
+// The length for the header field, then the body.
 std::string infer(const std::string& json, const std::string& binary, bool field = true) {
   return u16(field ? json.size() : 0xffff) + json + binary;
 }
@@ -125,7 +125,7 @@ std::vector<std::string> weight_stream_seeds() {
 
 std::vector<std::string> weight_file_seeds() {
   std::vector<std::string> seeds = tensor_file_seeds();
-  seeds.emplace_back(128, '\1');  // a blob of the entry's two constants
+  seeds.emplace_back(128, '\1');  // a blob for the entry's two constants
   seeds.push_back(build(testing::package(testing::fixture("model_2_15"), testing::fixture_source())));
   testing::RawZip deflated = testing::package(testing::fixture("model_2_15"), testing::fixture_source());
   for (testing::RawMember& member : deflated.members) member.deflated = true;

@@ -1,4 +1,4 @@
-// What is in the tree is built, tested and shipped: CMake's lists, the tests, the image.
+// Everything in the tree is built, tested and shipped: CMake's lists, the tests, the image.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -12,8 +12,8 @@ namespace {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
-// The source files that a CMakeLists.txt names, as paths from the repository's root; twice where it names them twice.
-// Names are relative to its folder, or begin with ${CMAKE_SOURCE_DIR}/.
+// The source files that a CMakeLists.txt names, as paths from the repository's root, repeated if named twice. Names are
+// relative to its folder or begin with ${CMAKE_SOURCE_DIR}/.
 std::vector<std::string> sources_in(const SourceFile& list) {
   static const std::regex comment("#[^\n]*");
   static const std::regex name(R"((?:\$\{CMAKE_SOURCE_DIR\}/)?[A-Za-z0-9_./-]+\.(?:cpp|cu|c|S)\b)");
@@ -32,8 +32,8 @@ std::vector<SourceFile> cmake_lists() {
   return read_tree({"package_format", "src", "server", "examples", "tests"}, {"CMakeLists.txt"});
 }
 
-// Calls such as add_executable(...) of a CMakeLists.txt, without comments. No argument contains a parenthesis but in
-// generator expressions, which have none either.
+// Calls such as add_executable(...) in a CMakeLists.txt, without comments. Arguments contain no parentheses, not even
+// in generator expressions.
 std::vector<std::string> calls_in(const std::string& text) {
   static const std::regex comment("#[^\n]*");
   static const std::regex call(R"(\b(?:add_library|add_executable|target_sources|sconce_test)\(([^)]*)\))");
@@ -46,7 +46,7 @@ std::vector<std::string> calls_in(const std::string& text) {
 }  // namespace
 
 TEST_CASE("build lists: each source file is built") {
-  // Compiled by the scripts that time against PyTorch's headers and libraries.
+  // Compiled by scripts that measure against PyTorch's headers and libraries.
   std::set<std::string> built = {"tests/bench/loader/torch_loader.cpp", "tests/bench/ops/torch_side.cpp"};
   for (const SourceFile& list : cmake_lists())
     for (const std::string& source : sources_in(list)) built.insert(source);
@@ -120,7 +120,7 @@ TEST_CASE("build lists: what the images copy is in the tree and not ignored") {
       const std::string line = (*it)[1];
       std::vector<std::string> words;
       for (std::sregex_iterator at(line.begin(), line.end(), word), last; at != last; ++at) words.push_back(at->str());
-      words.pop_back();  // where to
+      words.pop_back();  // the destination
       for (const std::string& path : words) {
         if (path == ".") continue;
         ++copies;
@@ -133,7 +133,7 @@ TEST_CASE("build lists: what the images copy is in the tree and not ignored") {
   }
 }
 
-// The image for CUDA copies libraries by name: those of src/cuda/CMakeLists.txt.
+// The CUDA image copies libraries by name; src/cuda/CMakeLists.txt lists them.
 TEST_CASE("build lists: the CUDA image has every library of NVIDIA's that is opened when needed") {
   static const std::regex lazy(R"(sconce_lazy_library\(sconce_cuda NAME (\w+) SONAME lib(\w+)\.so)");
   const std::string dockerfile = read_text("docker/Dockerfile.cuda"), list = read_text("src/cuda/CMakeLists.txt");

@@ -1,6 +1,5 @@
-// Exceptions are caught where a thread or a call from outside ends, and nowhere else: the shim's guard, the lane
-// loop, the control thread, those of administration, the HTTP session and what it hands to other threads, trial runs,
-// main.
+// Exceptions are caught only where a thread or an outside call ends: the shim's guard, the lane loop, the control
+// thread, administration's threads, the HTTP session and the threads that it uses, trial runs, main.
 #include <doctest/doctest.h>
 
 #include <regex>

@@ -1,4 +1,4 @@
-"""What a reader who has just cloned the repository has, and a shell to type the documents' commands into."""
+"""A fresh clone of the repository, and a shell to run the documents' commands in."""
 import contextlib
 import os
 import pathlib
@@ -15,13 +15,13 @@ PROGRAM = pathlib.Path(os.environ.get("SCONCE_PROGRAM", ROOT / "build/release/se
 
 
 class Clone:
-    """What git tracks, as it is now, in a folder of its own: nothing that was built or left lying about is there."""
+    """Copies what git tracks, in its current state, to a folder; nothing that was built is in it."""
 
     def __init__(self, folder):
         self.folder = folder
         names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for name in filter(None, names.split("\0")):
-            if (ROOT / name).is_file():  # it may be deleted and not yet committed
+            if (ROOT / name).is_file():  # may be deleted but not committed
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
         self.digits = folder / "examples/digits"
@@ -30,7 +30,7 @@ class Clone:
                             "SCONCE_DRAIN_GRACE": "0"}
 
     def run(self, line, status=0, cwd=None, timeout=60, **environment):
-        """Standard output, of standard errors too where the command is to fail."""
+        """Returns standard output, and standard error if the command is to fail."""
         done = subprocess.run(["bash", "-c", line], cwd=cwd or self.folder, env={**self.environment, **environment},
                               capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
         assert done.returncode == status, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
@@ -38,7 +38,7 @@ class Clone:
 
     @contextlib.contextmanager
     def served(self, line, cwd=None, **environment):
-        """A line that starts a server, until it says that it is ready; its ports by their names. SIGTERM ends it well."""
+        """Runs a line that starts a server until it is ready; yields its ports by name. SIGTERM must end it cleanly."""
         process = subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=cwd or self.folder, stderr=subprocess.PIPE,
                                    stdout=subprocess.DEVNULL, env={**self.environment, **environment},
                                    start_new_session=True)

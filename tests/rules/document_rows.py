@@ -1,5 +1,5 @@
-"""How commands of the documents are run by test_documents.py: each function here is, or makes, what a row of its table
-calls with a Clone and the command. It returns what it left out and why, or nothing.
+"""How test_documents.py runs the documents' commands. Each function here is, or makes, what a row of its table
+calls with a Clone and the command. It returns what it left out and why, or None.
 """
 import fnmatch
 import functools
@@ -30,7 +30,7 @@ def need_program():
 
 @functools.cache
 def python_with_torch():
-    """Only where it is asked for: to import torch takes longer than all else here."""
+    """Only on request, because importing torch takes longer than everything else here."""
     python = os.environ.get("SCONCE_BENCH_PYTHON")
     probe = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
     assert not python or subprocess.run([python, "-c", probe]).returncode == 0, f"SCONCE_BENCH_PYTHON={python} has no torch"
@@ -38,7 +38,7 @@ def python_with_torch():
 
 
 def run_by(test, reason=""):
-    """Another test runs it: FILE::NAME of Python, FILE::NAME of doctest or of CMake's add_test."""
+    """Another test runs it: FILE::NAME in Python, in doctest, or of CMake's add_test."""
     def check(clone, command):
         path, name = test.split("::", 1)
         text = (ROOT / path).read_text()
@@ -49,7 +49,7 @@ def run_by(test, reason=""):
 
 
 def of_dev(clone, command):
-    """A command of ./dev that would run this test again, or all of them: its words are those of ./dev help."""
+    """A command of ./dev that would run this test, or all tests; checks its words against ./dev help."""
     for key, value in re.findall(r"([A-Z_]+)=(\S+)", command):
         assert key == "SCONCE_PRESET" and value in [p["name"] for p in presets(clone)]
         assert value in clone.run("./dev help")
@@ -61,7 +61,7 @@ def of_dev(clone, command):
 
 
 def conformance(clone, command):
-    """./dev conformance, which would build: the program that it has built is run."""
+    """./dev conformance, which would build first; runs the program that it has built."""
     program = BUILD / "tests/sconce_conformance"
     if not program.exists():
         pytest.skip(f"not built: {program} (./dev build)")
@@ -80,8 +80,8 @@ def bench(clone, command):
 
 
 def script(path="", needs_torch=False, without="", reduced=None):
-    """A script: it is there, takes the command's options, and tells them without torch. Where there is none, a script
-    that needs it says so; where there is one, `reduced` is run."""
+    """A script exists, takes the command's options, and explains them without torch. If it needs torch, it says so when
+    that is missing; otherwise `reduced` runs."""
     def check(clone, command):
         words = [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]
         known_environment(clone, command)
@@ -95,7 +95,7 @@ def script(path="", needs_torch=False, without="", reduced=None):
         call = f"{shlex.quote(sys.executable)} {file}" if file.suffix == ".py" else str(file)
         given = shlex.join(word.strip("[].") for word in given)
         help_text = clone.run(f"{call} {given if file.suffix == '.py' else ''} --help")
-        # argparse looks at values up to --help; whether it knows the options, its text tells.
+        # argparse checks values before --help; the help text shows whether it knows the options.
         unknown = [option for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", given)
                    if not re.search(rf"{option}(?![\w-])", help_text)]
         assert not unknown, f"{file.name} has no {unknown}"
@@ -114,7 +114,7 @@ def script(path="", needs_torch=False, without="", reduced=None):
 
 
 def known_environment(clone, command):
-    """Something of this repository reads each variable that is set before the command."""
+    """Something in this repository reads each variable that the command sets."""
     for key in re.findall(r"(?:^|\s)([A-Z_]{2,})=", command):
         assert subprocess.run(["git", "grep", "-qwe", key, "--", ":!*.md"], cwd=ROOT).returncode == 0, f"what reads {key}?"
 
@@ -136,7 +136,7 @@ def ninja(clone, command):
 
 
 def built(source="", tests=""):
-    """A program of the build tree: a target makes it; its options are words of its source, and -tc finds tests."""
+    """A program of the build tree: a target makes it, its source has the options, and -tc finds tests."""
     def check(clone, command):
         known_environment(clone, command)
         words = [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]
@@ -163,7 +163,7 @@ def short_doctest(folder):
 
 
 def rooms(clone, command):
-    """build/release/tests/test_ROOM: a program for each room that the table beside it names."""
+    """build/release/tests/test_ROOM: a program for each room in the table beside it."""
     text = (ROOT / "tests/README.md").read_text()
     row = next(line for line in text.splitlines() if line.endswith("the rooms; expected values come from PyTorch through the "
                                                                    "`make_*.py` beside them |"))
@@ -188,14 +188,14 @@ def pytest_words(clone, command):
 
 
 def pip(scripts=""):
-    """The requirements can be read, and are what the scripts import. What `pip install` finds is PyPI's affair."""
+    """The requirements can be parsed and cover what the scripts import; `pip install` is not tested."""
     def check(clone, command):
-        from packaging.requirements import Requirement  # pytest brings it
+        from packaging.requirements import Requirement  # comes with pytest
         named = {Requirement(word).name for word in command.split()[2:]}
         if not scripts:
             assert command.split()[2] in (clone.folder / "tests/server/requirements.txt").read_text().split()
             return "installs from PyPI: it is among tests/server/requirements.txt, which ./dev test installs"
-        known, imported = {*sys.stdlib_module_names, "torchgen"}, set()  # torch brings torchgen
+        known, imported = {*sys.stdlib_module_names, "torchgen"}, set()  # comes with torch
         for file in sorted((clone.folder / scripts).glob("*.py")):
             imported |= set(re.findall(r"^ *(?:import|from) (\w+)", file.read_text(), re.MULTILINE))
         local = {file.stem for file in clone.folder.rglob("*.py")}
@@ -220,7 +220,7 @@ def both(*rows):
 # Commands of the program, run for real on the digits example.
 
 def shown(*texts, **replace):
-    """Runs it beside model.pt2, with these words of the document replaced, and finds these texts in what it says."""
+    """Runs it beside model.pt2, with these words of the document replaced, and expects these texts."""
     def check(clone, command):
         need_program()
         folder = clone.digits.parent / "reader"
@@ -238,7 +238,7 @@ def shown(*texts, **replace):
 
 
 def subcommand(clone, command):
-    """Named without what it takes."""
+    """Named without arguments."""
     need_program()
     assert "Usage: " + command in clone.run(command + " --help")
 
@@ -256,7 +256,7 @@ def healthy(clone, command):
 
 
 def asked(answer):
-    """A line of curl, to the digits example."""
+    """A line of curl, sent to the digits example."""
     def check(clone, command):
         need_program()
         with clone.served("sconce serve digits.pt2", cwd=clone.digits) as ports:
@@ -267,7 +267,7 @@ def asked(answer):
 
 
 def generated(clone, command):
-    """The document's `...` are the pixels that it leaves out."""
+    """Replaces the document's `...` by the pixels that it leaves out."""
     pixels = sum(json.loads((clone.digits / "request.json").read_text())["args"][0][0], [])
     image = json.dumps([0, 0, 5, *pixels[3:]])
     asked({"model_name": "digits", "model_version": "1", "RESULT[class]": 9})(
@@ -275,7 +275,7 @@ def generated(clone, command):
 
 
 def serves(*replace):
-    """Starts, is ready, ends. The words of the document that stand for a package are replaced; so are ports."""
+    """Starts, gets ready, ends. Words that stand for a package are replaced, and so are ports."""
     def check(clone, command):
         need_program()
         folder = clone.digits.parent / "served"
@@ -291,7 +291,7 @@ def serves(*replace):
 
 
 def serves_tls(more=""):
-    """With certificates of authorities made here. Who gets in is tests/server/test_tls.py's matter."""
+    """With certificates of authorities made here. tests/server/test_tls.py checks who gets in."""
     def check(clone, command):
         need_program()
         if not shutil.which("openssl"):
@@ -306,7 +306,7 @@ def serves_tls(more=""):
         with clone.served(command.replace("...", str(clone.digits / "digits.pt2") + more), cwd=folder) as ports:
             done = subprocess.run(["curl", "-s", "--cacert", "admins.pem", f"https://127.0.0.1:{ports['inference']}/v1/models"],
                                   cwd=folder, capture_output=True, text=True)
-            # Without a certificate of its own a client gets in where the listener is not mutual.
+            # A client without a certificate gets in unless the listener is mutual.
             assert (done.returncode != 0) == ("--http-tls mutual" in command)
     return check
 
@@ -320,7 +320,7 @@ def refused_device(clone, command):
 
 
 def on_two_servers(clone, command):
-    """sconce weights, with two servers of its own; what can be rolled back was pushed before."""
+    """sconce weights with two servers; pushes first, so that there is something to roll back."""
     need_program()
     serve = "sconce serve digits.pt2"
     with clone.served(serve, cwd=clone.digits) as a, clone.served(serve, cwd=clone.digits) as b:
@@ -338,7 +338,7 @@ def on_two_servers(clone, command):
 
 
 def dev_serves(clone, command):
-    """./dev serve builds, so it runs in the repository itself, whose build is there."""
+    """./dev serve builds, so this runs in the repository itself, which is built."""
     preset = BUILD.name
     if not PROGRAM.exists() or PROGRAM != ROOT / "build" / preset / "server/sconce":
         pytest.skip(f"not a program of ./dev build: {PROGRAM}")
@@ -354,7 +354,7 @@ def ctest(clone, command):
 
 
 def compiled_here(clone, first):
-    """The lines of docs/migrating.md for export, on a model of a reader, where torch is."""
+    """The lines for export in docs/migrating.md, on a reader's model, if torch is installed."""
     text = (clone.folder / "docs/migrating.md").read_text()
     code, = ("\n".join(lines) for _, lines in blocks_of(text) if lines[0].strip() == first)
     compile(code, "docs/migrating.md", "exec")

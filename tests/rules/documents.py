@@ -1,4 +1,4 @@
-"""What the documents tell their readers to type: the commands in code blocks and code spans, one by one."""
+"""The commands that the documents tell their readers to type, in code blocks and code spans, one by one."""
 import collections
 import pathlib
 import re
@@ -12,13 +12,13 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"
 
 PROGRAM = (r"\./dev|\.ci/run|sconce|curl|python3?|\.venv/bin/\w+|pytest|ninja|cmake|ctest|docker|podman|perf_analyzer|pip3?|apt-get|"
            r"systemctl|kubectl|helm|git|bash|sh|sudo|nvcc|make|clang\+\+|g\+\+|openssl|sconce_\w+|test_\w+|bench_\w+")
-# `T="..."`, `S="..."` and `P -k ...` are short for commands that tests/README.md spells out above its table.
+# tests/README.md introduces `T="..."`, `S="..."` and `P -k ...` above its table as short forms of commands.
 COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ +)*(?:(?:{PROGRAM}) [^|]|[TS]=\"|P -k|[\w-]+\.(?:py|sh) \S)")
 PATH = re.compile(r"(?:[A-Z_]+=\S+ +)*((?:[\w.-]+/)+[\w.-]+)(?= |$)")
 
 
 def is_program(path):
-    """Whether a path alone is something to run: a script of this repository, or what a build makes."""
+    """Whether a path alone is a command: a script of this repository, or a built program."""
     if path.startswith("build/"):
         return "." not in path.rsplit("/", 1)[1] and not path.endswith("-venv")
     file = ROOT / path
@@ -34,7 +34,7 @@ def is_command(text):
 
 
 def blocks_of(text):
-    """(label, lines) of each block of code: label is what follows ``` if that is two words, such as "sh push"."""
+    """(label, lines) of each block of code. label is the text after ``` if that is two words, such as "sh push"."""
     blocks = [(match[1], match[2].splitlines()) for match in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE)]
     rest = re.sub(r"^```.*\n(?:.*\n)*?```$", "", text, flags=re.MULTILINE)
     for match in re.finditer(r"(?<=\n\n)(?:(?: {4}.*)?\n)+", rest):
@@ -44,14 +44,14 @@ def blocks_of(text):
 
 
 def commands_of_line(line):
-    """Without the prompt and the remark; two where && joins them."""
+    """Removes the prompt and the remark; splits at &&."""
     line = re.sub(r"\s+#\s.*$", "", line.strip().removeprefix("$ "))
     return [" ".join(part.split()) for part in line.split(" && ")]
 
 
 def read(document):
-    """The commands of a document, and the code that is no command, by its first line. A labelled block is one command:
-    its lines are a script."""
+    """The commands of a document, and its other code by its first line. A labelled block is one command, whose lines
+    are a script."""
     commands, others = [], []
     text = document.read_text()
     for label, lines in blocks_of(text):
@@ -59,7 +59,7 @@ def read(document):
             commands.append(label)
             continue
         joined = re.sub(r"\\\n", " ", "\n".join(lines)).splitlines()
-        within = False  # code that is no command
+        within = False  # other code
         for line in joined:
             parts = commands_of_line(line)
             if is_command(parts[0]):
@@ -80,7 +80,7 @@ def read(document):
 
 
 def read_all():
-    """Of all documents: command -> names of those that have it, and the same of code that is none."""
+    """For all documents: command -> names of documents that have it, and the same for other code."""
     commands, others = collections.defaultdict(set), collections.defaultdict(set)
     for document in DOCUMENTS:
         for found, into in zip(read(document), (commands, others)):

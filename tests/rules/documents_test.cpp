@@ -9,8 +9,8 @@
 namespace sconce::rules {
 namespace {
 
-// Paths from the repository's root in `code` spans and in links of a Markdown text, without patterns such as
-// "src/*/x.h" and without what is built.
+// Paths from the repository's root in `code` spans and links of a Markdown text. Leaves out patterns such as
+// "src/*/x.h" and built files.
 std::set<std::string> paths_in(const std::string& text) {
   static const std::regex code("`([^`\n]+)`");
   static const std::regex link(R"(\]\(([^)\s#]+)[^)]*\))");

@@ -11,7 +11,7 @@
 namespace sconce::rules {
 namespace {
 
-// What a room's files may include by "...", by prefix. Rooms that are not named here fail the test.
+// For each room, prefixes that it may include by "...". Files in no listed room fail the test.
 const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"include/sconce/", {"sconce/"}},
     {"package_format/", {"sconce/", "package_format/"}},
@@ -35,12 +35,12 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
       "src/shim/", "src/custom_ops/", "src/loader/", "src/runner/"}},
     {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
     {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
-    {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and its like: above all rooms
+    {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and similar files: above all rooms
     {"server/", {"sconce/", "server/", "package_format/text/json_value.h", "package_format/files/directory.h"}},
     {"examples/", {"sconce/"}},
 };
 
-// Libraries that belong to the program; Boost.Math, which is functions in headers alone, to kernels as well.
+// Libraries that only the program may use; kernels may also use Boost.Math, which is header-only functions.
 const std::string kMath = "boost/math/";
 const std::set<std::string> kServerOnly = {"boost", "fmt", "spdlog", "CLI"};
 

@@ -1,4 +1,4 @@
-// What ends the process where there is no memory, because it takes some where nothing may be thrown, is not used.
+// Bans library features that end the process when memory runs out, because they allocate where nothing may throw.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -8,8 +8,8 @@
 namespace sconce::rules {
 namespace {
 
-// Iterators of folders, whose steps take memory in noexcept functions of libstdc++; nlohmann's own values, which take
-// some to be destroyed. Subcommands that serve nothing may use the latter.
+// Folder iterators, whose steps allocate in noexcept functions of libstdc++; nlohmann's own values, whose destructor
+// may allocate. Subcommands that do not serve may use the latter.
 bool takes_memory(const std::string& path, const std::string& source) {
   static const std::regex iterators(R"(\b(recursive_)?directory_iterator\b)"), values(R"(nlohmann::(ordered_)?json\b)");
   const std::string code = code_of(source);

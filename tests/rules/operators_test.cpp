@@ -1,4 +1,4 @@
-// Every row of the operator table has a test that is named after it.
+// Every row of the operator table has a test named after it.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -28,7 +28,7 @@ TEST_CASE("operators: each row of the CPU has a TEST_CASE that starts with its n
     CHECK_MESSAGE(tested.contains(row), "no test in tests/tensor or tests/cpu for " << row);
 }
 
-// They need a device; what no machine without one can check is at least there.
+// These need a device; a machine without one checks at least that they exist.
 TEST_CASE("operators: each row of CUDA is called by a test in tests/cuda") {
   const std::set<std::string> rows =
       all_matches(read_text("src/operators/op_table.def"), R"(^SCONCE_(?:CUDA_)?OP\((\w+))");

@@ -1,4 +1,4 @@
-// Files that comments and scripts name are there. documents_test.cpp has the documents.
+// Files that comments and scripts name exist. documents_test.cpp checks the documents.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -12,10 +12,10 @@ namespace {
 
 const std::vector<std::string> kFolders = {"cmake",   "conf",           "docker", "docs", "examples",
                                            "include", "package_format", "server", "src",  "tests"};
-// Their examples are paths of trees that are made up.
+// These tests contain made-up paths as examples.
 bool made_up(const std::string& path) { return path.starts_with("tests/rules/"); }
 
-// Texts in which a path from the root of the repository is meant as one.
+// Texts in which a path is meant from the repository's root.
 std::vector<SourceFile> texts() {
   std::vector<SourceFile> files = read_tree(
       kFolders, {".h", ".cpp", ".cu", ".cuh", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".symbols", ".map"});
@@ -24,14 +24,14 @@ std::vector<SourceFile> texts() {
   return files;
 }
 
-// Comments of C++, all of anything else. Line breaks stay where they are.
+// The comments of C++ files, all of other files. Line breaks stay in place.
 std::string prose_of(const SourceFile& file) {
   static const std::set<std::string> cplusplus = {".h", ".cpp", ".cu", ".cuh", ".def"};
   if (!cplusplus.contains(std::filesystem::path(file.path).extension().string())) return file.text;
   return comments_of(file.text);
 }
 
-// "src/x.h", "tests/cuda/"; not the ends of longer paths, nor such as ${binary}/server/.
+// Matches "src/x.h" and "tests/cuda/", but not the ends of longer paths, nor ${binary}/server/.
 std::vector<std::string> paths_in(const std::string& text) {
   static const std::regex path(
       R"re((^|[^\w/.}$*-])((?:cmake|conf|docker|docs|examples|include|package_format|server|src|tests)/)re"
@@ -41,7 +41,7 @@ std::vector<std::string> paths_in(const std::string& text) {
   return found;
 }
 
-// "gemm.h" and "sort_rows.cuh" of our own naming: a file is called so.
+// Matches names in our style, such as "gemm.h" and "sort_rows.cuh": a file must have that name.
 std::vector<std::string> names_in(const std::string& text) {
   static const std::regex name(R"re((?:^|[^\w/.*<"}-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+\.(?:h|cpp|cu|cuh|def))(?!\w))re");
   std::vector<std::string> found;
@@ -49,7 +49,7 @@ std::vector<std::string> names_in(const std::string& text) {
   return found;
 }
 
-// Files of PyTorch, CUDA and the C library that comments refer to.
+// Files of PyTorch, CUDA and the C library that comments mention.
 const std::set<std::string> kForeign = {"c_shim_cpu.h", "shim_common.cpp", "shim_deprecated.h"};
 
 }  // namespace
@@ -58,7 +58,7 @@ TEST_CASE("paths: those in comments and scripts exist") {
   for (const SourceFile& file : texts()) {
     if (made_up(file.path)) continue;
     const std::string folder = file.path.substr(0, file.path.rfind('/') + 1);
-    // A CMakeLists.txt names what is beside it; documents, what is in their folder.
+    // A CMakeLists.txt may name files beside it, a document files in its folder.
     for (const std::string& path : paths_in(prose_of(file)))
       CHECK_MESSAGE((exists(path) || exists(folder + path)), file.path << " names " << path);
   }

@@ -1,4 +1,4 @@
-// The rooms of the large folders: which may include which, and how many files one holds.
+// The rooms of the large folders: which may include which, and how many files each may hold.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,8 +13,7 @@ namespace {
 
 using Rooms = std::vector<std::string>;
 
-// Beginnings of paths. A room includes itself and those that stand before it in its list. A file belongs to the longest
-// beginning that it has.
+// Prefixes of paths. A room may include itself and those before it in its list. A file belongs to its longest prefix.
 const Rooms kServer = {
     "server/memory/",   "server/base/",        "server/json/",      "server/http/",     "server/signature/",
     "server/batching/", "server/models/",      "server/protocols/", "server/observe/",  "server/admin/",
@@ -46,13 +45,13 @@ const Rooms kLoader = {"src/loader/library/", "src/loader/"};
 const Rooms kRunner = {"src/runner/constants/", "src/runner/replicas/", "src/runner/"};
 const std::vector<const Rooms*> kAll = {&kServer, &kOperators, &kCuda, &kPackages, &kCustomOps, &kLoader, &kRunner};
 
-// Rooms of src/cuda that are no family of operators.
+// Rooms of src/cuda that are not families of operators.
 const std::set<std::string> kDeviceOnly = {"abi", "cudnn", "device_code", "memory", "runtime"};
 
 const std::vector<std::string> kCode = {".h", ".cpp", ".cu", ".cuh", ".def"};
 constexpr long kMostFiles = 30;
 
-// Where a path stands in a list; -1: nowhere.
+// The index of a path's room in a list; -1 if it has none.
 long place_of(const std::string& path, const Rooms& rooms) {
   long best = -1;
   size_t length = 0;

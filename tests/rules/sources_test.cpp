@@ -43,7 +43,7 @@ TEST_CASE("sources: names are lower_snake and say something") {
 
 TEST_CASE("sources: a test's first include is the header it tests") {
   for (const SourceFile& file : read_tree({"tests"}, {"_test.cpp"})) {
-    // "tests/cpu/random/random_test.cpp" tests "src/cpu/random/random.h", where there is such a header.
+    // "tests/cpu/random/random_test.cpp" tests "src/cpu/random/random.h", if that header exists.
     static const std::regex mirrored(R"(tests/([\w/]+)/(\w+)_test\.cpp)");
     static const std::regex first_include(R"re(#include ["<]([^">]+)[">])re");
     std::smatch path, include;

@@ -1,4 +1,4 @@
-"""tests/counts.py, which tells ./dev test how many tests passed: no failure may get lost in it."""
+"""tests/counts.py counts passed tests for ./dev test. No failure may get lost in it."""
 import os
 import pathlib
 import subprocess
@@ -22,7 +22,7 @@ def counted(*arguments):
 
 
 def ctest(folder, programs, **reports):
-    """ctest's file over these testcases, and what each program told."""
+    """ctest's file with these testcases, and each program's output."""
     (folder / "ctest.xml").write_text(f"<testsuite>{programs}</testsuite>")
     for name, cases in reports.items():
         (folder / f"{name}.xml").write_text(f"<testsuite>{cases}</testsuite>")

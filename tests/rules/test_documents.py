@@ -1,8 +1,8 @@
-"""Every command of the documents has a row in COMMANDS and works, in a copy of what a fresh clone has.
+"""Every command of the documents has a row in COMMANDS and works in a copy of a fresh clone.
 
-A row runs its command as it stands, with a reader's file names and addresses in the place of the document's; or runs as
-much of it as this machine and a few seconds allow, and says why no more (pytest -rA shows it, and the report in XML); or
-names the test that runs it. SCONCE_BENCH_PYTHON names a Python that has torch, for commands that need it.
+A row runs its command as it stands, with a reader's file names and addresses instead of the document's. Or it runs as
+much as this machine and a few seconds allow, and says why no more (shown by pytest -rA and the XML report). Or it names
+the test that runs it. SCONCE_BENCH_PYTHON names a Python with torch, for commands that need it.
 """
 import functools
 import os
@@ -191,7 +191,7 @@ def test_command(command, clone, record_property):
         print(f"{command}: {reason}")
 
 
-# Code that is no command, by its first line.
+# Other code, by its first line
 
 OTHERS = {
     "torch.export.export(model, inputs)": said,
@@ -220,7 +220,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("first", sorted({*TEXTS, *OTHERS}))
 def test_code_that_is_no_command(first, clone, record_property):
-    """Each block is known: what COMMAND of documents.py fails to see as a command shows here."""
+    """Each block is listed: code that COMMAND of documents.py fails to recognise as a command shows up here."""
     known = [begin for begin in OTHERS if first.startswith(begin)]
     assert len(known) == 1, f"{', '.join(TEXTS[first])}: a block of code that OTHERS does not name"
     if first in OTHERS and first not in TEXTS:
@@ -233,7 +233,7 @@ def test_code_that_is_no_command(first, clone, record_property):
 
 
 def test_commands_are_found():
-    """What a document may write, and what is none."""
+    """Forms that a document may write, and forms that are no commands."""
     for text in ("./dev test", "sconce ops", "SCONCE_PRESET=asan ./dev test", "tests/docker/run.sh", "ninja -C build/release x",
                  "ARCHITECTURES=90 tests/docker/run.sh cuda", "build/release/tests/bench_staging", "kubectl apply -f x.yaml",
                  "run.py FOLDER --draws 3", ".venv/bin/python -m pytest tests", 'T="cycles*"'):

@@ -43,7 +43,7 @@ def test_commands_of_dev_exist():
 
 
 def test_files_that_scripts_and_documents_name_exist():
-    """Paths of this repository in documents, ./dev and CI; what a build makes lies below build/ or dist/."""
+    """Paths of this repository in documents, ./dev and CI, except built ones below build/ or dist/."""
     tracked = set(subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
     folders = {str(parent) for name in tracked for parent in pathlib.PurePath(name).parents}
     tops = {name.split("/")[0] for name in tracked if "/" in name}
@@ -65,7 +65,7 @@ def test_commands_of_the_program_exist():
         pytest.skip(f"the program is not built: {PROGRAM} (./dev build)")
     named = commands_named("sconce")
     assert {"serve", "inspect", "check", "run", "bench", "ops", "pack"} <= named.keys()
-    # "sconce serves" is a sentence, where it is no code; here each is code.
+    # In prose, "sconce serves" is no command; here only code counts.
     for command, document in named.items():
         result = subprocess.run([PROGRAM, command, "--help"], capture_output=True, text=True)
         assert result.returncode == 0, f"{document}: sconce {command}: {result.stderr}"
@@ -78,7 +78,7 @@ def free_port():
 
 
 def read_until(process, pattern, seconds):
-    """Lines of standard output and errors up to the first that matches."""
+    """Lines of output and errors up to the first that matches."""
     text, end = "", time.time() + seconds
     while not re.search(pattern, text):
         assert time.time() < end, f"no {pattern!r} in: {text}"
@@ -102,7 +102,7 @@ def test_dev_serve_and_its_curl_line():
     try:
         text = read_until(process, r" info ready\n", 300)
         line = re.search(r"^ *(curl .*)$", text, re.MULTILINE).group(1)
-        # It is the README's line, which has the usual address.
+        # This is the README's line with its usual address.
         assert f"$ {line.replace(address, '127.0.0.1:8000')}\n" in README
         answer = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert answer.returncode == 0, answer.stderr

@@ -64,7 +64,7 @@ void each_part(std::string_view source, F f) {
       part(Part::kLiteral, open, end);
       i = end + close.size();
     } else if (source[i] == '"' || (source[i] == '\'' && !(i > 0 && std::isalnum(source[i - 1])))) {
-      // A quote after a letter or digit separates digits.
+      // A quote after a letter or digit is a digit separator.
       size_t end = i + 1;
       while (end < source.size() && source[end] != source[i]) end += source[end] == '\\' ? 2 : 1;
       part(Part::kLiteral, i + 1, end);

@@ -1,4 +1,4 @@
-// The source tree as the tests of its rules see it.
+// The source tree, as the rule tests see it.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,15 @@ struct SourceFile {
   std::string text;
 };
 
-// Files below the given folders whose names end so; in order of path.
+// Files below these folders with these endings, sorted by path.
 std::vector<SourceFile> read_tree(const std::vector<std::string>& folders, const std::vector<std::string>& endings);
 // The text of one file; fails the test if there is none.
 std::string read_text(const std::string& path);
 bool exists(const std::string& path);
 
-// C++ source without comments and without the contents of string and character literals; lines stay where they are.
+// C++ source without comments and without the contents of string and character literals; line numbers stay the same.
 std::string code_of(std::string_view source);
-// The other way round: its comments alone, where they are.
+// The opposite: only the comments, on their lines.
 std::string comments_of(std::string_view source);
 size_t line_of(std::string_view text, size_t position);
 

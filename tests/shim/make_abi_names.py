@@ -1,5 +1,5 @@
-"""Writes tests/shim/abi_names.tsv: every C function that torch's headers declare for CPU and CUDA packages, its first and
-last version, and its signature in the last one.
+"""Writes tests/shim/abi_names.tsv: every C function that torch's headers declare for CPU and CUDA packages, its first
+and last version, and its signature in the last one.
 
     python tests/shim/make_abi_names.py [VERSION...]
 

@@ -1,6 +1,6 @@
-// ATen's operators through their boxed form, with their schemas:
-// tests/data/{aten,movement,functions,lists,by_name,earlier}.cases, made by make_aten_cases.py,
-// make_function_cases.py, make_by_name_cases.py and make_earlier_cases.py.
+// Tests ATen's operators through their boxed form and their schemas, with the cases in
+// tests/data/{aten,movement,functions,lists,by_name,earlier}.cases. make_aten_cases.py, make_function_cases.py,
+// make_by_name_cases.py and make_earlier_cases.py write these.
 #include "src/custom_ops/aten/aten.h"
 
 #include <doctest/doctest.h>
@@ -79,7 +79,7 @@ std::vector<Tensor> call(const Operator& op, testing::Case& c) {
   return tensors;
 }
 
-// The cases of a row are in that file or in by_name.cases.
+// The cases of a row are in `file` or in by_name.cases.
 void run_rows(std::string_view file, std::span<const AtenRow> rows) {
   for (const AtenRow& row : rows) {
     const std::string_view schema = row.schema;
@@ -95,7 +95,7 @@ void run_rows(std::string_view file, std::span<const AtenRow> rows) {
   }
 }
 
-// The cases of every row that has some in the file.
+// Runs the cases of every row that has some in the file.
 size_t run_file(std::string_view file) {
   size_t operators = 0;
   for (const auto rows :
@@ -138,7 +138,7 @@ TEST_CASE("aten: what quantisers export, as PyTorch") {
     const std::string_view schema = row.schema;
     const std::string name(schema.substr(0, schema.find('(')));
     CAPTURE(name);
-    if (name.starts_with("onednn::")) continue;  // its weight is opaque: tests/cpu/layers/wrapped_linear_test.cpp
+    if (name.starts_with("onednn::")) continue;  // opaque weight: tests/cpu/layers/wrapped_linear_test.cpp
     ++operators;
     testing::run_cases("by_name_quantised.cases", name,
                        [&](testing::Case& c) { return call(*find_operator(name), c); });
@@ -150,7 +150,7 @@ TEST_CASE("aten: what draws of sums, norms and losses found, as PyTorch") {
   CHECK(run_file("drawn_reductions.cases") == 25);
 }
 
-// What tests/truth found: tests/data/found_elements.cases, made by make_found_cases.py.
+// Failures that tests/truth found: tests/data/found_elements.cases, written by make_found_cases.py.
 namespace {
 
 void run_found(std::initializer_list<const char*> names) {
@@ -216,8 +216,8 @@ TEST_CASE("found: gamma samples of double precision, bernoulli in the layout of 
   run_found({"_standard_gamma", "_sample_dirichlet", "bernoulli.Tensor"});
 }
 
-// Kernels of the host get copies of a device's tensors, never their addresses: without the device's library there is
-// nobody to copy. What draws random numbers is refused, since the host's streams are not the device's.
+// The host's kernels get copies of device tensors, never device addresses; without the device's library nobody can
+// copy. Operators that draw random numbers are refused, because the host's streams are not the device's.
 TEST_CASE("aten: memory of a device is not read") {
   float memory[2] = {1, 2};
   const int64_t sizes[] = {2}, strides[] = {1};

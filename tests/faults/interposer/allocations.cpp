@@ -1,5 +1,5 @@
-// The C library's allocator, and the forms of operator new that libraries bring: each can be told to find no memory.
-// operator new of the program is malloc.
+// Replaces the C library's allocator and the forms of operator new in libraries; each can be made to fail. The
+// program's operator new is malloc.
 #include <cerrno>
 #include <cstdlib>
 #include <new>

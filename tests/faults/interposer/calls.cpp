@@ -1,5 +1,5 @@
-// Every system call of the process, libraries' and the C library's own included, passes through here: a seccomp filter
-// turns each into a signal, whose handler makes the call, or fails it. Only the handler's own calls pass the filter.
+// Intercepts every system call of the process, including those of libraries: a seccomp filter turns each into a signal,
+// whose handler makes the call or fails it. The filter lets only the handler's own calls through.
 #include <execinfo.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,7 +23,7 @@
 #include "tests/faults/interposer/original.h"
 
 extern "C" long sconce_faults_call(long number, long a, long b, long c, long d, long e, long f);
-extern "C" const char sconce_faults_called[];  // behind its syscall instruction: what the filter lets pass
+extern "C" const char sconce_faults_called[];  // after its syscall instruction; the filter lets calls from here through
 
 asm(R"(
   .text
@@ -51,7 +51,7 @@ using sconce::faults::Control;
 using sconce::faults::Kind;
 using sconce::faults::Mode;
 
-// Not those that cannot fail for want of anything, that make threads and processes, or that locks are made of.
+// Excludes calls that cannot fail for lack of a resource, that create threads and processes, and that implement locks.
 constexpr int kWatched[] = {
     SYS_accept4, SYS_access, SYS_bind, SYS_close, SYS_connect, SYS_copy_file_range, SYS_dup, SYS_dup3,
     SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_wait, SYS_eventfd2, SYS_faccessat, SYS_faccessat2, SYS_fallocate,
@@ -63,7 +63,7 @@ constexpr int kWatched[] = {
     SYS_renameat2, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sendfile, SYS_sendmsg, SYS_sendto, SYS_setsockopt,
     SYS_shutdown, SYS_socket, SYS_stat, SYS_statfs, SYS_statx, SYS_sysinfo, SYS_timerfd_create, SYS_timerfd_settime,
     SYS_unlink, SYS_unlinkat, SYS_write, SYS_writev, SYS_exit_group,
-    // So that the signal is never blocked: a call would end the process.
+    // Keeps the signal unblocked: a call while it is blocked would end the process.
     SYS_rt_sigaction, SYS_rt_sigprocmask};
 
 constexpr uint64_t kOurs = uint64_t{1} << (SIGSYS - 1);
@@ -85,7 +85,7 @@ long set_action(const greg_t* r) noexcept {
                             0);
 }
 
-// Of the thread as it will be when the handler returns.
+// Changes the mask that the thread will have when the handler returns.
 long set_mask(ucontext_t& context, const greg_t* r) noexcept {
   uint64_t mask = 0;
   std::memcpy(&mask, &context.uc_sigmask, sizeof mask);
@@ -115,7 +115,7 @@ long pass(long call, const greg_t* r) noexcept {
   return sconce_faults_call(call, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
 }
 
-// One byte of the first part that has any.
+// One byte of the first part that is not empty.
 iovec one_byte(const iovec* parts, size_t count) noexcept {
   for (size_t i = 0; i < count; ++i)
     if (parts[i].iov_len != 0) return {parts[i].iov_base, 1};
@@ -177,7 +177,7 @@ long fail(Control& control, long call, greg_t* r) noexcept {
     case Mode::kError:
       break;
   }
-  // Whatever close() reports, the descriptor is gone. And nobody can do more about memory than give it back.
+  // Whatever close() returns, the descriptor is closed; and memory is unmapped, because a caller could not retry.
   if (call == SYS_close || call == SYS_munmap) pass(call, r);
   return -static_cast<long>(control.error.load());
 }
@@ -205,7 +205,7 @@ void on_call(int, siginfo_t* info, void* memory) noexcept {
   context.uc_mcontext.gregs[REG_RAX] = result;
 }
 
-// Says where, and lets it happen again without a handler.
+// Reports where, then lets it happen again without a handler.
 void on_segmentation_fault(int) noexcept {
   if (Control* const control = sconce::faults::control()) sconce::faults::keep_end(*control);
 }
@@ -238,7 +238,7 @@ __attribute__((constructor)) void begin() {
   Control* const control = sconce::faults::control();
   if (control == nullptr) return;
   void* frames[2];
-  ::backtrace(frames, 2);  // opens what it needs while that works
+  ::backtrace(frames, 2);  // loads what it needs while that works
   struct sigaction action {};
   action.sa_sigaction = on_call;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
@@ -256,7 +256,7 @@ SCONCE_ORIGINAL(abort, void())
 
 }  // namespace
 
-// A thread that cannot be made: clone3 itself cannot be called from a handler.
+// Makes pthread_create fail, because clone3 itself cannot be called from a handler.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
                               void* argument) noexcept {
   Control* const control = sconce::faults::control();

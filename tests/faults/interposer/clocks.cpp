@@ -1,4 +1,4 @@
-// Clocks that jump. Waits until a time are told the time that the kernel has.
+// Makes clocks jump. Waits with a deadline get it converted to the kernel's time.
 #include <pthread.h>
 #include <sys/time.h>
 #include <time.h>

@@ -1,7 +1,7 @@
-// The functions that the interposer stands in front of.
+// The functions that the interposer hides.
 //
-// All are found while the library is loaded: dlsym() in the midst of dlerror(), which allocates, frees the object that
-// dlerror() goes on to write to. Only what is called still earlier looks for its own.
+// All are looked up while the library is loaded, because dlsym() within dlerror(), which allocates, frees the object
+// that dlerror() then writes to. Only functions that are called even earlier look up their own.
 #pragma once
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ template <class Function>
 class Original {
  public:
   constexpr explicit Original(const char* name) noexcept : name_(name) {}
-  // Null where no library has one. Threads may look at the same time: they find the same.
+  // Null if no library has it. Threads may look it up at the same time; they find the same.
   Function* find() noexcept {
     void* address = address_.load(std::memory_order_relaxed);
     if (address == nullptr) {
