@@ -1,5 +1,4 @@
-"""Cases of against_torch.py: operators by name that run on the device, besides those of
-library_cases.py."""
+"""Cases of against_torch.py: operators by name that run on the device, besides library_cases.py."""
 import torch
 
 from against_torch import Failed, call_named, case, name_of, seed

@@ -62,7 +62,7 @@ def test_an_update_beyond_the_control_groups_memory_is_507():
 
 
 def test_a_library_that_cannot_be_mapped():
-    """The dynamic linker gives up when close() fails, for each library of a start in turn: the server serves or ends."""
+    """The dynamic linker gives up when a close() of a start fails, each in turn: the server serves or ends in order."""
     import errno
     from control import Kind
     from crashes import begin_and_look

@@ -1,11 +1,11 @@
-"""The C ABI of libsconce and libsconce_cuda on tensors of torch, by ctypes. Needs torch, its headers included.
+"""The C ABI of libsconce and libsconce_cuda, called on torch tensors by ctypes. Needs torch and its headers.
 
     abi.open_libraries(FOLDER, "cpu" or "cuda")
     abi.call("mm_out", out, a, b)               # aoti_torch_DEVICE_mm_out, arguments as the installed torch declares them
-    abi.call_named("topk", "", x, 3, -1, True)  # an operator by its name, as libraries of operators call it
-    abi.call_proxied("clamp", "", x, 1, None)   # by its name as packages call it: whole numbers, bool and complex ones stay
+    abi.call_named("topk", "", x, 3, -1, True)  # an operator by its name, as operator libraries call it
+    abi.call_proxied("clamp", "", x, 1, None)   # by name as packages call it: numbers stay integer, bool or complex
 
-Tensors go in as views of torch's memory, so that operators write where they are told to; results are copied out.
+Operators get views of torch's memory, so that they write in place; results are copied out.
 """
 import ctypes
 import json
@@ -27,7 +27,7 @@ FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, 
 HEADERS = {"cpu": ["generated/c_shim_cpu.h", "c/shim_cpu.h", "generated/c_shim_aten.h", "c/shim.h"],
            "cuda": ["generated/c_shim_cuda.h", "generated/c_shim_aten.h"]}
 library = {}       # "host", "cuda"
-signatures = {}    # function's name after aoti_torch_DEVICE_ -> parameters
+signatures = {}    # function name after aoti_torch_DEVICE_ -> parameters
 device = "cpu"
 taken = ctypes.create_string_buffer(256)
 new = ctypes.CDLL("libstdc++.so.6")._Znwm
@@ -35,7 +35,7 @@ new.restype = ctypes.c_void_p
 
 
 class Failed(Exception):
-    """The operator returned an error, or something else than it should."""
+    """The operator returned an error, or something unexpected."""
 
 
 class Missing(Exception):
@@ -64,28 +64,28 @@ def check(status, name):
     if status:
         host = library["host"]
         text = (host._ZN6sconce4shim10error_textEv() or b"").decode(errors="replace")
-        host._ZN6sconce4shim10take_errorEv(taken)  # writes a std::optional of it, whose text is lost here
+        host._ZN6sconce4shim10take_errorEv(taken)  # writes a std::optional, whose text is not freed here
         raise Failed(f"{name}: {text}")
 
 
 def seed(number):
-    """manual_seed of both."""
+    """manual_seed for both libraries."""
     torch.manual_seed(number)
     library["host"]._ZN6sconce11manual_seedEm(ctypes.c_uint64(number))
 
 
 class Constant:
-    """A tensor as packages hold weights: its bytes never change, so that kernels keep what they make of them."""
+    """A tensor as packages hold weights: its bytes never change, so kernels may keep what they derive from them."""
 
     def __init__(self, t):
         self.tensor = t
 
 
 class Each(tuple):
-    """Numbers of a list (Scalar?[]) that takes a pointer to each; None for what is not given."""
+    """The numbers of a list Scalar?[], which takes a pointer to each; None for an absent one."""
 
 
-# What no function of the ABI does: a package's loader marks constants, and knows how long packed ones are.
+# Done by a package's loader, not by the ABI: marking constants, and giving the length of packed ones.
 LOADER = r"""
 #include "src/shim/abi_types.h"
 using namespace sconce;
@@ -111,7 +111,7 @@ def loader():
                         root / "include"]
             subprocess.run([*compiler, "-x", "c++", "-", "-x", "none", library["host"]._name, "-o", made],
                            input=LOADER.encode(), check=True)
-            # Its libsconce is the one that is open already.
+            # Links to the libsconce that is already open.
             library["loader"] = ctypes.CDLL(made)
         library["loader"].packed.restype = ctypes.c_void_p
     return library["loader"]
@@ -121,17 +121,17 @@ def ints(values):
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
-wholes = {}  # storages that several arguments of the running call lie in -> a tensor of all that is there
+wholes = {}  # storages that several arguments of the current call share -> a tensor over all of it
 
 
 def tensors_in(value):
     if isinstance(value, torch.Tensor):
-        return [] if value.is_mkldnn else [value]  # what is packed has no storage to share
+        return [] if value.is_mkldnn else [value]  # packed weights share no storage
     return [t for v in value for t in tensors_in(v)] if isinstance(value, (list, tuple)) else []
 
 
 def share_storages(arguments):
-    """Arguments that lie in one storage become views of one tensor, as those of a package are."""
+    """Arguments that share a storage become views of one tensor, as in a package."""
     release_storages()
     seen = {}
     for t in tensors_in(arguments):
@@ -149,7 +149,7 @@ def release_storages():
 
 
 def packed_handle(t):
-    """A weight that PyTorch's oneDNN packed: a constant."""
+    """A constant weight that PyTorch's oneDNN packed."""
     description = bytes(torch.ops.mkldnn._get_mkldnn_serialized_md(t).tolist())
     strides = [1] + [0] * (t.dim() - 1)  # as Inductor records them
     return ctypes.c_void_p(loader().packed(
@@ -187,7 +187,7 @@ class Bytes:
 
 
 def tensor(h):
-    """A copy of what a handle holds, with its strides; the handle is given back."""
+    """A copy of the handle's tensor, with its strides; deletes the handle."""
     if not h.value:
         return None
     host = library["host"]
@@ -232,7 +232,7 @@ def finish(results, fetch):
 
 
 def call(name, *arguments, fetch=True):
-    """arguments as the schema has them; None for what is optional. Results in a list; without fetch none, nor a wait."""
+    """Takes the schema's arguments, None for absent ones. Returns a list; with fetch=False neither waits nor returns."""
     if name not in signatures:
         raise Missing(name)
     parameters = signatures[name]
@@ -328,12 +328,12 @@ def call(name, *arguments, fetch=True):
 
 
 def bits(value, kind):
-    """One value of the stack that aoti_torch_call_dispatcher takes; kind: the schema's type."""
+    """One value of the stack for aoti_torch_call_dispatcher; kind: the schema's type."""
     host = library["host"]
     if value is None:
         return 0
     if isinstance(value, (torch.Tensor, Constant)):
-        word = handle(value).value  # the call takes it
+        word = handle(value).value  # the call takes it over
     elif isinstance(value, str):
         text = ctypes.c_void_p()
         data = value.encode()
@@ -367,7 +367,7 @@ def called(name, overload, schema, arguments, options):
     for i, argument in enumerate(schema.arguments):
         value = (arguments[i] if i < len(arguments) else options.pop(argument.name) if argument.name in options
                  else argument.default_value)
-        # real_type tells int from ScalarType, memory_format and the like.
+        # real_type distinguishes int from ScalarType, memory_format and others.
         given = value is not None and not isinstance(value, (torch.Tensor, Constant))
         values.append(bits(value, str(argument.real_type if given and "Optional" in str(argument.type) else
                                       argument.type)))
@@ -380,7 +380,7 @@ def called(name, overload, schema, arguments, options):
 
 
 def call_named(name, overload, *arguments, fetch=True, **options):
-    """An operator called by name; the rest of its arguments are the schema's defaults. Results as call() has them."""
+    """An operator called by name; missing arguments get the schema's defaults. Returns what call() returns."""
     namespace, _, short = name.rpartition("::")
     schema = getattr(getattr(getattr(torch.ops, namespace or "aten"), short), overload or "default")._schema
     share_storages([*arguments, *options.values()])
@@ -395,7 +395,7 @@ def call_named(name, overload, *arguments, fetch=True, **options):
 
 
 def items(word):
-    """The tensors of a list, which is given back."""
+    """The tensors of a list; deletes the list."""
     host, made, count = library["host"], ctypes.c_void_p(word), ctypes.c_size_t()
     check(host.torch_list_size(made, ctypes.byref(count)), "list")
     taken_out = []
@@ -407,12 +407,12 @@ def items(word):
     return taken_out
 
 
-# The proxy executor's constructor is no export: it is found in the symbol table of a library that was not stripped.
+# The proxy executor's constructor is not exported; we find it in the symbol table of an unstripped library.
 INTERNAL = {"parse": "_ZN6sconce10custom_ops11ExternNodes5parseESt17basic_string_viewIcSt11char_traitsIcEE",
             "forget": "_ZN6sconce10custom_ops11ExternNodesD1Ev",
             "executor": "_ZN6sconce10custom_ops13ProxyExecutorC1ESt10shared_ptrIKNS0_11ExternNodesEE",
             "forget_calls": "_ZNSt6vectorIN6sconce10custom_ops13ProxyExecutor4CallESaIS3_EED1Ev"}
-# torch/_export/serde/schema.py's numbers.
+# Numbers of torch/_export/serde/schema.py.
 SERIALISED = {t: i + 1 for i, t in enumerate(DTYPES)} | {torch.bfloat16: 13, torch.uint16: 28, torch.float8_e4m3fn: 29,
                                                          torch.float8_e5m2: 30, torch.float8_e4m3fnuz: 31,
                                                          torch.float8_e5m2fnuz: 32, torch.float8_e8m0fnu: 33,
@@ -436,7 +436,7 @@ def internal(name):
 
 
 def serialised(value, numbers, tensors):
-    """A value as the list of a package's calls has it; what changes from call to call goes into numbers and tensors."""
+    """A value as in a package's list of calls; dynamic values are appended to numbers and tensors."""
     if value is None:
         return {"as_none": []}
     if isinstance(value, torch.Tensor):
@@ -476,7 +476,7 @@ def serialised(value, numbers, tensors):
 
 
 def call_proxied(name, overload, *arguments, fetch=True, lists=0, **options):
-    """An operator called as packages call it. lists: of how many tensors a list is that it returns."""
+    """An operator called as packages call it. lists: how many tensors a returned list has."""
     namespace, _, short = name.rpartition("::")
     namespace = namespace or "aten"
     schema = getattr(getattr(getattr(torch.ops, namespace), short), overload or "default")._schema

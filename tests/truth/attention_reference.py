@@ -1,5 +1,5 @@
-"""Attention in float64 for the families cuda_attention.py and cuda_sequences.py: results, logarithms of sums, gradients,
-and what rounding may change of each."""
+"""Attention in float64 for the families cuda_attention.py and cuda_sequences.py: results, logsumexp, gradients, and how
+much rounding may change each."""
 import torch
 
 EPS = 2.0 ** -23
@@ -22,7 +22,7 @@ def grouped(t, heads):
 
 
 class Attention:
-    """q, k, v [B, H, T, D] of any dtype; mask [Tq, Tk] of what is hidden; bias, or what is added to scores, broadcast."""
+    """q, k, v [B, H, T, D]; mask [Tq, Tk] is true where hidden; bias (what is added to scores) broadcasts."""
 
     def __init__(self, q, k, v, scale=None, mask=None, bias=None):
         self.given = k.shape[1]
@@ -51,7 +51,7 @@ class Attention:
         return sums.masked_fill(sums == -torch.inf, empty)
 
     def doubt(self):
-        """[B, H, Tq, 1]: by how much a share may be off, in itself: rounded to the dtype where that is a half, and its score."""
+        """[B, H, Tq, 1]: relative error of a probability, from the rounding of its score and, for halves, its own."""
         most = self.size.amax(-1, True) if self.size.shape[-1] else self.size.sum(-1, True)
         half = 1.5 * torch.finfo(self.dtype).eps / EPS if self.dtype.itemsize == 2 else 2 if self.dtype.itemsize == 1 else 0
         return half + 16 * (1 + most)
@@ -65,12 +65,12 @@ class Attention:
             self.size.shape[-1] else self.size.sum(-1)
 
     def gradients(self, grad, kept=None):
-        """Of q, k, v and the bias, and the doubt of each."""
+        """Gradients by q, k, v and the bias, and the doubt of each."""
         g = grad.double()
         dp = g @ self.v.mT
         row = (dp * self.p).sum(-1, True)
         ds = self.p * (dp - row)
-        # What is subtracted from what, before they cancel.
+        # Sums of absolute terms, before they cancel.
         sized = self.p * ((g.abs() @ self.v.abs().mT) + (dp.abs() * self.p).sum(-1, True))
         doubt = self.doubt() * 2
         parts = [ds @ self.k * self.scale, ds.mT @ self.q * self.scale, self.p.mT @ g]

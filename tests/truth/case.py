@@ -1,13 +1,13 @@
-"""One call of ours, and what ATen makes of the same tensors.
+"""One call of ours, and ATen's result for the same tensors.
 
-    named(label, "topk", "", x, 3, -1, True)                 integers and places: equal to the bit
+    named(label, "topk", "", x, 3, -1, True)                 integers and positions: equal to the bit
     named(label, "sum", "dim_IntList", x, [1], error=terms)  floats: near ATen's result in float64
     shim(label, "mm_out", out, a, b, torch=..., written=[0], error=..., magnitude=...)
 
-How near: |ours - exact| <= eps(dtype) * |exact| + error * eps(arithmetic) * magnitude, where the arithmetic of half types is
-float32, and magnitude is what the terms of sums add up to without their signs (a tensor, or a function of the arguments
-in float64; |exact| if it is not given). Or as near as ATen in the same dtype, three times over: ATen is the oracle, not
-arithmetic that nobody has.
+Near means |ours - exact| <= eps(dtype) * |exact| + error * eps(arithmetic) * magnitude, where half types compute in
+float32, and magnitude is the sum of the terms' absolute values (a tensor, or a function of the arguments in float64;
+default |exact|). Three times ATen's own error in the same dtype is allowed too: the oracle is ATen, not ideal
+arithmetic.
 """
 import dataclasses
 import typing
@@ -28,28 +28,28 @@ ARITHMETIC = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch
 class Case:
     label: str                    # what was drawn, in words
     ours: typing.Callable         # arguments -> results
-    torch: typing.Callable        # the same of ATen
+    torch: typing.Callable        # the same by ATen
     arguments: list
-    written: typing.Sequence[int] = ()  # arguments that the operator writes: compared, with all memory around them
+    written: typing.Sequence[int] = ()  # arguments that the operator writes: compared, with the memory around them
     error: float | None = None    # None: to the bit
     magnitude: typing.Any = None
-    exact: typing.Callable | None = None  # arguments in float64 -> results, where it is not `torch` again
-    strides: bool = True          # of results, too
+    exact: typing.Callable | None = None  # arguments in float64 -> results, if not `torch` again
+    strides: bool = True          # compare the strides of results
     skip: typing.Sequence[int] = ()  # results that are not compared
-    same_nan: bool | None = True  # infinities and NaN where ATen, in the same dtype, has them; None: where ATen has NaN,
-                                  # in float64 too, there may be a number
-    slack: float = 3.0            # times ATen's own error that is allowed, too
-    results: bool = False         # where arguments are written: the results, too
-    fails: str | None = None      # both must refuse; ours with this in its words
-    both: bool = False            # ours must refuse what PyTorch refuses, but for dtypes that ATen has no kernel of
-    zeros: bool = False           # the signs of zeros, too, where results are compared to the bit
-    bits: bool = False            # with error None: every bit of every byte
-    each: bool = False            # functions of elements: ATen's own error is that of the element, not of the worst one
+    same_nan: bool | None = True  # infinities and NaN as in ATen in the same dtype; None: where ATen has NaN,
+                                  # in float64 too, ours may be a number
+    slack: float = 3.0            # how many times ATen's own error is allowed
+    results: bool = False         # if arguments are written: compare results too
+    fails: str | None = None      # both must refuse; ours with this text
+    both: bool = False            # ours must refuse what PyTorch refuses, except dtypes that ATen has no kernel for
+    zeros: bool = False           # when comparing to the bit, compare the signs of zeros too
+    bits: bool = False            # with error None: compare every bit of every byte
+    each: bool = False            # elementwise: allow ATen's error of the same element, not of the worst
     known: str | None = None      # why a difference is deliberate (docs/correctness.md)
 
 
 def named(label, name, overload, *arguments, proxied=False, lists=0, **options):
-    """proxied: as packages call it, and numbers stay whole, bool or complex. lists: see abi.call_proxied."""
+    """proxied: called as packages do, so numbers stay integer, bool or complex. lists: see abi.call_proxied."""
     fields = {f.name for f in dataclasses.fields(Case)}
     case = {k: options.pop(k) for k in list(options) if k in fields}
     namespace, _, short = name.rpartition("::")
@@ -58,7 +58,7 @@ def named(label, name, overload, *arguments, proxied=False, lists=0, **options):
     except AttributeError:
         raise abi.Missing(name) from None
     schema = operator._schema.arguments
-    # Numbers of no known kind travel as floats (torch's stable ABI).
+    # torch's stable ABI passes numbers of unknown kind as floats.
     number = [("number" in str(a.type)) and not proxied for a in schema]
     given = [float(v) if n and isinstance(v, (int, float)) else v for v, n in zip(arguments, number)]
     count = sum(1 for a in schema if not a.kwarg_only)
@@ -84,7 +84,7 @@ def named(label, name, overload, *arguments, proxied=False, lists=0, **options):
 
 
 def shim(label, name, *arguments, torch, **options):
-    """torch: the same call of ATen; it gets the arguments, and returns results, or writes where `written` says."""
+    """torch: the same call by ATen. It gets the arguments and returns results, or writes those that `written` lists."""
     return Case(f"{name} {label}", lambda *values: abi.call(name, *values), torch, list(arguments), **options)
 
 
@@ -105,7 +105,7 @@ def mapped(value, function):
 
 
 def copies(arguments):
-    """Copies that share storages as the originals do."""
+    """Copies that share storages like the originals."""
     storages = {}
 
     def copy(t):
@@ -124,7 +124,7 @@ def wide_type(value):
 
 
 def widened(arguments):
-    """In float64, where they are: a GPU is the faster oracle, too."""
+    """Converted to float64 on the same device: a GPU is the faster oracle too."""
     return [wide_type(mapped(a, lambda t: t.to(WIDE.get(t.dtype, t.dtype), copy=True))) for a in arguments]
 
 
@@ -209,7 +209,7 @@ def near(case, got, same, exact, magnitude):
     if dtype == torch.float16:
         allowed = allowed + 6e-8
     fine = (a == e) | (a == s) | ((a - e).abs() <= allowed)
-    beyond = e.abs() + allowed >= torch.finfo(dtype).max  # of the dtype, though not of float64
+    beyond = e.abs() + allowed >= torch.finfo(dtype).max  # out of the dtype's range, though not of float64's
     fine = fine | (a.isinf() & beyond & (a.sign() == e.sign()))
     odd = ~s.isfinite() | ~e.isfinite() | ~a.isfinite()
     if case.same_nan is not False:
@@ -223,7 +223,7 @@ def near(case, got, same, exact, magnitude):
 
 
 def judge(case):
-    """None, or what is wrong."""
+    """None, or a description of what is wrong."""
     theirs, ours, read = copies(case.arguments), copies(case.arguments), copies(case.arguments)
     refused = None
     try:
@@ -239,7 +239,7 @@ def judge(case):
     if refused is not None:
         lacks = any(text in str(refused) for text in ("not implemented for", "only supports", "INTERNAL ASSERT"))
         return None if case.fails is None and (not case.both or lacks) else f"not refused, though PyTorch says: {str(refused)[:200]}"
-    # What is only read stays as it is.
+    # Arguments that are only read must not change.
     written = {t.untyped_storage().data_ptr() for i in case.written for t in tensors_in(ours[i])}
     for t, before in zip(tensors_in(ours), tensors_in(read)):
         if t.untyped_storage().data_ptr() not in written and not torch.equal(storage_bytes(t), storage_bytes(before)):
@@ -287,7 +287,7 @@ def judge(case):
 
 
 def around_is_same(ours, theirs):
-    """Whether the storages are the same but for the elements of the views."""
+    """Whether the storages are equal outside the elements of the views."""
     a, b = storage_bytes(ours).clone(), storage_bytes(theirs).clone()
     for bytes_, view in ((a, ours), (b, theirs)):
         torch.empty(0, dtype=view.dtype, device=view.device).set_(

@@ -1,4 +1,4 @@
-"""Draws arguments from one number: sizes on both sides of limits, layouts, dtypes and values."""
+"""Draws arguments from one number: sizes around limits, layouts, dtypes and values."""
 import math
 import random
 
@@ -9,11 +9,11 @@ LAYOUTS = ("packed", "permuted", "sliced", "offset", "padded", "expanded")
 WRITABLE = ("packed", "permuted", "sliced", "offset", "padded")
 FLOATS = (torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-POISON = -1.5e4  # around views, where nothing may be read or written
+POISON = -1.5e4  # fills memory around views, which must not be read or written
 
 
 class Draw(random.Random):
-    """All choices of one draw, from its name alone."""
+    """All choices of one draw, derived from its name alone."""
 
     def __init__(self, name, device="cpu"):
         super().__init__(name)
@@ -24,7 +24,7 @@ class Draw(random.Random):
         return self.random() < p
 
     def size(self, *limits, low=0, high=None):
-        """A size near one of the limits (one less, the same, one more, a multiple and its neighbours), a prime, 0, 1 or any."""
+        """A size near a limit (one less, the same, one more, a multiple and its neighbours), a prime, 0, 1 or any."""
         high = high if high is not None else max(limits, default=64) * 2 + 3
         way = self.random()
         if way < 0.05:
@@ -80,8 +80,8 @@ class Draw(random.Random):
         return x.to(dtype)
 
     def laid_out(self, t, layouts=LAYOUTS):
-        """The same values in another layout, on the device; "expanded" repeats what is first in one dimension, and
-        "overlapping" has elements that are neighbours of others (values from t, in another order): what is only read."""
+        """The same values in another layout, on the device. Only for reading: "expanded" repeats the first slice of a
+        dimension, "overlapping" has elements in common (values from t, in another order)."""
         way, n = self.choice(layouts), t.dim()
         if way == "overlapping" and n and t.numel():
             strides = [self.choice((0, 1, 1, 2, 3, self.randrange(1, 9))) for _ in range(n)]
@@ -126,7 +126,7 @@ class Draw(random.Random):
         return self.laid_out(self.values(dtype, shape, kind), layouts)
 
     def indices(self, count, shape, dtype=torch.int64, negative=False, layouts=("packed", "permuted", "sliced", "offset")):
-        """Numbers below count (from -count, where negative ones are allowed)."""
+        """Numbers below count; from -count if negative ones are allowed."""
         low = -count if negative else 0
         return self.laid_out(torch.randint(low, max(count, low + 1), shape, generator=self.torch).to(dtype), layouts)
 

@@ -1,8 +1,8 @@
-"""Operands of functions of elements, on both sides of the limits of src/tensor/elementwise.h."""
+"""Operands of elementwise functions, around the limits of src/tensor/elementwise.h."""
 import torch
 
-# Vectors of 4 to 64 elements; kMapBlock 512, blocks of 256 bfloat16 (lanes.h), of 64 (powers, polynomials); grains of
-# 1024, 2048, 8192, 16384 and 32768 elements a thread; kChunk 1024 and 128 KiB a thread of copies.
+# Vectors of 4 to 64 elements; kMapBlock 512; blocks of 256 bfloat16 (lanes.h) and of 64 (powers, polynomials); 1024,
+# 2048, 8192, 16384 and 32768 elements per thread; kChunk 1024 and 128 KiB per thread for copies.
 LIMITS = (4, 8, 16, 32, 64, 256, 512, 1024, 2048)
 GRAINS = (8192, 16384, 32768, 65536)
 LAYOUTS = ("packed", "packed", "permuted", "permuted", "sliced", "offset", "padded", "expanded", "channels_last")
@@ -15,7 +15,7 @@ FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def sizes(d, most=4096):
-    """Of one tensor: mostly few elements, now and then more than a thread takes."""
+    """For one tensor: mostly few elements, sometimes more than a thread takes."""
     way = d.random()
     if way < 0.04:
         return [d.choice(GRAINS) + d.choice((-1, 0, 1, 17))]
@@ -45,7 +45,7 @@ def broadcast(d, count, most=4096):
 
 
 def relative(function):
-    """Magnitudes of complex results: their length."""
+    """The size of a complex result is its absolute value."""
     def magnitude(*values):
         result = function(*values)
         return tuple(r.abs() for r in result) if isinstance(result, tuple) else result.abs()

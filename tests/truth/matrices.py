@@ -1,7 +1,7 @@
-"""Matrices for draws of linear algebra, and how their factors are compared: what families/linear_*.py share.
+"""Matrices for random cases of linear algebra, and comparison of their factors: shared by families/linear_*.py.
 
-Factors are not unique: their products are compared with the matrix, solutions by their residuals, both in float64 and beside what ATen
-leaves; shapes, strides, info and structure (triangles, permutations, orthonormal columns) to the bit or to rounding.
+Factors are not unique, so their product is compared with the matrix, and solutions by their residual, both in float64 and relative to
+ATen's; shapes, strides, info and structure (triangles, permutations, orthonormal columns) to the bit or to rounding.
 """
 import torch
 
@@ -32,13 +32,13 @@ def finite(m):
 
 
 def norm(m):
-    """Of each matrix, one for all its elements."""
+    """One per matrix, for all its elements."""
     m = wide(m)
     return torch.linalg.vector_norm(m.abs(), dim=(-2, -1), keepdim=True) if m.numel() else torch.zeros([*m.shape[:-2], 1, 1], dtype=torch.float64)
 
 
 def layout_of(*tensors):
-    """Strides that are to be the same, but where they mean nothing."""
+    """Strides that must be equal, except where they mean nothing."""
     return torch.tensor([s if n > 1 else -1 for t in tensors for s, n in zip(t.stride(), t.shape)] if all(t.numel() for t in tensors) else [])
 
 
@@ -51,7 +51,7 @@ def eye(n, like):
 
 
 def composed(label, name, function, arguments, exact, error, magnitude, **options):
-    """function(call, *arguments) -> tensors, with `call` one of ours or ATen's; exact likewise, of what is wide."""
+    """function(call, *arguments) -> tensors, where `call` is ours or ATen's; `exact` takes wide ones."""
     operator = getattr(torch.ops.aten, name)
 
     def aten(*values, **keywords):
@@ -71,7 +71,7 @@ def composed(label, name, function, arguments, exact, error, magnitude, **option
 
 
 def narrow(t, dtype):
-    """Of the precision of the arguments, by which errors are measured."""
+    """The precision of the arguments, by which errors are measured."""
     if t.is_complex():
         return t.to(torch.complex64 if dtype in (torch.float32, torch.complex64) else torch.complex128)
     if t.is_floating_point():
@@ -80,7 +80,7 @@ def narrow(t, dtype):
 
 
 def by_function(label, name, function, arguments, exact, error, magnitude, **options):
-    """The same of what has a C function alone."""
+    """The same for operators with only a C function."""
     made = composed(label, name, function, arguments, exact, error, magnitude, **options)
 
     def ours(*values):
@@ -112,7 +112,7 @@ def matrices(d, dtype, m, n, kind=None, layouts=LAYOUTS, lead=None):
     else:
         x = wide(d.values(dtype, shape, kind))
     if kind in ("solid", "normal", "graded", "zero column"):
-        layouts = [way for way in layouts if way != "expanded"]  # whose rows or columns are the same
+        layouts = [way for way in layouts if way != "expanded"]  # it has equal rows or columns
     return d.laid_out(x.to(dtype), layouts), kind
 
 
@@ -127,14 +127,14 @@ def right_sides(d, dtype, lead, n, columns, left):
 
 
 def solution_sizes(a, b, left):
-    """|A| |X| + |B| of the solution, for what a residual may be."""
+    """|A| |X| + |B|, which bounds the residual."""
     a, b = wide(a), wide(b)
     x = torch.linalg.solve(a, b, left=left) if a.numel() and b.numel() else b
     return norm(a) * norm(x) + norm(b)
 
 
 def other_triangle(d, a, upper):
-    """A Hermitian matrix, of which the other triangle holds something else."""
+    """A Hermitian matrix whose other triangle holds other numbers."""
     n = a.shape[-1]
     other = torch.ones(n, n, dtype=torch.bool).tril(-1) if upper else torch.ones(n, n, dtype=torch.bool).triu(1)
     return torch.where(other, torch.full((), 1e6).to(a.dtype), a)

@@ -1,6 +1,6 @@
 """The models of models.py: NAME -> a function that returns (module, inputs), inputs(batch) -> tensors whose first dimension is
-the batch. Small, but with what kernels choose by: odd heads, keys in parts, groups, layouts, sorts, sums over and beside
-the batch."""
+the batch. Small, but with what decides between kernels: odd heads, split keys, groups, layouts, sorts, sums over and
+beside the batch."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -34,7 +34,7 @@ def randn(*shape, dtype=torch.float32):
 
 
 def heads(count, size, tokens, dtype=torch.float32, **options):
-    """Attention over one packed projection, as vision transformers have it."""
+    """Attention over one packed projection, as in vision transformers."""
     width = count * size
 
     def forward(m, x):
@@ -238,7 +238,7 @@ def grid_sample():
 
 @model
 def int8_dynamic():
-    """Each row with a scale of its own."""
+    """One scale per row."""
     def forward(m, x):
         scale = x.abs().amax(-1, True) / 127 + 1e-6
         whole = (x / scale).round().clamp(-127, 127)
@@ -248,7 +248,7 @@ def int8_dynamic():
 
 @model
 def int8_of_all():
-    """One scale for the batch: rows change each other's answers, as in PyTorch."""
+    """One scale for the batch, so rows change each other's results, as in PyTorch."""
     def forward(m, x):
         scale = x.abs().amax() / 127
         return ((x / scale).round() @ m.weight) * scale
@@ -335,5 +335,5 @@ def rounded():
 
 @model
 def batch_norm_of_batch():
-    """Statistics of the batch itself."""
+    """Statistics of the batch."""
     return Of(lambda m, x: F.batch_norm(x, None, None, m.weight, None, training=True), weight=torch.rand(7) + 0.5), randn(7, 9, 5)

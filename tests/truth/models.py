@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Whole models with a dynamic batch: models.py --programs FOLDER [--device cuda] [--models REGEX] [--seconds N] [--out FOLDER]
 
-Each model of model_zoo.py is exported once with a dynamic batch and compiled once by AOTInductor, in processes of their own side
-by side; of batches 1, 2, 3, 5 and 8, two inputs each, eager PyTorch in float64 says what must come out, and how far PyTorch's
-own loader is from it how near that must be. The package then runs through sconce_conformance (in FOLDER): as CUDA graphs, each
-shape several times, without graphs, and by several threads at once on several replicas, each with other inputs. Needs torch and
-a C++ compiler (CXX). Cases that fail stay in --out. Ends with a table, and 1 where an answer was wrong.
+Exports each model of model_zoo.py once with a dynamic batch and compiles it once by AOTInductor, in parallel processes. For batches
+1, 2, 3, 5 and 8, two inputs each, eager PyTorch in float64 gives the expected result, and the error of PyTorch's own loader gives the
+tolerance. sconce_conformance (in FOLDER) then runs the package: as CUDA graphs, each shape several times, without graphs, and by
+several threads at once on several replicas with different inputs. Needs torch and a C++ compiler (CXX). Failed cases stay in --out.
+Ends with a table; exits with 1 if an answer was wrong.
 """
 import argparse
 import importlib.util
@@ -27,7 +27,7 @@ EPS = {"float16": 2.0 ** -10, "bfloat16": 2.0 ** -7, "float32": 2.0 ** -23, "flo
 
 
 class Data:
-    """data.bin of a case (tests/conformance/case.h)."""
+    """Writes a case's data.bin (tests/conformance/case.h)."""
 
     def __init__(self):
         self.bytes = bytearray()
@@ -81,7 +81,7 @@ def record(name, device, folder):
             loaded = leaves(loader(*tensors))
             try:
                 exact = leaves(exactly(*wide(tensors)))
-            except (RuntimeError, NotImplementedError):  # it says float32 itself
+            except (RuntimeError, NotImplementedError):  # the model computes in float32 itself
                 exact = same
             step = {"do": "run", "inputs": [data.add(t) for t in tensors], "outputs": [], "compare": "value", "rtol": 0.0, "atol": 0.0}
             for i, (s, g, e) in enumerate(zip(same, loaded, exact)):
@@ -111,7 +111,7 @@ def record(name, device, folder):
 
 
 def make_all(options, deadline):
-    """Cases made, and reasons for those that were not."""
+    """The cases made, and the reasons for those that were not."""
     import model_zoo
     waiting = [n for n in model_zoo.MODELS if re.search(options.models, n)]
     running, made, reasons, notes = {}, [], {}, []

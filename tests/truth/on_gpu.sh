@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What a GPU has to say about the right answers, each part with a time limit of its own, summaries last.
+# Checks answers on a GPU. Each part has its own time limit; summaries come last.
 #
-#   on_gpu.sh --pack BUILD SUITES FOLDER   FOLDER.tar.xz: what a machine with a GPU, torch and no compiler of ours needs: programs and
-#                                          libraries of a build with CUDA, stripped, SUITES/*-cuda.tar.xz, and these scripts
+#   on_gpu.sh --pack BUILD SUITES FOLDER   writes FOLDER.tar.xz for a machine with a GPU and torch but no compiler of ours: programs
+#                                          and libraries of a CUDA build, stripped, SUITES/*-cuda.tar.xz, and these scripts
 #   FOLDER/tests/truth/on_gpu.sh FOLDER RESULTS
 #
-# PARTS names what runs (suites test_cuda cases draws models graphs), all at once but for models, which come after. SUITE_SECONDS,
-# CASE_SECONDS, DRAW_SECONDS, MODEL_SECONDS, GRAPH_SECONDS limit them; DRAWS, SEED, JOBS and FAMILIES ("--family NAME ...") are those of
-# run.py, MODELS the options of models.py. Never stops at a failure; 1 where something failed.
+# PARTS names what runs (suites test_cuda cases draws models graphs): all at once, except models, which run afterwards. SUITE_SECONDS,
+# CASE_SECONDS, DRAW_SECONDS, MODEL_SECONDS, GRAPH_SECONDS limit them; DRAWS, SEED, JOBS and FAMILIES ("--family NAME ...") are run.py's
+# options, MODELS those of models.py. Goes on after failures; exits with 1 if something failed.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -u
 if [ "$1" = --pack ]; then
@@ -18,7 +18,7 @@ if [ "$1" = --pack ]; then
     strip -o "$folder/bin/$(basename $program)" "$build/$program" && chmod +x "$folder/bin/$(basename $program)"
   done
   for library in libsconce.so.0 libsconcecu.so.0; do strip -o "$folder/lib/$library" "$build/src/$library"; done
-  # The libraries that our programs need and a machine made for torch may lack; those of the C and C++ languages are its own.
+  # Libraries that our programs need and a machine made for torch may lack, except those of C and C++.
   ldd "$build/server/sconce" "$build/src/libsconcecu.so.0" | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -vE 'libsconce|/ld-|lib(c|m|z|dl|rt|pthread|stdc\+\+|gcc_s)\.so|cuda' | xargs -I{} cp -L {} "$folder/lib/"
   cp "$suites"/*-cuda.tar.xz "$folder/conf/"
@@ -33,14 +33,14 @@ results=$(cd "$results" && pwd)
 parts=" ${PARTS:-suites test_cuda cases draws} "
 export PATH="$folder/bin:$PATH" PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-# The NVIDIA libraries that the Python packages bring, where the system has none.
+# NVIDIA libraries from Python packages, if the system has none.
 for libraries in $(python3 -c 'import glob,os,torch; print(" ".join(glob.glob(os.path.join(os.path.dirname(torch.__file__), "../nvidia/*/lib"))))'); do
   LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$libraries"
 done
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 failed=0 begun=$SECONDS
 has() { case $parts in *" $1 "*) return 0 ;; esac; return 1; }
-# background NAME LIMIT COMMAND...: its output in RESULTS/NAME.log, its status in RESULTS/NAME.status
+# background NAME LIMIT COMMAND...: output in RESULTS/NAME.log, status in RESULTS/NAME.status
 background() {
   local name=$1 limit=$2
   shift 2
@@ -57,8 +57,7 @@ has cases && background cases "${CASE_SECONDS:-300}" python3 "$folder/tests/cuda
 has draws && background draws "$((${DRAW_SECONDS:-400} + 60))" python3 "$folder/tests/truth/run.py" "$folder/lib" --device cuda \
   --draws "${DRAWS:-60000}" --seed "${SEED:-1}" --jobs "${JOBS:-12}" --seconds "${DRAW_SECONDS:-400}" --show 40 --hang 150 ${FAMILIES:-}
 if has graphs; then
-  # Runs as CUDA graphs against runs without, for every package of the suites.
-  # shellcheck disable=SC2016
+  # For every package of the suites, runs as CUDA graphs against runs without. shellcheck disable=SC2016
   background graphs "${GRAPH_SECONDS:-300}" bash -c '
     packages=$(mktemp -d)
     for suite in "$1"/conf/*.tar.xz; do mkdir "$packages/$(basename "$suite")"; tar -xJf "$suite" -C "$packages/$(basename "$suite")"; done
@@ -90,7 +89,7 @@ show graphs '(^|: )(not |differ|no |.*error)' 15
 show models '^(FAIL|NOTE)|FAIL|not made|passed' 60
 if [ -e "$results/draws.log" ]; then
   echo "== draws"
-  # Of each family and operator the first three.
+  # The first three of each family and operator.
   grep -a '^FAIL' "$results/draws.log" | awk '{ split($2, name, ":"); if (seen[name[1] $3]++ < 3) print }' | cut -c1-420 | head -70
   sed -n '/^family /,$p' "$results/draws.log"
 fi

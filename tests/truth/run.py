@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Random draws of every operator against ATen: run.py FOLDER [--device cuda] [--draws N] [--seed S] [--family F]
+"""Random cases for every operator against ATen: run.py FOLDER [--device cuda] [--draws N] [--seed S] [--family F]
 
-FOLDER has libsconce.so.0 (and libsconcecu.so.0); needs torch. Each family in families/ draws calls on both sides of the limits
-at which its kernels choose another way. A draw is named FAMILY:SEED:NUMBER and made from its name alone:
---draw NAME repeats one. SCONCE_CPU_ISA=avx2 keeps kernels to AVX2, --threads gives their number. Ends with a table, and 1 where a draw failed.
-"""
+FOLDER has libsconce.so.0 (and libsconcecu.so.0); needs torch. Each family in families/ draws calls around the limits at
+which its kernels change algorithm. A draw is named FAMILY:SEED:NUMBER and depends on its name alone; --draw NAME repeats
+one. SCONCE_CPU_ISA=avx2 limits kernels to AVX2, --threads sets their number. Ends with a table; exits with 1 if a draw failed."""
 import argparse
 import collections
 import importlib
@@ -32,13 +31,13 @@ def families(device):
 
 
 def start(options):
-    """Before torch is imported: fresh memory of ours holds what nobody expects, so that what is not written shows."""
+    """Before torch is imported: fills our fresh memory with a pattern, so that unwritten results show."""
     os.environ.setdefault("MALLOC_PERTURB_", "165")
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
 
 
 def one(name, device):
-    """(label, what is wrong or None) of the draw with this name; no label where nothing was drawn."""
+    """(label, what is wrong or None) of the draw with this name; no label if nothing was drawn."""
     import abi
     import case
     import draw
@@ -50,7 +49,7 @@ def one(name, device):
             return None, None
         label = drawn.label
         return label, case.judge(drawn)
-    except abi.Missing:  # of the installed torch
+    except abi.Missing:  # missing in the installed torch
         return None, None
     except Exception as error:  # noqa: BLE001  (the next draw must run; a broken generator is a failure of its own)
         if type(error).__name__ == "OutOfMemoryError":
@@ -60,7 +59,7 @@ def one(name, device):
 
 
 def device_is_lost():
-    """Whether an error of the device stays: no later call of this process would mean anything."""
+    """Whether the device's error persists, so that no later call of this process would mean anything."""
     import torch
     try:
         torch.cuda.synchronize()
@@ -76,13 +75,13 @@ def open_all(options):
     torch.set_num_threads(1)
     if options.device == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = True  # the defaults, as ours are
+        torch.backends.cudnn.allow_tf32 = True  # the defaults, as in ours
     import abi
     abi.open_libraries(str(options.folder), options.device)
 
 
 def work(options, first, jobs, results, running):
-    """The chunk `first`, where a process before this one was in it, then chunks by their numbers."""
+    """Chunk `first`, which a previous process did not finish, then the chunks by number."""
     open_all(options)
     chunk = first
     while True:
@@ -115,7 +114,7 @@ class Worker:
         self.process.start()
 
     def hangs(self, limit):
-        """Whether it has been at one draw for so long."""
+        """Whether one draw has taken this long."""
         name = self.running.value
         if name != self.name:
             self.name, self.since = name, time.time()
@@ -126,7 +125,7 @@ def campaign(options):
     context = multiprocessing.get_context("spawn")
     per_family = max(1, options.draws // len(options.families))
     options.chunks = [(f, i, min(CHUNK, per_family - i)) for i in range(0, per_family, CHUNK) for f in options.families]
-    # No thread behind the queue: a process that ends in the middle of a draw leaves no lock behind.
+    # SimpleQueue has no thread: a process that dies during a draw leaves no lock held.
     jobs, results = context.Value("i", 0), context.SimpleQueue()
     seen, bad, left = collections.Counter(), collections.defaultdict(list), collections.Counter()
     workers = [Worker(context, options, None, jobs, results) for _ in range(options.jobs)]

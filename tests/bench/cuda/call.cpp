@@ -1,10 +1,10 @@
 // Calls of a CUDA package with tensors that stay on the device, as JSON: load and call times, memory.
 //   bench_cuda_call [--no-graphs] PACKAGE [SIZE of dynamic dimensions]
-//   bench_cuda_call --throughput 0,1,... SECONDS PACKAGE     runs of a replica on each of these devices
-//   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give what runs without them give
-//   bench_cuda_call --cycles N PACKAGE      loads, runs, gives it other weights and unloads it N times; 1 where
-//                                          memory of the device or the process grows all the time
-//   bench_cuda_call --memory PACKAGE        what is resident after a load and three runs, by what it is mapped from
+//   bench_cuda_call --throughput 0,1,... SECONDS PACKAGE     runs of one replica on each of these devices
+//   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give the same outputs as runs without
+//   bench_cuda_call --cycles N PACKAGE      loads, runs, updates weights and unloads N times; exits with 1 if memory of
+//                                           the device or the process keeps growing
+//   bench_cuda_call --memory PACKAGE        resident memory after a load and three runs, by mapped file
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -32,7 +32,7 @@ double microseconds(Clock::duration d) { return std::chrono::duration<double, st
 int cycles(int count, const char* path) {
   LoadOptions options;
   options.devices = {{DeviceType::kCuda, 0}};
-  // After each tenth; the first is left out, in which much is made once.
+  // Measured after each tenth, without the first, in which caches fill.
   std::vector<double> device, host;
   for (int i = 1; i <= count; ++i) {
     const auto model = Model::load(Package::open(path), options);
@@ -46,7 +46,7 @@ int cycles(int count, const char* path) {
     device.push_back(taken_mb());
     host.push_back(resident_mb());
   }
-  // A leak grows in every tenth; what another process takes of the device in one of them does not count.
+  // A leak grows in every tenth; another process that allocates during one of them does not count.
   const auto steady = [](const std::vector<double>& taken) {
     double least = taken.size() > 1 ? std::numeric_limits<double>::infinity() : 0;
     for (size_t i = 1; i < taken.size(); ++i) least = std::min(least, taken[i] - taken[i - 1]);
@@ -61,7 +61,7 @@ int cycles(int count, const char* path) {
   return leaks ? 1 : 0;
 }
 
-// Runs from the host, as a server's are, on each device from a thread of its own.
+// Runs from the host, as a server does, with one thread per device.
 int throughput(const char* indices, double seconds, const char* path) {
   LoadOptions options;
   options.devices = devices_of(indices);
@@ -79,7 +79,7 @@ int throughput(const char* indices, double seconds, const char* path) {
       std::vector<Tensor> own(model->info().spec.outputs.size());
       for (int warm = 0; warm < 50; ++warm) model->run(inputs, own);
       while (!go) std::this_thread::yield();
-      int64_t mine = 0;  // counted aside: threads that write to one cache line wait for each other
+      int64_t mine = 0;  // a local count, because threads that write to one cache line slow each other down
       for (; !stop; ++mine) model->run(inputs, own);
       runs[at] = mine;
       outputs[at] = std::move(own);
@@ -103,7 +103,7 @@ int throughput(const char* indices, double seconds, const char* path) {
   return 0;
 }
 
-// Inputs that differ from turn to turn: small numbers, and 0 or 1 where a dtype is whole.
+// Inputs that differ between turns: small numbers, and 0 or 1 for integer dtypes.
 void vary(Tensor& t, uint32_t turn) {
   auto* bytes = static_cast<unsigned char*>(t.data());
   const size_t item = t.itemsize();
@@ -147,7 +147,7 @@ int same(const char* path) {
   return different ? 1 : 0;
 }
 
-// Megabytes by file, or by kind of memory without one: all, and what no other process could share.
+// Megabytes per mapped file, or per kind of anonymous memory: all, and the part that is private to this process.
 void print_memory(const char* when) {
   std::ifstream maps("/proc/self/smaps");
   std::map<std::string, std::pair<double, double>> by_name;
@@ -231,7 +231,7 @@ int main(int argc, char** argv) {
   repeat(200, 0.3);
   repeat(2000, 1.5);
   std::sort(times.begin(), times.end());
-  std::string shapes;  // what PyTorch's loader is to be given, as JSON
+  std::string shapes;  // the shapes for PyTorch's loader, as JSON
   for (const Tensor& input : inputs) {
     std::string sizes;
     for (const int64_t size : input.sizes()) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);

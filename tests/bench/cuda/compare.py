@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """CUDA packages through Sconce and through PyTorch's own loader, in one run: python compare.py BENCH PACKAGE...
 
-BENCH is build/release/tests/bench_cuda_call. Needs torch with CUDA. Inputs and outputs stay on the device; a call ends when the device has done it. Per package: microseconds of a call (with CUDA
-graphs, without, PyTorch's loader, PyTorch's loader in a CUDA graph), milliseconds of load and first call (PyTorch's
-without its import), resident memory. Rows that fail say so; the others are still measured.
-"""
+BENCH is build/release/tests/bench_cuda_call. Needs torch with CUDA. Inputs and outputs stay on the device; a call ends
+when the device has finished it. Prints for each package the microseconds per call (with and without CUDA graphs,
+PyTorch's loader, PyTorch's loader in a CUDA graph), the milliseconds for load and first call (PyTorch's without import),
+and resident memory. A row that fails says so; the others are still measured."""
 import argparse
 import importlib.util
 import json

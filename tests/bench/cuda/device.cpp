@@ -27,14 +27,14 @@ Tensor input_of(const TensorSpec& spec, int64_t dynamic) {
   std::vector<int64_t> strides;
   for (const auto& stride : spec.strides)
     if (stride) strides.push_back(*stride);
-  // Recorded strides where they are gapless (channels last), else row-major.
+  // The recorded strides if they are dense (channels-last), else row-major.
   Tensor t = Tensor::empty(sizes, dtype);
   if (strides.size() == sizes.size()) {
     const Tensor laid_out = Tensor::empty_strided(sizes, strides, dtype);
     if (laid_out.storage()->bytes() == t.bytes()) t = laid_out;
   }
   auto* bytes = static_cast<unsigned char*>(t.data());
-  // Small positive numbers in any floating type: every byte but the exponent's is noise that does not matter.
+  // Makes small positive numbers in any floating type; only the exponent's byte matters.
   for (size_t i = 0; i < t.bytes(); ++i) bytes[i] = t.dtype() == DType::kFloat32 && i % 4 == 3 ? 0x3D : 0;
   const Device device = spec.device.value_or(Device{DeviceType::kCuda, 0});
   return device.type == DeviceType::kCpu ? t : copy_to(t, {DeviceType::kCuda, 0});

@@ -1,4 +1,4 @@
-// What programs that measure CUDA share: inputs made up for a model, and what they ask of the device and the process.
+// Shared by programs that measure CUDA: made-up inputs for a model, and memory figures of device and process.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,14 +9,14 @@
 
 namespace sconce {
 
-// CUDA devices from numbers such as "0,1"; none where it is anything else.
+// Parses CUDA devices such as "0,1"; empty if the text is anything else.
 std::vector<Device> devices_of(const char* numbers);
 
-// Small numbers in the strides that the model was made for; on device 0 unless the model reads it on the host.
-// dynamic: the size of dimensions that may have several.
+// Small numbers in the strides that the model was compiled for, on device 0 unless the model reads them on the host.
+// dynamic: the size of dynamic dimensions.
 Tensor input_of(const TensorSpec& spec, int64_t dynamic);
 
-// A function of cudart, which libsconce_cuda has opened; -1 where it is not there.
+// Calls a function of cudart, which libsconce_cuda has opened; -1 if it is missing.
 template <class... Arguments>
 int cudart(const char* name, Arguments... arguments) {
   void* library = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
@@ -24,9 +24,9 @@ int cudart(const char* name, Arguments... arguments) {
   return function ? function(arguments...) : -1;
 }
 
-// Megabytes of device memory that are taken, by whomever; -1 where the device does not answer.
+// Megabytes of device memory in use by any process; -1 if the device does not answer.
 double taken_mb();
-// Megabytes of this process that are resident.
+// Resident megabytes of this process.
 double resident_mb();
 
 }  // namespace sconce

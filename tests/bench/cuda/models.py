@@ -2,9 +2,9 @@
 """CUDA models compiled here, through Sconce, PyTorch's loader and torch.compile, in one run: models.py CALL UPDATE [NAME...]
 
 CALL and UPDATE are bench_cuda_call and bench_cuda_update of build/release/tests. Needs torch with CUDA and a C++
-compiler (CXX). Batch 1 is bound by launches, the others by arithmetic. Per model: microseconds of a call, inputs and
-outputs on the device, done when the device has done it; milliseconds from nothing loaded to the first output (ours in a
-new process, PyTorch's without its import and what else a process needs once); our resident memory. Then GB/s of new
+compiler (CXX). Batch 1 is bound by launches, the others by arithmetic. Prints for each model the microseconds per call
+(inputs and outputs on the device, until the device has finished), the milliseconds from nothing loaded to the first
+output (ours in a new process, PyTorch's without import and one-time start-up), our resident memory, and GB/s of new
 weights.
 """
 import argparse
@@ -124,7 +124,7 @@ NAMES = ["conv-1", "dense-4096", "decoder-8x2048", "conv-64", "mlp-1", "decoder-
 
 
 class Torch:
-    """PyTorch in one process: its imports can take longer than all that is measured."""
+    """All of PyTorch in one process, because its imports can take longer than everything measured."""
 
     def __init__(self):
         self.process = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

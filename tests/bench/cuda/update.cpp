@@ -1,6 +1,6 @@
-// New weights of a CUDA package, from where they lie on the host to where runs use them, beside a plain copy of as many
-// bytes from pinned memory; GB/s as JSON, the best of three. With several devices, of the weights' size each time,
-// however many of them take it; every one must answer alike before and after.
+// Updates the weights of a CUDA package from host memory and compares with a plain copy of as many bytes from pinned
+// memory: GB/s as JSON, best of three. With several devices, the bytes count once however many devices get them; all
+// must give the same answers before and after.
 //   bench_cuda_update PACKAGE [0,1,...]
 #include <algorithm>
 #include <chrono>
@@ -28,7 +28,7 @@ double best_seconds(const std::function<void()>& work) {
   return best;
 }
 
-// GB/s of one cudaMemcpy from pinned memory; 0 where it failed.
+// GB/s of one cudaMemcpy from pinned memory; 0 if it failed.
 double pinned_rate(size_t bytes) {
   void *host = nullptr, *device = nullptr;
   if (cudart("cudaMallocHost", &host, bytes) != 0 || cudart("cudaMalloc", &device, bytes) != 0) return 0;
@@ -42,7 +42,7 @@ double pinned_rate(size_t bytes) {
   return static_cast<double>(bytes) / seconds / 1e9;
 }
 
-// What each replica answers to the same inputs of the host.
+// The answer of each replica to the same host inputs.
 std::vector<std::vector<Tensor>> answers(Model& model) {
   std::vector<Tensor> inputs;
   for (const TensorSpec& spec : model.info().spec.inputs) inputs.push_back(copy_to(input_of(spec, 1), Device{}));
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   std::vector<Tensor> inputs, outputs(model->info().spec.outputs.size());
   for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(input_of(spec, 1));
   const double run = best_seconds([&] { model->run(inputs, outputs); });
-  // On the device when the first run has passed, at the latest.
+  // The first run ends only when the weights are on the device.
   const double in_place = best_seconds([&] {
                             model->update_constants(SetRole::kInactive, constants, true, true);
                             model->swap_constants();

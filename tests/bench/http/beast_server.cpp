@@ -1,4 +1,4 @@
-// The yardstick: a bare Beast server in the shape of Beast's own examples, which reads each request and answers a fixed
+// The baseline: a bare Beast server, shaped like Beast's own examples, that reads each request and answers a fixed
 // body. usage: beast_server PORT THREADS BODY_BYTES
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

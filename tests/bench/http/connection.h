@@ -1,4 +1,4 @@
-// What the load generators have in common: a connection to this host, and the end of the program where one fails.
+// Shared by the load generators: a connection to this host, and the end of the program when one fails.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-// A load generator that costs little: N keep-alive connections, each sends its request again as soon as the answer is
-// complete. One thread, epoll, no HTTP library: the same answer is expected each time, so its length is learnt once.
+// A load generator that costs little: N keep-alive connections, each of which repeats its request as soon as the answer
+// is complete. One thread, epoll, no HTTP library. Every answer must be the same, so its length is learnt once.
 //
 // usage: load PORT CONNECTIONS SECONDS REQUEST_FILE
 // Prints requests per second, p50, p99 and p99.9 in microseconds, the bytes of an answer and its body, as JSON.
@@ -43,7 +43,7 @@ std::string read_answer(int fd) {
   for (;;) {
     const size_t head = text.find("\r\n\r\n");
     if (head != std::string::npos) {
-      // Names of fields have any case.
+      // Header names are case-insensitive.
       const auto name = std::search(text.begin(), text.end(), kLength.begin(), kLength.end(),
                                     [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
       const auto at = name == text.end() ? std::string::npos : static_cast<size_t>(name - text.begin());

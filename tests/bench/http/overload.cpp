@@ -1,9 +1,9 @@
-// More than a server can do: requests at a fixed rate, whatever becomes of them, on as many keep-alive connections as
-// it takes. One thread, epoll.
+// Overloads a server: sends requests at a fixed rate, whatever becomes of them, on as many keep-alive connections as
+// that takes. One thread, epoll.
 //
 // usage: overload PORT RATE SECONDS REQUEST_FILE
-// Prints, for answers 200 and 429 apart, how many, p50, p99 and the largest time in microseconds, as JSON. A request's
-// time begins when it was due. Any other answer ends the program.
+// Prints count, p50, p99 and maximum in microseconds, separately for answers 200 and 429, as JSON. A request's time
+// begins when it was due. Any other answer ends the program.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ struct Connection {
   Clock::time_point due;
 };
 
-// Bytes of a whole answer; 0 if more must come.
+// Length of a whole answer; 0 if more bytes must come.
 size_t length_of(const std::string& answer) {
   constexpr std::string_view kField = "\r\nContent-Length: ";
   const size_t head = answer.find("\r\n\r\n"), field = answer.find(kField);
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
       ++sent;
     }
     epoll_event events[64];
-    // Until the next one is due, if a connection is free for it.
+    // Waits until the next request is due, if a connection is free for it.
     timespec wait{1, 0};
     if (sent < total && !idle.empty()) {
       const double ahead =

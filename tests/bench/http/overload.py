@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ten times what a model can do: how fast what is refused is refused, and whether what is served goes on as before.
+"""Ten times the load that a model can serve: how fast refusals are, and whether served requests go on as before.
 
-The model takes 1 ms a run and has one replica; 16 requests may wait. First as fast as it goes, then at ten times that
-rate, whatever is answered, then as before.
+The model takes 1 ms per run and has one replica; 16 requests may wait. First runs at full speed, then at ten times that
+rate whatever the answers are, then at full speed again.
 
     ninja -C build/release http_bench && tests/bench/http/overload.py [--build DIR] [--seconds S]
 """

@@ -13,7 +13,7 @@ def litserve(port):
                                                     log_level="error", access_log=False)
 
 
-# Each peer's environment has one of these; workers look their class up by its name.
+# Each peer's environment has one of these. Both are at module level, because workers look classes up by name.
 if importlib.util.find_spec("litserve"):
     import litserve as ls
 

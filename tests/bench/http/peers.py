@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares `sconce serve` with LitServe, MLServer and the Triton inside nvidia-pytriton on the same model, in one run.
 
-The model is y = x * w + b on rows of four floats: what is measured is the server. Each peer comes from PyPI into a
-virtual environment of its own below the build folder and is asked in the quickest form it understands: binary tensors
-for Sconce and Triton, JSON for the others. Of Triton the server binary runs a model of its Python backend: faster than
-through PyTriton, whose processes stand in between. The servers take turns, several times over. Prints requests per
-second, latencies, the memory of all processes of a server, and the ratios.
+The model is y = x * w + b on rows of four floats, so this measures the server. Each peer comes from PyPI into its own
+virtual environment below the build folder and gets requests in its fastest form: binary tensors for Sconce and Triton,
+JSON for the others. Triton runs as its server binary with a model of its Python backend, which is faster than through
+PyTriton's processes. The servers take turns, several times over. Prints requests per second, latencies, the memory of
+all processes of a server, and the ratios.
 
     ninja -C build/release http_bench && tests/bench/http/peers.py [--build DIR] [--seconds S] [--only NAME,...]
 """
@@ -34,7 +34,7 @@ def json_request(path, body):
 
 
 def environment(build, name):
-    """The Python of a virtual environment with the peer in it."""
+    """The Python of a virtual environment that contains the peer."""
     folder = build / "bench-peers" / name
     python = folder / "bin/python"
     if not (folder / "complete").exists():
@@ -45,7 +45,7 @@ def environment(build, name):
 
 
 def memory_bytes(pid):
-    """Proportional memory of a process and all below it."""
+    """Proportional memory of a process and its descendants."""
     total = 0
     try:
         for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -92,7 +92,7 @@ class Server:
 
 
 def triton(python, folder, port):
-    """The server of nvidia-pytriton's wheel, with its Python backend put together as the server expects it."""
+    """The server of nvidia-pytriton's wheel, with its Python backend laid out as the server expects."""
     site = next((python.parent.parent / "lib").glob("python*/site-packages"))
     shipped = site / "pytriton/tritonserver"
     backend = folder / "backends/python"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs NVIDIA's perf_analyzer against `sconce serve` on the example model, in each form that its HTTP client has.
 
-The binary comes from PyPI, in the last wheel of tritonclient that had it, and CUDA's run time, which it is linked to, as
-well; libb64 (Debian, Ubuntu: libb64-0d) must be there. Prints what perf_analyzer says of each form; the status is 1 if it
-gave up on one.
+PyPI provides the binary (in the last tritonclient wheel that had it) and the CUDA run time that it links to; libb64
+(Debian, Ubuntu: libb64-0d) must be installed. Prints perf_analyzer's output for each form; exits with 1 if it gave up
+on one.
 
     ninja -C build/release sconce_program && tests/bench/http/perf_analyzer.py [--build DIR] [--requests N]
 """
@@ -30,7 +30,7 @@ FORMS = {
 
 
 def install(folder):
-    """The program and what its linker needs in its environment."""
+    """The program, and the environment that its linker needs."""
     if not (folder / "complete").exists():
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, *WHEELS], check=True)
         (folder / "complete").touch()
@@ -59,7 +59,7 @@ def main():
     try:
         wait_for(port, "/v2/health/ready")
         for form, flags in FORMS.items():
-            # Windows of so many requests, and no waiting for two that agree: this is no measurement.
+            # Windows of this many requests, without waiting until two agree: this is no measurement.
             command = [program, "-m", "digits", "-u", f"127.0.0.1:{port}", "-i", "http", "--measurement-mode",
                        "count_windows", "--measurement-request-count", str(args.requests), "-s", "999", *flags]
             if form == "metrics":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares `sconce serve` on a no-op model with a bare Beast server that answers as many bytes, in one run.
 
-Both servers run on the same cores, one after the other and several times over; the load generator has cores of its own
-where there are enough. Prints a table of requests per second and latencies, and the ratio.
+Both servers run on the same cores, in turns, several times over; the load generator has its own cores if there are
+enough. Prints a table of requests per second and latencies, and the ratio.
 
     ninja -C build/release http_bench && tests/bench/http/run.py [--build DIR] [--package PT2] [--seconds S]
 """

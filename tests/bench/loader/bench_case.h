@@ -1,6 +1,6 @@
-// What both loader benchmarks measure, so that the two programs differ only in the loader.
+// What both loader benchmarks share, so that the two programs differ only in the loader.
 //
-// Inputs come from a file that compare.py writes: int64 count, then per input int64 dtype number, rank, sizes, strides,
+// compare.py writes a file with the inputs: int64 count, then for each input int64 dtype number, rank, sizes, strides,
 // offset (elements), storage bytes, and the bytes.
 #pragma once
 
@@ -55,7 +55,7 @@ inline long resident_kb() {
   return 0;
 }
 
-// load() loads in the place of what was loaded before, which unload() lets go; run() runs once. Prints one JSON line.
+// load() loads a package and replaces the last one, unload() drops it, run() runs it once. Prints one JSON line.
 template <class Load, class Unload, class Run>
 void measure(double seconds, const Load& load, const Unload& unload, const Run& run) {
   const double before = now_ms();
@@ -76,7 +76,7 @@ void measure(double seconds, const Load& load, const Unload& unload, const Run& 
   const auto at = [&](double q) {
     return 1000 * calls[static_cast<size_t>(q * static_cast<double>(calls.size() - 1))];
   };
-  std::vector<double> loads;  // the fastest tenth counts: what else the machine does makes many of them longer
+  std::vector<double> loads;  // the fastest tenth counts, because other work on the machine slows many loads down
   for (int i = 0; i < 30; ++i) {
     unload();
     const double start = now_ms();

@@ -3,9 +3,9 @@
 
     python tests/bench/loader/compare.py --sconce build/release/tests/bench_sconce_loader [--filter NAME] [CASE...]
 
-Needs torch in the Python that runs it (`./dev bench` makes a throw-away environment). Cases are conformance cases
-(folders or packed suites); without any, the MLP of make_mlp.py and the suite models-cpu where it is at hand.
-Every figure is a ratio PyTorch / Sconce but for the call, which is Sconce / PyTorch; runs alternate.
+Needs torch in the Python that runs it (`./dev bench` makes a throw-away environment). CASEs are conformance cases
+(folders or packed suites); the default is the MLP of make_mlp.py and, if it is there, the suite models-cpu.
+Figures are ratios PyTorch / Sconce, except for the call: Sconce / PyTorch. Runs alternate.
 """
 import argparse
 import importlib.util
@@ -36,8 +36,8 @@ def build_torch_loader(folder, whole):
                     f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib", *libraries,
                     "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{base}/lib"], check=True)
     if not whole:
-        # PyPI's libtorch.so pulls in the CUDA libraries; packages name it but need libtorch_cpu.so only. An empty one
-        # makes this the CPU build of PyTorch, which starts sooner and is smaller.
+        # PyPI's libtorch.so pulls in the CUDA libraries. Packages name it but only need libtorch_cpu.so, so an empty
+        # libtorch.so turns this into the CPU build of PyTorch, which starts sooner and is smaller.
         subprocess.run(["gcc", "-shared", "-xc", "/dev/null", "-o", str(folder / "libtorch.so")], check=True)
         os.environ["LD_LIBRARY_PATH"] = f"{folder}:{base}/lib"
     return out
@@ -125,7 +125,7 @@ def main():
             write_inputs(step, (case / "data.bin").read_bytes(), folder / "inputs.bin")
             package = case / info["package"]
             ours, theirs = [], []
-            for _ in range(args.rounds):  # in turns, since the machine is shared
+            for _ in range(args.rounds):  # alternate, because the machine is shared
                 ours.append(measure([args.sconce], package, folder / "inputs.bin", args.seconds))
                 theirs.append(measure([torch_loader], package, folder / "inputs.bin", args.seconds))
             a, b = best(ours), best(theirs)

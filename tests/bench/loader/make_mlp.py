@@ -1,4 +1,4 @@
-"""Writes a case of the benchmark's small model, 64-128-10, batch 1: FOLDER."""
+"""Writes a case with the benchmark's small model, 64-128-10, batch 1: FOLDER."""
 import json
 import pathlib
 import sys

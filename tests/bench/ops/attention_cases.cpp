@@ -10,7 +10,7 @@ struct Heads {
   DType dtype = kF32;
 };
 
-// [B, H, T, D], or the same of [B, T, H, D] in memory, as projections leave it.
+// [B, H, T, D] or, if swapped, a view of [B, T, H, D] in memory, as projections produce it.
 T heads(int64_t b, int64_t h, int64_t t, int64_t d, const Heads& s) {
   return s.swapped ? randn({b, t, h, d}, s.dtype).permuted({0, 2, 1, 3}) : randn({b, h, t, d}, s.dtype);
 }

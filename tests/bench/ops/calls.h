@@ -1,5 +1,5 @@
 // Calls through the C interface that packages use. Sconce and PyTorch export the same functions, so the same object
-// code calls the one or the other, depending on the library that it is linked with.
+// code calls either, depending on the library that it is linked with.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ class T {
 };
 
 T empty(const Sizes& sizes, DType dtype = kF32);
-// The same numbers in both programs: from a stream that starts anew with each case.
+// Both programs get the same numbers, because each case restarts the stream.
 T randn(const Sizes& sizes, DType dtype = kF32);
 T uniform(const Sizes& sizes, double from, double to, DType dtype = kF32);
 T integers(const Sizes& sizes, int64_t from, int64_t to, DType dtype = kI64);  // [from, to)
@@ -82,16 +82,16 @@ T sorted(const Sizes& sizes, DType dtype = kF32);                              /
 T numbers(const std::vector<int64_t>& values, DType dtype = kI64);
 T spd(int64_t batch, int64_t n, DType dtype = kF32);  // symmetric positive definite
 void restart_numbers();
-// The same tensor as a package's weight, whose bytes never change: of the library that this program is linked with.
+// The same tensor as a package's weight, whose bytes never change. Each library defines its own.
 T constant(T t);
-// A weight that PyTorch packed, from the file of pack_weights.py.
+// A weight that PyTorch packed, from pack_weights.py's file.
 void read_packed(const char* path);
 T packed(const std::string& name);
-// Packed by oneDNN, with a description: of the library that this program is linked with. The bytes stay.
+// A weight packed by oneDNN, with a description. Each library defines its own. The bytes must stay.
 T opaque(void* data, size_t bytes, DType dtype, const Sizes& sizes, const Sizes& strides,
          const std::vector<uint8_t>& description);
 
-// Arguments that are more than a tensor or a number.
+// Arguments other than a tensor or a number.
 struct Ints {
   Ints(std::initializer_list<int64_t> list) : values(list) {}
   Ints(Sizes list) : values(std::move(list)) {}
@@ -100,14 +100,14 @@ struct Ints {
 struct Flags {
   std::vector<int32_t> values;
 };
-struct Opt {  // an optional tensor that is given
+struct Opt {  // an optional tensor that is present
   explicit Opt(T tensor) : t(std::move(tensor)), handle(t.get()) {}
   Opt(const Opt& o) : Opt(o.t) {}
   T t;
   AtenTensorHandle handle;
 };
 template <class V>
-struct Some {  // an optional number that is given
+struct Some {  // an optional number that is present
   explicit Some(V v) : value(v) {}
   V value;
 };
@@ -132,7 +132,7 @@ struct OptList {  // optional tensors; an undefined one is absent
     for (const AtenTensorHandle& h : handles) pointers.push_back(h ? &h : nullptr);
   }
 };
-struct Absent {};  // of arguments that are two parameters
+struct Absent {};  // absent argument that takes two parameters
 inline constexpr std::nullptr_t none = nullptr;
 
 template <class V>
@@ -159,7 +159,7 @@ auto flat(V& v) {
 }
 
 using Call = std::function<void()>;
-// Takes the results of a call: deletes them, or keeps them for comparison.
+// Takes over the results of a call, to delete them or to keep them for comparison.
 void take_results(AtenTensorHandle* results, size_t count);
 // Names a tensor that a call writes, for comparison.
 Call writing(T out, Call call);
@@ -198,10 +198,10 @@ struct Argument {
   std::string text;
   Sizes ints;
 };
-// "aten::add", "Tensor": called as the proxy executor calls an operator that has no function of its own. Writes as many
-// handles as there are tensors among its results.
+// Finds "aten::add", "Tensor" and calls it as the proxy executor does. Writes as many handles as there are tensors
+// among the results.
 using Operator = std::function<void(AtenTensorHandle* results)>;
-// Of the library that this program is linked with.
+// Each library defines its own.
 Operator find_operator(const char* name, const char* overload, const std::vector<Argument>& arguments);
 
 template <size_t N, class... A>
@@ -215,7 +215,7 @@ Call named(const char* name, const char* overload, const A&... arguments) {
 
 struct Case {
   std::string family, name;
-  std::function<Call()> make;  // allocates inputs; called when the case is first measured
+  std::function<Call()> make;  // allocates inputs when the case is first measured
 };
 class Cases {
  public:
@@ -240,7 +240,7 @@ void add_quantised_cases(Cases&);
 void add_function_cases(Cases&);
 void add_layer_cases(Cases&);
 
-// Of the library that this program is linked with.
+// Each library defines its own.
 std::shared_ptr<void> enter_library();
 
 }  // namespace bench

@@ -4,12 +4,11 @@
     ninja -C build/release bench_ops
     python tests/bench/ops/compare.py [--filter TEXT] [--threads 1 2] [--rounds 5] [--seconds 0.05] [--json FILE]
 
-Needs torch in the Python that runs it. The cases are C++ (*_cases.cpp): calls of the C interface that packages use, which
-PyTorch exports as Sconce does. The same object code is linked with the one and with the other. The two programs measure
-in turns of SECONDS; each figure is the fastest call of all turns, of which there are ROUNDS or, where a busy machine has
-not let a program come within a tenth of its best time twice, up to 10 times as many. A ratio is our time over theirs: less is better.
-Results are compared too: a case whose digests differ is marked. What Sconce or PyTorch lacks is listed, not counted.
-"""
+Needs torch in the Python that runs it. The cases (*_cases.cpp) call the C interface that packages use, which PyTorch
+exports too; the same object code is linked with either library. The two programs measure in turns of SECONDS, ROUNDS
+times. If a busy machine keeps a program from coming twice within a tenth of its best time, up to 10 times as many turns
+follow. A figure is the fastest call of all turns; a ratio is our time over theirs, so less is better. Results are
+compared too: a case whose digests differ is marked. Operators that Sconce or PyTorch lacks are listed, not counted."""
 import argparse
 import importlib.util
 import json
@@ -67,7 +66,8 @@ class Program:
 
 
 def same(ours, theirs, random):
-    """Digests agree: dtypes and sizes exactly, sums to a part of their size unless the numbers are random."""
+    """Whether digests agree: dtypes and sizes exactly; sums to a fraction of their size, unless numbers are
+    random."""
     a, b = ours.split()[1:], theirs.split()[1:]
     if len(a) != len(b):
         return False

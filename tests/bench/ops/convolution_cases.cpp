@@ -31,7 +31,7 @@ void add_backward(Cases& cases, const std::string& name, const Shape& s, const S
   });
 }
 
-// Small, so that steps do not amplify rounding.
+// Small, so that recurrent steps do not amplify rounding.
 T weight(const Sizes& sizes) { return constant(uniform(sizes, -0.06, 0.06)); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Functions of elements that have no C function of their own: called by name.
+// Elementwise functions without a C function, called by name.
 #include "tests/bench/ops/calls.h"
 
 namespace bench {
@@ -18,13 +18,13 @@ void add(Cases& cases, const Unary& f, const char* suffix = " f32 256x768") {
 }
 struct Binary {
   const char *name, *overload;
-  double from, to;  // of the second; the first from -3 to 3
+  double from, to;  // range of the second operand; the first is from -3 to 3
 };
 void add(Cases& cases, const Binary& f) {
   cases.add(short_name(f.name) + " f32 256x768 twice",
             [=] { return named<1>(f.name, f.overload, uniform(kSizes, -3, 3), uniform(kSizes, f.from, f.to)); });
 }
-// Of an input, or of a gradient and an input, and numbers.
+// Takes an input, or a gradient and an input, and numbers.
 template <class... A>
 void add_with(Cases& cases, const char* name, A... numbers) {
   cases.add(short_name(name) + " f32 256x768", [=] { return named<1>(name, "", randn(kSizes), numbers...); });

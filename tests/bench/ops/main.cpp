@@ -1,8 +1,8 @@
-// A program that compare.py asks, line by line on its standard input; its argument is the file of pack_weights.py:
+// The program that compare.py drives, line by line on standard input. Its argument is pack_weights.py's file.
 //   list                     "INDEX FAMILY | NAME" of each case, then an empty line
-//   check INDEX              runs the case once; a digest of its results: "ok DTYPE:SIZES:SUM:SUM OF SQUARES ..."
-//   time INDEX SECONDS       "ok MICROSECONDS": the fastest call (of calls in a row, where one is short) in that time
-//   drop                     frees the inputs of the case
+//   check INDEX              runs the case once; digests of its results: "ok DTYPE:SIZES:SUM:SUM OF SQUARES ..."
+//   time INDEX SECONDS       "ok MICROSECONDS": the fastest call within that time (short ones are timed several in a
+//   row) drop                     frees the inputs of the case
 // A failure is answered "error TEXT".
 #include <chrono>
 #include <cmath>
@@ -70,7 +70,7 @@ std::string digest(const T& t) {
     for (int64_t d = 0; d < rank; ++d) at += index[static_cast<size_t>(d)] * strides[d];
     const double x =
         dtype == kC64 ? std::hypot(load(data, 2 * at, kF32), load(data, 2 * at + 1, kF32)) : load(data, at, dtype);
-    // Weighted by place, so that results in another order differ; signs of eigenvectors are free.
+    // Weighted by position, so that another order shows; absolute values, because signs of eigenvectors are arbitrary.
     if (std::isfinite(x)) sum += std::abs(x) * (1 + static_cast<double>(i % 97) / 97), squares += x * x;
     for (int64_t d = rank - 1; d >= 0 && ++index[static_cast<size_t>(d)] == sizes[d]; --d)
       index[static_cast<size_t>(d)] = 0;
@@ -88,7 +88,7 @@ double fastest(const Call& call, double seconds) {
   call();
   const double first = seconds_now() - begin;
   call();
-  // Calls in a row that take about 50 microseconds, so that reading the clock does not count.
+  // Times about 50 microseconds of calls in a row, so that reading the clock does not count.
   const int row = first > 50e-6 ? 1 : static_cast<int>(50e-6 / std::max(first, 1e-6)) + 1;
   double best = 1e9;
   int turns = 0;

@@ -1,7 +1,7 @@
-"""Writes weights packed by PyTorch, as packages hold them: python pack_weights.py FILE. Read by packed.cpp.
+"""Writes weights as PyTorch packs them and packages hold them: python pack_weights.py FILE. packed.cpp reads the file.
 
 A record: u8 length and name, u8 dtype (c10::ScalarType), u8 packed by oneDNN, u8 rank, i64 sizes, i64 strides, u32 length
-and description, u64 length and bytes. Numbers are random, the same for both programs since they read the same file.
+and description, u64 length and bytes. Numbers are random, but both programs read the same file.
 """
 import ctypes
 import struct

@@ -1,4 +1,4 @@
-// The file of pack_weights.py.
+// Reads the file of pack_weights.py.
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -14,7 +14,7 @@ struct Record {
   Sizes sizes, strides;
   std::vector<uint8_t> description;
   size_t bytes = 0;
-  void* data = nullptr;  // for the life of the process
+  void* data = nullptr;  // never freed
 };
 std::map<std::string, Record> records;
 

@@ -1,4 +1,4 @@
-// Random numbers. Streams are PyTorch's; results differ only where one program has drawn more before.
+// Random numbers. Streams equal PyTorch's; results differ only if one program has drawn more before.
 #include "tests/bench/ops/calls.h"
 
 namespace bench {

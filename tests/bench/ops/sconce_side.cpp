@@ -1,4 +1,4 @@
-// Linked with Sconce: as a lane of the server runs a model, results come from the replica's arena.
+// Linked with Sconce. Results come from the replica's arena, as in a lane of the server.
 #include "src/custom_ops/registry.h"
 #include "src/device/cpu_arena.h"
 #include "tests/bench/ops/calls.h"

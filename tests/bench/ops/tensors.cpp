@@ -30,7 +30,7 @@ uint16_t bfloat_of(float x) {
   std::memcpy(&bits, &x, 4);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-// e4m3fn, numbers of normal size only.
+// Rounds to e4m3fn; normal numbers only.
 uint8_t eighth_of(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);
@@ -121,7 +121,7 @@ T empty(const Sizes& sizes, DType dtype) {
   return T(handle);
 }
 T randn(const Sizes& sizes, DType dtype) {
-  // Sums of uniform numbers: normal enough, and the same with every libm.
+  // Sums of uniform numbers: nearly normal, and equal with every libm.
   return filled(sizes, dtype, [] {
     const uint64_t bits = next();
     double sum = 0;

@@ -1,4 +1,4 @@
-// Linked with PyTorch: as its loader runs a model.
+// Linked with PyTorch. Runs calls as its loader runs a model.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
 

@@ -1,6 +1,6 @@
-// The yardsticks of upload.py: bare Beast, which reads each body into new memory and answers 200. The path says how:
-// /beast through Beast's own buffer_body, /asio straight from the socket behind the header, which Beast read.
-// usage: beast_upload [PORT]
+// The baselines of upload.py: a bare Beast server that reads each body into new memory and answers 200. The path
+// selects: /beast uses Beast's own buffer_body; /asio lets Beast read the header and reads the rest straight from the
+// socket. usage: beast_upload [PORT]
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-// One connection, until it is closed.
+// Serves one connection until it is closed.
 void serve(tcp::socket& socket) {
   beast::flat_buffer buffer;
   for (;;) {

@@ -1,6 +1,6 @@
-// A load generator that looks at every answer: N keep-alive connections ask the model fake_update (y = x + [min w, max
-// w, min b, max b]), each again as soon as its answer is complete. Counts how often each generation gave each answer,
-// so that whoever published the weights can tell whether one was mixed, or of no generation.
+// A load generator that checks every answer: N keep-alive connections ask the model fake_update (y = x + [min w, max w,
+// min b, max b]), each again as soon as its answer is complete. It counts how often each generation gave each answer,
+// so that whoever published the weights can tell whether an answer was mixed or of no generation.
 //
 // usage: update_load PORT MODEL CONNECTIONS SECONDS WINDOW
 // Ends after SECONDS, or when standard input is closed. Prints JSON: failures, answers as [generation, min w, max w,
@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 using Summary = std::array<float, 4>;
 
 constexpr size_t kSummaryBytes = sizeof(Summary);
-constexpr uint64_t kInput = ~uint64_t{0};  // epoll's mark of standard input
+constexpr uint64_t kInput = ~uint64_t{0};  // epoll's tag for standard input
 
 std::string request_text(const std::string& model, const Summary& x) {
   const std::string json =
@@ -55,7 +55,7 @@ struct Connection {
   Clock::time_point sent;
 };
 
-// The number behind a field's name; `absent` where it is not among the header fields.
+// The number in the header field `name`, or `absent`.
 int64_t field(std::string_view head, std::string_view name, int64_t absent) {
   const size_t at = head.find(name);
   if (at == std::string_view::npos) return absent;
@@ -70,7 +70,7 @@ class Load {
     for (int i = 0; i < connections; ++i) {
       Connection c;
       c.fd = connect_to(port);
-      // Whole numbers: what is added to them can be taken off again exactly.
+      // Integers, so that what the model adds can be subtracted exactly.
       for (size_t k = 0; k < c.x.size(); ++k) c.x[k] = static_cast<float>((i * 7 + static_cast<int>(k) * 3) % 64);
       c.request = request_text(model, c.x);
       connections_.push_back(std::move(c));
@@ -130,7 +130,7 @@ class Load {
  private:
   void watch(int fd, uint64_t mark) {
     epoll_event event{EPOLLIN, {.u64 = mark}};
-    // A regular file or /dev/null as standard input never closes: then time ends the run.
+    // epoll refuses a regular file or /dev/null as standard input; then only time ends the run.
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0 && mark != kInput) die("epoll_ctl");
   }
 
@@ -178,7 +178,7 @@ class Load {
   std::vector<Connection> connections_;
   size_t open_ = 0;
   Clock::duration window_{1};
-  std::map<Clock::rep, std::vector<float>> latencies_;  // by window
+  std::map<Clock::rep, std::vector<float>> latencies_;  // per window
   std::map<std::pair<int64_t, Summary>, size_t> answers_;
   size_t failures_ = 0;
   std::string failure_;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""New weights under load: what clients see of them, what they cost, and what memory they take.
+"""Weight updates under load: what clients see, what updates cost, and how much memory they take.
 
     ninja -C build/release update_bench && tests/bench/update/run.py [--build DIR] [--only PART] [--json FILE]
 
-The model (tests/fake_model, FAKE_SUMMARY) answers with the smallest and largest value of each of its two weights, so
-that an answer made of two sets shows, as does one that is of no published generation.
+The model (tests/fake_model, FAKE_SUMMARY) answers with the least and greatest value of its two weights, which exposes
+answers that mix two sets or belong to no published generation.
 
   answers   64 clients ask while 1,000 updates, full and partial, are committed on 4 replicas
   latency   64 clients ask while every other second has 20 updates of 1 MiB
@@ -25,7 +25,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SMALL, LARGE = 131072, 33554432  # elements of each weight
+SMALL, LARGE = 131072, 33554432  # elements per weight
 MIB = 1 << 20
 MAGIC = struct.pack("<Q", 0x5CE4C0DEBA5EBA11)
 
@@ -46,7 +46,7 @@ class Server:
                 break
         else:
             sys.exit("the server does not start")
-        # Nobody reads on: it must not block.
+        # Keeps reading, so that the server's log never blocks.
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
         self.admin = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=300)
         self.published = {}  # generation: (w, b)
@@ -67,7 +67,7 @@ class Server:
         return json.loads(text)
 
     def push(self, w=None, b=None, elements=SMALL, commit=True, body=None):
-        """Weights that are w and b throughout; None: left as they are. A body that was made before costs no time now."""
+        """Weights filled with w and b; None leaves one as it is. Bodies are cached, so a repeated one costs no time."""
         mode = "partial" if w is None or b is None else "full"
         body = body or weights(w, b, elements)
         answer = self.ask_admin("POST", f"weights?mode={mode}&commit={'true' if commit else 'false'}", body)
@@ -81,7 +81,7 @@ class Server:
 
 
 def weights(w, b, elements=SMALL):
-    """A safetensors file of them."""
+    """These weights as a safetensors file."""
     values = {"scale.w": w, "scale.b": b}
     given = {name: value for name, value in values.items() if value is not None}
     header, at = {}, 0
@@ -102,7 +102,7 @@ class Load:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def result(self, wait=False):
-        """Ends it, or waits for its end."""
+        """Stops it, or waits for its end."""
         if wait:
             out = self.process.stdout.read()
             self.process.wait()
@@ -114,7 +114,7 @@ class Load:
 
 
 def judge(result, published):
-    """Failures, mixed answers, and answers that are not those of the generation they name."""
+    """Counts failures, mixed answers, and answers that do not belong to the generation they name."""
     mixed = wrong = 0
     for generation, w_low, w_high, b_low, b_high, count in result["answers"]:
         if w_low != w_high or b_low != b_high:
@@ -131,7 +131,7 @@ def measure_answers(args):
         load = Load(args.build, server, args.connections, 3600)
         begin = time.time()
         for i in range(args.updates):
-            # Full, the one, the other.
+            # In turn both weights, only w, only b.
             version = float(i + 3)
             server.push(None if i % 3 == 2 else version, None if i % 3 == 1 else version + 0.5)
         seconds = time.time() - begin
@@ -149,11 +149,11 @@ def measure_latency(args):
         server.push(1, 2)
         Load(args.build, server, args.connections, 1).result(wait=True)
         versions = [(float(i), i + 0.5) for i in range(3, 67)]
-        bodies = [weights(*version) for version in versions]  # before the clock runs: the pusher has no core of its own
+        bodies = [weights(*version) for version in versions]  # before the clock starts: cores are shared
         load = Load(args.build, server, args.connections, args.seconds, args.window)
         end, number, pushes = time.monotonic() + args.seconds, 0, []
         while time.monotonic() < end:
-            # Updates in windows of odd number, none in the others: what else happens on the machine happens to both.
+            # Updates run in odd windows only, so that other load on the machine affects both kinds.
             window = int(time.monotonic() / args.window)
             begin, pushed = window * args.window, 0
             while window % 2 == 1 and time.monotonic() < begin + args.window - 0.5 / args.rate:
@@ -167,14 +167,14 @@ def measure_latency(args):
         result = load.result(wait=True)
         verdict = judge(result, server.published)
     windows = {w[0]: w[1:] for w in result["windows"]}
-    numbers = sorted(windows)[1:-1]  # the first and the last are not whole
+    numbers = sorted(windows)[1:-1]  # the first and last window are incomplete
     quiet, busy = ([windows[n] for n in numbers if n % 2 == odd] for odd in (0, 1))
 
     def median(rows, column):
         return statistics.median(row[column] for row in rows)
 
     def ratio(column):
-        """Of each window with updates to its neighbours, the median of all."""
+        """The ratio of each window with updates to its neighbours; the median of all."""
         ratios = [windows[n][column] / statistics.mean((windows[n - 1][column], windows[n + 1][column]))
                   for n in numbers[1:-1] if n % 2 == 1]
         return statistics.median(ratios)
@@ -192,7 +192,7 @@ def measure_latency(args):
 
 
 def large_package(build, folder):
-    """fake_update_large with its weights: all of w are 1, all of b are 2."""
+    """fake_update_large with its weights: w is all 1, b is all 2."""
     package = pathlib.Path(folder) / "large.so"
     library = (build / "tests/fake_model/fake_update_large.so").read_bytes()
     with open(package, "wb") as file:
@@ -221,7 +221,7 @@ def measure_memory(args):
             ask(server)
             note("serving", server)
             for number in range(1, 4):
-                pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # the peak starts anew
+                pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # resets the peak
                 begin = time.time()
                 server.push(float(10 * number), float(10 * number + 1), LARGE)
                 found[f"push_{number}_seconds"] = time.time() - begin
@@ -263,7 +263,7 @@ def main():
         args.json.write_text(json.dumps(results, indent=1) + "\n")
     answers = [results["answers"]] if "answers" in results else []
     answers += [results["latency"]["verdict"]] if "latency" in results else []
-    # Timings are for the reader; a wrong answer is none.
+    # Only a wrong answer fails; the reader judges timings.
     return 1 if any(a["failures"] or a["mixed"] or a["wrong"] for a in answers) else 0
 
 

@@ -1,4 +1,4 @@
-// How fast weights come from the page cache to their place, against memcpy of the same bytes out of a mapping.
+// How fast weights get from the page cache to their place, compared with memcpy of the same bytes out of a mapping.
 //
 //   build/release/tests/bench_staging [MEGABYTES [FOLDER]]
 //
@@ -43,7 +43,7 @@ class Memory {
   size_t bytes_;
 };
 
-// Entries one after the other, 64-byte aligned.
+// Places entries one after the other, 64-byte aligned.
 class PlainUpdate final : public WeightUpdate {
  public:
   explicit PlainUpdate(const Memory& memory) : memory_(memory) {}
@@ -65,7 +65,7 @@ class PlainUpdate final : public WeightUpdate {
   std::vector<std::span<std::byte>> places_;
 };
 
-// Time of the processor that this thread had: what else the machine does counts less.
+// CPU time of this thread, on which other work on the machine has less influence.
 double cpu_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -78,7 +78,7 @@ struct Row {
   double best_s[2] = {1e9, 1e9};  // in new memory, in touched memory
 };
 
-// In turns, so that all rows see the same machine. The first is what the others are compared with.
+// In turns, so that all rows see the same machine. Row 0 is the baseline.
 void measure(std::vector<Row>& rows, size_t bytes) {
   for (int run = 0; run < kRuns; ++run)
     for (Row& row : rows)
@@ -100,7 +100,7 @@ void measure(std::vector<Row>& rows, size_t bytes) {
   }
 }
 
-// Layers as models have them: a large matrix and two small vectors each.
+// Layers as in models: each has a large matrix and two small vectors.
 std::vector<NamedTensor> make_tensors(size_t bytes) {
   std::vector<NamedTensor> tensors;
   uint32_t state = 1;
@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
                     }
                   }});
   rows.push_back({"stage_file .safetensors", stage(safetensors, {})});
-  SafetensorsEncoder encoder(WeightFile::open(safetensors));  // gives the same bytes: written by the same rules
+  SafetensorsEncoder encoder(WeightFile::open(safetensors));  // writes the same bytes by the same rules
   rows.push_back({"stage_file .safetensors, SHA-256", stage(safetensors, {.sha256 = digest_of(encoder)})});
   rows.push_back({"stage_file .npz", stage(npz, {})});
   rows.push_back({"WeightStream from read()", [&](const Memory& memory) {

@@ -3,9 +3,9 @@
 
     ninja -C build/release upload_bench && tests/bench/update/upload.py [--build DIR] [--rounds N]
 
-256 MiB of weights from memory to the admin port, in turns with the yardsticks, the same client for all: Beast's own
-buffer_body, and the harder one of a body that is read from the socket behind the header. And the whole of `sconce weights
-push`, which also reads the file and digests it.
+The same client sends 256 MiB of weights from memory to the admin port and to two baselines, in turns: Beast's own
+buffer_body, and the faster way of reading the body from the socket after the header. Also times `sconce weights push`,
+which reads the file and digests it.
 """
 import argparse
 import hashlib
@@ -33,7 +33,7 @@ def body():
 
 
 def post(port, path, data, more=""):
-    """Seconds from the first byte to the answer."""
+    """Seconds from the first byte sent to the answer."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         begin = time.perf_counter()

@@ -1,7 +1,7 @@
 """Activations and their gradients: src/cpu/elementwise/activations.cpp, computed.h, lanes.h, vector_math.h.
 
-Compared with ATen in float64, an element at a time: a few units in the last place of what is added up, as where gelu subtracts
-from 1. Rows of every length and layout; glu_backward goes another way where everything is packed floats (glu_slopes).
+Compared with ATen in float64, per element: a few units in the last place of the terms, as where gelu subtracts from 1.
+Rows of every length and layout; glu_backward has its own code for packed floats (glu_slopes).
 """
 import math
 
@@ -19,7 +19,7 @@ BACKWARD = ("elu_backward", "gelu_backward", "glu_backward", "hardsigmoid_backwa
             "tanh_backward", "logit_backward", "native_dropout_backward")
 WHOLE = ("relu", "hardtanh", "threshold", "threshold_backward", "silu", "sigmoid", "tanh")
 COMPLEX = ("sigmoid_backward", "tanh_backward", "silu_backward")
-# ATen's vectors and the last elements of its rows compare NaN in other ways round.
+# ATen's vectors compare NaN differently from the last elements of its rows.
 WITHOUT_NAN = ("hardshrink_backward", "softshrink_backward", "hardtanh_backward", "elu_backward", "hardswish_backward")
 
 
@@ -40,7 +40,7 @@ def values(d, dtype, shape):
 
 
 def number(d, *choices):
-    """A parameter: mostly an ordinary one."""
+    """A parameter, mostly an ordinary one."""
     n = d.choice(choices + (0.0, 1.0, 0.5, 2.0, 1.5))
     return d.choice((n, n, int(n)))
 
@@ -146,7 +146,7 @@ def complex_slope(g, x):
 
 
 def magnitude(name):
-    """What the terms of the last sum are at most, where results may be far smaller."""
+    """An upper bound for the terms of the last sum, as results may be far smaller."""
     if name in ("gelu", "silu", "mish"):
         return lambda x, *_: size_of(x)
     if name in ("gelu_backward", "silu_backward", "mish_backward"):

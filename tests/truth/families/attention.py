@@ -1,11 +1,11 @@
 """Flash attention, forward and backward: src/cpu/attention/attention.cpp, attention_rows.h, attention_backward.cpp.
 
-Compared with the formula in float64, and with ATen's operator in the same dtype; a row's error may grow with the size
-of its scores, whose rounding the exponential multiplies. ATen's operator takes no bool masks, which callers turn into
-numbers, and divides by zero where something is empty: there the formula alone counts.
-Limits: blocks of 56 queries (64 make one block still), of 512 keys (768 make one still), keys and values of a head kept
-where they fit 1 MiB, keys as rows for few queries (dot_rows), panels of 8 to 64 keys and head dimensions, 32 KiB of
-scratch on the stack, 10^6 multiplications a thread; masks converted or read in place; small floats, copies.
+Compared with the formula in float64, and with ATen's operator in the same dtype. The error of a row may grow with its
+scores, because the exponential multiplies their rounding. ATen's operator takes no bool masks (callers convert them to
+numbers) and divides by zero for empty sizes; there only the formula counts.
+Limits: blocks of 56 queries (up to 64 form one block), of 512 keys (up to 768 form one), keys and values of a head kept
+if they fit 1 MiB, keys as rows for few queries (dot_rows), panels of 8 to 64 keys and head dimensions, 32 KiB of
+scratch on the stack, 10^6 multiplications per thread; masks converted or read in place; small floats, copies.
 """
 import math
 
@@ -25,7 +25,7 @@ def heads_repeated(t, heads):
 
 
 def scores_of(q, k, causal, mask, scale):
-    """Scores with what is masked at -infinity, and the sums of their terms without signs."""
+    """Scores, masked ones at -infinity, and the sums of their terms' absolute values."""
     k = heads_repeated(k, q.size(1))
     scale = scale if scale is not None else 1 / math.sqrt(q.size(3))
     s, size = q @ k.mT * scale, q.abs() @ k.abs().mT * abs(scale)
@@ -92,7 +92,7 @@ def operands(d):
             one = one.transpose(2, 3).contiguous()
             q, k, v = one.permute(3, 0, 2, 1, 4).unbind(0)
     elif way < 0.6:
-        # [B, T, H, D], as models transpose it.
+        # [B, T, H, D], transposed as in models.
         q, k, v = (d.values(dtype, (batch, t, h, depth), kind).transpose(1, 2)
                    for t, h in ((queries, heads), (keys, groups), (keys, groups)))
     else:
@@ -115,7 +115,7 @@ def operands(d):
         if d.chance(0.3) and m.dim() and m.shape[-2]:
             m[..., d.randrange(m.shape[-2]), :] = False if mask_dtype == torch.bool else -math.inf
         mask = d.laid_out(m, ("packed", "packed", "permuted", "sliced", "offset", "padded"))
-    # Negative ones only without: ATen scales what it has set to -infinity, and gives NaN.
+    # Negative scales only without a mask: ATen scales its -infinity and gives NaN.
     scale = d.choice((None, None, 0.125, 1.0, 1.0 if causal else -0.5))
     if d.chance(0.03) and dtype != torch.float16:
         scale = 3.0  # saturates
@@ -127,7 +127,7 @@ def operands(d):
 
 def draw(d):
     label, q, k, v, causal, mask, scale = operands(d)
-    inexact = 2 if q.dtype == torch.float64 else 1  # where the formula rounds as often
+    inexact = 2 if q.dtype == torch.float64 else 1  # the formula rounds as often
     def aten(q, k, v, p, causal, mask, scale):
         if q.numel() * k.numel() == 0:
             out, lse = formula(q, k, v, p, causal, mask, scale)
@@ -166,7 +166,7 @@ def draw(d):
         weights = torch.exp(s - lse.unsqueeze(-1)).masked_fill(s == -math.inf, 0)
         if of is torch.abs:
             seen = size.masked_fill(s < -1e30, 0)
-            # Of the least number, where a mask put it, nothing is left that could be rounded.
+            # Scores that a mask set to the least number leave nothing that could be rounded.
             weights = weights * (1 + seen + lse.abs().masked_fill(lse < -1e30, 0).unsqueeze(-1))
             slope = weights * (grad.abs() @ vr.abs().mT + (grad.abs() * out.abs()).sum(-1, keepdim=True))
         else:

@@ -1,8 +1,8 @@
-"""Functions of two and three tensors' elements, and of a tensor and a number: src/cpu/elementwise/elementwise_arithmetic.cpp,
-elementwise_power.cpp, binary_functions.cpp, real_functions.cpp, comparisons.cpp, bitwise.cpp.
+"""Elementwise functions of two and three tensors, and of a tensor and a number:
+src/cpu/elementwise/elementwise_arithmetic.cpp, elementwise_power.cpp, binary_functions.cpp, real_functions.cpp, comparisons.cpp, bitwise.cpp.
 
-Dtypes are mixed, zero-dimensional tensors and numbers of every kind (whole, bool, floating, complex) among them; operands
-broadcast. Integers, comparisons and choices are compared with ATen to the bit; floats in float64, an element at a time.
+Mixed dtypes, zero-dimensional tensors, numbers of every kind (integer, bool, floating, complex); operands broadcast.
+Integers, comparisons and choices are compared with ATen to the bit; floats in float64, per element.
 """
 import math
 
@@ -61,7 +61,7 @@ def dtypes(d, kinds, count):
 
 
 def number(d, like, whole=False):
-    """A number beside a tensor of that dtype."""
+    """A number for a tensor of that dtype."""
     way = d.random()
     if like.is_complex and way < 0.3:
         return complex(d.choice((0, 1, -2, 0.5)), d.choice((0, 1, -0.75)))
@@ -96,17 +96,17 @@ def draw(d):
     count = 3 if name in ("where.self", "clamp.Tensor", "lerp.Tensor", "addcmul", "addcdiv") else 2
     types = dtypes(d, table[name], count)
     if short == "_add_relu" and types[0] in (torch.bool, torch.uint8, torch.float16, torch.bfloat16):
-        return None  # ATen has no largest number of these, and cuts all to 0
+        return None  # ATen has no maximum of float8 and clamps all to 0
     shapes = elements.broadcast(d, count)
     kind = d.choice(("normal", "normal", "half", "wide", "special"))
     operands = [tensor(d, t, s, kind) for t, s in zip(types, shapes)]
     scalar = "Scalar" in overload or name in ("clamp", "clamp_min", "clamp_max")
-    proxied = d.chance(0.7)  # else numbers travel as floats
+    proxied = d.chance(0.7)  # else numbers are passed as floats
     options = {}
     if short in ("add", "sub", "subtract", "rsub", "_add_relu") and (d.chance(0.5) or not proxied):
         options["alpha"] = d.choice((0, 1, 2, -3)) if d.chance(0.6) else number(d, types[0])
         halves = [t for t in types if t in (torch.float16, torch.bfloat16)]
-        if halves and isinstance(options["alpha"], float):  # ATen rounds it to them
+        if halves and isinstance(options["alpha"], float):  # ATen rounds alpha to the half type
             options["alpha"] = torch.tensor(options["alpha"], dtype=halves[0]).item()
     if short in ("addcmul", "addcdiv"):
         options["value"] = d.choice((1, 2, -3)) if d.chance(0.5) else number(d, types[0])
@@ -116,14 +116,14 @@ def draw(d):
     a, b = operands[0], operands[1]
     integers = all(not t.is_floating_point and not t.is_complex for t in types)
     if short in ("floor_divide", "remainder", "fmod", "div") and integers:
-        # The smallest number by -1 ends the process that asks ATen.
+        # The least integer divided by -1 crashes ATen.
         if kind == "special" or d.chance(0.9):
             b.masked_fill_(b == 0, 3) if b.dtype != torch.bool else b.fill_(True)
         if any(bool((t == smallest(t.dtype)).any()) for t in (a, b) if t.dtype not in (torch.bool, torch.uint8)):
             for t in (a, b):
                 t.masked_fill_(t == -1, 5) if t.dtype not in (torch.bool, torch.uint8) else None
     if scalar:
-        # Numbers of unknown kind travel as floats.
+        # Numbers of unknown kind are passed as floats.
         n = number(d, types[0])
         if short in ("floor_divide", "remainder", "fmod", "div") and integers and (n == 0 or isinstance(n, bool)):
             n = 3
@@ -143,7 +143,7 @@ def draw(d):
         else:
             arguments = [a, n]
         if d.chance(0.3) and a.dtype.is_floating_point and isinstance(n, float):
-            # Some elements are the number, as far as the dtype has it.
+            # Some elements equal the number, as the dtype rounds it.
             a = d.laid_out(torch.where(torch.rand(a.shape, generator=d.torch) < 0.3, torch.tensor(n, dtype=torch.float64).to(a.dtype), a),
                            elements.LAYOUTS)
             arguments = [a if v is operands[0] else v for v in arguments]
@@ -166,12 +166,12 @@ def draw(d):
         weight = operands[2] if d.chance(0.9) else tensor(d, d.choice((torch.float64, types[0])), [], kind)
         arguments = [a, b.to(a.dtype) if d.chance(0.9) else b, weight.to(a.dtype) if weight.dim() else weight]
     if short == "ldexp" and b.dtype == torch.int64:
-        arguments = [a, torch.fmod(b, 2 ** 31)]  # beyond, ATen takes the lowest 32 bits of the exponent
+        arguments = [a, torch.fmod(b, 2 ** 31)]  # ATen only uses the low 32 bits of the exponent
     if short.startswith("isin"):
         options = {"invert": d.chance(0.5), "assume_unique": False}
         tensors = [t for t in arguments if isinstance(t, torch.Tensor)]
         if len(tensors) == 2 and any(t.dtype.is_floating_point for t in tensors):
-            # Whole numbers that become one float count as found with ATen, which sorts them then, whether they are or not.
+            # ATen finds different integers that become the same float, depending on whether it sorts.
             arguments = [torch.fmod(t, 256) if isinstance(t, torch.Tensor) and not t.dtype.is_floating_point and t.dtype.itemsize > 1
                          else t for t in arguments]
     proxied = proxied or any(isinstance(v, complex) for v in arguments + list(options.values()))
@@ -201,14 +201,14 @@ def size_of(value):
         return torch.tensor(abs(value), dtype=torch.float64)
     if not value.is_complex():
         return value.double().abs()
-    # A part may be finite where the other is not.
+    # One part may be finite although the other is not.
     return torch.view_as_real(value.to(torch.complex128).resolve_conj()).nan_to_num(0, 0, 0).norm(dim=-1)
 
 
 def bounds(name, operator, options):
     short = name.partition(".")[0]
     if short == "_add_relu":
-        # The last elements of ATen's rows make 0 of NaN, its vectors keep it.
+        # The last elements of ATen's rows turn NaN into 0; its vectors keep NaN.
         return dict(bounds("add", operator, options), same_nan=False)
     if short in ("add", "sub", "subtract", "rsub"):
         alpha = abs(options.get("alpha", 1))
@@ -235,7 +235,7 @@ def bounds(name, operator, options):
     if short == "polar":
         return dict(error=3, each=True, same_nan=None, magnitude=lambda a, b: size_of(a))
     if short == "pow":
-        def exact(*values):  # ATen rounds the exponent of whole numbers to float32
+        def exact(*values):  # ATen rounds an integer exponent to float32
             wide = [v.double() if isinstance(v, torch.Tensor) and not v.is_complex() else v for v in values]
             return operator(*wide)
         return dict(error=4, each=True, same_nan=None, exact=exact, magnitude=lambda a, b: size_of(operator(a, b)))

@@ -1,8 +1,8 @@
 """Copies between all dtypes and layouts: src/tensor/elements/convert.cpp, copy.cpp, strided_move.cpp, fill.cpp, scalar_bytes.
 
-Every bit counts. Sources are all patterns of bits, numbers on both sides of what the other dtype holds, and halves of its
-steps. Limits: kChunk 1024 elements, 8 and 16 in a vector, kBytesPerThread 128 KiB, blocks of 16 bytes that are transposed
-in tiles of 64 and 256 bytes. copy_ writes views: what lies around them must stay.
+Every bit counts. Sources are all bit patterns, numbers around the range of the other dtype, and midpoints of its steps.
+Limits: kChunk 1024 elements, vectors of 8 and 16, kBytesPerThread 128 KiB, blocks of 16 bytes that are transposed in
+tiles of 64 and 256 bytes. copy_ writes views; the memory around them must not change.
 """
 import ctypes
 import math
@@ -28,7 +28,7 @@ def range_of(dtype):
 
 
 def numbers(d, source, target, shape):
-    """Of the source's dtype, for conversion to the target's."""
+    """Values of the source's dtype, chosen for conversion to the target's."""
     g = d.torch
     if source == torch.bool:
         return torch.randint(2, shape, generator=g).bool()
@@ -57,7 +57,7 @@ def numbers(d, source, target, shape):
         x = d.choice((x * 100, u * (min(high, 2**53) - max(low, -2**53)) + max(low, -2**53), x.mul(4).round() / 2))
         return inside(x.to(source), target)
     if target in FLOATING + FLOAT8 and target.itemsize < source.itemsize:
-        # Two neighbours of the target's, and what lies in the middle of them, and beside the middle.
+        # Two neighbours in the target's dtype, their midpoint, and numbers beside it.
         carrier = CARRIER[target.itemsize]
         low, high = range_of(carrier)
         bits = torch.randint(low, high, shape, generator=g).to(carrier)
@@ -70,7 +70,7 @@ def numbers(d, source, target, shape):
 
 
 def inside(x, target):
-    """What does not fit a whole number gives other bits in ATen's vectors than in its last elements."""
+    """ATen converts numbers that overflow an integer differently in vectors than in the last elements."""
     low, high = range_of(target)
     wide = x.double()
     fits = (wide > float(low) - 1) & (wide < float(high) + (target.itemsize < 8))
@@ -107,7 +107,7 @@ def draw(d):
     x = d.laid_out(numbers(d, source, target, shape), elements.LAYOUTS)
     label = f"{source} to {target} {shape} {tuple(x.stride())}"
     bits = dict(bits=True)
-    # Payloads of NaN are the processor's.
+    # Payloads of NaN depend on the processor.
     if source != target and (source in FLOATING or source.is_complex) and target not in FLOAT8:
         bits = dict(zeros=True)
     if way == "clone":
@@ -129,7 +129,7 @@ def draw(d):
         y = d.tensor(target, shape, "zero" if target != torch.bool and target not in FLOAT8 else "normal", layouts)
         return case.named(label, "copy", "", y, x, proxied=True, **bits)
     whole = list(shape)
-    if d.chance(0.2):  # the source is stretched
+    if d.chance(0.2):  # the source is broadcast
         whole = [d.choice((1, 2, 3, 5)) if n == 1 else n for n in shape]
         if d.chance(0.3) and math.prod(whole) < 1 << 14:
             whole = [d.choice((1, 2, 3))] + whole
@@ -141,7 +141,7 @@ def draw(d):
 
 
 def overlap(d):
-    """Views of one storage: what may be copied, and what is refused."""
+    """Views of one storage: copies that are allowed, and copies that are refused."""
     dtype = d.choice(FLOATING + WHOLE)
     n, m = d.size(8, 16, 32, low=1, high=70), d.size(8, 16, 32, low=1, high=70)
     base = d.values(dtype, [n * m + 200], "few" if dtype not in elements.WIDE_UNSIGNED else "normal")

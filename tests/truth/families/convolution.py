@@ -1,13 +1,13 @@
 """Convolution: src/cpu/convolution/*.cpp, mkldnn_convolution.cpp, and oneDNN's (onednn_convolution.h).
 
-aten::convolution of every dtype, transposed too, and oneDNN's pointwise forms with what is fused: activations, a second
-tensor, in place; weights plain, constant, packed by PyTorch's oneDNN; images in any strides. Compared with ATen's
+aten::convolution of every dtype, also transposed, and oneDNN's pointwise forms with fused activations, a second tensor,
+or in place; weights plain, constant, packed by PyTorch's oneDNN; images in any strides. Compared with ATen's
 convolution and the activation in float64; integers to the bit.
-Limits: which way (convolution.cpp: depthwise, channels side by side, planes), tiles of 8 to 64 channels and 1 to 14
-pixels, bands of 1024 pixels and 128 KiB, 96 KiB of weights a pass (convolution_channels_plan.cpp), chunks of 512
-pixels of a plane (convolution_planes.cpp), 64 kernel rows (convolution_depthwise.cpp), 10^5 multiplications a thread;
+Limits: choice of algorithm (convolution.cpp: depthwise, channels side by side, planes), tiles of 8 to 64 channels and 1
+to 14 pixels, bands of 1024 pixels and 128 KiB, 96 KiB of weights per pass (convolution_channels_plan.cpp), chunks of 512
+pixels of a plane (convolution_planes.cpp), 64 kernel rows (convolution_depthwise.cpp), 10^5 multiplications per thread;
 oneDNN from 2^22 (in groups 2^19, bfloat16 2^19) with a constant weight.
-Layouts of 1x1 convolutions follow the number of threads that a package was compiled for: not compared.
+Layouts of 1x1 convolutions depend on the thread count that a package was compiled for, so they are not compared.
 """
 import math
 import os
@@ -54,7 +54,7 @@ class Geometry:
         if way < 0.55:
             self.groups = 1
             self.inputs, self.outputs = d.size(*CHANNELS, low=1, high=130), d.size(*CHANNELS, low=1, high=130)
-        elif way < 0.8:  # a channel each
+        elif way < 0.8:  # one channel per group
             self.groups = d.size(*CHANNELS, low=1, high=130)
             self.inputs, self.outputs = 1, d.choice((1, 1, 1, 1, 2))
         else:
@@ -66,7 +66,7 @@ class Geometry:
             self.kernel = [d.choice((9, 15, 31, 64, 65))]
         self.stride = [d.choice((1, 1, 1, 2, 2, 3, 4)) for _ in range(rank)]
         self.dilation = [d.choice((1, 1, 1, 1, 2, 3)) for _ in range(rank)]
-        if d.chance(0.5):  # all alike, as most layers have them
+        if d.chance(0.5):  # all equal, as in most layers
             for values in (self.kernel, self.stride, self.dilation):
                 values[:] = values[:1] * rank
         if d.chance(0.5):
@@ -137,7 +137,7 @@ class Geometry:
 
     def laid_out_as_aten(self, dtype):
         point = self.kernel[-1] == 1 and (self.rank < 2 or self.kernel[-2] == 1)
-        # With instructions left out, ATen on such a CPU is what is matched, which is not the one at hand.
+        # With instruction sets disabled we match ATen on such a CPU, not on this one.
         elsewhere = "SCONCE_CPU_ISA" in os.environ and dtype in (torch.bfloat16, torch.float16)
         return not point and not elsewhere
 
@@ -186,11 +186,11 @@ def held(d, g, w, transposed=False):
     way = d.random()
     if way < 0.35:
         return "plain", lambda w: w, lambda w: w
-    if way < 0.5 or g.rank == 1:  # PyTorch packs none of one dimension
+    if way < 0.5 or g.rank == 1:  # PyTorch packs no 1d weights
         return "constant", abi.Constant, lambda w: w
     sizes = g.input_sizes()
     if d.chance(0.2):
-        sizes[0] = d.choice((1, 4, 8))  # of another batch than it was packed for
+        sizes[0] = d.choice((1, 4, 8))  # another batch size than it was packed for
 
     try:
         if transposed:
@@ -198,7 +198,7 @@ def held(d, g, w, transposed=False):
                                                                             g.dilation, g.groups, sizes)
         else:
             packed = torch.ops.mkldnn._reorder_convolution_weight(w.contiguous(), g.padding, g.stride, g.dilation, g.groups, sizes)
-    except RuntimeError:  # oneDNN has no such transposed convolution
+    except RuntimeError:  # oneDNN lacks this transposed convolution
         return "plain", lambda w: w, lambda w: w
     return "packed", lambda w: packed, lambda w: packed
 
@@ -282,7 +282,7 @@ def binary(d):
                         other, x, theirs(w), b, *lists, combine, *inner, scalars, algorithm))
                 return torch.ops.mkldnn._convolution_pointwise.binary(x, other, theirs(w), b, *lists, combine, *inner, scalars,
                                                                       algorithm)
-            except RuntimeError:  # only some fusions, of two and three dimensions
+            except RuntimeError:  # only some fusions exist, in two and three dimensions
                 pass
         wide = formula(x.float(), other.float(), w.float(), None if b is None else b.float()).to(dtype)
         return other.copy_(wide) if in_place else wide
@@ -302,7 +302,7 @@ def binary(d):
 
 
 def by_name(d):
-    """The names under which lite mode and older packages call the same code."""
+    """The names by which lite mode and older packages call the same code."""
     g = Geometry(d)
     dtype = d.choice((torch.float32, torch.float64))
     g.groups = 1

@@ -1,8 +1,8 @@
 """Gradients of convolution: src/cpu/convolution/convolution_backward.cpp, convolution_weight_gradient.cpp, and what they call.
 
-All masks of results, plain and transposed, every layout; compared with ATen's in float64, with the sums of their terms
-without signs. Limits: as convolution's; 256 KiB of inputs side by side, rows at a time, a plane of zeros between rows
-(one channel a group), 32768 elements a thread (convolution_weight_gradient.cpp).
+All masks of results, plain and transposed, every layout; compared with ATen's in float64, relative to the sums of
+absolute terms. Limits: as convolution's; 256 KiB of inputs side by side, rows at a time, a plane of zeros between rows
+(one channel per group), 32768 elements per thread (convolution_weight_gradient.cpp).
 """
 import math
 
@@ -27,7 +27,7 @@ def draw(d):
                      [False, False, True]))
     if g.rank == 3 and mask[1] and dtype != torch.float64 and any(
             p > 0 and (k - 1) * l >= n for p, k, l, n in zip(g.padding, g.kernel, g.dilation, g.image)):
-        return None  # oneDNN in PyTorch 2.15 writes beyond the gradient of weights that are longer than the image
+        return None  # oneDNN in PyTorch 2.15 writes out of bounds for weights longer than the image
     lists = (g.stride, g.padding, g.dilation, g.transposed, g.output_padding, g.groups)
     bias = [channels] if mask[2] else d.choice((None, [channels], [0]))
 
@@ -38,7 +38,7 @@ def draw(d):
     def ours(grad, x, w):
         results = abi.call("convolution_backward", grad, x, w, bias, *lists, mask)
         return [r for r, wanted in zip(results, mask) if wanted]
-    def packed(of):  # some of ATen's kernels in float64 take no other layout
+    def packed(of):  # some of ATen's float64 kernels take no other layout
         return lambda *tensors: aten(*[of(t).contiguous() for t in tensors])
     if d.chance(0.08) and g.rank == 2 and dtype in (torch.float32, torch.float64) and not g.transposed:
         # Called by name; one group, no dilation.
@@ -49,7 +49,7 @@ def draw(d):
         arguments = (g.kernel, g.stride, g.padding)
         by_name = lambda grad, x, w: [r for r, wanted in zip(abi.call_named(
             "_slow_conv2d_backward", "output_mask", grad, x, w, *arguments, mask), mask) if wanted]
-        # Row-major ones: of others ATen's gives wrong gradients of the weight.
+        # Row-major, because ATen computes wrong weight gradients for other layouts.
         rows = lambda t: t.clone(memory_format=torch.contiguous_format)
         slow = lambda grad, x, w: [r for r, wanted in zip(torch.ops.aten._slow_conv2d_backward.output_mask(
             rows(grad), rows(x), rows(w), *arguments, mask), mask) if wanted]
@@ -61,6 +61,6 @@ def draw(d):
 
 
 def terms(g):
-    """The longest sum."""
+    """The length of the longest sum."""
     return max(g.batch * math.prod(g.image if g.transposed else g.output()), g.outputs * math.prod(g.kernel),
                g.batch * math.prod(g.output()))

@@ -1,11 +1,11 @@
 """Attention of [B, H, T, D] on a device, and its gradients: every entry point, against products and a softmax in float64.
 
-Limits (flash_plan.cpp, of a device with 132 multiprocessors): 64, 128 and 256 elements a head; whole 16 bytes and rows at
-multiples of them, or products; flash_few_kernel up to 16 queries, or more where all blocks of 8 are at work at once
-(396) below 1024 keys; parts of 512 keys and more there, of 1024 (float32: 8 tiles of 32 or 16) elsewhere where few
-blocks have them; 32 queries a warp where blocks of 128 fill the device; cuDNN from 5e8 operations on, which plans each
-shape for tens of milliseconds, so those come from a list; one query and several heads for one of keys are queries of one
-head. Logarithms of sums asked for or not, padded to 32 rows or not."""
+Limits (flash_plan.cpp, for a device with 132 multiprocessors): 64, 128 and 256 elements per head; rows of whole 16-byte
+units at multiples of 16 bytes, else products; flash_few_kernel up to 16 queries, or below 1024 keys more if all blocks
+of 8 run at once (396), with parts from 512 keys on; other kernels split from 1024 keys on (float32: 8 tiles of 32 or
+16) if there are few blocks; 32 queries per warp if blocks of 128 fill the device; cuDNN from 5e8 operations on, whose
+shapes come from a list, because planning one takes tens of milliseconds; several heads with one query over one key head
+become queries of one head. With and without logsumexp, padded to 32 rows or not."""
 import torch
 
 import abi
@@ -19,7 +19,7 @@ ENOUGH_FOR_DNN = ((2, 8, 8, 512, 512, 64), (1, 16, 4, 400, 640, 128), (1, 8, 8, 
 
 
 def sizes(d):
-    """batch, heads, heads of keys, queries, keys, elements of keys and of values"""
+    """batch, heads, key heads, queries, keys, elements of keys and of values"""
     if d.chance(0.06):
         b, h, hk, tq, tk, size = d.choice(ENOUGH_FOR_DNN)
         return b, h, hk, tq, tk, size, size
@@ -44,7 +44,7 @@ def sizes(d):
 
 
 def tensors(d, dtype, b, h, hk, tq, tk, size, value, kind):
-    """q, k, v, and how they lie."""
+    """q, k, v, and their layout."""
     way = d.choice(("of one", "of one", "by token", "by token", "by head", "wider", "any", "heads of one", "keys of one"))
     make = lambda *shape: d.values(dtype, shape, kind).to(d.device)
     if way == "of one" and tq == tk and size == value:
@@ -57,7 +57,7 @@ def tensors(d, dtype, b, h, hk, tq, tk, size, value, kind):
         return [make(b, tq, h, size).transpose(1, 2), k, v], way
     if way == "by head":
         return [make(b, h, tq, size), make(b, hk, tk, size), make(b, hk, tk, value)], way
-    if way == "wider":  # rows with a gap of whole 16 bytes or of less, from an element within
+    if way == "wider":  # rows with a gap of whole or partial 16-byte units, at an offset of one element
         gap, first = d.choice((1, 4, 8, 16)), d.choice((0, 0, 1, 4, 8))
         return [make(b, n, t, first + s + gap)[..., first:first + s] for n, t, s in ((h, tq, size), (hk, tk, size), (hk, tk, value))], \
             f"wider by {first} and {gap}"
@@ -68,7 +68,7 @@ def tensors(d, dtype, b, h, hk, tq, tk, size, value, kind):
 
 
 def bias_of(d, dtype, b, h, tq, tk):
-    """Of full sizes, expanded or not, its rows at multiples of 16 bytes or not; some of it hides keys, or a whole row."""
+    """Full or broadcast, with rows at multiples of 16 bytes or not; hides some keys, or a whole row."""
     own = [b if d.chance(0.6) else 1, h if d.chance(0.5) else 1, tq if d.chance(0.7) else 1]
     room = d.choice((tk, (tk + 15) // 16 * 16, (tk + 7) // 8 * 8 + 8))
     bias = d.values(dtype, (*own, room)).to(d.device)
@@ -133,7 +133,7 @@ def backward(d, entry, q, k, v, bias, causal, scale, label):
         return a
     rows = (tq + 31) // 32 * 32 if entry == "efficient" else tq
     a = attention(q, k, v, bias)
-    # +inf of a row that sees nothing: then it has no share in anything.
+    # A row that sees nothing has +inf, and so no share in any gradient.
     sums = padded(a.sums(torch.inf), rows).float()
     out = a.out().to(dtype)
     grad = d.tensor(dtype, out.shape, "normal", ("packed", "permuted", "padded"))

@@ -1,7 +1,7 @@
 """Convolutions and their gradients on a device: cuDNN's plans, by shape, layout, alignment and dtype (convolution.cpp).
 
-A shape is planned for tens of milliseconds: shapes come from a list that the draws share, with other batches, layouts,
-offsets and numbers. TF32 on both sides, as PyTorch has it by default."""
+Planning a shape takes tens of milliseconds, so draws share a list of shapes, with other batches, layouts, offsets and
+numbers. Both sides use TF32, PyTorch's default."""
 import torch
 
 import abi
@@ -37,7 +37,7 @@ def draw(d):
     rest = [[stride] * dims, [padding] * dims, [dilation] * dims, transposed, [output_padding] * dims, groups]
     label = f"{dtype} {list(x.shape)} {x.stride()} {list(w.shape)} {w.stride()} {rest} bias {bias is not None}"
     terms = torch.Size(kernel).numel() * (cout if transposed else cin) // groups
-    # TF32 has 10 bits of each factor; Winograd's sums lose some more of half types.
+    # TF32 keeps 10 bits of each factor; Winograd's sums lose some more in half types.
     loss = 2.0 ** 12 * 2 if dtype == torch.float32 else 2.0 ** 6 if dtype == torch.float16 else 2.0 ** 8 if dtype == torch.bfloat16 else 8
     if d.chance(0.55):
         return case.shim(label, "convolution", x, w, bias, *rest, torch=lambda *v: aten.convolution(*v), error=loss + terms ** 0.5,

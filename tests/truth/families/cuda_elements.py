@@ -1,7 +1,7 @@
 """Elementwise operators, copies and parts on a device: by their functions, and by name.
 
-Limits: 16 bytes at once where rows are packed and aligned (elementwise_kernels.cu, strided_copy.cu), through squares of 32
-where the two sides lie side by side in different dimensions, from 8 elements on; quotients by multiplication below 2^31."""
+Limits: 16 bytes at once for packed, aligned rows (elementwise_kernels.cu, strided_copy.cu); transposes through squares
+of 32 from 8 elements on; quotients by multiplication below 2^31."""
 import torch
 
 import abi
@@ -21,7 +21,7 @@ def shape_of(d, most=30000):
 
 
 def other_of(d, dtype, shape, kind, number=True):
-    """Of the shape, or what is broadcast to it."""
+    """A tensor of the shape, or one that broadcasts to it."""
     cut = d.choice((0, 0, 0, min(1, len(shape)), len(shape))) if number else 0
     sizes = [n if d.chance(0.8) else 1 for n in shape[cut:]] if d.chance(0.5) else list(shape[cut:])
     return d.tensor(dtype, sizes, kind, LAYOUTS)
@@ -48,7 +48,7 @@ def arithmetic(d):
         label = f"{dtype} {shape} {x.stride()} {list(y.shape)} {y.stride()}"
         if op == "complex":
             return case.named(label, op, "", x, y)
-        # Far turns lose what float32 has of them; |x| bounds each part.
+        # Large angles lose float32's precision; |x| bounds each part.
         return case.shim(label, op, x, y, torch=torch.polar, error=8.0, magnitude=lambda a, b: a.abs())
     other_type = d.choice((dtype, dtype, dtype, torch.float32, torch.int32))
     if op == "pow" and torch.bool in (dtype, other_type):
@@ -63,7 +63,7 @@ def arithmetic(d):
     if op == "div" and not other_type.is_floating_point and not other_type.is_complex:
         y = d.laid_out(torch.where(y.cpu() == 0, torch.ones((), dtype=y.dtype), y.cpu()), ("packed", "permuted"))
     result = torch.promote_types(dtype, other_type)
-    # alpha travels as a floating number, which integers refuse.
+    # alpha is passed as a floating number, which integers refuse.
     if op in ("add", "sub") and not (result.is_floating_point or result.is_complex):
         op = "mul"
     if op == "div" and not (result.is_floating_point or result.is_complex):
@@ -74,7 +74,7 @@ def arithmetic(d):
     if op in ("add", "sub") and options:
         options["magnitude"] = lambda a, b, *_: (a.abs() + (3 * abs(b) if isinstance(b, (int, float)) else 3 * b.abs()))
     if result.is_complex and op in ("mul", "div", "pow") and options:
-        # A part may cancel: the whole number bounds it.
+        # A part may cancel; the absolute value bounds it.
         options["magnitude"] = lambda a, b, *_: getattr(torch, op)(a, b).abs()
     if kind in ("special", "wide") or result.is_complex:
         options.setdefault("error", None)
@@ -88,7 +88,7 @@ def arithmetic(d):
             return None
         if op == "pow":
             exponent = d.choice((0.0, 1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0, 1.7))
-            if exponent < 0 and dtype.is_complex:  # at its pole, which part is NaN and which infinite means nothing
+            if exponent < 0 and dtype.is_complex:  # at its pole, which part is NaN and which infinite is arbitrary
                 x = d.laid_out(torch.where(x.cpu() == 0, torch.ones((), dtype=dtype), x.cpu()))
             return case.named(f"{label} exponent {exponent}", "pow", "Tensor_Scalar", x, exponent, error=64.0, magnitude=lambda a, b: torch.pow(a, b).abs())
         if op in ("add", "sub"):

@@ -1,8 +1,8 @@
 """Indexing, scattering and embedding rows on a device.
 
-Limits: 32-bit places and at most four dimensions in SmallScatterSteps, else 64-bit (index_kernels.cu); 16 bytes moved at
-once where what a place leads to is packed and aligned; sums of half types by pairs; sums by place in the order of the values
-(index_put with accumulate), in any order elsewhere: those are drawn with few whole numbers, or judged as sums."""
+Limits: 32-bit offsets and at most four dimensions in SmallScatterSteps, else 64-bit (index_kernels.cu); 16 bytes at once
+if the elements that a position selects are packed and aligned; half sums by pairs; index_put with accumulate adds in the
+order of the values. Other sums come in any order: those are drawn with small integers, or judged as sums."""
 import torch
 
 import abi
@@ -19,7 +19,7 @@ def shaped(d, dtype, ranks=(1, 2, 2, 3, 4), most=40000, low=1, kind="normal"):
 
 
 def lists(d, shape, distinct, most=3000):
-    """Indices as index_put takes them, and the shape of what they lead to."""
+    """Indices as for index_put, and the shape that they select."""
     rank = len(shape)
     if d.chance(0.15):
         n = d.choice((1, 1, rank))
@@ -60,8 +60,8 @@ def index(d):
 
 
 def put_on_host(x, at, values, accumulate):
-    """On CUDA torch 2.11 adds whole numbers of values with odd strides wrongly, and touches memory of others where a dimension of
-    one element has a long step ([151, 1, 63] by (63, 9513, 1)); on the host it does neither."""
+    """On CUDA, torch 2.11 adds integers with odd strides wrongly, and touches other memory if a dimension of one element has
+    a large stride ([151, 1, 63] by (63, 9513, 1)). On the host it does neither."""
     return torch.ops.aten.index_put(x.cpu(), [None if t is None else t.cpu() for t in at], values.cpu(), accumulate).to(x.device)
 
 
@@ -85,7 +85,7 @@ def index_put(d):
     values = d.tensor(dtype, sizes, kind)
     options = dict(error=None)
     if accumulate and (dtype.is_floating_point or dtype.is_complex):
-        # Half types: ATen rounds each sum; ours is rounded once.
+        # In half types ATen rounds each sum; ours is rounded once.
         options = dict(error=4 + terms, magnitude=lambda x, at, v, *_: put_on_host(x.abs(), at, v.abs(), True))
     return case.shim(f"{dtype} {shape} {x.stride()} {label} values {list(sizes)} {values.stride()} {kind} accumulate {accumulate}",
                      "index_put", x, at, values, accumulate, torch=put_on_host if accumulate else
@@ -122,11 +122,11 @@ def scatter(d):
     sizes = [min(s, d.size(s, low=0, high=s)) if i != dim else s for i, s in enumerate(shape)]
     if rank:
         sizes[dim] = d.size(1, 32, 33, shape[dim], low=0, high=max(1, min(300, 40000 // max(1, torch.Size(sizes).numel() // max(sizes[dim], 1)))))
-    if op in ("src", "value") and rank:  # every place once: what comes last of several is anybody's
+    if op in ("src", "value") and rank:  # each place once, because the last of several writes is arbitrary
         sizes[dim] = min(sizes[dim], shape[dim])
         order = torch.rand([shape[dim] if i == dim else s for i, s in enumerate(sizes)], generator=d.torch).argsort(dim).narrow(dim, 0, sizes[dim])
         at = d.laid_out(order, ("packed", "permuted", "sliced", "padded"))
-    elif rank and d.chance(0.2) and 0 not in sizes:  # one for all of a slice, as message passing has it
+    elif rank and d.chance(0.2) and 0 not in sizes:  # one index for all of a slice, as in message passing
         line = torch.randint(0, shape[dim], [sizes[dim] if i == dim else 1 for i in range(rank)], generator=d.torch).to(d.device)
         at = line.expand(sizes)
     else:
@@ -182,7 +182,7 @@ def bags(d):
         v[0].abs(), *v[1:6], v[6].abs() if v[6] is not None else None, *v[7:])[0])
     way = d.choice(("", "_forward_only", "backward", "backward", "weights"))
     if way in ("", "_forward_only"):
-        # What is beside the result of the forward form alone is nobody's.
+        # The forward-only form leaves the other results undefined.
         taken = slice(0, 1) if way else slice(0, 2)
         return case.Case(f"_embedding_bag{way} {label}", lambda *v: abi.call(f"_embedding_bag{way}", *v)[taken],
                          lambda *v: list(getattr(torch.ops.aten, f"_embedding_bag{way}")(*v))[taken], list(arguments), **(near if mode != 2 else {}))

@@ -1,8 +1,8 @@
-"""Fourier transforms, linear algebra and recurrent networks on a device: NVIDIA's libraries behind layouts of our own.
+"""Fourier transforms, linear algebra and recurrent networks on a device: NVIDIA's libraries with our own layouts.
 
-Limits: three dimensions a plan of cuFFT, what is not packed brought together (fft.cpp); matrices up to 512 and 256 factored
-many at once (kBatchedSize, kBatchedRows in linalg_library.cpp). Factors are judged by what they make together, where
-several are right."""
+Limits: cuFFT plans of three dimensions, copies of tensors that it cannot describe (fft.cpp); batched factorisations for
+matrices up to 512 and 256 (kBatchedSize, kBatchedRows in linalg_library.cpp). Judges products of factors if several
+factors are right."""
 import torch
 
 import abi
@@ -22,7 +22,7 @@ def transform(d):
     way = d.choice(("c2c", "r2c", "c2r"))
     terms = torch.Size([shape[i] for i in dims]).numel()
     label = f"{shape} {dims} {norm}"
-    # Every result is a sum of all: as large as the root of the sum of squares, times the logarithm of steps.
+    # Each result sums all elements: its size is the root of the sum of squares, times the logarithm of steps.
     if way == "c2c":
         x, forward = d.tensor(d.choice(COMPLEX), shape, "normal", LAYOUTS), d.chance(0.5)
         f = lambda x, *r: aten._fft_c2c(x, *r)
@@ -62,7 +62,7 @@ def algebra(d):
     n = d.choice((1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 40, 64))
     r = d.choice((1, 2, 3, 8))
     way = d.choice(("lu", "solve", "inverse", "determinant", "cholesky", "cholesky_solve", "triangular", "qr", "svd", "eigh", "lu_solve", "householder", "exp"))
-    # Well conditioned: what is lost grows with the size alone.
+    # Well conditioned, so errors grow only with the size.
     near = dict(error=64.0 + 16 * n, strides=False)
     if way in ("lu", "solve", "inverse", "determinant", "lu_solve", "triangular"):
         a, batch = matrices(d, dtype, n, n, "regular")
@@ -100,7 +100,8 @@ def algebra(d):
         b = d.laid_out(d.values(dtype, (*batch, n, r)), ("packed", "permuted", "padded"))
         return case.shim(label, "cholesky_solve", b, factor, upper, torch=lambda b, f, u: torch.cholesky_solve(b, f, u), magnitude=lambda b, *_: 4 * b.abs().amax(), **near)
     if way == "exp":
-        # Summed up here: PyTorch 2.11's own degree leaves 1e-13 of small matrices of float64, on the device and on the host.
+        # Summed here, because PyTorch 2.11's own degree leaves an error of 1e-13 for small float64 matrices on every
+        # device.
         def exponential(a):
             power = total = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand(a.shape)
             for k in range(1, 24):
@@ -153,7 +154,7 @@ NETWORKS = ((6, 8, 1, False, 0), (6, 8, 2, True, 0), (5, 4, 2, False, 0), (6, 8,
 
 
 def recurrent(d):
-    """From a list: a network is planned once."""
+    """From a list, because each network is planned once."""
     if d.chance(0.4):
         dtype = d.choice((torch.float32, torch.float64, torch.float16))
         b, h = d.size(1, 7, 8, low=1, high=60), d.size(1, 5, 8, 32, low=1, high=60)
@@ -191,7 +192,7 @@ def recurrent(d):
         found = abi.call("_cudnn_rnn", x, weights, stride, None, h, c, mode, hidden, projection, layers, first, 0.0, False, both, [], None)[:3]
         return found[:3] if c is not None else found[:2]
     return case.Case(f"_cudnn_rnn {kind} {dtype} {inputs} {hidden} {layers} {both} {projection} {list(x.shape)} {first}", ours, plain, [x, weights, h, c], strides=False,
-                     # TF32, as PyTorch's cuDNN has it.
+                     # TF32, as in PyTorch's cuDNN
                      error=2.0 ** 13 if dtype == torch.float32 else 64.0, magnitude=lambda x, *r: 1 + 0 * x.abs().amax())
 
 

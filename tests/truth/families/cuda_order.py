@@ -1,9 +1,9 @@
 """Sorting, selection, searching and counting on a device, to the bit.
 
-Limits: rows of up to 4, 8, 16, 32 in lanes, 64 and 128 in warps, 512, 1024, 2048, 4096 (of two bytes 16384) in blocks, all
-rows at once behind that (sort_rows.cuh, sort_kernels.cu: with the place in 32 bits or 64); from 2048 on rows are selected
-from before they are sorted (sort.cpp), by one block each or in parts of 16384 and more (select_kernels.cu); 8192 bins
-in shared memory, 2048 of them four times (search_kernels.cu); tiles of 256 for modes."""
+Limits: rows of up to 4, 8, 16, 32 in lanes, 64 and 128 in warps, 512, 1024, 2048, 4096 (of two bytes 16384) in blocks,
+longer ones all at once (sort_rows.cuh, sort_kernels.cu: positions in 32 or 64 bits); rows above 2048 are reduced by
+selection before they are sorted (sort.cpp), by one block each or in parts of 16384 and more (select_kernels.cu); 8192
+bins in shared memory, 2048 of them four times (search_kernels.cu); tiles of 256 for modes."""
 import torch
 
 import abi
@@ -16,7 +16,7 @@ DTYPES = (torch.float32, torch.float32, torch.float16, torch.bfloat16, torch.flo
 
 
 def rows(d, dtype, longest=40000):
-    """A tensor and a dimension of it, along which the lengths lie on both sides of the limits."""
+    """A tensor and one of its dimensions, with a length around the limits."""
     length = d.size(*LENGTHS, high=9000)
     if d.chance(0.06):
         length = d.choice((16383, 16384, 16385, 33000, 40000, 70000, 150000))
@@ -40,7 +40,7 @@ def rows(d, dtype, longest=40000):
 
 
 def ordered(x, dim, descending):
-    """A stable sort, on the host: zeros are equal there whatever their signs."""
+    """A stable sort on the host, where zeros are equal whatever their signs."""
     return [t.to(x.device) for t in torch.sort(x.cpu(), dim=dim, descending=descending, stable=True)]
 
 
@@ -48,7 +48,7 @@ def sort(d):
     x, dim, label = rows(d, d.choice(DTYPES))
     descending = d.chance(0.5)
     name = d.choice(("sort_stable", "sort"))
-    if name == "sort":  # ours is stable always
+    if name == "sort":  # ours is always stable
         return case.shim(f"{label} {descending}", name, x, dim, descending, torch=lambda x, *_: ordered(x, dim, descending))
     return case.shim(f"{label} {descending}", name, x, d.choice((True, True, None)), dim, descending,
                      torch=lambda x, *_: ordered(x, dim, descending))
@@ -91,7 +91,7 @@ def kthvalue(d):
 def median(d):
     x, _, label = rows(d, d.choice(DTYPES[:-1]), 200000)
     name = d.choice(("median", "nanmedian"))
-    # PyTorch's sort on the device takes NaNs whose sign is set for the least of all.
+    # PyTorch's sort on the device puts NaNs with a set sign first.
     return case.shim(label, name, x, torch=lambda x: getattr(torch, name)(x.cpu()).to(x.device))
 
 
@@ -101,7 +101,7 @@ def mode(d):
         return None
     keep = d.chance(0.5)
 
-    # The least of the most frequent; the place of any. NaNs are distinct from each other: then any of them.
+    # Takes the least of the most frequent, at any of its positions. NaNs differ from each other, so any may be chosen.
     def expected(x):
         values = torch.mode(x.cpu(), dim, True)[0].to(x.device)
         times = (x == values).sum(dim, keepdim=True)
@@ -186,8 +186,8 @@ def unique(d):
     x, _, label = rows(d, d.choice(DTYPES))
     inverse, counts = d.chance(0.6), d.chance(0.6)
 
-    # PyTorch sorts bits: NaNs whose sign is set come first there, all of them last here, as on the CPU. What is not asked for
-    # may be no tensor there, or one that holds nothing.
+    # PyTorch sorts bits, so NaNs with a set sign come first there; ours come last, as on the CPU. Results that were not
+    # asked for may be undefined or empty there.
     def expected(x, *_):
         if x.is_floating_point():
             x = torch.where(x.isnan(), torch.full((), float("nan"), dtype=x.dtype, device=x.device), x)

@@ -1,9 +1,9 @@
-"""Pooling on a device, forwards and back, and its inverse.
+"""Pooling on a device, forward and backward, and unpooling.
 
-Limits: windows of 2 by 2 step 2, 3 by 3 step 2 and 3 by 3 step 1 have kernels of their own (pooling_windows.cu; their
-gradients with padding 0, 1 and 1, pooling_window_slopes.cu), of float32 and half types, channels last by fours, aligned;
-all else is of any window in 32-bit places (pooling_lines.cuh), gradients of maxima gathered where windows overlap,
-scattered where not."""
+Limits: special kernels for windows of 2 by 2 with stride 2, and 3 by 3 with stride 2 and 1 (pooling_windows.cu; their
+gradients with padding 0, 1 and 1, pooling_window_slopes.cu), for float32 and half types, channels-last by fours,
+aligned; other windows use 32-bit offsets if possible (pooling_lines.cuh). Gradients of maxima gather if windows
+overlap, else scatter."""
 import torch
 
 import abi
@@ -15,7 +15,7 @@ FLOATS = (torch.float32, torch.float32, torch.float16, torch.bfloat16, torch.flo
 
 
 def place(d, t):
-    """In a layout; channels last often."""
+    """In some layout, often channels-last."""
     dims = t.dim()
     if dims in (4, 5) and d.chance(0.4):
         t = t.to(d.device).contiguous(memory_format=torch.channels_last if dims == 4 else torch.channels_last_3d)
@@ -24,7 +24,7 @@ def place(d, t):
 
 
 def image(d, dims, dtype, kind="normal", most=40000):
-    """[N, C, ...] or [C, ...], and the sizes of what is pooled."""
+    """[N, C, ...] or [C, ...], and the pooled sizes."""
     spatial = [d.size(1, 2, 7, 8, 16, 31, 32, 33, low=1, high=60 if dims == 2 else 17) for _ in range(dims)]
     outer = [d.choice((1, 2, 3, 5, 9)), d.choice((1, 2, 3, 4, 5, 8, 12, 16, 33))]
     while torch.Size(outer + spatial).numel() > most:
@@ -62,7 +62,7 @@ def window(d, dims, spatial, averages=False):
 
 
 def summed(terms, dtype):
-    """ATen sums gradients in half types; ours in float32 and rounds once."""
+    """ATen sums gradients in half types; ours sum in float32 and round once."""
     return dict(error=8 + 2.0 * terms)
 
 
@@ -76,14 +76,14 @@ def maxima(d):
     name = f"max_pool{dims}d_with_indices"
     function = getattr(aten, name)
     if d.chance(0.5):
-        # Of windows of nothing but -inf ATen's kernel for channels-last tensors names element 0, its others the first.
+        # For windows of -inf only, ATen's channels-last kernel returns index 0, its others the first of the window.
         def named(values, indices):
             return values, indices.masked_fill(values == -torch.inf, -1)
         return case.Case(f"{name} {label}", lambda *given: named(*abi.call(name, *given)), lambda *given: named(*function(*given)),
                          [x, *form])
     _, indices = function(x, *form)
-    # Windows of which every step of dilation lies outside: PyTorch's kernel of three dimensions adds their gradients to other
-    # planes, where their indices are beyond their own.
+    # For windows whose dilated steps all lie outside, PyTorch's 3d kernel returns indices beyond their plane and adds
+    # the gradients to other planes.
     if dims == 3 and bool((indices >= torch.Size(spatial).numel()).any()):
         return None
     grad = place(d, d.values(dtype, indices.shape))
@@ -113,7 +113,7 @@ def averages(d):
         return None
     grad = place(d, d.values(dtype, shape))
 
-    # PyTorch's own kernel for gradients of channels last gives something else than its other kernels.
+    # PyTorch's kernel for channels-last gradients disagrees with its other kernels.
     def expected(g, x, *r):
         found = getattr(aten, f"{name}_backward")(g.contiguous(), x.contiguous(), *r)
         return torch.empty_like(x, memory_format=torch.preserve_format).copy_(found)
@@ -139,7 +139,7 @@ def adaptive(d):
     grad = place(d, d.values(dtype, (given if kind == "average" else given[0]).shape))
     function_back = getattr(aten, f"{name}_backward")
 
-    # PyTorch's kernel of three dimensions reads indices as if they were packed.
+    # PyTorch's 3d kernel reads indices as if they were packed.
     def back(g, x, *at):
         return function_back(g, x, *(i.contiguous() for i in at))
     more = [] if kind == "average" else [place(d, given[1].cpu())]
@@ -190,7 +190,7 @@ def fractional(d):
         return None
     grad, at = place(d, d.values(dtype, at.shape)), place(d, at.cpu())
     back = getattr(aten, f"{name}_backward")
-    # ATen's own takes only packed ones as they are (2d asserts, 3d reads others wrongly).
+    # ATen only handles packed ones (2d asserts, 3d misreads others).
     expected = lambda g, x, k, s, i: back(g.contiguous(), x.contiguous(), k, s, i.contiguous())
     half = torch.finfo(dtype).eps / 2.0 ** -23 if dtype.itemsize == 2 else 1
     return case.shim(f"{label} {grad.stride()} {at.stride()}", f"{name}_backward", grad, x, kernel, size, at, torch=expected,

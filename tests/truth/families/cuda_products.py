@@ -1,7 +1,7 @@
 """Products on a device by the C functions: cuBLASLt's, whose plans depend on layouts, leading dimensions and alignments
-(cublaslt_matmul.cpp), results of other strides made aside, empty products and factors of 0, rows added at the end with an
-activation, and few_rows.cu: weights of 4 bits up to 16 rows, of 8 bits up to 8, both sides of each. Float8 with scales of
-all, of rows and of blocks of 128 (scaled_mm.cpp); groups whose ends the host reads."""
+(cublaslt_matmul.cpp), results in temporaries, empty products and factors of 0, added rows with an activation; and
+few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more. Float8 with one scale, one per row, and one per
+block of 128 (scaled_mm.cpp); groups whose ends the host reads."""
 import torch
 
 import abi
@@ -22,7 +22,7 @@ def sizes(d, most=1 << 22):
 
 
 def matrix(d, dtype, shape, kind="normal"):
-    """Row-major, column-major, a part of either, its lines aligned or not."""
+    """Row-major, column-major, or a part of either, with rows aligned or not."""
     way = d.choice(("rows", "rows", "columns", "columns", "any", "wide rows", "wide columns"))
     *batch, r, c = shape
     if way == "any":
@@ -34,14 +34,14 @@ def matrix(d, dtype, shape, kind="normal"):
 
 
 def result(d, dtype, shape):
-    """To be written: row-major mostly, or a part of something."""
+    """An output: mostly row-major, or a part of a tensor."""
     if d.chance(0.5):
         return d.laid_out(torch.full(shape, 7.0).to(dtype), ("packed",))
     return d.laid_out(torch.full(shape, 7.0).to(dtype), ("packed", "permuted", "offset", "padded", "sliced"))
 
 
 def near(dtype, k, function):
-    """Sums of k in float32 or wider; cuBLAS may round the parts that it sums to a half type."""
+    """Sums of k terms in float32 or wider; cuBLAS may round partial sums to a half type."""
     split = 0.5 * torch.finfo(dtype).eps / EPS if dtype in HALVES and k >= 128 else 0
     return dict(error=(2 if dtype.is_complex else 1) * (4 + 0.5 * max(k, 1) ** 0.5 + split), magnitude=lambda *v: function(
         *[x.abs() if isinstance(x, torch.Tensor) else abs(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x for x in v]))
@@ -92,7 +92,7 @@ def plain(d):
     if op == "addbmm":
         a, b = matrix(d, dtype, (batch, m, k), kind), matrix(d, dtype, (batch, k, n), kind)
         s = d.tensor(dtype, d.choice(((n,), (m, n))), kind)
-        # In half types ATen rounds the sum of each matrix of the batch.
+        # In half types ATen rounds the sum after each matrix of the batch.
         return case.shim(label, "addbmm", s, a, b, beta, alpha,
                          torch=lambda s, x, y, *_: torch.addbmm(s, x, y, beta=beta, alpha=alpha),
                          **near(dtype, k * max(batch, 1), lambda s, x, y, *_: torch.addbmm(s, x, y, beta=abs(beta), alpha=abs(alpha))))
@@ -104,7 +104,7 @@ def plain(d):
         sums = torch.addmm(s, x, y, beta=beta, alpha=alpha)
         return torch.nn.functional.gelu(sums, approximate="tanh") if gelu else sums.relu()
     s = d.tensor(dtype, (n,), kind)
-    # cuBLASLt's gelu of float64 has constants of float32.
+    # cuBLASLt's gelu uses float32 constants for float64.
     loose = 2e-4 / torch.finfo(dtype).eps if dtype == torch.float64 and gelu else 0
     options = near(dtype, k, lambda s, x, y, *_: torch.addmm(s, x, y, beta=abs(beta), alpha=abs(alpha)) + 1e-2)
     options["error"] += 16 + loose
@@ -116,7 +116,7 @@ def put(out, value):
 
 
 def into(label, name, out, arguments, function, dtype, k, *numbers, size=None):
-    """NAME_out, which writes its first argument; function of the rest."""
+    """NAME_out, which writes its first argument, as a function of the others."""
     return case.Case(f"{name} {label}", lambda o, *v: abi.call(name, o, *v, *numbers), lambda o, *v: put(o, function(*v)),
                      [out, *arguments], written=[0], exact=lambda o, *v: [function(*v)],
                      **near(dtype, k, lambda o, *v: (size or function)(*v)))
@@ -163,7 +163,7 @@ def four_bits(d):
     scales = d.values(torch.bfloat16, (k // group, n, 2)).to(d.device)
 
     def weights(s):
-        """[n, k] as they are multiplied: rounded to bfloat16. Two a byte, the first in its upper half."""
+        """[n, k] as used in the product: rounded to bfloat16. Two per byte, the first in the upper half."""
         numbers = torch.stack((q >> 4, q & 15), -1).reshape(n, k).double() - 8
         by, zero = (s.double()[..., i].mT.repeat_interleave(group, 1) for i in (0, 1))
         return (numbers * by + zero).to(torch.bfloat16).double()
@@ -208,7 +208,7 @@ def float8(d):
     def product(a, b, sa, sb, *bias, sized=lambda t: t):
         found = sized(a.double() * (spread(sa, m, k))) @ sized(b.double() * spread(sb, k, n))
         return found + sized(bias[0].double()) if bias else found
-    # On Hopper float8 is summed with 14 bits, of fast_accum or not: without, sums of 128 go into float32.
+    # Hopper sums float8 with 14 bits, and without fast_accum adds each 128 of them in float32.
     error = 2.0 ** 11 * (1 + k / 512)
     return case.Case(f"_scaled_mm {types} {out} {m} {n} {k} {way} {list(sa.shape)} {list(sb.shape)} bias {bias is not None} fast {fast}",
                      lambda a, b, sa, sb, *bias: abi.call("_scaled_mm", a, b, sa, sb, bias[0] if bias else None, None, out, fast),
@@ -219,7 +219,7 @@ def float8(d):
 
 
 def groups(d):
-    """Rows, columns or steps in groups, whose ends are given; or a batch."""
+    """Rows, columns or the shared dimension in groups, whose ends are given; or a batch."""
     scaled = d.chance(0.4)
     dtype = torch.float8_e4m3fn if scaled else d.choice((torch.bfloat16, torch.bfloat16, torch.float16, torch.float32))
     g, m, n, k = d.choice((1, 2, 3, 5)), 16 * d.choice((1, 2, 3, 5)), 16 * d.choice((1, 2, 4, 7)), 16 * d.choice((1, 2, 4, 9))
@@ -257,7 +257,7 @@ def groups(d):
         if scaled:
             return abi.call("_scaled_grouped_mm", a, b, sa, sb, offs, None, None, out, False)
         return abi.call("_grouped_mm", a, b, offs, None, None)
-    # What no group covers is nothing of PyTorch's promise.
+    # PyTorch leaves undefined what no group covers.
     covered = way not in ("rows", "columns") or ends[-1] == {"rows": m, "columns": n}[way]
     if not covered:
         return None

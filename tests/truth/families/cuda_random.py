@@ -1,8 +1,8 @@
-"""Random numbers on a device: to the bit those of PyTorch after the same seed, also those that come next.
+"""Random numbers on a device: equal to PyTorch's to the bit after the same seed, and so are the next ones.
 
-Limits (random.cpp): 256 threads, as many blocks as the device has room for, four numbers of 32 bits or two of 64 a turn
-(1,081,344 and 540,672 elements a turn of an H100); integers of 32 bits below a range of 2^28; dropout by vectors of 4, 2
-and 1 by alignment; permutations by keys of 32 and 64 bits."""
+Limits (random.cpp): 256 threads, as many blocks as fit the device, four numbers of 32 bits or two of 64 per turn
+(1,081,344 and 540,672 elements per turn of an H100); integers of 32 bits below a range of 2^28; dropout by vectors of 4,
+2 and 1, by alignment; permutations by keys of 32 and 64 bits."""
 import torch
 
 import abi
@@ -25,7 +25,7 @@ def shape_of(d):
 
 
 def seeded(number, run, times):
-    """What is drawn after others, and what comes next."""
+    """Draws something before and after."""
     def wrapped(*values):
         abi.seed(number)
         for _ in range(times):
@@ -46,7 +46,7 @@ def draw(d):
     shape, dtype = shape_of(d), d.choice(FLOATS)
     label = f"{way} {dtype} {list(shape)}"
     options = dict(dtype=dtype, device=d.device)
-    # A device's own logarithm and cosine may round otherwise than PyTorch's build of them.
+    # The device's logarithm and cosine may round differently in PyTorch's build.
     if way == "rand":
         return both(d, label, lambda: abi.call("rand", shape, dtype, None, True, None), lambda: torch.rand(shape, **options), [])
     if way == "randn":

@@ -1,4 +1,4 @@
-"""Sampling at places, gradients of resizing and of padding by the border, rounding to grids, on a device (resample.cpp)."""
+"""Grid sampling, gradients of resizing and of replication padding, fake quantisation on a device (resample.cpp)."""
 import torch
 
 import abi
@@ -21,7 +21,7 @@ def near(dtype, terms):
 
 
 def grid(d):
-    """PyTorch's own kernels of half types round places to them: those are judged in float32."""
+    """PyTorch's own half kernels round coordinates to the half type, so they are judged in float32."""
     dims = d.choice((2, 3, 3))
     dtype = d.choice((torch.float32, torch.float32, torch.float64))
     n, c = d.choice((1, 2, 3)), d.choice((1, 2, 3, 5))
@@ -32,7 +32,7 @@ def grid(d):
     mode, padding, corners = d.choice((0, 0, 1, 2) if dims == 2 else (0, 0, 1)), d.choice((0, 1, 2)), d.chance(0.5)
     back = dims == 2 or d.chance(0.5)
     label = f"{dtype} {list(x.shape)} {x.stride()} {list(at.shape)} {at.stride()} {mode} {padding} {corners}"
-    if mode == 1:  # what lies half way between two goes to either: the same float32 steps decide
+    if mode == 1:  # ties go either way, so both use the same float32 steps
         exact = lambda f: (lambda *v: f(*[t.to(dtype) if isinstance(t, torch.Tensor) else t for t in v]))
     else:
         exact = lambda f: f
@@ -45,7 +45,7 @@ def grid(d):
     name = f"grid_sampler_{dims}d_backward"
     f = lambda *v: [t for t, wanted in zip(getattr(aten, name)(*v), mask) if wanted]
     some = max(sizes) * 8.0 * c
-    # A place near a whole number has another slope on its other side, as float32 or float64 has it.
+    # A coordinate near an integer may fall on either side in float32 and float64, where slopes differ.
     return case.Case(f"{name} {label} {mask}", lambda *v: [t for t, wanted in zip(abi.call(name, *v, mode, padding, corners, mask), mask) if wanted],
                      lambda *v: f(*v, mode, padding, corners, mask), [grad, x, at], exact=(lambda *v: f(*[t.to(dtype) for t in v], mode, padding, corners, mask)),
                      magnitude=lambda g, x, a: [g.abs().amax() * 8 * torch.Size(outs).numel() ** 0.5] * (mask[0]) + [(g.abs().amax() * x.abs().amax() * some)], **slack)
@@ -101,7 +101,7 @@ def padding(d):
 
 
 def observed(d):
-    """The scale follows what is seen; ATen's and ours from the same float32 steps."""
+    """The scale follows the data; both compute it in the same float32 steps."""
     rows = d.chance(0.4)
     x = d.tensor(torch.float32, (d.size(1, 5, 8, low=1, high=40), d.size(1, 31, 256, 2048, low=1, high=3000)), d.choice(("normal", "wide", "positive")), ("packed", "packed", "permuted", "padded"))
     n = x.shape[0] if rows else 1

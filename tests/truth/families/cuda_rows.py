@@ -1,9 +1,9 @@
 """Scans, sums, norms and distances of rows on a device.
 
 Limits: rows longer than 16 by blocks in tiles of 1024, few rows of 16 tiles and more in chunks, int64 of one row by CUB
-(scan_kernels.cu); rows apart brought together below 4096 columns and above 64 elements (scan.cpp); a warp a row up to 1024
-elements, 16 bytes at once where aligned (row_kernels.cu); distances in squares of 64, parts of 16, from 16 rows on; 256
-threads a row of a sum, in float64."""
+(scan_kernels.cu); strided rows copied below 4096 columns and above 64 elements (scan.cpp); a warp per row up to 1024
+elements, 16 bytes at once if aligned (row_kernels.cu); distances in squares of 64, parts of 16, from 16 rows on; 256
+threads per row of a sum, in float64."""
 import torch
 
 import abi
@@ -35,7 +35,7 @@ def rows(d, dtype, kind):
 
 
 def finite(x):
-    # A part may be finite where the other is not.
+    # One part may be finite although the other is not.
     return torch.view_as_real(x).nan_to_num(0, 0, 0).norm(dim=-1) if x.is_complex() else x.abs().nan_to_num(0, 0, 0)
 
 
@@ -49,25 +49,25 @@ def scan(d):
     if op in ("cummax", "cummin"):
         return case.shim(label, op, x, dim, torch=getattr(torch, op))
     if op == "logcumsumexp":
-        # One step after the other: each adds a rounding of what is there by then.
+        # Sequential: each step adds a rounding of the current size.
         return case.shim(label, op, x, dim, torch=torch.logcumsumexp, error=16 + 4.0 * length ** 0.5, magnitude=lambda x, _: 1 + finite(x).amax() + torch.logcumsumexp(finite(x), dim)
                          if x.numel() else x)
     to = d.choice((None, None, None, torch.float64, torch.float32)) if not dtype.is_complex else None
     floating = (to or dtype).is_floating_point or dtype.is_complex
     if op == "cumprod" and floating:
-        # Products of what is cut off to zero and grows beyond all: as ATen has it, step by step.
+        # Products that underflow or overflow on the way: as in ATen, step by step.
         x = d.laid_out((1 + d.values(torch.float64 if not dtype.is_complex else torch.complex128, x.shape) * min(0.05, 3 / max(length, 1) ** 0.5)).to(dtype)
                        if dtype.is_floating_point or dtype.is_complex else x.cpu())
     wide = lambda x: x.cpu().to(x.dtype if x.is_complex() else torch.float64)
-    # One step after the other, on the host: infinity from the middle of a row times the zero before it is nobody's NaN.
+    # Sequential on the host, because infinity from the middle of a row times an earlier zero must not give NaN.
     exact = lambda x: [getattr(torch, op)(wide(x), dim).to(x.device)]
     if op == "cumsum":
-        # Equal terms are rounded the same way every time.
+        # Equal terms round the same way every time.
         options = dict(error=8 + 2.0 * length ** 0.5 + (length / 32 if kind == "special" else 0) + (length / 2 if length and x.stride(dim) == 0 else 0),
                        magnitude=lambda x: finite(wide(x)).cumsum(dim))
     else:
         options = dict(error=(8 + 2.0 * length ** 0.5) * (1 + length ** 0.5), magnitude=lambda x: wide(x).abs().cumprod(dim))
-    if to is None and dtype.itemsize == 2 and dtype.is_floating_point:  # ATen sums these in half types
+    if to is None and dtype.itemsize == 2 and dtype.is_floating_point:  # ATen sums these in half precision
         options.update(slack=1.0)
     return case.Case(f"{op} {label} {to}", lambda x: abi.call(op, x, dim, to), lambda x: getattr(torch, op)(x, dim, dtype=to), [x],
                      **(dict(exact=exact, **options) if floating else {}))
@@ -159,7 +159,7 @@ def distances(d):
 
 
 def slope_bound(norm, found):
-    """About how much a slope may be."""
+    """Roughly the size of a slope."""
     return 1.0 if norm >= 1 or norm == 0 else 100.0
 
 

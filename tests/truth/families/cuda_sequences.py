@@ -1,5 +1,5 @@
-"""Attention of [B, T, H, D] and over sequences of several lengths on a device: _flash_attention_forward and its forms with
-pages of keys and in place, _efficient_attention_forward; windows, slopes of ALiBi, numbers of keys used; and gradients."""
+"""Attention of [B, T, H, D] and over sequences of several lengths on a device: _flash_attention_forward, also with paged
+keys and in place, _efficient_attention_forward; windows, ALiBi slopes, numbers of used keys; and gradients."""
 import torch
 
 import abi
@@ -11,7 +11,7 @@ FLASH, EFFICIENT = "_flash_attention_forward", "_efficient_attention_forward"
 
 
 def declare():
-    """Functions that torch declares since 2.12."""
+    """Functions that torch declares from 2.12 on."""
     forward = abi.signatures.get(FLASH)
     if forward is None or f"{FLASH}_v2" in abi.signatures:
         return
@@ -32,7 +32,7 @@ def sight(d, causal, tq):
 
 
 def attention(q, k, v, scale, causal, left, right, slopes, dtype, most_queries, most_keys):
-    """Of [T, H, D] each. A window as wide as the longest is none."""
+    """[T, H, D] each. A window as wide as the longest sequence counts as none."""
     tq, tk, device = q.shape[0], k.shape[0], q.device
     base = tk - tq
     hides = causal and (most_queries > 1 or slopes is not None)
@@ -84,7 +84,7 @@ def flash(d):
     each = lambda i: None if slopes is None else slopes[i] if slopes.dim() == 2 else slopes
 
     def reference(q, parts_of_keys):
-        """Of several lengths: joined; else a batch."""
+        """Several lengths are packed, one length is a batch."""
         outs, sums, doubts, sum_doubts = [], [], [], []
         for i, (x, (y, z)) in enumerate(zip(q, parts_of_keys)):
             a = attention(x, y, z, scale, causal, left, right, each(i), dtype, most_q, most_k)
@@ -143,7 +143,7 @@ def flash(d):
 
 
 def efficient(d):
-    """mask 1: from the first key on; 2: to the last one."""
+    """mask 1 aligns with the first key, mask 2 with the last."""
     dtype = d.choice((torch.float32, torch.float16, torch.bfloat16))
     size, value, h = d.choice((8, 32, 48, 64, 72, 128)), d.choice((0, 0, 16, 80)), d.choice((1, 2, 3, 4))
     value = value or size

@@ -1,7 +1,7 @@
 """Distances between rows, and the gradients: src/cpu/normalisation/distance.cpp, distance_norms.h.
 
-Floats against float64. Limits: 16 lanes; from 4 rows that meet 8 on, 32 rows lie side by side and 128 differences are added up at
-once; more than 25 rows go through a product (gemm.cpp); threads take 16384 elements.
+Floats against float64. Limits: 16 lanes; from 4 rows against 8 on, 32 rows lie side by side and 128 differences are
+summed at once; more than 25 rows use a product (gemm.cpp); threads take 16384 elements.
 """
 import torch
 
@@ -16,7 +16,7 @@ def draw(d):
 
 
 def terms(dtype, m):
-    """Of float64 ATen's own sums, one term after the other, are what there is to compare with."""
+    """float64 is compared with ATen's own sequential sums."""
     return m if dtype == torch.float64 else m ** 0.5
 
 
@@ -38,7 +38,7 @@ def pair(d, kinds=("normal", "normal", "few", "wide")):
         batch = [1]
     other = batch if d.chance(0.7) else d.choice(([], [1] * len(batch), batch[-1:]))
     x, y = d.tensor(dtype, [*batch, p, m], kind, LAYOUTS), d.tensor(dtype, [*other, r, m], kind, LAYOUTS)
-    if d.chance(0.2) and x.numel() and y.numel() and not other and not batch:  # some rows are the same
+    if d.chance(0.2) and x.numel() and y.numel() and not other and not batch:  # some rows are equal
         n = min(p, r)
         y = d.laid_out(torch.cat([x[:n].cpu(), y[n:].cpu()]) if d.chance(0.5) else y.cpu(), LAYOUTS)
     return dtype, kind, x, y, f"{dtype} {list(x.shape)} {list(y.shape)} {x.stride()} {y.stride()} {kind}"
@@ -51,7 +51,7 @@ def by_product(x, y, mode):
 def forward(name, label, x, y, p, mode, *arguments):
     m = x.shape[-1]
     if p == 2 and by_product(x, y, mode):
-        # |a|^2 + |b|^2 - 2 ab, whose root magnifies what is lost where rows are near each other.
+        # a|^2 + |b|^2 - 2 ab, whose root magnifies rounding for rows that are close.
         def magnitude(v, w, *_):
             size = (v * v).sum(-1).unsqueeze(-1) + (w * w).sum(-1).unsqueeze(-2)
             exact = torch.cdist(v, w, p, compute_mode="donot_use_mm_for_euclid_dist")
@@ -61,8 +61,8 @@ def forward(name, label, x, y, p, mode, *arguments):
 
         return case.named(label, name, "", x, y, *arguments, error=4, magnitude=magnitude,
                           exact=lambda v, w, *_: torch.cdist(v, w, p, compute_mode="donot_use_mm_for_euclid_dist"))
-    # Differences are rounded, then powers and their sums.
-    # ATen's largest difference is NaN by the place of a NaN; ours always, as of the other orders.
+    # Differences are rounded, then powers and their sums. With p = inf, ATen's NaN depends on its
+    # position; ours is always NaN, as for other p.
     return case.named(label, name, "", x, y, *arguments, same_nan=p != float("inf"), error=8 + terms(x.dtype, m) + 4 * (p if p < 10 else 0) + (8 / p if 0 < p < 1 else 0))
 
 
@@ -70,7 +70,7 @@ def cdist(d):
     dtype, kind, x, y, label = pair(d, ("normal", "normal", "few", "wide", "special"))
     p, mode = d.choice(ORDERS), d.choice((None, 0, 1, 2, 2))
     if kind == "special" and p == 2 and by_product(x, y, mode):
-        return None  # NaN of infinities' products
+        return None  # products of infinities give NaN
     name = "_cdist_forward"
     if d.chance(0.5):
         made = forward(name, f"{label} p {p} mode {mode}", x, y, p, mode, p, mode)
@@ -82,7 +82,7 @@ def cdist(d):
 
 
 def only_shim(made):
-    """These have C functions alone."""
+    """These only have C functions."""
     import abi
     name = made.label.split()[0]
     made.ours = lambda *values: abi.call(name, *values)
@@ -100,7 +100,7 @@ def euclidean(d):
 
 
 def slope_sizes(v, w, dist, g, p):
-    """Of every pair and column: |slope| of a difference."""
+    """Per pair and column: |slope| of a difference."""
     apart = (v.unsqueeze(-2) - w.unsqueeze(-3)).abs()
     dist, g = dist.unsqueeze(-1), g.unsqueeze(-1).abs()
     if p == 1:
@@ -116,7 +116,7 @@ def cdist_backward(d):
     if list(x.shape[:-2]) != list(y.shape[:-2]) or 0 in x.shape or 0 in y.shape:
         return None
     p = d.choice((0.0, 1.0, 2.0, 2.0, 3.0, 1.5, 2.5, float("inf")))
-    x, y = x.contiguous(), y.contiguous()  # as autograd has them
+    x, y = x.contiguous(), y.contiguous()  # as autograd passes them
     dist = torch.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist")
     g = d.tensor(dtype, list(dist.shape), "normal", ("packed", "permuted", "offset"))
     if x.shape[-1] * x.shape[-2] * y.shape[-2] > 100000:

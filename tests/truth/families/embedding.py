@@ -1,7 +1,7 @@
 """embedding, embedding_bag and their gradients, byte tables: src/cpu/indexing/embedding.cpp, embedding_backward.cpp, byte_embedding.cpp.
 
-Rows are compared to the bit, sums of bags near ATen's in float64. Knows: 8 vectors of 8 (4 of double) columns, single vectors, single columns
-(kBlock and kLanes of sum_bags), 8 rows that are fetched ahead (kRowsAhead), 32768 elements a thread; sums without offset2bag.
+Rows are compared to the bit, sums of bags near ATen's in float64. Limits: 8 vectors of 8 (4 of double) columns, single
+vectors, single columns (kBlock and kLanes of sum_bags), 8 rows prefetched (kRowsAhead), 32768 elements per thread; sums without offset2bag.
 """
 import torch
 
@@ -15,7 +15,7 @@ TABLES = ("packed", "packed", "permuted", "sliced", "offset", "padded", "expande
 
 
 def bags(d, count, largest):
-    """Where count bags begin; some are empty."""
+    """Where `count` bags begin; some are empty."""
     lengths = [d.choice((0, 1, 2, d.size(8, 9, 16, high=max(largest, 2)))) for _ in range(count)]
     offsets, at = [], 0
     for n in lengths:
@@ -29,7 +29,7 @@ def error(dtype, terms):
 
 
 def draw(d):
-    """ATen's bags read indices and offsets as if they were contiguous (its public functions make them so): it gets copies."""
+    """ATen's bags need contiguous indices and offsets (its public functions make them so), so it gets copies."""
     made = draw_any(d)
     if made and "bag" in made.label:
         other = made.torch
@@ -84,7 +84,7 @@ def draw_any(d):
     label = f"{dtype} {rows} x {width}, {total} in {count} bags, mode {mode} padding {padding} last {last} scales {scales is not None}"
     if op == "bag":
         name = d.choice(("_embedding_bag", "_embedding_bag_forward_only"))
-        # In ATen places of what is not needed stay unset.
+        # ATen leaves results that it does not need unset.
         skip = {0: (3,), 1: (3,), 2: ()}[mode]
         how = dict(error=error(dtype, 60), skip=(1, 2, *skip) if False else skip) if mode != 2 else dict(zeros=True)
         if mode != 2:
@@ -104,7 +104,7 @@ def draw_any(d):
             return None
         gradient = d.tensor(dtype, [count, width], kind, LAYOUTS)
         by_frequency = mode != 2 and d.chance(0.3)
-        # double: float32 sums of long runs differ by their order.
+        # double, because long float32 sums depend on their order.
         return case.named(f"{label} by frequency {by_frequency}", "_embedding_bag_backward", "", gradient, index, starts, bag_of, sizes, chosen, rows,
                           by_frequency, mode, False, scales, padding, error=8 + min(total, 64) * 1.0,
                           magnitude=lambda g, i, o, b, s, c, n, f, m, sp, p, pad: torch.ops.aten._embedding_bag_backward(
@@ -148,13 +148,13 @@ def draw_byte(d, rows, width):
         starts = torch.tensor(offsets, dtype=ints)
     if d.chance(0.4):
         scales = d.tensor(torch.float32, [index.numel()], "normal", ("packed",))
-    # Per index: a byte, times a scale, plus an offset, all times a factor.
+    # For each index: byte * scale + offset, times a factor.
     def table(p, i, o, a, b, c, w, m, la):
         return torch.ops.quantized.embedding_bag_byte_rowwise_offsets(p, i, o, a, b, c, None if w is None else w.float(), m, la)
 
     largest = float(weight.abs().max()) * (float(scales.abs().max()) if scales is not None and scales.numel() else 1) * 20
     mapping = None
-    if d.chance(0.3):  # of a table from which rows were pruned: -1 for those
+    if d.chance(0.3):  # a pruned table: -1 for removed rows
         full = rows + d.randint(0, 20)
         mapping = torch.full([full], -1, dtype=torch.int32)
         mapping[torch.randperm(full, generator=d.torch)[:rows]] = torch.arange(rows, dtype=torch.int32)

@@ -1,7 +1,7 @@
 """The fused layers of PyTorch's transformer encoder, called by name: src/cpu/layers/encoder.cpp over products, softmax, norms.
 
-Compared with ATen's operators in float64; an error may grow with the size of the scores. What is switched: masks of
-positions, of keys, of both (types 0, 1, 2), weights asked for, averaged or not, norm first or last, gelu or relu.
+Compared with ATen's operators in float64; errors may grow with the scores. Varies masks (of positions, of keys, of both:
+types 0, 1, 2), weights returned or averaged or not, norm first or last, gelu or relu.
 """
 import torch
 
@@ -32,7 +32,7 @@ def draw(d):
         kind = d.choice((0, 1, 2))
         shape = {0: (tokens, tokens), 1: (batch, tokens), 2: (batch, heads, tokens, tokens)}[kind]
         hidden = torch.rand(shape, generator=d.torch) < d.choice((0.1, 0.5))
-        hidden[..., d.randrange(tokens)] = False  # something is seen
+        hidden[..., d.randrange(tokens)] = False  # at least one is visible
         mask = hidden
     weights = [w(3 * width, width), t(3 * width), w(width, width), t(width)]
     if op == "attention":
@@ -53,8 +53,8 @@ def draw(d):
     def run(*v):
         results = operator(*v)
         return list(results[:wanted]) if isinstance(results, tuple) else [results]
-    # Scores of unit vectors times weights of unit rows are near normal; norms and products keep that size. A layer norm
-    # of very few features divides by what is left of their differences, which has no bound: those of one or two are out.
+    # Unit vectors and weights of unit rows give scores that are nearly normal; norms and products keep that size. Left
+    # out: layer norms of one or two features, which divide by their difference, however small it is.
     if op == "encoder" and width < 4:
         return None
     size = (1 + tokens ** 0.5) * (30 if op == "encoder" else 8)

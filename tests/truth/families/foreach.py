@@ -1,7 +1,7 @@
 """_foreach_*: an operator over lists of tensors: src/custom_ops/aten/lists.cpp. Compared with ATen's list operators.
 
-Lists of one to five tensors of different sizes, layouts and dtypes; the second operand a list, a number, a number for each, or a
-tensor of numbers. ATen goes a fast way where all tensors are alike, and a slow one else.
+Lists of one to five tensors of different sizes, layouts and dtypes. The second operand is a list, a number, one number per
+tensor, or a tensor of numbers. ATen has a fast path if all tensors are alike, and a slow one.
 """
 import torch
 
@@ -76,7 +76,7 @@ def draw(d):
         return None
     longest = max(torch.Size(s).numel() for s in shapes)
     given = tensors()
-    # Roundings of one value that is repeated all go the same way.
+    # Repeated values all round the same way.
     return case.named(f"{label} order {order}", f"_foreach_{name}", "Scalar", given, order, **near(
         6 + longest ** 0.5 + (longest / 4 if any(0 in t.stride() for t in given) else 0), magnitude=lambda xs, p: [getattr(torch.ops.aten, f"_foreach_{name}").Scalar([x.double()], p)[0] for x in xs]))
 

@@ -1,9 +1,9 @@
 """Discrete Fourier transforms: src/cpu/linalg/fft.cpp, fft_plan.cpp, fft_lines.h.
 
-Floats against float64, float64 against it too, with the error of a sum of n terms by log n. Limits: radices 4, 2, 3, 5 and odd ones up
-to 31, lengths with other factors by a convolution; 8 floats or 4 doubles side by side, two real lines in one complex one; lines of
-1024 and more by themselves as a matrix (sides that are multiples of the lanes, up to 2048); 2 MB of buffers for lines side by side;
-plans are kept up to 4 million elements.
+All dtypes against float64, with the error of a sum of n terms by log n. Limits: radices 4, 2, 3, 5 and odd ones up to 31,
+other factors by a convolution; 8 floats or 4 doubles side by side, two real lines in one complex one; lines from 1024 on
+as a matrix (sides are multiples of the lanes, up to 2048); 2 MB of buffers for lines side by side; plans kept up to 4
+million elements.
 """
 import math
 
@@ -28,12 +28,12 @@ def length(d, most):
 def draw(d):
     made = transform(d)
     if made is not None and 0 in made.arguments[0].stride():
-        made.error *= 6  # of equal elements the sum is far beyond their root mean square
+        made.error *= 6  # with equal elements the sum far exceeds their root mean square
     return by_line(made) if made is not None and " special " in made.label else made
 
 
 def by_line(made):
-    """Lines with NaN or infinities are NaN in one place or another, by the algorithm; no other line may change for them."""
+    """Where a line with NaN or infinity gets NaN depends on the algorithm; no other line may change."""
     dims = made.arguments[1]
 
     def clean(function):
@@ -68,16 +68,16 @@ def transform(d):
             left //= max(sizes[n], 1)
     values = d.choice(("normal", "normal", "few", "wide", "zero", "special"))
     normalization = d.choice((0, 1, 2))
-    named = dims  # ATen's transforms take no negative dimensions, and end the process for them
+    named = dims  # ATen's transforms crash on negative dimensions
     elements = max(math.prod(sizes[n] for n in dims), 1)
     scale = (1, elements ** -0.5, 1 / elements)[normalization]
 
     def magnitude(v, *_):
-        # Each of an output's n terms is as large as the input's.
+        # Each output has n terms of the input's size.
         return (v.nan_to_num(0, 0, 0).abs().double() ** 2).sum(dims, keepdim=True).sqrt().mul(scale)
 
-    # Bluestein's convolution passes three transforms of longer lines.
-    error = 8 + (12 if double else 6) * math.log2(elements + 1)  # radices of 31 add up as many
+    # Bluestein's convolution takes three transforms of longer lines.
+    error = 8 + (12 if double else 6) * math.log2(elements + 1)  # radices of 31 sum as many
     if kind == "_fft_r2c":
         x = d.tensor(torch.float64 if double else torch.float32, sizes, values, LAYOUTS)
         one = d.chance(0.7)
@@ -98,7 +98,7 @@ def transform(d):
     x = d.tensor(dtype, sizes, values, LAYOUTS)
 
     def halves(v, *_):
-        # Half a spectrum stands for two.
+        # Half a spectrum represents both halves.
         return magnitude(v) * 2 ** 0.5
 
     return case.named(f"{x.dtype} {sizes} {x.stride()} over {named} {values} normalization {normalization} to {last}", kind, "", x, named,

@@ -1,9 +1,9 @@
 """grid_sampler and its gradients: src/cpu/pooling/grid_sampler.cpp, grid_taps.h.
 
-Compared with ATen in the same arithmetic (float32 for half types). Limits: blocks of 64 places, of 8 to a vector; 32-bit offsets;
-two-dimensional bilinear sampling without reflection goes its own way (of_bilinear). Grids lie inside, at borders, far outside, at
-infinity and NaN; interpolation linear, nearest, cubic (2D), padding zeros, border, reflection. Places halfway between two
-elements, and reflections, are at discontinuities of the nearest one: such places are kept off them.
+Compared with ATen in the same arithmetic (float32 for half types). Limits: blocks of 64 positions, 8 per vector; 32-bit
+offsets; separate code for 2d bilinear sampling without reflection (of_bilinear). Grids lie inside, at borders, far
+outside, at infinity and NaN; interpolation linear, nearest, cubic (2D); padding zeros, border, reflection. Positions are
+kept off the discontinuities of nearest: halfway between two elements, and reflections.
 """
 import math
 
@@ -27,7 +27,7 @@ def draw(d):
     out = [1] * (dims - 1) + [places]
     if d.chance(0.6):
         out = [d.choice((1, 2, 3, 5, 8, 9)) for _ in range(dims)]
-    # Tricubic sampling came with torch 2.15.
+    # torch has tricubic sampling since 2.15.
     interpolation = d.choice((0, 0, 1, 2)) if dims == 2 else d.choice((0, 0, 1))
     padding, align = d.choice((0, 1, 2)), d.chance(0.5)
     x = d.tensor(dtype, [n, c] + into, d.choice(("normal", "few", "wide")), LAYOUTS)
@@ -39,7 +39,7 @@ def draw(d):
     if interpolation == 1 or d.chance(0.2):
         grid = whole_places(d, grid, into, align)
     elif d.chance(0.2):
-        # What ATen makes of infinities and NaN depends on the way it goes but where they are outside; its gradients end the process.
+        # ATen's results for infinities and NaN depend on its code path, except outside; its gradients crash.
         odd = [-1.0, 1.0, 0.0, 30.0, -777.0]
         if padding == 0 and interpolation == 0 and not backward:
             odd += [math.nan, math.inf, -math.inf] + ([1e10, -1e10, 3e38] if dtype != torch.float16 else [])
@@ -85,7 +85,7 @@ def draw(d):
 
 
 def whole_places(d, grid, into, align):
-    """Near the elements themselves, not halfway between two."""
+    """Near the elements, not halfway between two."""
     index = torch.stack([torch.randint(-2, n + 2, grid.shape[:-1], generator=d.torch) for n in reversed(into)], -1).double()
     index = index + (torch.rand(grid.shape, generator=d.torch, dtype=torch.float64) - 0.5) * 0.6
     size = torch.tensor(list(reversed(into)), dtype=torch.float64)

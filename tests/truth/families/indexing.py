@@ -1,10 +1,10 @@
 """Reads and writes by index: index, index_put, index_select/add/copy/fill/reduce, gather, take, put, masks, where, nonzero.
 
-Compared to the bit (signs of zeros as well), but for sums: those of index_put and index_add with accumulate, and index_reduce, are
-near ATen in float64. Knows: 512 positions at a time and 64 KB a thread (kChunk and kBytesPerThread of index.cpp and index_put.cpp), 64
-positions or elements of a rest, at which threads take the one or the other (index.cpp, put_parallel), blocks of 1, 2, 4 to 64 bytes and
-more (copy_block of block_copy.h), 16384 elements a thread of gather (movement.cpp), words of 64 elements and blocks of 512 words
-(NonzeroBits of nonzero.h), 32768 elements a thread of masks (masked.cpp). Of indices given twice the order in which ATen writes counts.
+Compared to the bit (signs of zeros too), except sums (index_put and index_add with accumulate, index_reduce), which are near
+ATen in float64. Limits: 512 positions at a time and 64 KB per thread (kChunk and kBytesPerThread of index.cpp and index_put.cpp), 64
+positions or unindexed elements, which decide how threads divide the work (index.cpp, put_parallel), blocks of 1, 2, 4 to 64 bytes and
+more (copy_block of block_copy.h), 16384 elements per thread of gather (movement.cpp), words of 64 elements and blocks of 512 words
+(NonzeroBits of nonzero.h), 32768 elements per thread of masks (masked.cpp). For duplicate indices, ATen's order of writes counts.
 """
 import torch
 
@@ -20,7 +20,7 @@ SIZES = (2, 4, 8, 16, 32, 64, 128, 512, 4096, 32768)
 
 
 def most(d):
-    """Elements: mostly few, at times enough for several threads."""
+    """Sizes: mostly few elements, sometimes enough for several threads."""
     return d.choice((60, 600, 600, 4000, 4000, 20000, 70000 if d.chance(0.3) else 300, 300000 if d.chance(0.1) else 300))
 
 
@@ -29,7 +29,7 @@ def values(d, dtype, shape, layouts=LAYOUTS):
 
 
 def numbers(d, size, shape, negative=True, bad=0.02, dtypes=(torch.int64, torch.int64, torch.int32), layouts=INDICES):
-    """Indices below size, some negative, at times one that is out of bounds; no duplicates, where chance wants it."""
+    """Indices below size, some negative, sometimes one out of bounds; sometimes without duplicates."""
     count = 1
     for n in shape:
         count *= n
@@ -48,12 +48,12 @@ def numbers(d, size, shape, negative=True, bad=0.02, dtypes=(torch.int64, torch.
         flat[d.randrange(count)] = d.choice((size, -size - 1, size + 7, -size - 99, 1 << 30))
     dtype = d.choice(dtypes)
     if len(dtypes) == 3 and d.chance(0.01):
-        dtype = d.choice((torch.int16, torch.float32, torch.int8, torch.uint8, torch.bool))  # which most refuse
+        dtype = d.choice((torch.int16, torch.float32, torch.int8, torch.uint8, torch.bool))  # most refuse
     return d.laid_out(t.to(dtype), layouts)
 
 
 def sum_error(dtype, terms):
-    """Sums of elements of a half type are rounded each time."""
+    """Half sums are rounded at each step."""
     each = torch.finfo(dtype).eps / torch.finfo(torch.float32).eps if dtype in (torch.float16, torch.bfloat16) else 1
     return (2 + min(terms, 64)) * 1.0 if each == 1 else 2 * each * max(min(terms, 4000), 1) ** 0.5
 
@@ -128,7 +128,7 @@ def draw_index(d):
     if d.chance(0.55):
         if d.chance(0.5):
             return case.shim(label, "index_Tensor", x, indices, torch=lambda a, i: torch.ops.aten.index.Tensor(a, i), both=True, zeros=True)
-        # Nothing checks the unsafe one's indices in PyTorch.
+        # PyTorch does not check the indices of _unsafe_index.
         return case.named(label, "_unsafe_index", "Tensor", x, indices, zeros=True) if expected is not None else None
     accumulate = d.chance(0.5)
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64) and accumulate:
@@ -141,7 +141,7 @@ def draw_index(d):
         given = d.choice(([], [1], [1] * len(shape)))
     v = values(d, x.dtype, given)
     if not accumulate and None in indices[:-1] and max(i.dim() for i in indices if i is not None) > 1 and expected is not None:
-        # Of places named twice PyTorch promises nothing, and here its order hangs on the dimensions between, too.
+        # PyTorch promises no order for duplicate places; here its order depends on the dimensions between, too.
         v = v.expand(shape).contiguous() if all(a in (1, b) for a, b in zip(reversed(given), reversed(shape))) else v
         given = list(v.shape)
     how = {}
@@ -159,7 +159,7 @@ def draw_index(d):
     x = values(d, x.dtype, x.shape, ("packed", "permuted", "sliced", "offset", "padded"))
     if way < 0.8:
         if x.dim() and x.shape[0] > 1 and d.chance(0.1) and expected is not None:
-            # Values that lie in what is written (PyTorch refuses those that it sees, ours are read first).
+            # Values that alias the target (PyTorch refuses those that it detects; ours are read first).
             v = x[:1] if not given or len(given) < x.dim() else v
             fits = len(v.shape) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(v.shape), reversed(shape)))
             made = case.named(label + " own", "index_put_", "", x, indices, v if fits else x.reshape(-1)[:1], accumulate, written=[0], **how)
@@ -226,7 +226,7 @@ def draw_along(d):
     if op == "index_select":
         return case.named(label, op, "", x, dim, index, zeros=True, both=True)
     if op == "index_fill":
-        some = x.numel() > 0  # into nothing ATen refuses some shapes by their storage
+        some = x.numel() > 0  # for empty targets ATen refuses some shapes by their storage
         if d.chance(0.5):
             return case.named(label, op, "int_Tensor", x, dim, index, values(d, dtype, []), zeros=True, both=some)
         return case.named(label, op, "int_Scalar", x, dim, index, d.choice((0, 1, 3, -2, 0.5) if floats else (0, 1, 3)), zeros=True,
@@ -271,14 +271,14 @@ def draw_gather(d):
     if d.chance(0.5) and rank:
         dim -= rank
     made = case.named(f"{dtype} {list(x.shape)} dim {dim} by {index.dtype} {shape}", "gather", "", x, dim, index, zeros=True, both=True)
-    if index.dtype == torch.int32:  # ATen's shorter way over one index for a row reads it as int64
+    if index.dtype == torch.int32:  # ATen's fast path for one index per row reads it as int64
         other = made.torch
         made.torch = lambda a, k, i: other(a, k, i.contiguous())
     return made
 
 
 def draw_flat(d):
-    """take and put: numbers of elements as they lie."""
+    """take and put: indices count elements in row-major order."""
     dtype = d.choice(MOVED)
     x = values(d, dtype, d.shape(d.choice((0, 1, 2, 3)), most(d), SIZES, low=0 if d.chance(0.03) else 1))
     shape = d.shape(d.choice((0, 1, 2)), most(d), SIZES, low=0)
@@ -291,7 +291,7 @@ def draw_flat(d):
     if accumulate and (dtype.is_floating_point or dtype.is_complex):
         how = dict(error=sum_error(dtype, index.numel() + 2), same_nan=not dtype.is_complex, magnitude=lambda a, i, s, c: torch.put(a.abs(), i, s.abs(), c))
     source = values(d, dtype, shape if d.chance(0.7) else [index.numel()])
-    if not accumulate:  # the last one written stays, in ATen's order of strides, which it does not promise
+    if not accumulate:  # the last write wins, in ATen's unspecified order of strides
         index, source = index.contiguous(), source.contiguous()
     return case.named(f"{label} {accumulate}", "put", "", x, index, source, accumulate, both=True, **how)
 
@@ -337,7 +337,7 @@ def draw_mask(d):
     if op == "where":
         other = values(d, dtype if d.chance(0.7) else d.choice(EVERY), broadcast(d, shape))
         if torch.bfloat16 in (dtype, other.dtype) and (dtype.is_complex or other.dtype.is_complex):
-            return None  # PyTorch's new dtype bcomplex32, which packages do not have
+            return None  # bcomplex32, a new dtype of PyTorch that packages do not have
         return case.named(f"{label} {other.dtype} {list(other.shape)}", "where", "self", mask, x, other, zeros=True, both=True)
     x = d.tensor(dtype, shape, d.choice(("few", "special", "zero", "normal")), LAYOUTS)
     if share == 0.01 and x.numel():

@@ -1,10 +1,10 @@
 """Linear layers: src/cpu/layers/mkldnn_linear.cpp, weight_only.cpp, dynamic_quant.cpp, wrapped_linear.cpp, scaled_mm.cpp,
-grouped_mm.cpp, and what of oneDNN's they use (onednn_matmul.h).
+grouped_mm.cpp, and their use of oneDNN (onednn_matmul.h).
 
 Floats near the formula in float64, with an error that grows with the root of the terms. Limits: 16 rows and 2^23
-multiplications (bfloat16 2^20) for oneDNN with constant weights, plain or packed; 8 rows of int8 weights dotted one by
-one, in steps of 8 and 32; blocks of 32 or 64 columns of int4 weights by 4 rows, and the narrower rest of 16, 32, 48
-columns; groups of 32 to 256; 500000 multiplications a thread.
+multiplications (bfloat16 2^20) for oneDNN with constant weights, plain or packed; 8 rows of int8 weights as single dot
+products, in steps of 8 and 32; blocks of 32 or 64 columns of int4 weights by 4 rows, and narrower remainders of 16, 32,
+48 columns; groups of 32 to 256; 500000 multiplications per thread.
 """
 import torch
 
@@ -22,7 +22,7 @@ def draw(d):
 
 
 def leading(d, rows):
-    """Dimensions before the last whose product is near `rows`."""
+    """Leading dimensions whose product is near `rows`."""
     way = d.random()
     if way < 0.4:
         return [rows]
@@ -119,14 +119,14 @@ def mkl(d):
     x, w, b = operands(d, torch.float32, d.choice(("normal", "few", "wide")))
     constant = d.chance(0.5)
     hold = abi.Constant if constant else (lambda t: t)
-    prepacked = torch.empty(1)  # MKL's own bytes, which nobody else can read
+    prepacked = torch.empty(1)  # MKL's own format, which nobody else can read
     return case.Case(f"_mkl_linear {list(x.shape)} * {list(w.shape)} constant {constant}",
                      lambda x, w, b: abi.call("_mkl_linear", x, prepacked, hold(w), b, x.numel() // max(1, x.size(-1))), products,
                      [x, w, b], error=bound(w.size(1)), magnitude=lambda x, w, b: products(x.abs(), w.abs(), absolute(b)), strides=False)
 
 
 def half(d):
-    """Weights of float16: fbgemm's, packed by ours, and oneDNN's."""
+    """float16 weights: fbgemm's, packed by us, and oneDNN's."""
     x, w, b = operands(d, torch.float32, d.choice(("normal", "few", "wide")), big=False)
     hold = abi.Constant if d.chance(0.5) else (lambda t: t)
     rounded = lambda w: w.half().to(w.dtype)
@@ -156,7 +156,7 @@ def int8(d):
     x = d.tensor(dtype, (m, k), "normal", ("packed", "padded", "offset"))
     w = torch.randint(-128, 128, (n, k), generator=d.torch).to(torch.int8)
     scales = d.tensor(dtype, (n,), "positive", ("packed", "sliced", "offset"))
-    # Not ATen's operator, which reads beyond strided operands.
+    # Not ATen's operator, which reads out of bounds for strided operands.
     formula = lambda x, w, s: (x @ w.to(x.dtype).mT) * s
     return case.Case(f"_weight_int8pack_mm {dtype} {m} {n} {k}", lambda x, w, s: abi.call("_weight_int8pack_mm", x, w, s),
                      lambda x, w, s: formula(x.float(), w, s.float()).to(dtype), [x, w, scales], exact=formula, error=bound(k),
@@ -211,7 +211,7 @@ def dynamic4(d):
         return f
     ours = run(lambda *a: abi.call("_dyn_quant_pack_4bit_weight", *a), lambda *a: abi.call("_dyn_quant_matmul_4bit", *a))
     theirs = run(torch.ops.aten._dyn_quant_pack_4bit_weight, torch.ops.aten._dyn_quant_matmul_4bit)
-    # Rounded activations: only the arithmetic of ATen's own reference says which way a tie went.
+    # Activations are rounded; ties depend on the arithmetic of ATen's own reference.
     return case.Case(f"_dyn_quant_matmul_4bit {dtype} {m} {n} {k} block {block} scales {scales.dtype} bias {bias is not None}", ours,
                      theirs, [x, w, scales, bias], exact=lambda *a: theirs(x, w, scales, bias), error=4 + k / 16,
                      magnitude=lambda x, w, scales, bias: (x.abs().sum(1, keepdim=True) * 8 * scales.double().abs().amax(1)) + 1)
@@ -232,7 +232,7 @@ def scaled(d):
         sa, sb = d.values(torch.float32, (m, 1), "positive"), d.values(torch.float32, (1, n), "positive")
     out_dtype = d.choice((torch.float32, torch.bfloat16, torch.float16, a.dtype, None))
     bias = d.values(d.choice((torch.float32, torch.bfloat16, torch.float16)), (n,)) if d.chance(0.5) else None
-    # Not of fp8 results: which of two neighbours a sum rounds to is decided by its last bits.
+    # Not for fp8 results, where the last bits of a sum decide between two neighbours.
     small = out_dtype is None or out_dtype in fp8
 
     def formula(a, b, sa, sb, bias, *_):
@@ -251,7 +251,7 @@ def scaled(d):
     common = dict(error=bound(k), strides=False)
     arguments = [a, b, sa, sb, bias]
     if small:
-        # Compared as numbers: within half a step of theirs.
+        # Compared as numbers: within half a step.
         steps = {torch.float8_e4m3fn: (2.0 ** -4, 2.0 ** -10), torch.float8_e5m2: (2.0 ** -3, 2.0 ** -17)}[out_dtype or a.dtype]
         top = torch.finfo(out_dtype or a.dtype).max
         clip = lambda t: t.clamp(-top, top)

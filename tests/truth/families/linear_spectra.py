@@ -1,8 +1,8 @@
 """QR, eigenvalues, singular values, and functions of matrices: src/cpu/linalg/linalg_factor.cpp, linalg_general.cpp, linalg_exp.cpp,
-linalg_roots.cpp, factorise_qr.cpp, factorise_symmetric.cpp. How factors are compared: tests/truth/matrices.py.
+linalg_roots.cpp, factorise_qr.cpp, factorise_symmetric.cpp. tests/truth/matrices.py says how factors are compared.
 
-Limits: reflectors by 32, in one panel up to 64 columns; symmetric eigenvalues by LAPACK alone below 3 rows and far from 1; complex
-matrices by LAPACK alone; exponentials are halved and squared by their norm, each matrix of a batch by its own.
+Limits: reflectors by 32, in one panel up to 64 columns; symmetric eigenvalues by LAPACK alone below 3 rows and for sizes far from
+1; complex matrices by LAPACK alone; each exponential of a batch is scaled and squared by its own norm.
 """
 import torch
 
@@ -48,7 +48,7 @@ def geqrf(d):
 
     def run(call, a):
         packed, tau = call(a)
-        # H_1 ... H_k R, by the definition.
+        # H_1 ... H_k R, by definition.
         product = wide(packed).triu().clone()
         for i in reversed(range(min(m, n))):
             v = wide(packed)[..., :, i].clone()
@@ -61,7 +61,7 @@ def geqrf(d):
 
 
 def reflectors(d, dtype, m, n, lead):
-    """What geqrf makes, and numbers where nothing may be read."""
+    """geqrf's result, with numbers where nothing may be read."""
     a = d.values(dtype, [*lead, m, n])
     packed, tau = torch.geqrf(a)
     upper = torch.ones(m, n, dtype=torch.bool).triu()
@@ -193,10 +193,10 @@ def exponential(d):
     dtype = d.choice(ALL + (torch.float16, torch.bfloat16))
     n = d.size(2, 3, 4, 8, 16, 32, high=40)
     scale = d.choice((0.001, 0.1, 1, 2, 3, 4, 6, 12, 20))
-    scale = min(scale, 3) if dtype == torch.float16 else scale  # of whose range ATen's own products are out soon
+    scale = min(scale, 3) if dtype == torch.float16 else scale  # float16 products of ATen soon overflow
     lead = batch(d)
     a = wide(d.values(dtype, [*lead, n, n]))
-    if lead and d.chance(0.3):  # matrices of one batch that are scaled differently
+    if lead and d.chance(0.3):  # matrices of one batch with different scales
         a = a * torch.exp2(torch.randint(-12, 2, [*lead, 1, 1], generator=d.torch).double())
     a = a / max(n, 1) * scale
     a = d.laid_out(a.to(dtype), LAYOUTS)

@@ -1,7 +1,7 @@
-"""LU, Cholesky, LDL, triangles, and solutions with them: src/cpu/linalg/linalg_lu.cpp, linalg_factored.cpp, linalg_factor.cpp, factorise_lu.cpp,
-factorise_triangles.cpp. How factors are compared: tests/truth/matrices.py.
+"""LU, Cholesky, LDL, triangular matrices, and solutions: src/cpu/linalg/linalg_lu.cpp, linalg_factored.cpp, linalg_factor.cpp, factorise_lu.cpp,
+factorise_triangles.cpp. tests/truth/matrices.py says how factors are compared.
 
-What an operator is not to read (the other triangle, the diagonal of unit triangles) holds numbers that would show. Limits: LU by halves
+What an operator must not read (the other triangle, unit diagonals) holds numbers that would show. Limits: LU by halves
 from 9 columns and 1024 elements on, 16 and 8 columns at its turns; triangles in one piece up to 64 (kBase), stripes of 16 columns, up to
 3 columns one by one; squares of triangles in one piece up to 96; complex matrices by LAPACK alone; the products' own limits (gemm.cpp).
 """
@@ -120,7 +120,7 @@ def inverse(d):
 
 
 def determinant(d):
-    dtype, n = d.choice(ALL), min(size(d), 100)  # larger ones leave the range of floats
+    dtype, n = d.choice(ALL), min(size(d), 100)  # larger ones exceed the range of floats
     name = d.choice(("_linalg_det", "_linalg_slogdet"))
     singular = n > 0 and d.chance(0.1)
     a, kind = matrices(d, dtype, n, n, "zero column" if singular else "solid")
@@ -133,7 +133,7 @@ def determinant(d):
         product = wide(p) @ wide(l) @ wide(u)
         return [*found, layout_of(packed, pivots), product]
 
-    # ATen factors the transpose of what is packed: either's product is compared with ATen's.
+    # ATen factors the transpose of a packed matrix, so both products are compared with ATen's.
     def exact(a):
         found = list(getattr(torch.ops.aten, name)(a)[:-2])
         if n == 0 or a.numel() == 0:
@@ -206,7 +206,7 @@ def triangular(d):
             return [of @ wide(x) if left else wide(x) @ of, layout_of(x)]
 
         made = composed(label, "linalg_solve_triangular", run, [t, b], exact, 8 + n, sizes, strides=False)
-        # ATen solves in place of B's own memory order; ours is column-major, as the meta function says.
+        # ATen keeps B's memory order; ours is column-major, as the meta function says.
         return made
 
     def run(call, b, t):
@@ -323,6 +323,6 @@ def combination(d):
     made = case.named(f"{dtype} {list(x.shape)} {list(c.shape)} {x.stride()} {c.stride()}", "_compute_linear_combination", "", x, c,
                       error=8 + k, magnitude=lambda v, w: torch.tensordot(w.abs(), v.abs(), 1))
     if dtype.is_complex:
-        made.torch = lambda v, w: torch.tensordot(w, v, 1)  # ATen skips every second coefficient, and reads beyond them
+        made.torch = lambda v, w: torch.tensordot(w, v, 1)  # ATen skips coefficients and reads out of bounds
         made.strides = False
     return made

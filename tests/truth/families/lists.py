@@ -1,7 +1,7 @@
-"""Lists of tensors, each for itself (_foreach_*): src/custom_ops/aten/lists.cpp.
+"""Operators on lists, each tensor for itself (_foreach_*): src/custom_ops/aten/lists.cpp.
 
-Integers to the bit, floats near ATen's in float64. Knows: lists whose tensors are of several dtypes, shapes and layouts (ATen's slow way) and lists
-of one; numbers that promote; empty tensors.
+Integers to the bit, floats near ATen's in float64. Varies lists with several dtypes, shapes and layouts (ATen's slow path) and
+lists of one; numbers that promote; empty tensors.
 """
 import torch
 
@@ -76,7 +76,7 @@ def draw(d):
     if op in ("norm", "powsum"):
         largest = max(torch.Size(s).numel() for s in shapes)
         given = tensors()
-        repeated = any(0 in t.stride() for t in given)  # roundings of one value all go the same way
+        repeated = any(0 in t.stride() for t in given)  # repeated values all round the same way
         return case.named(label, f"_foreach_{op}", "Scalar", given, d.choice((1, 2) if op == "powsum" else (1, 2, 2, 0.5, float("inf"))),
                           error=8 + 4 * largest ** 0.5 + (largest / 4 if repeated else 0))
     if op == "lerp":
@@ -93,7 +93,7 @@ def draw(d):
                           magnitude=lambda x, y: [i.abs() @ j.abs() for i, j in zip(x, y)])
     dtypes = [d.choice(WHOLE)] * count
     label = f"{dtypes[0]} {shapes}"
-    name = d.choice(("mul", "maximum", "minimum"))  # alpha would travel as a float
+    name = d.choice(("mul", "maximum", "minimum"))  # alpha would be passed as a float
     if d.chance(0.5):
         return case.named(label, f"_foreach_{name}", "List", tensors("wide", dtypes), tensors("wide", dtypes))
     name = d.choice(("abs", "neg", "sign"))

@@ -1,7 +1,7 @@
 """Losses and their gradients: src/cpu/normalisation/loss.cpp, src/cpu/normalisation/margin_loss.cpp.
 
-Floats against float64. Elements by the walks of computed.h (blocks of 256 of bfloat16, vectors of both instruction sets), reductions
-as in reductions.py; rows of classes one after the other.
+Floats against float64. Elementwise loops of computed.h (blocks of 256 for bfloat16, vectors of both instruction sets),
+reductions as in reductions.py; rows of classes one after the other.
 """
 import torch
 
@@ -27,7 +27,7 @@ def broadcast(d, shape):
 
 
 def averaged(sizes, reduction):
-    """What is added up, or the elements."""
+    """The terms of the sum, or the elements."""
     return sizes.mean() if reduction == 1 else sizes.sum() if reduction == 2 else sizes
 
 
@@ -37,7 +37,7 @@ def gradient(d, dtype, shape, reduction):
 
 
 def slack(dtype):
-    # ATen rounds halves at each of its steps.
+    # ATen rounds halves at each step.
     return 8 if dtype in (torch.float16, torch.bfloat16) else 3
 
 
@@ -53,7 +53,7 @@ def pairwise(d):
         apart = v.abs() + w.abs()
         by = extra[0] if extra else 1.0
         finite = (apart * (v - w).abs()).nan_to_num(0, 0, 0)
-        # Near the limit both forms are the same but for rounding.
+        # Near the threshold both forms agree except for rounding.
         return finite * (1 / by if name == "smooth_l1_loss" and by > 0 else 1) + apart.nan_to_num(0, 0, 0) * (
             by if name == "huber_loss" else 1 if extra else 0)
 
@@ -66,13 +66,13 @@ def pairwise(d):
     n = max(x.numel(), 1) if reduction == 1 else 1
     by = extra[0] if extra else 1.0
     if name == "smooth_l1_loss" and by == 0 and kind in ("few", "special"):
-        return None  # 0 / 0 and the sign of it
+        return None  # 0 / 0 and its sign
 
     def magnitude(g, v, w, *_):
         apart = (v.abs() + w.abs()).nan_to_num(0, 0, 0)
         return g.abs() * (apart * (2 if not extra else 1 / by if name == "smooth_l1_loss" and by > 0 else 1)) / n
 
-    # At a limit either form is right, where they are the same.
+    # At a threshold either form is right, where they agree.
     return case.named(f"{label} gradient {list(g.shape)} {g.stride()}", f"{name}_backward", "", g, x, y, reduction, *extra, error=16,
                       slack=slack(dtype), magnitude=magnitude)
 
@@ -86,7 +86,7 @@ def entropy(d):
     if name.endswith("logits"):
         x = d.tensor(dtype, shape, d.choice(("normal", "wide", "zero", "few")), LAYOUTS)
         p = d.tensor(dtype, d.choice((shape, shape[-1:], [1] * len(shape))), "positive", LAYOUTS) if d.chance(0.5) else None
-        # The logarithm of the sigmoid is a difference.
+        # The logarithm of the sigmoid is computed as a difference.
         return case.named(f"{dtype} {shape} {x.stride()} {y.stride()} weight {w is not None} {p is not None} reduction {reduction}", name,
                           "", x, y, w, p, reduction, error=16, slack=slack(dtype),
                           magnitude=lambda v, t, w, p, *_: averaged((1 + v.abs()) * (1 + (p.abs() if p is not None else 0)) * (
@@ -106,7 +106,7 @@ def entropy(d):
     n = max(x.numel(), 1) if reduction == 1 else 1
     if w is not None and list(w.shape) != shape:
         w = d.tensor(dtype, shape, "positive", LAYOUTS)
-    # 1 - x of halves is exact where x is one.
+    # 1 - x of halves is exact near one.
     least = 1e-12
     return case.named(f"{label} gradient {g.stride()}", name, "", g, x, y, w, reduction, error=16, slack=slack(dtype),
                       magnitude=lambda g, v, t, w, *_: g.abs() * (v.abs() + t.abs()) / ((1 - v) * v).clamp(min=least) * (
@@ -127,7 +127,7 @@ def soft_margin(d):
     g = gradient(d, dtype, shape, reduction)
     n = max(x.numel(), 1) if reduction == 1 else 1
     if dtype in (torch.float32, torch.float64) and kind == "wide":
-        return None  # e^x of more than the type holds: NaN, where it is infinite in both
+        return None  # e^x overflows: NaN, where both are infinite
     return case.shim(label, "soft_margin_loss_backward", g, x, y, reduction,
                      torch=torch.ops.aten.soft_margin_loss_backward, error=16, slack=slack(dtype),
                      magnitude=lambda g, v, t, *_: g.abs() * (1 + v.abs()) / n)
@@ -163,7 +163,7 @@ def multilabel(d):
     shape, _ = classes_of(d)
     classes = shape[-1]
     x = d.tensor(dtype, shape, d.choice(("normal", "few", "wide")), LAYOUTS)
-    # Classes once each, up to the first that is negative.
+    # Distinct classes, up to the first negative one.
     order = torch.argsort(torch.rand(shape, generator=d.torch), -1)
     known = torch.randint(0, classes + 1, shape[:-1] + [1], generator=d.torch)
     target = torch.where(torch.arange(classes) < known, order, torch.where(torch.arange(classes) == known, -1, order))
@@ -199,7 +199,7 @@ def likelihood(d):
         target = torch.where(torch.rand(of_target, generator=d.torch) < d.choice((0.2, 1.0)), ignored, target)
     forward = d.chance(0.5)
     if forward and d.chance(0.04) and target.numel():
-        target.view(-1)[0] = classes  # refused; backward ATen writes where it is told to, whatever that is
+        target.view(-1)[0] = classes  # refused; ATen's backward writes out of bounds
     target = d.laid_out(target.to(d.choice((torch.int64, torch.int64, torch.uint8)) if ignored >= 0 and not two else torch.int64),
                         ("packed", "permuted", "sliced", "offset"))
     weight = d.tensor(dtype, [classes], "positive", ("packed", "sliced", "offset")) if d.chance(0.5) else None
@@ -211,7 +211,7 @@ def likelihood(d):
         return v.abs().nan_to_num(0, 0, 0).amax() if v.numel() else torch.zeros(())
 
     if forward:
-        # ATen adds halves up in their own type.
+        # ATen sums halves in half precision.
         return case.named(label, f"{name}_forward", "", x, target, weight, reduction, ignored, error=16, slack=slack(dtype),
                           magnitude=lambda v, *_: [size(v) * (terms if reduction == 2 else 1), torch.tensor(float(terms))])
     g = d.tensor(dtype, of_target if reduction == 0 else [], "normal", LAYOUTS)

@@ -1,9 +1,9 @@
-"""Tensors from numbers: arange, range, linspace, logspace, eye, full, fill, windows, frequencies, triangles' indices: src/cpu/random/ranges.cpp, fill.cpp,
+"""Tensors from numbers: arange, range, linspace, logspace, eye, full, fill, windows, frequencies, triangular indices: src/cpu/random/ranges.cpp, fill.cpp,
 factory.cpp, windows.cpp.
 
-To the bit where the values are integers or single; spaced floats near float64's: ATen computes them from the first of each vector, so that
-their last bits hang on the machine. Knows: 32768 elements a thread, bytes that are all the same (memset) or not, dense or strided (fill_bytes), 32
-bytes at once (fill_run), halves from both ends (spaced).
+To the bit if values are integers or single; spaced floats near float64's, because ATen computes them from the first of each vector,
+so their last bits depend on the machine. Limits: 32768 elements per thread, bytes that are all equal (memset) or not, dense or strided
+(fill_bytes), 32 bytes at once (fill_run), halves from both ends (spaced).
 """
 import torch
 
@@ -24,7 +24,7 @@ def half(dtype):
 def draw_spaced(d):
     op = d.choice(("arange", "arange", "range", "linspace", "linspace", "logspace"))
     start = d.choice((0, 0, 1, -3, 7, 0.5, -2.25, 100))
-    # Numbers by the stable ABI are floats: whole ones of an integer dtype stay whole.
+    # The stable ABI passes numbers as floats; integers of an integer dtype stay exact.
     if op in ("arange", "range"):
         n = d.size(2, 8, 16, 64, 256, low=0, high=2000)
         step = d.choice((1, 1, 2, 3, -1, -2, 0.5, 0.1, 0.3, -0.7))
@@ -75,7 +75,7 @@ def draw_spaced(d):
     label = f"{start} {end} {steps} {dtype}"
     if op == "linspace":
         if not result.is_floating_point:
-            # Half-way ones fall to either side by the last bit of a float step.
+            # Half-way values fall to either side by the last bit of a float step.
             end = start = int(start)
             end = start + d.choice((1, 2, -1)) * max(steps - 1, 0)
             if dtype == torch.int8 and abs(end) > 120 or dtype == torch.int16 and abs(end) > 30000:
@@ -151,7 +151,7 @@ def draw_window(d):
     n = d.size(2, 3, 8, 16, 64, 400, 1024, low=0, high=2000)
     op, _, overload = name.partition(".")
     label = f"{n} {dtype}"
-    # ATen takes the sines of float32 angles.
+    # ATen takes sines of float32 angles.
     how = dict(error=(64.0 + n ** 0.5) * half(dtype), magnitude=torch.tensor(1.0), slack=1.0)
     if op.startswith("fft"):
         if not n:

@@ -1,11 +1,11 @@
 """Products: src/cpu/matmul/gemm/gemm.cpp (blocks, packing, orientation, few rows), gemm_integer.cpp, matmul.cpp, products.cpp, and
 oneDNN's (onednn_matmul.h). On CUDA: cuda_products.py.
 
-Functions of the C ABI and operators by name, results of their own and written ones of any strides, in place, with
-constants on the right. Floats near float64, with an error that grows with the root of the terms; integers to the bit.
+C functions and operators by name; new results and given outputs of any strides, in place, with constants on the right.
+Floats near float64, with an error that grows with the root of the terms; integers to the bit.
 Limits (gemm.cpp, gemm_tiles.h, onednn_matmul.h): tiles of 4 to 16 rows by 8 to 64 columns, blocks of 168 rows, 2 KiB of
-a row of A, 8 panels; 8 rows that stream a B of 128 KiB a row; a B of 32 KiB read in place; constants of 1 MiB repacked;
-16 rows and 2^23 multiplications (bfloat16 2^20, bytes 2^17) for oneDNN; 256 integer columns; 10^6 flops a thread.
+a row of A, 8 panels; 8 rows that stream a B of 128 KiB per row; a B of 32 KiB read in place; constants of 1 MiB repacked;
+16 rows and 2^23 multiplications (bfloat16 2^20, bytes 2^17) for oneDNN; 256 integer columns; 10^6 flops per thread.
 """
 import ctypes
 
@@ -46,7 +46,7 @@ def draw(d):
 
 
 def draw_small(d):
-    """float8, of numbers whose sums are exact: rounded once, so equal to the bit. Truths combined."""
+    """float8, with numbers whose sums are exact: rounded once, so equal to the bit. Also combinations of bools."""
     m, n, k = d.size(4, 16, high=40), d.size(8, 16, high=70), d.size(4, 16, high=100)
     if d.chance(0.2):
         x, c = torch.rand(k + 1, m, 3, generator=d.torch) < 0.2, torch.rand(n, k + 1, generator=d.torch) < 0.3
@@ -66,7 +66,7 @@ def draw_small(d):
 
 
 def near(k, function):
-    # A product that is repeated is rounded the same way every time.
+    # Repeated products all round the same way.
     return dict(error=4 + 0.5 * k ** 0.5 + k / 4, magnitude=lambda *v: function(*[positive(x) for x in v]))
 
 
@@ -102,7 +102,7 @@ def draw_any(d):
 
 
 def written_to(d, dtype, shape, kind):
-    """An output: any layout without overlap, columns first among them."""
+    """An output of any layout without overlap, column-major ones too."""
     if d.chance(0.25) and len(shape) >= 2:
         return d.values(dtype, (*shape[:-2], shape[-1], shape[-2]), kind).mT
     return d.tensor(dtype, shape, kind, WRITABLE)
@@ -132,7 +132,7 @@ def draw_cpu_only(d):
                    "vdot", "matmul", "_addmm_activation", "_int_mm", "_int_mm_out", "mm_plus_mm",
                    "linear_combination"))
     if kind == "special" and alpha == 0 and (dtype in (torch.float16, torch.bfloat16) or op == "addmv"):
-        alpha = 1  # whether NaN times 0 counts then, sizes decide in ATen: those of oneDNN's and of MKL's kernels
+        alpha = 1  # ATen's kernel, chosen by size, decides whether NaN times 0 counts
     scaled = f"{label} alpha {alpha} beta {beta}"
     def product(terms, function):
         return near(terms, function) if floats else {}
@@ -164,7 +164,7 @@ def draw_cpu_only(d):
                          lambda out, self, a, b: function(self, a, b, beta=beta, alpha=alpha, out=out), [out, self, a, b],
                          written=[0], exact=wide(lambda v: v), **product(k, wide(positive)))
     if op == "addmv":
-        self = t(*d.choice(((m,), (m,), (1,), ()) if m * k else ((m,),)))  # of nothing ATen gives self back, of its size
+        self = t(*d.choice(((m,), (m,), (1,), ()) if m * k else ((m,),)))  # ATen then returns self as it is
         f = lambda of: lambda s, a, v: torch.addmv(of(s), a, v, beta=of(beta), alpha=of(alpha))
         return case.Case(f"addmv {scaled} self {list(self.shape)}", lambda s, a, v: abi.call("addmv", s, a, v, beta, alpha),
                          f(lambda v: v), [self, t(m, k), t(k)], **product(k, f(positive)))
@@ -205,7 +205,7 @@ def draw_cpu_only(d):
         first = d.choice((torch.int8, torch.int8, torch.uint8))
         a = d.tensor(first, (m, k), "wide", LAYOUTS)
         b = d.tensor(torch.int8, (k, n), "wide", LAYOUTS)
-        # ATen takes no uint8; its sums are exact all the same.
+        # ATen refuses uint8, but its sums are exact.
         sums = lambda a, b: (a.long() @ b.long()).int()
         if op == "_int_mm":
             return case.Case(f"_int_mm {first} {label}", lambda a, b: abi.call_named("_int_mm", "", a, hold(b)), sums, [a, b])
@@ -228,7 +228,7 @@ def draw_cpu_only(d):
                          exact=lambda out, a, b, c, e: a @ b + c @ e, **product(2 * k, lambda o, a, b, c, e: a @ b + c @ e))
     if dtype in (torch.float16, torch.bfloat16) or not floats:
         return None
-    # Real coefficients: of complex ones ATen reads the bytes as real numbers.
+    # Real coefficients, because ATen reads complex ones as real numbers.
     x = t(max(1, min(k, 20)), max(m, 1), 3)
     c = d.tensor(dtype.to_real(), (max(1, min(n, 20)), max(1, min(k, 20))), kind)
     return case.named(label, "_compute_linear_combination", "", x, c, strides=False,

@@ -1,10 +1,10 @@
 """Copies, concatenations and rearrangements: src/tensor/copy.cpp, strided_move.cpp, block_copy.h, cat.cpp, movement.cpp, rearrangements.cpp, view.cpp.
 
-To the bit, the signs of zeros and strides of results as well; only sums of overlapping patches (col2im, unfold_backward) and conversions that the
-C++ standard leaves open are left out or bounded. Knows: blocks of 1, 2, 4 to 64 bytes and more (copy_block), 32 bytes at once (fill_run), tiles of
-16 bytes by 32 that are transposed and strides of a multiple of 1024 bytes (transpose), 1024 elements converted at a time, 64 by 16 where
-transposed (kChunk of copy.cpp), 128 KB a thread (kBytesPerThread), rows of under 512 bytes that cat interleaves and single elements (cat.cpp),
-32768 elements a thread of flip.
+To the bit, with signs of zeros and strides of results. Sums of overlapping patches (col2im, unfold_backward) are bounded; conversions that
+the C++ standard leaves open are left out. Limits: blocks of 1, 2, 4 to 64 bytes and more (copy_block), 32 bytes at once (fill_run), tiles of
+16 bytes by 32 that are transposed and strides of a multiple of 1024 bytes (transpose), 1024 elements converted at a time, 64 by 16 when
+transposed (kChunk of copy.cpp), 128 KB per thread (kBytesPerThread), rows of under 512 bytes that cat interleaves and single elements (cat.cpp),
+32768 elements per thread of flip.
 """
 import torch
 
@@ -45,7 +45,7 @@ CONVERTED = (torch.float32, torch.float32, torch.float64, torch.float16, torch.b
 
 
 def convertible(d, shape, to, layouts=LAYOUTS):
-    """Of a dtype of its own; values that `to` can hold, where floats become integers."""
+    """A tensor of its own dtype; its values fit `to` if floats become integers."""
     dtype = d.choice(CONVERTED)
     floating = dtype.is_floating_point or dtype.is_complex
     whole = not (to.is_floating_point or to.is_complex) and to != torch.bool
@@ -57,7 +57,7 @@ def convertible(d, shape, to, layouts=LAYOUTS):
 
 
 def draw_shared(d):
-    """Source and destination in one storage: apart, the same, or in each other's way, which PyTorch refuses."""
+    """Source and destination in one storage: apart, equal, or overlapping, which PyTorch refuses."""
     dtype = d.choice(CONVERTED)
     shape = d.shape(d.choice((1, 2, 3)), d.choice((30, 500, 4000)), SIZES, low=1)
     base = d.tensor(dtype, shape, "few", ("packed", "permuted", "padded"))
@@ -78,7 +78,7 @@ def draw_shared(d):
     else:
         to = source = base
     if way == "shifted" and not (to.is_contiguous() and source.is_contiguous()):
-        return None  # it is not seen that they meet: what is read hangs on the order
+        return None  # an overlap that is not detected: the result depends on the order
     return case.named(f"{way} {describe(source)} into {describe(to)}", "copy_", "", to, source, False, written=[0], fails=None, zeros=True,
                       both=to.is_contiguous() and source.is_contiguous())
 
@@ -139,7 +139,7 @@ def draw_copy(d):
         return case.Case("clone_preserve_strides " + describe(x), ours, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t) if
                          0 not in t.stride() and not has_overlap(t) else preserved(t), [x], zeros=True)
     if op == "packed_rows":
-        # Sequences of falling length, one after the other, by time.
+        # Packs sequences of decreasing length by time step.
         batch, time = d.size(2, 4, low=1, high=12), d.size(4, 8, low=1, high=40)
         lengths = sorted((d.randint(1, time) for _ in range(batch)), reverse=True)
         first = d.chance(0.5)
@@ -199,7 +199,7 @@ def draw_cat(d):
         tensors = [some(d, shape, dtype, layouts) for _ in range(d.choice((1, 2, 3, 7)))]
         k = d.randint(-rank - 1, rank)
         made = case.named(f"{len(tensors)} of {describe(x)} {k}", op, "", tensors, k, **EXACT)
-        if op == "_stack":  # which reads one tensor alone as if its elements lay together
+        if op == "_stack":  # reads a single tensor as if it were contiguous
             made.torch, made.strides = torch.stack, False
         return made
     if op == "block_diag":
@@ -338,7 +338,7 @@ def draw_view(d):
 
 
 def draw_parts(d):
-    """A part of a tensor replaced; gradients of views."""
+    """Replaces a part of a tensor; gradients of views."""
     op = d.choice(("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter", "slice_backward", "select_backward", "unfold_backward",
                    "diag_embed"))
     x = some(d, any_shape(d, (1, 2, 2, 3, 4)), layouts=WRITABLE + ("expanded",))
@@ -427,7 +427,7 @@ def draw_order(d):
         own = d.shape(d.choice((0, 0, 1, 1, 2)), 9, (2, 3), low=1)
         c, h, w = d.size(2, 3, high=9, low=1), d.size(4, 8, high=40, low=1), d.size(4, 8, 16, high=40, low=1)
         x = some(d, own + ([c * r * r, h, w] if op == "pixel_shuffle" else [c, h * r, w * r]))
-        # PyTorch refuses those of two planes before the channels that lie as channels_last_3d.
+        # PyTorch refuses pixel_unshuffle of two planes in channels_last_3d.
         return case.named(f"{describe(x)} by {r}", op, "", x, r, zeros=True)
     if op == "channel_shuffle":
         groups = d.choice((1, 2, 3, 4))

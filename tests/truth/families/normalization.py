@@ -1,8 +1,8 @@
 """Layer, group, batch, root-mean-square norms, and the gradients: src/cpu/normalisation/normalization.cpp, src/cpu/normalisation/rms_norm.cpp.
 
-Floats against float64. Limits: row_sums.h (32 floats or 16 doubles at once, 16 times that in the element's type), 16 lanes of
-rms_norm, threads take 32768 elements (16384 of rms_norm) and keep sums of their own for the parameters of layer norms
-(slice_parts); runs of one element a channel.
+Floats against float64. Limits: row_sums.h (32 floats or 16 doubles at once, 16 times that in the element's type), 16
+lanes of rms_norm; threads take 32768 elements (16384 of rms_norm) and have their own sums for the parameters of layer
+norms (slice_parts); runs of one element per channel.
 """
 import torch
 
@@ -14,7 +14,7 @@ LAYOUTS = ("packed", "packed", "permuted", "sliced", "offset", "padded", "channe
 
 
 def elements(d, shape, dtype, kind, layouts=LAYOUTS + ("expanded",)):
-    if kind == "shifted":  # far from 0 beside their spread
+    if kind == "shifted":  # far from 0 compared with their spread
         return d.laid_out((d.values(torch.float64, shape) + d.choice((10, 300, -2000))).to(dtype), layouts)
     return d.tensor(dtype, shape, kind, layouts)
 
@@ -40,17 +40,17 @@ def finite(v):
 
 
 def normal_size(x, dims, rstd, w, b):
-    """What (x - mean) * rstd * w + b is rounded from: also mean and deviation are of sums."""
+    """The terms of (x - mean) * rstd * w + b before rounding; mean and deviation are sums too."""
     return finite((x.abs() + 2 * x.abs().mean(dims, True)) * rstd * of(w) + of(b, 0.0))
 
 
 def own(dtype, terms):
-    """Of float64 ATen's own sums are what there is to compare with."""
+    """float64 is compared with ATen's own sums."""
     return terms ** 0.5 if dtype == torch.float64 else 0
 
 
 def means_apart(kind):
-    """ATen's running means of rows with an infinity are NaN or infinite by the place of it: the result is NaN anyway."""
+    """ATen's running mean of a row with an infinity is NaN or infinite, by its position; the result is NaN anyway."""
     return dict(skip=[1]) if kind == "special" else {}
 
 
@@ -128,7 +128,7 @@ def layer_norm_backward(d):
         dw, db = (dw.sum(outer), db.sum(outer)) if outer else (dw, db)
         return [m for m, wanted in zip((dx, dw, db), mask) if wanted]
 
-    # ATen gives a bias gradient of the weight's type, with or without a bias.
+    # ATen's bias gradient has the weight's type, with or without a bias.
     terms = max(max(shape), 1)
     return case.named(f"{dtype} {shape} over {normalised} {x.stride()} {g.stride()} {kind} weight {w is not None} {to} mask {mask}",
                       "native_layer_norm_backward", "", g, x, normalised, mean, rstd, w, b, mask, error=16 + terms ** 0.5,
@@ -169,7 +169,7 @@ def group_norm(d):
         return [finite(out), finite(f.abs().nan_to_num(0, 0, 0).mean(-1)), finite(rstd * (1 + mean.abs() * rstd))]
 
     def exact(v, w, b, *_):
-        # ATen's variance of channels-last images is a difference of two sums, which loses what is far from 0.
+        # ATen's variance of channels-last images is a difference of two sums, which is inexact far from 0.
         f = flat(v, groups)
         mean, rstd = f.mean(-1), (f.var(-1, correction=0) + eps).rsqrt()
         each = [1, c] + [1] * (v.dim() - 2)
@@ -188,7 +188,7 @@ def group_norm_backward(d):
         return None
     n, c = shape[:2]
     x, to = elements(d, shape, dtype, kind, LAYOUTS), parameters_dtype(d, dtype)
-    # ATen takes gradients in the memory order of the input.
+    # ATen expects gradients in the input's memory order.
     g = d.values(dtype, shape, d.choice(("normal", "few", "wide")))
     g = d.laid_out(g, ("packed",)) if x.is_contiguous() or x.dim() not in (4, 5) else torch.empty_like(x).copy_(g)
     x = x if g.stride() == x.stride() else x.contiguous()
@@ -261,7 +261,7 @@ def batch_norm(d):
     dtype, kind, shape, x, to, c, w, b, means, variances = made
     training, momentum, eps = d.chance(0.6), d.choice((0.1, 0.0, 1.0, 0.3)), small_eps(d, kind)
     if training and x.numel() // c == 1:
-        return None  # the unbiased variance of one element: NaN or infinite
+        return None  # the unbiased variance of one element is NaN or infinite
     if training and d.chance(0.3):
         means = variances = None
     if to != dtype and not training and (w is None or b is None):
@@ -336,11 +336,11 @@ def batch_norm_backward(d):
     if kind == "special":
         return None
     train, eps = d.chance(0.6), d.choice((1e-5, 1e-3))
-    # ATen reads them as packed where the input is channels-last, which matrices are.
+    # For channels-last inputs, which matrices are too, ATen reads them as packed.
     means, variances = means.contiguous(), variances.contiguous()
     w = w.contiguous() if w is not None else None
     g = d.tensor(dtype, shape, d.choice(("normal", "few", "wide")), LAYOUTS)
-    # ATen mistakes channels-last gradients of a row-major input for row-major ones, and the reverse where a size is 1.
+    # ATen confuses row-major and channels-last gradients if the input has the other format or a size is 1.
     if x.is_contiguous():
         g = g.contiguous()
     elif 1 in shape:

@@ -1,7 +1,7 @@
-"""pad of every mode, the named forms of it and their gradients: src/cpu/movement/pad.cpp, pad_backward in src/cpu/*.
+"""pad in every mode, its named forms and their gradients: src/cpu/movement/pad.cpp, pad_backward in src/cpu/*.
 
-To the bit; gradients, which add up, near ATen's. Knows: rows whose elements lie together or not (pad_rows, fill_borders), 32768 elements a thread,
-borders that are cropped on one side, inputs of one or two dimensions more than are padded, channels-last results.
+To the bit; gradients, which are sums, near ATen's. Varies rows with contiguous elements or not (pad_rows, fill_borders), 32768
+elements per thread, borders cropped on one side, inputs with one or two extra dimensions, channels-last results.
 """
 import torch
 
@@ -50,7 +50,7 @@ def draw(d):
         if d.chance(0.03):
             pad[-1] = largest + 1
         if op == "circular" and n + min(pad[-1], 0) + min(pad[-2], 0) < max(pad[-2:]) <= n:
-            pad[-2:] = [max(pad[-1], 0), max(pad[-2], 0)]  # ATen's wraps around what it has not written
+            pad[-2:] = [max(pad[-1], 0), max(pad[-2], 0)]  # ATen's circular padding would read what it has not written
     if op in ("reflect", "replicate", "circular"):
         return case.shim(f"{label} {pad}", "pad", x, pad, op, None, torch=torch.ops.aten.pad, zeros=True, both=True)
     mode = d.choice(("reflection", "replication"))

@@ -1,10 +1,10 @@
-"""Pooling forwards and backwards: src/cpu/pooling/pooling.cpp, pooling_max.cpp, pooling_average.cpp, pooling_backward.cpp, plane_scatter.h,
+"""Pooling forward and backward: src/cpu/pooling/pooling.cpp, pooling_max.cpp, pooling_average.cpp, pooling_backward.cpp, plane_scatter.h,
 fractional_pooling.cpp, and Inductor's low-memory max pooling.
 
-Maxima and their indices are compared to the bit, averages and gradients in float64 with an error of as many roundings as a
-window has elements. Limits: rows of outputs of 4 (float64) and 8 (float32) lanes, whose last vector overlaps the one before;
-windows at least so wide (scan_wide_window, window_sum); strides 1, 2 and more; copied rows where there is padding; 8 and 32
-channels of channels-last images; kElementsPerThread 32768; windows that lie wholly in the padding; blocks of 64 gradients.
+Maxima and their indices are compared to the bit, averages and gradients in float64 with as many roundings as a window
+has elements. Limits: rows of outputs of 4 (float64) and 8 (float32) lanes, whose last vector overlaps the one before;
+windows at least that wide (scan_wide_window, window_sum); strides 1, 2 and more; copied rows if there is padding; 8 and 32
+channels of channels-last images; kElementsPerThread 32768; windows entirely in the padding; blocks of 64 gradients.
 """
 import math
 
@@ -65,7 +65,7 @@ def settings(d, sizes, dilated):
 
 
 def lies_in_padding(sizes, given):
-    """Whether a window has no element: ATen's indices of such ones differ from vector to rest."""
+    """Whether a window has no element; ATen's indices for such windows differ between vectors and remainders."""
     kernel, stride, padding, dilation, ceil = given
     at = lambda v, i: v[i if len(v) > 1 else 0]
     for i, n in enumerate(sizes):
@@ -85,7 +85,7 @@ def kind_of(d, dtype):
 
 
 def sums(d, dtype):
-    """Of values that are added up: infinities and NaN spread, but one by one."""
+    """For sums: infinities and NaN spread, but only one at a time."""
     return d.choice(("normal", "normal", "few", "wide", "special" if d.chance(0.3) else "normal"))
 
 
@@ -125,7 +125,7 @@ def maxima(d, way, dims):
     name = f"max_pool{dims}d_with_indices"
     operator = getattr(ATEN, name).default
     if not x.is_contiguous() and dtype.is_floating_point:
-        # Of -inf the rests of ATen's channels-last rows take no index.
+        # The remainders of ATen's channels-last rows give no index for -inf.
         x = x if not bool((x == -math.inf).any()) else d.laid_out(torch.where(x == -math.inf, torch.tensor(-77.0, dtype=dtype), x), LAYOUTS)
     skip = [1] if lies_in_padding(sizes, given) else []
     if way == "max":
@@ -137,7 +137,7 @@ def maxima(d, way, dims):
     except RuntimeError:
         return None
     if skip or (indices.numel() and int(indices.max()) >= math.prod(sizes)):
-        return None  # of a window in the padding: ATen's own gradient writes there
+        return None  # a window in the padding: ATen's own gradient writes there
     at = d.laid_out(indices, ("packed", "permuted", "channels_last", "sliced"))
     if way == "max_backward":
         if pooled.numel() == 0:
@@ -153,7 +153,7 @@ def maxima(d, way, dims):
 
 
 def low_memory(d, x, dims, given):
-    """Offsets of the maxima within their windows, and back to indices."""
+    """Converts indices of maxima to offsets within their windows, and back."""
     kernel, stride, padding, dilation, ceil = [list(v) * dims if isinstance(v, list) and len(v) == 1 else v for v in given]
     stride = stride or kernel
     if math.prod(kernel) > 127 or x.dim() != dims + 2:
@@ -168,7 +168,7 @@ def low_memory(d, x, dims, given):
         return None
     return case.named(text(offsets, kernel, stride, padding, dilation), "prims::_low_memory_max_pool_offsets_to_indices", "",
                       d.laid_out(offsets, LAYOUTS), kernel, list(x.shape[2:]), stride, padding, dilation, proxied=True,
-                      strides=False)  # those of its tables' sums in Python, which no package calls
+                      strides=False)  # tables computed in Python, which no package calls
 
 
 def averages(d, way, dims):
@@ -209,7 +209,7 @@ def adaptive(d, way, dims):
     if not way.endswith("backward"):
         if largest:
             return case.shim(text(x, out), name, x, out, torch=operator)
-        # Of 3 dimensions ATen rounds to the half type after every step.
+        # In 3 dimensions ATen rounds to the half type after every step.
         return case.shim(text(x, out), name, x, out, torch=operator, **near(count, lambda v, o: operator(v.abs(), o)))
     try:
         pooled = operator(x, out)
@@ -221,7 +221,7 @@ def adaptive(d, way, dims):
         if grad.numel() == 0:
             return None
         at = d.laid_out(pooled[1], ("packed", "permuted", "channels_last", "sliced"))
-        # ATen reads indices of 3 dimensions as if they were packed.
+        # In 3 dimensions ATen reads indices as if they were packed.
         return case.shim(text(x, out), f"{name}_backward", grad, x, at, torch=lambda g, v, i: backward(g, v, i.contiguous()),
                          **near(count, lambda g, v, i: backward(g.abs(), v, i.contiguous())))
     grad = gradient(d, pooled)
@@ -235,7 +235,7 @@ def fractional(d, way, dims):
     dtype = d.choice(FLOATS)
     x, sizes = image(d, dtype, dims, kind_of(d, dtype), low=2)
     kernel = [d.choice((1, 2, 3)) if n > 2 else 1 for n in sizes]
-    most = 1 if dims == 2 else 0  # ATen wants one more of 3 dimensions
+    most = 1 if dims == 2 else 0  # in 3 dimensions ATen requires one more
     if dims == 3:
         kernel = [min(k, n - 1) for k, n in zip(kernel, sizes)]
     out = [max(1, min(n - k + most, d.choice((1, 2, n // 2, n - k + most)))) for n, k in zip(sizes, kernel)]
@@ -258,7 +258,7 @@ def fractional(d, way, dims):
 
 
 def eight_bits(d):
-    """quantized::max_pool2d of plain bytes; channels last, whatever the input is."""
+    """quantized::max_pool2d of plain bytes; the result is always channels-last."""
     x, sizes = image(d, torch.uint8, 2, d.choice(("few", "wide")))
     if x.dim() != 4 or x.numel() == 0:
         return None

@@ -1,8 +1,8 @@
 """Fake quantisation, its observers, and quantized_decomposed of PyTorch's exporter: src/cpu/layers/fake_quantize.cpp, quantisation_grid.h,
 src/custom_ops/aten/quantised_rows.cpp.
 
-Results and masks are compared with ATen to the bit: it is the same arithmetic in float32, where a rounding decides. Values lie at
-the middle of steps, at both ends of the range and far outside; half of them fall on a grid's step exactly.
+Results and masks are compared with ATen to the bit, since both round in the same float32 arithmetic. Values lie at
+midpoints of steps, at both ends of the range and far outside; half of them lie exactly on a step.
 """
 import math
 
@@ -47,7 +47,7 @@ def scale_of(d):
 
 
 def as_declared(drawn):
-    """What the compiler is told of these operators: dtypes and strides of their meta functions, which differ from what they give."""
+    """Dtypes and strides of the operators' meta functions, which the compiler sees and which differ from the real ones."""
     operator = drawn.torch
 
     def declared(*values):
@@ -110,13 +110,13 @@ def observer(d):
     rows = d.chance(0.5)
     if rows and len(shape) < 2:
         shape = shape + [d.choice((1, 3, 9))]
-    axis = 0 if rows else d.choice((-1, 0))  # ATen knows no other of channels
+    axis = 0 if rows else d.choice((-1, 0))  # ATen only has this axis per channel
     channels = shape[axis] if rows else 1
     x = d.laid_out((torch.randn(shape, generator=d.torch) * d.choice((1e-6, 0.1, 1, 50)) + d.choice((0, 0, 3, -3))).float(),
                    ("packed", "packed", "permuted", "sliced", "offset"))
     first = d.chance(0.3)
     if rows and first and x.numel() > 2 * shape[0] and d.chance(0.5):
-        # Zero points halfway between two points: which end of the range they are counted from decides.
+        # Zero points halfway between two integers depend on the end of the range from which they are computed.
         at = torch.randint(0, high - low, [shape[0]], generator=d.torch) + 0.5
         width = torch.rand(shape[0], generator=d.torch) * d.choice((1e-5, 0.1, 3))
         row = x.reshape(shape[0], -1).clone()
@@ -129,9 +129,9 @@ def observer(d):
                  d.choice((0.01, 0.5, 1.0)), low, high, axis, rows, d.chance(0.4)]
     label = f"{shape} {tuple(x.stride())} {arguments[1:3]} {arguments[7:]}"
     if int(arguments[1]) == 0 and first:
-        return None  # of a range that nobody has seen
+        return None  # a range that was never observed
     operator = torch.ops.aten._fused_moving_avg_obs_fq_helper
-    # One unit in the last place of the moving averages and of what follows of them.
+    # One unit in the last place of the moving averages, and of what follows from them.
     if d.chance(0.5):
         return case.shim(label, "_fused_moving_avg_obs_fq_helper_functional", *arguments,
                          torch=torch.ops.aten._fused_moving_avg_obs_fq_helper_functional.default)

@@ -1,12 +1,11 @@
-"""Quantised layers: src/cpu/layers/qlinear.cpp, qconv.cpp, quantised.cpp, wrapped_linear.cpp, and oneDNN's bytes
+"""Quantised layers: src/cpu/layers/qlinear.cpp, qconv.cpp, quantised.cpp, wrapped_linear.cpp, and oneDNN's int8
 (onednn_convolution.h, onednn_matmul.h).
 
-Sums of integers are exact, so a result differs from the formula in float64 by what float32 arithmetic after the sum
-costs, and by half a step where it is quantised: which way a tie goes is a matter of its last bits. PyTorch's operators
-are held to the same formula, which they show to leave out the weights' zero points, and scale and zero point of what
-is added but not written ("add").
+Sums of integers are exact. A result differs from the formula in float64 by the float32 arithmetic after the sum and, if
+it is quantised, by half a step, because ties depend on the last bits. PyTorch's operators must meet the same formula;
+they ignore the weights' zero points, and scale and zero point of a tensor that is added but not written ("add").
 Limits: 2^17 multiplications for oneDNN (constant weights without zero points), packed and plain weights, weights with
-and without zero points, pieces of a row (quantised.cpp, kPiece), 16384 elements a thread; convolution's own.
+and without zero points, pieces of a row (quantised.cpp, kPiece), 16384 elements per thread; convolution's own.
 """
 
 import torch
@@ -32,7 +31,7 @@ def quantised(d, dtype, shape, narrow=False):
 
 
 class Finish:
-    """What becomes of the sums: the formula, and how far from it a result may be."""
+    """What happens to the sums: the formula, and how far a result may be from it."""
 
     def __init__(self, d, out_dtype, kind, post, other=None, other_scale=1.0, other_zero=0):
         self.out_dtype, self.kind, self.post = out_dtype, kind, post
@@ -56,7 +55,7 @@ class Finish:
         return (y / self.scale + self.zero).clamp(info.min, info.max), size / self.scale + abs(self.zero)
 
     def judge(self, label, ours, torch_, arguments, formula, **options):
-        """Numbers, whatever the dtype: within half a step and the rounding of float32 before it."""
+        """Compares as numbers, whatever the dtype: within half a step and float32's rounding before it."""
         step = 0.5 if self.bytes else 0.0
         eps = 2.0 ** -8 if self.out_dtype == torch.bfloat16 else 2.0 ** -11 if self.out_dtype == torch.float16 else 0.0
 
@@ -66,7 +65,7 @@ class Finish:
         as_numbers = lambda f: lambda *v: [t.double() for t in f(*v)]
 
         def checked(*v):
-            """PyTorch's result, which must be near the formula as well; the formula's where PyTorch refuses."""
+            """PyTorch's result, which must be near the formula too; the formula's if PyTorch refuses."""
             exact = formula(*v)[0]
             try:
                 theirs = torch_(*v).double()
@@ -144,7 +143,7 @@ def linear(d):
         if how == "none":
             return abi.call("_qlinear_pointwise_tensor", x, x_scale, x_zero, ours(w), scales, zeros, bias, finish.scale, finish.zero,
                             out_dtype, name, abi.Each(attributes), algorithm)
-        other = other.clone() if how == "sum" else other  # which is written, and is the result
+        other = other.clone() if how == "sum" else other  # it is written and is the result
         return abi.call("_qlinear_pointwise_binary_tensor", x, x_scale, x_zero, ours(w), scales, zeros, other, bias, finish.scale,
                         finish.zero, out_dtype, other_scale, other_zero, how, 1.0, name, abi.Each(attributes), algorithm)
 
@@ -206,7 +205,7 @@ def convolution(d):
 
     def call(x, w, bias, other):
         if in_place:
-            other = other.clone()  # which is written, and is the result
+            other = other.clone()  # it is written and is the result
             return abi.call("_qconv2d_pointwise_binary_tensor", x, x_scale, x_zero, ours(w), scales, zeros, other, bias, *lists,
                             finish.other_scale, finish.other_zero, "sum", d_alpha, name, abi.Each(attributes), algorithm)
         return abi.call("_qconv_pointwise_tensor", x, x_scale, x_zero, ours(w), scales, zeros, bias, *lists, name, abi.Each(attributes),
@@ -214,7 +213,7 @@ def convolution(d):
     d_alpha = d.choice((None, 1.0))
 
     def theirs(x, w, bias, other):
-        # PyTorch's oneDNN is wrong about outputs that see nothing but padding, and in small images of few channels.
+        # PyTorch's oneDNN is wrong for outputs that only see padding, and for small images with few channels.
         if (any(p > (k - 1) * l for p, k, l in zip(g.padding, g.kernel, g.dilation)) or min(g.image) < 8 or g.inputs < 4 or
                 g.groups > 1):
             raise RuntimeError("no oracle")
@@ -231,7 +230,7 @@ def convolution(d):
 
 
 def wrapped(d):
-    """quantized linear layers of older packages, whose weights are packed while they run."""
+    """quantized linear layers of older packages, whose weights are packed during the run."""
     m, n, k = d.size(1, 8, low=1, high=40), d.size(8, 16, 32, low=1, high=100), d.size(8, 16, 64, low=1, high=200)
     x, w, bias = d.tensor(torch.float32, (m, k), "normal", ("packed", "sliced", "permuted")), d.values(torch.float32, (n, k)), d.values(torch.float32, (n,))
     w_scale, w_zero = torch.tensor(0.03), torch.tensor(d.choice((0, 0, 3)))
@@ -244,7 +243,7 @@ def wrapped(d):
         return abi.call("_wrapped_quantized_linear_prepacked", x, x_scale, x_zero, hold(packed), out_scale, out_zero, n)
 
     def integers(t, scale, zero, low, high):
-        # In float32, by the inverse, as fbgemm: what decides ties.
+        # In float32 by the inverse, as fbgemm does, which decides ties.
         return ((t.float() * (1 / scale)).round() + zero).clamp(low, high).double() - zero
 
     def aten(x, w, bias):

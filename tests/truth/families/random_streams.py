@@ -1,10 +1,10 @@
 """Operators that draw random numbers: src/cpu/random/random.cpp, random_engine.cpp, random_fill.cpp, random_normal.cpp, sampling.cpp,
 dropout.cpp, keyed_random.cpp.
 
-After the same manual_seed the same numbers, to the bit where ATen's stream is defined by its generator; what passes through a
-logarithm or another function of libm within a few units in the last place. The stream's position counts: two calls are made, the
-first of an odd number of numbers, or of normal ones, of which one stays behind. Limits: 16 numbers make normal ones in blocks
-(normals_16), 512 at a time (kChunk), 624 words of the generator, ranges of 2^28, layouts with gaps.
+After the same manual_seed the same numbers: to the bit if ATen's generator defines the stream; within a few units in the last place
+after a logarithm or another function of libm. The position in the stream counts, so each draw makes two calls; the first takes an odd
+count, or normal numbers, of which one stays cached. Limits: blocks of 16 normal numbers (normals_16), 512 at a time (kChunk), 624 words
+of the generator, ranges of 2^28, layouts with gaps.
 """
 import math
 
@@ -21,14 +21,14 @@ LAYOUTS = ("packed", "packed", "permuted", "sliced", "padded", "channels_last", 
 
 
 def seeded(d, drawn):
-    """Both begin at the same place of the same stream."""
+    """Both start at the same position of the same stream."""
     number, before = d.getrandbits(40), d.choice((None, None, "rand", "randn", "randn3"))
 
     def with_seed(function):
         def call(*values):
             abi.seed(number)
             if before:
-                # Ours and theirs, whose generators are apart.
+                # Ours and theirs, which have separate generators.
                 n = [3] if before == "randn3" else [1]
                 name = before.rstrip("3")
                 torch.rand(n) if name == "rand" else torch.randn(n)
@@ -36,7 +36,7 @@ def seeded(d, drawn):
             return function(*values)
         return call
 
-    if drawn.error is not None:  # of other dtypes other numbers are drawn
+    if drawn.error is not None:  # other dtypes draw other numbers
         types, plain = [getattr(a, "dtype", None) for a in drawn.arguments], drawn.torch
         drawn.exact = with_seed(lambda *values: plain(*[v.to(t) if isinstance(v, torch.Tensor) else v for v, t in zip(values, types)]))
     drawn.ours, drawn.torch = with_seed(drawn.ours), with_seed(drawn.torch)
@@ -55,13 +55,13 @@ def sizes(d):
 
 
 def like(d, dtype):
-    """A tensor that gives sizes, layout and dtype."""
+    """A tensor that provides sizes, layout and dtype."""
     shape = sizes(d)
     return d.laid_out(torch.zeros(shape, dtype=dtype), LAYOUTS)
 
 
 def near(error):
-    """Of functions of libm, or of vectors: of the same draws."""
+    """After functions of libm, or of vectors, on the same draws."""
     return dict(error=error, each=True, same_nan=True)
 
 
@@ -236,7 +236,7 @@ def dropouts(d):
 
 
 def keyed(d):
-    """Of a key of two numbers, whatever the generator does."""
+    """From a key of two numbers, independent of the generator."""
     if not hasattr(ATEN, "_philox_uniform"):
         return factories(d)
     key = torch.randint(0, 2**62, [2], generator=d.torch).to(torch.uint64)

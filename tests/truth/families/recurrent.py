@@ -1,9 +1,9 @@
 """Recurrent layers: mkldnn_rnn_layer (src/cpu/layers/rnn.cpp), one layer and direction of an LSTM.
 
-By its C function and by name; weights plain, constant, packed by oneDNN. Compared with the recurrence in float64; what
-a step rounds, the next ones carry on, so that an error grows with their number.
-Limits: gates computed ahead for 1 MiB of them, 200000 multiplications a step for another thread, tiles of 4 hidden
-channels by the batch's rows; channel tiles as convolution's.
+By its C function and by name; weights plain, constant, packed by oneDNN. Compared with the recurrence in float64, with
+an error that grows with the number of steps.
+Limits: gates computed ahead up to 1 MiB, 200000 multiplications per step for another thread, tiles of 4 hidden channels
+by the batch's rows; channel tiles as convolution's.
 """
 import torch
 

@@ -1,9 +1,9 @@
-"""Sums, means, products, extrema, truth, variances and norms over dimensions: src/cpu/reduction/{sum,moments,extrema,norms}.cpp.
+"""Sums, means, products, extrema, any and all, variances and norms over dimensions: src/cpu/reduction/{sum,moments,extrema,norms}.cpp.
 
-Integers, positions and truth to the bit, floats against float64. Limits: row_sums.h (4 vectors of 32 bytes, 16 steps of them in
-the element's type, 128 columns side by side by 32 rows, 512 halves at once), sum.cpp (a single row is cut at 32768; fewer than
-8 columns are turned around), moments.cpp (32 products side by side), norms.cpp (16 sizes, 512 powers), row_extrema.h (4 vectors),
-extrema.cpp (threads take 65536 elements), planes.h (32768).
+Integers, positions and bools to the bit, floats against float64. Limits: row_sums.h (4 vectors of 32 bytes, 16 steps of them
+in the element's type, 128 columns side by side by 32 rows, 512 halves at once), sum.cpp (a single row is split at 32768;
+fewer than 8 columns are transposed), moments.cpp (32 products side by side), norms.cpp (16 sizes, 512 powers), row_extrema.h
+(4 vectors), extrema.cpp (threads take 65536 elements), planes.h (32768).
 """
 import math
 
@@ -26,7 +26,7 @@ def shape_of(d):
         rows, width = d.size(*ROWS, high=130), d.size(*WIDTHS, high=1100)
         sizes = [rows, width] if d.chance(0.6) else [width, rows]
         return sizes if d.chance(0.6) else [d.size(2, 3, high=3), *sizes]
-    if way < 0.97:  # on both sides of what a thread takes
+    if way < 0.97:  # around what a thread takes
         width = d.size(*WIDTHS, high=1100, low=1)
         sizes = [max(1, d.choice((32768, 65536)) // width + d.choice((-1, 0, 1, 2))), width]
         return sizes if d.chance(0.6) else sizes[::-1]
@@ -34,7 +34,7 @@ def shape_of(d):
 
 
 def some_dims(d, rank):
-    """Dimensions in any order, some of them counted from behind."""
+    """Dimensions in any order, some counted from the end."""
     if rank == 0:
         return d.choice(([], [0], [-1]))
     dims = d.sample(range(rank), d.choice((1, 1, 1, 2, d.randint(1, rank))) if rank > 1 else 1)
@@ -61,15 +61,15 @@ def over(d, x):
 
 
 def sizes_of(v):
-    """Without what is not finite."""
+    """Without infinities and NaN."""
     if v.is_complex():
         return sizes_of(v.real) + sizes_of(v.imag)
     return (v.double() if v.dtype == torch.bool else v.abs()).nan_to_num(0, 0, 0).double()
 
 
 def exactly(dtype, function, real=False):
-    """float64 has ATen's own rounding in it: function(numbers of 80 bits) instead, which gives one array or several; the first
-    one real."""
+    """ATen's float64 rounds too; instead function(80-bit numbers), which returns one array or several; the first one
+    real."""
     if dtype not in (torch.float64, torch.complex128):
         return {}
 
@@ -83,7 +83,7 @@ def exactly(dtype, function, real=False):
 
 
 def long_sum(dtype, terms):
-    """Sums in double of what is double, one term after the other."""
+    """Sequential double sums."""
     return terms ** 0.5 if dtype in (torch.float64, torch.complex128) else 0
 
 
@@ -109,11 +109,10 @@ def total(d):
                 choices += [torch.bool, torch.float16]
         dtype = d.choice(choices)
     options = dict(dtype=dtype) if dtype else {}
-    # What is rounded between the terms: the result, the parts of 32 terms.
-    # Roundings of one value that is repeated all go the same way.
+    # Rounds the result and the sums of 32 terms. Repeated values all round the same way.
     bounds = dict(error=12 + (long_sum(x.dtype, x.numel()) / 4 if 0 in x.stride() else 0)) if inexact(dtype or x.dtype) else {}
     if name == "mean" and x.is_complex() and kind == "special":
-        bounds["same_nan"] = False  # ATen divides by a complex number, which makes NaN of infinities
+        bounds["same_nan"] = False  # ATen's complex division turns infinities into NaN
     label = f"{label} to {dtype}"
     by = {"sum": numpy.sum, "mean": numpy.mean, "nansum": numpy.nansum}[name]
     if name != "nansum" and d.chance(0.25):
@@ -136,7 +135,7 @@ def total(d):
 
 
 def product(d):
-    # Products leave the range of their type soon, and where depends on their order.
+    # Products soon overflow, and where depends on their order.
     x, kind, label = drawn(d, FLOATS + INTEGERS + COMPLEX, ("few", "special", "zero", "positive", "normal"))
     dtype = d.choice((torch.float32, torch.float64, torch.int64, torch.int32)) if not inexact(x.dtype) and d.chance(0.3) else None
     options = dict(dtype=dtype) if dtype else {}
@@ -144,7 +143,7 @@ def product(d):
     dim, keep = one_dim(d, x.dim()), d.chance(0.4)
     width = max(x.numel() if whole or x.dim() == 0 else x.shape[dim], 1)
     if inexact(dtype or x.dtype) and kind in ("normal", "positive", "few"):
-        # So that the logarithms of products stay near 0: absolute values of 0.5 to 2.
+        # Absolute values of 0.5 to 2, so that the logarithms of products stay near 0.
         signs = d.values(torch.float64, list(x.shape)).sign()
         spread = min(1.0, 8 / width ** 0.5)
         values = torch.exp2((torch.rand(x.shape, generator=d.torch, dtype=torch.float64) * 2 - 1) * spread) * signs
@@ -157,10 +156,10 @@ def product(d):
         bounds.update(exactly(dtype or x.dtype, lambda v, *_: numpy.prod(v) if whole or v.ndim == 0 else numpy.prod(v, dim, keepdims=keep)))
     if x.is_complex():
         if kind == "special":
-            bounds["same_nan"] = False  # infinities times infinities depend on the order
+            bounds["same_nan"] = False  # products of infinities depend on the order
         bounds["magnitude"] = lambda v, *_: v.abs().prod() if whole else v.abs().prod(dim, keep)
     if dtype and dtype.is_floating_point:
-        # Of integers these grow beyond what is exact.
+        # For integers these grow beyond exact floats.
         bounds["same_nan"] = False
     if whole:
         return case.named(f"{label} to {dtype}", "prod", "", x, **options, **bounds)
@@ -173,7 +172,7 @@ def extremum(d):
     dims, keep = over(d, x)
     dim = one_dim(d, x.dim())
     label = f"{label} keep {keep}"
-    # Where there are NaN, which of them is the result is no matter of theirs: all NaN are alike.
+    # If there are several NaNs, any may be the result.
     if name in ("amax", "amin"):
         return case.named(f"{label} over {dims}", name, "", x, dims or [], keep)
     if name == "aminmax":
@@ -192,7 +191,7 @@ def extremum(d):
 def truth(d):
     dtypes = FLOATS + INTEGERS + COMPLEX
     x, kind, label = drawn(d, dtypes, ("zero", "few", "special", "normal"))
-    if d.chance(0.5):  # mostly the same, so that few elements decide
+    if d.chance(0.5):  # mostly equal, so that few elements decide
         x = d.laid_out(torch.where(torch.rand(x.shape, generator=d.torch) < 0.01, 1 - x.ne(0).double(), x.ne(0).double()).to(x.dtype)
                        if d.chance(0.5) else torch.full(x.shape, float(d.choice((0, 1)))).to(x.dtype))
         label += f" strides {x.stride()}"
@@ -216,7 +215,7 @@ def truth(d):
 def variance(d):
     x, kind, label = drawn(d, FLOATS * 2 + COMPLEX + (torch.complex32,) * d.chance(0.1),
                            ("normal", "normal", "few", "wide", "special", "zero", "shifted"))
-    if kind == "shifted":  # far from 0 beside their spread
+    if kind == "shifted":  # far from 0 compared with their spread
         x = d.laid_out((d.values(torch.float64, list(x.shape)) + d.choice((10, 1000, -3e4))).to(x.dtype))
         label += f" strides {x.stride()}"
     dims, keep = over(d, x)
@@ -226,12 +225,12 @@ def variance(d):
     width = math.prod(x.shape[n] for n in over_all) if x.dim() else 1
 
     def magnitude(v, *_):
-        # Differences from the mean cost as much as the elements are large.
+        # Differences from the mean are as inexact as the elements are large.
         mean = torch.mean(v, over_all, keep)
         variance = torch.var(v, over_all, correction=1 if correction is None else correction, keepdim=keep).double()
         middle = mean.abs().double()
         size = torch.mean(sizes_of(v), over_all, keep)
-        # Both are taken in double, whatever the type.
+        # Both are computed in double, whatever the type.
         share = 1.0 if x.dtype in (torch.float64, torch.complex128) else 1e-8
         if "var" in name:
             return [variance + share * (2 * variance.sqrt() * middle + 1e-15 * middle ** 2), size]
@@ -255,7 +254,7 @@ def norm(d):
     x, kind, label = drawn(d, FLOATS + COMPLEX + (torch.complex32,) * d.chance(0.1))
     order = d.choice((0, 1, 2, 2, 3, 4, 0.5, 1.5, 2.5, float("inf"), float("-inf"), -1, -2, 5))
     dims, keep = over(d, x)
-    # (1 + log(sum) / order) roundings of the power, and of the sum's.
+    # (1 + log(sum) / order) roundings of the power, and those of the sum.
     bounds = dict(error=24 + 4 * abs(order if math.isfinite(order) else 0) + long_sum(x.dtype, x.numel()) / 8)
     dtype = None
     if d.chance(0.2) and name != "dist":
@@ -279,11 +278,11 @@ def norm(d):
         width = max(x.numel(), 1)
 
         def magnitude(v, w, *_):
-            # Differences are rounded before they are added up.
+            # Differences are rounded before they are summed.
             return torch.dist(v.abs(), -w.abs(), order) if order > 0 else torch.dist(v, w, order) * width
 
         if order <= 0:
-            # Of differences near 0 everything hangs on their rounding.
+            # For differences near 0, rounding decides everything.
             order = d.choice((1, 2, 3, float("inf")))
         bounds.update(exactly(x.dtype, lambda v, w, *_: of(v - w, order, None, False), real=True))
         return case.named(f"{label} other {list(y.shape)} order {order}", "dist", "", x, y, order, magnitude=magnitude, **bounds)
@@ -309,16 +308,16 @@ def log_of_sums(d):
     dims, keep = over(d, x)
     dims = dims or list(range(x.dim()))
     if x.is_complex() and kind in ("special", "wide"):
-        x = d.tensor(x.dtype, list(x.shape), "normal")  # infinities: by the order of operations
+        x = d.tensor(x.dtype, list(x.shape), "normal")  # infinities depend on the order
 
     def magnitude(v, *_):
-        # Exponents are rounded at the largest's scale.
+        # Exponents are rounded at the scale of the largest.
         parts = v.real if v.is_complex() else v.double()
         return 1 + parts.abs().nan_to_num(0, 0, 0).amax(dims, keep) if v.numel() else torch.ones(())
 
     if x.is_complex():
         width = math.prod(x.shape[n] for n in dims) if x.dim() else 1
-        # The sum itself may cancel: as much more as it is smaller than its terms.
+        # The sum itself may cancel: the error grows as it gets smaller than its terms.
         def magnitude(v, *_):
             if v.numel() == 0:
                 return torch.ones(())
@@ -359,7 +358,7 @@ def matrix(d):
             sizes = lambda v: torch.linalg.vector_norm(v.abs(), dim=at, keepdim=True)
             bounds = dict(error=8, magnitude=lambda v, w, *_: sizes(v) * sizes(w))
         if dtype in (torch.float16, torch.bfloat16):
-            bounds["slack"] = 6  # rounded at each step by both
+            bounds["slack"] = 6  # both round at each step
         dim = d.choice((at, at - len(shape)))
         return case.named(f"{dtype} {shape} {other} {x.stride()} {y.stride()} dim {dim}", name, "", x, y, dim=dim, **bounds)
     n = d.size(16, 32, 64, 256, 512, 1024, 32768, high=70000)

@@ -1,11 +1,11 @@
 """Resizing and its gradients: src/cpu/pooling/resample.cpp, resample_lines.h, resample_taps.h, resample_antialias.cpp, resample_backward.cpp.
 
-Compared with ATen in float64. Nearest neighbours are copies: to the bit. Bytes are resampled in fixed point as ATen's are: to the
-bit. Rows of two neighbours go another way (resample_pairs), bytes too, axes that keep their size are copied for some. Nearest
-neighbours are found by sizes or by the scale: at 128 (height and width of a result together), 3 channels. Scales are given or not, up and down, with sizes of 1; a given scale may be another than that of the sizes.
+Compared with ATen in float64. Nearest neighbours and bytes (in ATen's fixed point) are equal to the bit. Separate code for rows of
+two neighbours (resample_pairs), bytes, and axes that keep their size. Nearest neighbours depend on sizes or on the scale: limits are
+128 (height and width of a result together) and 3 channels. Scales up and down, given (also different from the sizes') or not; sizes of 1.
 
-Where a coordinate falls is computed in the dtype (float32 for half types): at float64 it falls a hair beside, and a linear result
-moves by that hair times the difference of neighbours. So float32 is compared with ATen's own arithmetic in float32, closely.
+Coordinates are computed in the dtype (float32 for half types). In float64 they differ slightly, which moves a linear result by that
+times the difference of neighbours. So float32 is compared closely with ATen's own arithmetic in float32.
 """
 import math
 
@@ -56,7 +56,7 @@ def draw(d):
             before[at], after[at] = max(1, before[at] // 2), max(1, after[at] // 2)
     for a, b in zip(before, after):
         scales.append(d.choice((None, b / a, b / a)))
-    if d.chance(0.15):  # another than that of the sizes, as of torch.nn.functional.interpolate with a fraction
+    if d.chance(0.15):  # not that of the sizes, as torch.nn.functional.interpolate passes for a fraction
         scales = [s and b / a * d.choice((1.02, 0.97, 1.2)) for s, a, b in zip(scales, before, after)]
     if d.chance(0.4):
         scales = [None] * dims
@@ -84,8 +84,8 @@ def draw(d):
 
 
 def of_columns(operator):
-    """Of images or results one element wide: ATen's second pass takes their memory for something else, but for channels-last ones of more
-    than one channel."""
+    """For images or results one element wide, ATen's second pass misreads their memory, except for channels-last ones with
+    several channels."""
     def resized(x, *rest):
         wide = torch.cat([x, x], 1).contiguous(memory_format=torch.channels_last)
         return operator(wide, *rest)[:, :x.shape[1]].contiguous()
@@ -93,7 +93,7 @@ def of_columns(operator):
 
 
 def bounds(name, dtype, operator, kind, longest):
-    """The same arithmetic: float32 for half types, which ATen rounds once, too, or more often."""
+    """The same arithmetic: half types in float32, which ATen rounds once or more often."""
     wide = {torch.float16: torch.float32, torch.bfloat16: torch.float32}.get(dtype, dtype)
 
     def exact(*values):
@@ -101,14 +101,14 @@ def bounds(name, dtype, operator, kind, longest):
         return result.double()
 
     def magnitude(*values):
-        # All weights counted with their absolute values are less than 2 a dimension.
+        # The sum of absolute weights is below 2 per dimension.
         values = [v.abs() if isinstance(v, torch.Tensor) else v for v in values]
         if name.endswith("_backward"):
             plain = operator(*values)
             return plain.abs() + plain.abs().amax() * (0.2 + longest / 16)
         return around(operator, values) * (1 + longest / 8)
 
-    # Infinity times a weight of 0 is NaN; where it falls depends on the order of dimensions.
+    # Infinity times a weight of 0 is NaN; where depends on the order of dimensions.
     return dict(error=24, each=True, exact=exact, magnitude=magnitude, same_nan=kind != "special")
 
 

@@ -1,9 +1,9 @@
 """cumsum, cumprod, cummax, cummin, logcumsumexp, segment_reduce and its gradient, histograms, bincount: src/cpu/reduction/scan.cpp, scan_loop.h,
 logcumsumexp.cpp, segment_reduce.cpp, histogram.cpp, sets.cpp.
 
-Integers, extremes and counts to the bit, the rest near ATen's in float64. Knows: 4 slices at once or 8 and more that are neighbours, blocks of 256
-neighbours (scan_packed), four floats at a time (cumsum_packed), 4 slices and blocks of 256 of half types (scan_small_floats), runs of 32 that
-change nothing (extreme_rows), 16384 elements a thread.
+Integers, extremes and counts to the bit, the rest near ATen's in float64. Limits: 4 slices at once or 8 and more neighbouring ones,
+blocks of 256 neighbours (scan_packed), four floats at a time (cumsum_packed), 4 slices and blocks of 256 of half types
+(scan_small_floats), runs of 32 that change nothing (extreme_rows), 16384 elements per thread.
 """
 import torch
 
@@ -48,7 +48,7 @@ def draw_scan(d):
         big = half(dtype)
         how = dict(error=(8 + n ** 0.5) * 4, magnitude=lambda a, k: torch.logcumsumexp(a.abs(), k).abs() + 1) if not dtype.is_complex else dict(
             error=64.0 + n, magnitude=lambda a, k: torch.logcumsumexp(a.real.abs(), k).abs() + 8)
-        # ATen rounds every sum of a half type.
+        # ATen rounds every half sum.
         how["slack"] = 3.0 if big == 1 else 1.0
         if dtype.is_complex:
             how["error"] *= 8
@@ -78,7 +78,7 @@ def draw_scan(d):
 
 
 def packed(t):
-    """With the strides of what is packed, for one element as well: ATen's segments go by them."""
+    """With packed strides even for one element, because ATen's segments depend on them."""
     return t.clone(memory_format=torch.contiguous_format)
 
 
@@ -117,7 +117,7 @@ def draw_segments(d):
     if initial is None and reduce == "prod":
         initial = 1.0
     out = torch.segment_reduce(packed(x), reduce, lengths=arguments[2], offsets=arguments[4], axis=axis, initial=initial, unsafe=True)
-    # ATen shares the gradients of equal extremes only where they are positive; ours does, too.
+    # Like ATen, ours divides the gradients of equal extremes only if they are positive.
     gradient = d.tensor(dtype, list(out.shape), "normal", ("packed", "permuted", "sliced", "padded"))
     terms = (8 + 2 * longest) * half(dtype)
     if reduce == "prod" and (x == 0).any() or not out.isfinite().all():
@@ -154,11 +154,11 @@ def draw_histogram(d):
         return case.shim(f"{dtype} {shape} bins {bins} {low} {high} {kind}", op, x, bins, low, high, torch=torch.histc, both=True)
     density, weighted, limited = d.chance(0.4), d.chance(0.4), d.chance(0.5)
     if low == high or torch.Size(shape).numel() < 2:
-        limited = True  # alone, a value would lie on the edge between two bins
+        limited = True  # a single value would lie on the edge between two bins
     terms = max(shape + [1])
 
     def within(bins, size):
-        """Values in and around bins of [low, high], none near an edge: ATen's edges hang on the width of its vectors."""
+        """Values in and around bins of [low, high], none near an edge: ATen's edges depend on its vector width."""
         if low == high:
             return torch.full(size, float(low), dtype=torch.float64)
         width = (high - low) / bins
@@ -199,7 +199,7 @@ def draw_histogram(d):
             x = d.tensor(dtype, sizes + [dims], kind, LAYOUTS)
             edges = [torch.randn([n + 1], generator=d.torch).sort().values.to(dtype) for n in counts]
             made = case.named(label, "_histogramdd_from_bin_tensors", "", x, edges, weight=weight, density=density)
-    # In float64 the edges would be others: ATen's own answer, to a rounding for each element of a bin, and for what widths lose.
+    # float64 has other edges: compares with ATen's own result, within one rounding per element of a bin and of widths.
     same = made.torch
 
     def again(value):

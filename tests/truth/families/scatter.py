@@ -1,8 +1,8 @@
 """scatter in all forms, scatter_add, scatter_reduce: src/cpu/indexing/scatter.cpp, scatter_reduce.cpp, scatter_loop.h.
 
-To the bit, but for sums, products and means of floats. Knows: packed slices, rows under one index (an index of stride 0) and their blocks of
-256, neighbouring indices; 8192 elements a thread, 16 neighbours, 8 slices worth looking (kElementsPerThread and kWorthLooking), targets
-balanced from 128 samples (kSamples) with two threads or more; the half types' accumulators.
+To the bit, except sums, products and means of floats. Limits: packed slices, rows under one index (an index of stride 0) and their
+blocks of 256, neighbouring indices; 8192 elements per thread, 16 neighbours, 8 slices (kElementsPerThread and kWorthLooking),
+targets balanced from 128 samples (kSamples) with two or more threads; the half types' accumulators.
 """
 import torch
 
@@ -17,8 +17,8 @@ WRITABLE = ("packed", "permuted", "sliced", "offset", "padded")
 def draw(d):
     made = draw_scatter(d)
     if made:
-        # ATen's shorter way over one index for a row refuses int32, which others take, and reads other memory where the index is
-        # smaller than self: it gets a packed index.
+        # ATen's fast path for one index per row refuses int32, which its other paths take, and reads out of bounds if
+        # the index is smaller than self; so it gets a packed index.
         numbered = [i for i, a in enumerate(made.arguments) if isinstance(a, torch.Tensor)]
         place = next(i for i in numbered[1:] if isinstance(made.arguments[i - 1], int))
         other, sized = made.torch, made.magnitude
@@ -44,7 +44,7 @@ def draw_scatter(d):
         own = [1]
     size = shape[dim] if rank else 1
     dtypes = (torch.int64, torch.int64, torch.int32)
-    if rank > 1 and d.chance(0.3):  # one index for a row
+    if rank > 1 and d.chance(0.3):  # one index per row
         row = [1] * rank
         row[dim] = own[dim]
         index = numbers(d, size, row, negative=d.chance(0.02), dtypes=dtypes).expand(own)

@@ -1,7 +1,7 @@
 """Softmax, its logarithm, with and without masks, and the gradients: src/cpu/attention/softmax.cpp.
 
-Floats against float64. Limits: 16 columns from which on they are done side by side, 256 of them at once (kSide), rows of halves
-of up to 2048 converted beside their computation (kWidest), threads take 4096 elements; row_extrema.h and row_sums.h as in reductions.
+Floats against float64. Limits: columns side by side from 16 on, 256 at once (kSide), half rows of up to 2048 converted
+during their computation (kWidest), threads take 4096 elements; row_extrema.h and row_sums.h as in reductions.
 """
 import torch
 
@@ -30,7 +30,7 @@ def shape_of(d):
 
 
 def logits(d, dtype, shape, kind):
-    if kind == "minus":  # rows with nothing but -infinity among them
+    if kind == "minus":  # includes rows of -infinity only
         x = d.values(dtype, shape)
         x = torch.where(torch.rand(shape, generator=d.torch) < d.choice((0.3, 0.9, 1.0)), torch.tensor(float("-inf"), dtype=dtype), x)
         return d.laid_out(x)
@@ -38,7 +38,7 @@ def logits(d, dtype, shape, kind):
 
 
 def apart(v, dim):
-    """How far from the largest, whose distance is what is rounded."""
+    """The distance to the largest, which is what is rounded."""
     v = v.double()
     if v.dim() == 0 or v.numel() == 0:
         return v.abs()
@@ -46,7 +46,7 @@ def apart(v, dim):
 
 
 def terms(dtype, width):
-    """Of float64 ATen's own sums, one term after the other, are what there is to compare with."""
+    """float64 is compared with ATen's own sequential sums."""
     return width if dtype == torch.float64 else width ** 0.5
 
 
@@ -69,7 +69,7 @@ def draw(d):
             return case.named(f"{label} to {to}", name, "", x, dim, **(dict(dtype=to) if to else {}), error=8 + terms(dtype, width),
                               magnitude=lambda v, *_: torch.softmax(v, dim).nan_to_num(0, 0, 0) * (1 + apart(v, dim)))
         if name == "_softmax":
-            # e^x is so wrong as x is rounded.
+            # e^x is as inexact as x is rounded.
             return case.named(label, name, "", x, dim, d.chance(0.02), error=8 + terms(dtype, width),
                               magnitude=lambda v, *_: torch.softmax(v, dim).nan_to_num(0, 0, 0) * (1 + apart(v, dim)))
         return case.named(label, name, "", x, dim, False, error=8,
@@ -94,7 +94,7 @@ def draw(d):
 
 
 def masked_softmax(x, *arguments):
-    """ATen writes the rows of an input that is not packed one after the other into a result that is strided like it."""
+    """For a strided input, ATen writes rows one after the other into a result with the input's strides."""
     found = torch.ops.aten._masked_softmax(x.contiguous(), *arguments)
     return torch.empty_like(x).copy_(found)
 
@@ -114,7 +114,7 @@ def masked(d, name, dtype, kind, shape, dim, width):
         mask = d.laid_out(torch.rand(of_mask, generator=d.torch) < d.choice((0.1, 0.5, 0.9)))
         given = d.choice((None, dim)) if dim in (-1, len(shape) - 1) else dim
         if shape and shape[dim] == 0:
-            return None  # ATen reads what is not there
+            return None  # ATen reads out of bounds
         drawn = case.named(f"{dtype} {shape} dim {given} {x.stride()} mask {mask_type} {mask.stride()} {kind}", name, "", x, mask, given,
                            mask_type, error=8 + terms(dtype, width), magnitude=lambda v, *_: 1 + apart(v, dim))
         drawn.torch = masked_softmax

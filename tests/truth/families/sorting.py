@@ -1,13 +1,13 @@
 """sort, topk, kthvalue, median, mode, unique, searchsorted, bucketize, isin: src/cpu/sorting/sort.cpp, sort_slice.cpp, rank_sort.cpp, topk.cpp,
 tie_order.cpp, order_statistics.cpp, sets.cpp, search.cpp, search_lanes.cpp.
 
-All to the bit, with ATen's order of equal elements where it sorts without promising one. Knows: 160 and 96 keys that are sorted by rank
+All to the bit, with ATen's order of equal elements where it sorts without promising one. Limits: 160 and 96 keys that are sorted by rank
 (kRankSort32, kRankSort64), 16 below which std::sort is stable (kStableUpTo), 6000 for wide digits (kWideDigitsFrom), 8, 11, 16, 22, 24 bits of
 keys (radix_sort), upper halves of 64-bit keys and runs of 32 (sort_by_upper_half), k * 64 <= n and blocks of 256 (select_few), 32 distinct
-(kMostDistinct), leaves of 48 and 64 at a time (tie_order.cpp), 32768 integers that ATen sorts in another way, 8192 of work a thread; searches
-of 4 groups of 8 lanes, blocks of 512.
-Left out: NaN in unique and searchsorted's sequences, and in mode of more than 16 elements, where ATen's own answers hang on the order of equal
-elements or on its algorithm.
+(kMostDistinct), leaves of 48 and 64 at a time (tie_order.cpp), 32768 integers from which ATen sorts differently, 8192 of work per thread;
+searches of 4 groups of 8 lanes, blocks of 512.
+Left out: NaN in unique and searchsorted's sequences, and in mode of more than 16 elements, where ATen's own results depend on the order of
+equal elements or on its algorithm.
 """
 import torch
 
@@ -21,7 +21,7 @@ LENGTHS = (2, 8, 15, 16, 17, 31, 32, 48, 64, 95, 96, 97, 159, 160, 161, 256, 257
 
 
 def keys(d, dtype, shape, layouts=LAYOUTS, nan=True):
-    """Values of few or many different bits, with few ties or many, rising or falling, with NaN."""
+    """Values with few or many different bits, few ties or many, rising or falling, with NaN."""
     way = d.random()
     count = torch.Size(shape).numel()
     if way < 0.25 or dtype == torch.bool:
@@ -58,7 +58,7 @@ def keys(d, dtype, shape, layouts=LAYOUTS, nan=True):
 
 
 def sliced(d, most=12000):
-    """A shape and the dimension whose slices are sorted."""
+    """A shape, and the dimension that is sorted."""
     rank = d.choice((0, 1, 1, 2, 2, 2, 3, 4)) if not d.chance(0.02) else 5
     if not rank:
         return [], d.choice((0, -1))
@@ -114,7 +114,7 @@ def draw_chosen(d):
     if op == "mode":
         return case.shim(label, op, x, dim, keep, torch=torch.mode, zeros=True, both=True)
     made = case.named(label, op[:-4], "dim", x, dim, keep, zeros=True, both=True)
-    made.torch = lambda a, *r: getattr(torch.ops.aten, op[:-4]).dim(a.contiguous(), *r)  # of an expanded slice ATen reads other memory
+    made.torch = lambda a, *r: getattr(torch.ops.aten, op[:-4]).dim(a.contiguous(), *r)  # ATen misreads expanded slices
     return made
 
 
@@ -125,7 +125,7 @@ def draw_unique(d):
     if "dim" in op:
         shape = d.shape(d.choice((1, 2, 2, 3)), d.choice((20, 300, 2000)), (2, 16, 17, 64), low=0 if d.chance(0.02) else 1)
         dim = d.randrange(len(shape))
-        # Slices that are alike.
+        # Equal slices.
         size = list(shape)
         size[dim] = d.choice((1, 2, 3, 5, max(shape[dim], 1)))
         t = keys(d, dtype, size, ("packed",), nan=False)
@@ -138,7 +138,7 @@ def draw_unique(d):
         if d.chance(0.5):
             dim -= len(shape)
         label = f"{dtype} {shape} {x.stride()} dim {dim}"
-        # Of those that are not sorted, and of slices, PyTorch returns inverse and counts whether they were asked for or not.
+        # For unsorted results and for slices, PyTorch returns inverse and counts even if they were not asked for.
         if op == "unique_dim":
             return case.named(label, op, "", x, dim, True, inverse, counts, both=True)
         if op == "unique_dim_consecutive":
@@ -160,7 +160,7 @@ def draw_search(d):
     if op.startswith("isin"):
         x = keys(d, dtype, d.shape(d.choice((0, 1, 2, 3)), 3000, (8, 64, 512), low=0), nan=True)
         tests = keys(d, dtype if d.chance(0.7) else d.choice(REAL), d.shape(d.choice((0, 1, 2)), 600, (2, 8, 64), low=0), nan=True)
-        if tests.dtype != x.dtype:  # ATen takes integers that are one number as floats for duplicates of each other
+        if tests.dtype != x.dtype:  # ATen, in floats, takes integers that round to one number for duplicates
             x, tests = (d.laid_out(t.clamp(-120, 120) if t.dtype != torch.uint8 else t, LAYOUTS) if t.dim() else t for t in (x, tests))
         if x.numel() and tests.numel() and tests.dtype == x.dtype and d.chance(0.7):
             tests = torch.cat((tests.reshape(-1), x.reshape(-1)[:: d.choice((1, 2, 7))]))
@@ -189,7 +189,7 @@ def draw_search(d):
     other = dtype if d.chance(0.8) else d.choice(REAL)
     values = keys(d, other, (rows + [m]) if not one or d.chance(0.8) else d.shape(d.choice((0, 1, 2)), 2000, low=0), nan=True)
     if sequence.numel() and values.dtype == sequence.dtype and values.numel() and d.chance(0.6):
-        # The sequence's own elements, too.
+        # Includes the sequence's own elements.
         flat = sequence.reshape(-1)
         at = torch.randint(0, flat.numel(), values.shape, generator=d.torch)
         values = d.laid_out(torch.where(torch.rand(values.shape, generator=d.torch) < 0.6, flat[at], values.cpu()), LAYOUTS)

@@ -1,9 +1,9 @@
 """Special functions: src/cpu/elementwise/special.cpp, incomplete_gamma.cpp, function_table.h, and mvlgamma of real_functions.cpp.
 
-ATen's own are series cut off somewhere (its Bessel functions err by 1e-8 in float64): so exact values come of mpmath, of the
-few different numbers that a tensor holds, and infinities and NaN of ATen. Arguments lie on both sides of the bounds of the
-tables (-64, -32, -12, 1/64, 1, 4, 33, 64), of the series (10, 25, 500), around zeros and poles. Polynomials by recurrence in
-float64, errors as a share of what its terms add up to: one degree a row (64 side by side), or a degree an element.
+ATen's own are truncated series (its Bessel functions err by 1e-8 in float64), so mpmath gives exact values, for the few
+different numbers that a tensor holds, and ATen only infinities and NaN. Arguments lie around the bounds of the tables
+(-64, -32, -12, 1/64, 1, 4, 33, 64) and series (10, 25, 500), zeros and poles. Polynomials are computed by recurrence in
+float64, with errors relative to their terms: one degree per row (64 side by side), or one per element.
 """
 import functools
 import math
@@ -17,8 +17,8 @@ import elements
 DEVICES = ("cpu",)
 mp = mpmath.mp
 mp.dps = 40
-PLACES = 40  # different numbers in a tensor
-# name: arguments' kind, error, what errors are relative to beside the result, exact value
+PLACES = 40  # different numbers per tensor
+# name: kind of arguments, error, what errors are relative to besides the result, exact value
 UNARY = {
     "digamma": ("gamma", 8, 8, mp.digamma), "erfinv": ("unit", 8, 0, mp.erfinv),
     "i0": ("bessel", 16, 0, lambda x: mp.besseli(0, x)), "special_i0e": ("bessel", 16, 0, lambda x: mp.exp(-abs(x)) * mp.besseli(0, x)),
@@ -48,7 +48,7 @@ HALVES = ("i0", "special_i0e", "digamma", "erfinv", "special_entr", "mvlgamma", 
 
 @functools.lru_cache(maxsize=100000)
 def exactly(name, order, *numbers):
-    """In 40 places, or None where that is no finite number."""
+    """To 40 places, or None if it is not finite."""
     try:
         x = [mp.mpf(n) for n in numbers]
         if name == "mvlgamma":
@@ -85,7 +85,7 @@ def exact_of(name, operator, order=None):
 
 
 def pool(d, x, shape):
-    """A tensor of the few numbers of x."""
+    """A tensor filled with the few numbers of x."""
     return x[torch.randint(len(x), shape, generator=d.torch)]
 
 
@@ -144,18 +144,18 @@ def draw(d):
         arguments.append(order)
     if name == "polygamma":
         order = d.choice((0, 1, 1, 2, 3, 5, 16, 17))
-        x[(x <= 0) & (x == x.to(torch.float64).round())] = 1  # poles, which are finite numbers to ATen
+        x[(x <= 0) & (x == x.to(torch.float64).round())] = 1  # poles, which ATen treats as finite numbers
         arguments.insert(0, order)
     exact = exact_of(name, getattr(torch.ops.aten, name), order)
     if name == "polygamma" and order > 1:
-        error *= 16  # Boost reflects what is below zero into a polynomial of cotangents
-    # At infinities ATen has NaN where limits are 0.
+        error *= 16  # Boost reflects negative arguments into a polynomial of cotangents
+    # At infinity ATen has NaN where the limit is 0.
     return case.named(f"{label} {order or ''}", name, "", *arguments, error=error, each=True, exact=exact, same_nan=None,
                       magnitude=lambda *v: exact(*v).abs() + floor * scale(name, v[0]), proxied=d.chance(0.5))
 
 
 def scale(name, x):
-    """Oscillations shrink: errors are relative to their height."""
+    """Oscillations decay, so errors are relative to their amplitude."""
     if name in ("special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"):
         small = x.double().abs().clamp(max=1) if name.endswith("j1") else 1
         return small * (1 + x.double().abs()) ** -0.5 + 4e-16 * x.double().abs()
@@ -184,7 +184,7 @@ def two(d):
 
 
 def recurrence(name, x, n, majorant=False):
-    """The polynomials of degrees n at x in float64; majorant: all terms counted with their absolute values."""
+    """The polynomials of degrees n at x in float64; majorant: the sum of absolute terms."""
     x, n = torch.broadcast_tensors(torch.as_tensor(x, dtype=torch.float64), torch.as_tensor(n).to(torch.int64))
     y = 2 * x - 1 if "shifted" in name else x
     if majorant:

@@ -1,7 +1,7 @@
-"""Functions of one tensor's elements: src/cpu/elementwise/functions.cpp, real_functions.cpp, elementwise_unary.cpp, comparisons.cpp.
+"""Elementwise functions of one tensor: src/cpu/elementwise/functions.cpp, real_functions.cpp, elementwise_unary.cpp, comparisons.cpp.
 
-Compared with ATen in float64, an element at a time: a few units in the last place, or three times what ATen itself errs.
-What only looks at elements, or rounds them to whole numbers, is compared to the bit, the signs of zeros with it.
+Compared with ATen in float64, per element: a few units in the last place, or three times ATen's own error. Tests of
+elements and rounding to integers are compared to the bit, with the signs of zeros.
 """
 import math
 
@@ -12,7 +12,7 @@ import elements
 
 DEVICES = ("cpu",)
 
-# name: where its arguments are interesting, and units in the last place
+# name: range of interesting arguments, and units in the last place
 REAL = {
     "acos": ("unit", 4), "acosh": ("above_one", 4), "asin": ("unit", 4), "asinh": ("wide", 4), "atan": ("wide", 4),
     "atanh": ("unit", 4), "cos": ("angle", 4), "cosh": ("power", 4), "deg2rad": ("wide", 2), "erf": ("wide", 4),
@@ -96,25 +96,25 @@ def draw(d):
         for key in ("nan", "posinf", "neginf"):
             options[key] = d.choice((None, None, 0.0, 3.5, -1e4))
     if name == "conj_physical" and not dtype.is_complex:
-        return None  # of a real tensor it is the tensor itself
+        return None  # a real tensor is returned itself
     proxied = d.chance(0.3)
     if exact:
         if name == "sgn" and dtype.is_complex or name == "abs" and dtype.is_complex:
             return case.named(label, short, overload, x, error=4, each=True, proxied=proxied, same_nan=None,
                               magnitude=elements.relative(getattr(torch, short)), **options)
         if name == "round.decimals":
-            # ATen rounds half types in their own precision between the steps.
+            # ATen rounds half types between the steps.
             return case.named(f"{label} {options}", short, overload, x, proxied=proxied, **options)
-        # Of complex numbers ATen's vectors subtract from 0, which loses the sign of a zero; its last elements keep it.
+        # For complex numbers, ATen's vectors subtract from 0 and lose the sign of a zero; its last elements keep it.
         return case.named(f"{label} {options}", short, overload, x, zeros=name != "neg" or not dtype.is_complex,
                           proxied=proxied, **options)
     operator = getattr(getattr(torch.ops.aten, short), overload or "default")
     magnitude = elements.relative(lambda v: operator(v, **options)) if dtype.is_complex else None
     if name == "sinc":  # the angle is rounded
         magnitude = lambda v: torch.sinc(v).abs() * (1 + 3.15 * v.abs() if v.dtype != torch.bool else 1)
-    if name == "acos" and dtype.is_complex:  # ATen's is as exact as a quarter turn
+    if name == "acos" and dtype.is_complex:  # ATen is only as exact as a quarter turn
         magnitude = lambda v: torch.acos(v).abs() + 1
-    if name == "silu" and dtype.is_complex:  # 0 where the exponential passes the largest number
+    if name == "silu" and dtype.is_complex:  # 0 where the exponential overflows
         magnitude = lambda v: torch.nn.functional.silu(v).abs() + v.abs() / torch.finfo(dtype).max / torch.finfo(dtype).eps
     if name == "abs" and not dtype.is_complex and d.chance(0.5):
         return case.shim(label, "abs", x, torch=torch.abs, zeros=True)
@@ -123,6 +123,6 @@ def draw(d):
     rest = {}
     if kind == "integer":
         rest["exact"] = lambda v: operator(v.double(), **options)
-    # ATen's complex quotients make NaN of numbers by infinity, which are 0.
+    # ATen's complex quotients by infinity give NaN instead of 0.
     return case.named(f"{label} {options or ''}", short, overload, x, error=REAL[name][1], each=True, magnitude=magnitude,
                       proxied=proxied, same_nan=None if dtype.is_complex else True, **rest, **options)
