@@ -278,7 +278,7 @@ class NodeReader {
       return std::to_string(outputs.size()) + " outputs, but it has " + std::to_string(schema_.results.size()) +
              " results";
     for (const json& output : outputs) {
-      if (!output.is_object() || output.size() != 1) return "an output says nothing";
+      if (!output.is_object() || output.size() != 1) return "an output has no value";
       std::string tag = output.items().begin().key();
       const json& value = output.items().begin().value();
       ExternOutput to{ExternOutput::Kind::kNone};

@@ -59,7 +59,7 @@ void aoti_torch_print_tensor_handle(AtenTensorHandle self, const char* message) 
 void aoti_torch_save_tensor_handle(AtenTensorHandle, const char* tensor_name, const char*, const char*) {
   static std::atomic<bool> said = false;
   if (!said.exchange(true))
-    std::fprintf(stderr, "[WARNING] tensor %s is not saved: a package writes no files here\n",
+    std::fprintf(stderr, "[WARNING] tensor %s is not saved: packages must not write files\n",
                  tensor_name ? tensor_name : "");
 }
 

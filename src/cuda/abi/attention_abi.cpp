@@ -55,7 +55,7 @@ void flash(AttentionCall& call, const Descale& descale, const Tensor& q, const T
 }
 
 void check_no_dropout(const char* name, double p) {
-  SCONCE_CHECK(p == 0, kUnsupported, name, ": dropout, whose random numbers are cuDNN's own");
+  SCONCE_CHECK(p == 0, kUnsupported, name, ": dropout is not supported, because cuDNN draws its own random numbers");
 }
 
 }  // namespace
@@ -104,7 +104,8 @@ AOTITorchError aoti_torch_cuda__scaled_dot_product_flash_attention(
     cuda::AttentionCall call("flash attention");
     const Tensor& k = in(key, "key");
     cuda::check_rank(call.name, q, k);
-    SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name, ": the mask of what was dropped");
+    SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name,
+                 ": return_debug_mask with dropout is not supported");
     const cuda::DeviceScope scope(q.device());
     call.dropout = cuda::draw_flash_dropout(call.name, dropout_p, q.size(0), q.size(1));
     call.scale = optional_value<double>(scale);

@@ -94,7 +94,8 @@ SequenceCall flash_call(const char* name, const FlashGiven& given) {
 void flash_forward(const FlashGiven& given, double dropout_p, bool return_debug_mask, AtenTensorHandle* ret0,
                    AtenTensorHandle* ret1, AtenTensorHandle* ret2, AtenTensorHandle* ret3, AtenTensorHandle* ret4) {
   SequenceCall call = flash_call("_flash_attention_forward", given);
-  SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name, ": the mask of what was dropped");
+  SCONCE_CHECK(dropout_p == 0 || !return_debug_mask, kUnsupported, call.name,
+               ": return_debug_mask with dropout is not supported");
   const Device device = call.query.device();
   const DeviceScope scope(device);
   call.dropout = draw_flash_dropout(call.name, dropout_p, sequences_in(call), heads_in(call));

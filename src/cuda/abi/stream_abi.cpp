@@ -86,7 +86,7 @@ AOTITorchError torch_set_current_cuda_stream(void* stream, int32_t device_index)
 }
 AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t) {
   return guard("torch_cuda_stream_synchronize", [&] {
-    sconce::cuda::refuse_capture("a wait for its stream");
+    sconce::cuda::refuse_capture("a wait for the stream");
     SCONCE_CUDA(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
   });
 }
@@ -94,7 +94,7 @@ AOTITorchError torch_cuda_stream_synchronize(void* stream, int32_t) {
 // Allocates in the order of the current stream.
 AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void** ret) {
   return guard("aoti_torch_cuda_caching_allocator_raw_alloc", [&] {
-    sconce::cuda::refuse_capture("memory of the model's own");
+    sconce::cuda::refuse_capture("memory that the model allocates itself");
     SCONCE_CUDA(cudaMallocAsync(ret, bytes ? bytes : 1, current().stream));
   });
 }

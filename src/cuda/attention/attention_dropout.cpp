@@ -7,7 +7,7 @@ namespace sconce::cuda {
 namespace {
 
 AttentionDropout drawn(const char* name, double p, AttentionDropout::Stream stream, int64_t heads) {
-  SCONCE_CHECK(p >= 0 && p <= 1, kInvalidArgument, name, ": dropout_p ", p, " is no probability");
+  SCONCE_CHECK(p >= 0 && p <= 1, kInvalidArgument, name, ": dropout_p ", p, " is not between 0 and 1");
   AttentionDropout dropout;
   if (p == 0) return dropout;
   SCONCE_CHECK(p < 1 || stream == AttentionDropout::Stream::kElements, kInvalidArgument, name,

@@ -65,7 +65,7 @@ void say_what_is_missing() {
   static std::atomic_flag said;
   if (!said.test_and_set())
     std::fprintf(stderr,
-                 "[WARNING] cuDNN cannot make its attention kernels (libnvrtc is missing?): ours take longer\n");
+                 "[WARNING] cuDNN cannot build its attention kernels (is libnvrtc missing?): using slower ones\n");
 }
 
 }  // namespace

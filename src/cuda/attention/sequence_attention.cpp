@@ -60,7 +60,7 @@ void check_pages(const SequenceCall& call) {
                kInvalidArgument, call.name, ": block_table should be int32 of two dimensions on the device, got ",
                describe(*call.pages));
   SCONCE_CHECK(call.dropout.stream == AttentionDropout::Stream::kNone, kUnsupported, call.name,
-               ": dropout of keys in pages");
+               ": dropout with a block_table is not supported");
 }
 
 std::vector<Sequence> sequences_of(const SequenceCall& call) {
@@ -69,7 +69,7 @@ std::vector<Sequence> sequences_of(const SequenceCall& call) {
   // With pages, used_keys gives the number of keys.
   const bool own_keys = call.cumulative_k || (call.pages && call.used_keys);
   SCONCE_CHECK(own_keys && !call.bias, kUnsupported, name, ": sequences of several lengths ",
-               call.bias ? "beside a bias" : "of queries alone");
+               call.bias ? "with a bias are not supported" : "need the lengths of the keys too");
   for (const Tensor* t : {&call.query, &call.key, &call.value})
     SCONCE_CHECK((call.pages && t != &call.query) || t->dim() == 3 || (t->dim() == 4 && t->size(0) == 1),
                  kInvalidArgument, name, ": expected tokens of all sequences in one row, got ", describe(*t));
@@ -106,8 +106,8 @@ void check_batch(const SequenceCall& call) {
   SCONCE_CHECK(call.query.dim() == 4 && call.key.dim() == 4 && call.value.dim() == 4, kInvalidArgument, call.name,
                ": expected tensors of 4 dimensions, got ", describe(call.query), ", ", describe(call.key), " and ",
                describe(call.value));
-  SCONCE_CHECK(!call.used_keys, kUnsupported, call.name, ": numbers of keys without cumulative lengths");
-  SCONCE_CHECK(!call.pages, kUnsupported, call.name, ": pages of keys without cumulative lengths of queries");
+  SCONCE_CHECK(!call.used_keys, kUnsupported, call.name, ": lengths of keys need cumulative lengths of queries");
+  SCONCE_CHECK(!call.pages, kUnsupported, call.name, ": a block_table needs cumulative lengths of queries");
 }
 
 AttentionCall forward_call(const SequenceCall& call) {

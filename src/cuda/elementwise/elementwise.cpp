@@ -42,7 +42,7 @@ ElementWalk walk_of(const char* name, const Tensor& out, const Shape& a, const S
   const size_t item = dtype_bytes(dtype);
   const StridedLoop<3> loop(out.sizes(), {out.strides(), a, b}, {out.itemsize(), item, item});
   SCONCE_CHECK(loop.rank <= kMaxElementRank, kUnsupported, name, ": ", loop.rank,
-               " dimensions that cannot be joined on CUDA");
+               " dimensions that cannot be merged are too many on CUDA");
   ElementWalk walk;
   walk.rank = loop.rank;
   walk.numel = loop.numel;

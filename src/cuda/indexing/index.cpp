@@ -77,7 +77,7 @@ IndexWalk walk_of(const char* name, const IndexPlan& plan, Noted note) {
   IndexWalk walk;
   const StridedLoop<2>& rest = plan.rest();
   SCONCE_CHECK(plan.index_rank() <= kMaxIndexRank && plan.index_count() <= kMaxIndexRank && rest.rank <= kMaxIndexRank,
-               kUnsupported, name, ": more than ", kMaxIndexRank, " dimensions that cannot be joined, on CUDA");
+               kUnsupported, name, ": more than ", kMaxIndexRank, " dimensions that cannot be merged, on CUDA");
   walk.rank = plan.index_rank();
   walk.count = static_cast<int>(plan.index_count());
   walk.positions = plan.positions();

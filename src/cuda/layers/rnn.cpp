@@ -185,8 +185,8 @@ std::array<Tensor, 5> _cudnn_rnn(const Tensor& input, TensorList weight, int64_t
   SCONCE_CHECK(mode >= CUDNN_RNN_RELU && mode <= CUDNN_GRU, kInvalidArgument, name, ": mode ", mode);
   const bool lstm = mode == CUDNN_LSTM, packed = !batch_sizes.empty();
   SCONCE_CHECK(lstm == (cx != nullptr), kInvalidArgument, name,
-               lstm ? ": an LSTM needs its cells' state" : ": rnn: illegal defined cx for non-LSTM RNN");
-  SCONCE_CHECK(dropout == 0 || !train, kUnsupported, name, ": dropout in training");
+               lstm ? ": an LSTM needs cx, the state of its cells" : ": rnn: illegal defined cx for non-LSTM RNN");
+  SCONCE_CHECK(dropout == 0 || !train, kUnsupported, name, ": dropout in training is not supported");
   SCONCE_CHECK(input.dim() == (packed ? 2 : 3), kInvalidArgument, name, ": input ", describe(input));
   const int64_t projection = proj_size > 0 ? proj_size : 0;
   SCONCE_CHECK(weight_stride0 == (projection ? 3 : 2) || weight_stride0 == (projection ? 5 : 4), kInvalidArgument, name,
@@ -280,9 +280,9 @@ std::array<Tensor, 3> _thnn_fused_lstm_cell(const Tensor& input_gates, const Ten
                    std::equal(input_gates.sizes().begin(), input_gates.sizes().end(), hidden_gates.sizes().begin(),
                               hidden_gates.sizes().end()),
                kInvalidArgument, name, ": gates ", describe(input_gates), " and ", describe(hidden_gates),
-               " do not go with the state ", describe(cx));
+               " do not fit the state ", describe(cx));
   SCONCE_CHECK((input_bias == nullptr) == (hidden_bias == nullptr), kInvalidArgument, name,
-               ": one bias without the other");
+               ": expected both biases or none");
   for (const Tensor* other : {&hidden_gates, &cx, input_bias, hidden_bias})
     SCONCE_CHECK(!other || other->dtype() == input_gates.dtype(), kInvalidArgument, name, ": expected ",
                  dtype_name(input_gates.dtype()), ", got ", describe(*other));

@@ -116,7 +116,7 @@ struct Plan {
 // sizes: of the signal without the batch dimension.
 std::shared_ptr<Plan> make_plan(IntSpan sizes, int64_t batch, const Layout& in, DType in_dtype, const Layout& out,
                                 DType out_dtype, DType complex) {
-  refuse_capture("a Fourier transform of a size that was not seen before");
+  refuse_capture("the first Fourier transform of a size");
   auto plan = std::make_shared<Plan>();
   const int rank = static_cast<int>(sizes.size());
   std::array<long long, kMostDims> lengths{};

@@ -57,7 +57,7 @@ CopyShape pointwise_order(const Tensor& out, IntSpan from_strides, size_t from_i
       continue;
     }
     SCONCE_CHECK(shape.rank < kMaxCopyRank, kUnsupported, "random numbers: ", rank,
-                 " dimensions that cannot be joined, on CUDA");
+                 " dimensions that cannot be merged are too many on CUDA");
     shape.sizes[shape.rank] = sizes[d];
     shape.to[shape.rank] = to_step;
     shape.from[shape.rank++] = from_step;
@@ -66,7 +66,7 @@ CopyShape pointwise_order(const Tensor& out, IntSpan from_strides, size_t from_i
 }
 
 void check_generator(const char* name, const Generator* generator) {
-  SCONCE_CHECK(!generator, kUnsupported, name, ": a generator of the model's own on CUDA");
+  SCONCE_CHECK(!generator, kUnsupported, name, ": only the default generator is supported on CUDA");
 }
 
 PhiloxGenerator::State reserve(uint64_t count) {

@@ -135,7 +135,8 @@ void copy_between_devices(const Tensor& source, Tensor& destination) {
 
 CopyShape copy_shape(const char* name, IntSpan sizes, IntSpan to, size_t to_item, IntSpan from, size_t from_item) {
   const StridedLoop<2> loop(sizes, {to, from}, {to_item, from_item});
-  SCONCE_CHECK(loop.rank <= kMaxCopyRank, kUnsupported, name, ": ", loop.rank, " dimensions that cannot be joined");
+  SCONCE_CHECK(loop.rank <= kMaxCopyRank, kUnsupported, name, ": ", loop.rank,
+               " dimensions that cannot be merged are too many");
   CopyShape shape;
   shape.rank = loop.rank;
   shape.numel = loop.numel;
@@ -150,7 +151,7 @@ CopyShape copy_shape(const char* name, IntSpan sizes, IntSpan to, size_t to_item
 void copy(const Tensor& source, Tensor& destination, bool wait) {
   broadcast_strides("copy_", source, destination.sizes());
   if (destination.numel() == 0) return;
-  if (source.is_cpu() || destination.is_cpu()) refuse_capture("copies of the host's memory");
+  if (source.is_cpu() || destination.is_cpu()) refuse_capture("copies from or to host memory");
   if (source.is_cpu()) return copy_to_device(source, destination, wait);
   if (destination.is_cpu()) return copy_to_host(source, destination, wait);
   if (source.device() == destination.device()) return copy_on_device(source, destination);

@@ -64,7 +64,7 @@ void note_failure(CUresult error, const char* expression) noexcept {
   if (error == CUDA_SUCCESS) return;
   const char* text = nullptr;
   cuGetErrorString(error, &text);
-  count_failure(expression, text ? text : "an error of the driver");
+  count_failure(expression, text ? text : "a driver error");
 }
 uint64_t noted_failures() noexcept { return failures.load(std::memory_order_relaxed); }
 

@@ -19,7 +19,7 @@ std::vector<cudaGraphNode_t> record_copies(size_t count, cudaStream_t stream) {
     size_t waits = 0;
     SCONCE_CUDA(cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &last, nullptr, &waits));
     SCONCE_CHECK(status == cudaStreamCaptureStatusActive && waits == 1, kDevice,
-                 "recording a CUDA graph: a copy is not one node of it");
+                 "recording a CUDA graph: a copy did not become one node");
     nodes.push_back(*last);
   }
   return nodes;

@@ -20,7 +20,8 @@ struct PlanKey {
   std::array<int64_t, 48> values{};
   size_t count = 0;
   void add(int64_t value) {
-    SCONCE_CHECK(count < values.size(), kUnsupported, "a problem of more than ", values.size(), " numbers on CUDA");
+    SCONCE_CHECK(count < values.size(), kUnsupported, "a plan on CUDA takes at most ", values.size(),
+                 " sizes and strides");
     values[count++] = value;
   }
   void add(IntSpan list) {

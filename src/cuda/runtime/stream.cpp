@@ -19,7 +19,8 @@ Current& current() noexcept {
 Device device_or_current(std::optional<Device> device) {
   const Device here{DeviceType::kCuda, static_cast<int8_t>(current().device)};
   if (!device) return here;
-  SCONCE_CHECK(device->type == DeviceType::kCuda, kUnsupported, "a tensor of CUDA's on device ", to_string(*device));
+  SCONCE_CHECK(device->type == DeviceType::kCuda, kUnsupported, "a CUDA operator cannot make a tensor on device ",
+               to_string(*device));
   return device->index < 0 ? here : *device;
 }
 

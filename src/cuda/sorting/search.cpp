@@ -235,7 +235,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
 Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
   SCONCE_CHECK(bins > 0, kInvalidArgument, "histc: bins must be > 0, got ", bins);
   SCONCE_CHECK(min <= max && max - min < std::numeric_limits<double>::infinity(), kInvalidArgument, "histc: range of [",
-               min, ", ", max, "] is not finite or turned around");
+               min, ", ", max, "] is not finite, or its ends are swapped");
   const DeviceScope scope(self.device());
   const DType dtype = self.dtype();
   Tensor counts = Tensor::empty(IntSpan(&bins, 1), DType::kInt64, self.device());

@@ -39,7 +39,7 @@ void fill_number(Tensor& out, const Scalar& value) {
 void check_maker(const char* name, OptEnum layout, OptEnum pin_memory) {
   SCONCE_CHECK(!layout || *layout == static_cast<int32_t>(Layout::kStrided), kUnsupported, name,
                ": only the strided layout is supported, got layout number ", layout.value_or(0));
-  SCONCE_CHECK(!pin_memory || !*pin_memory, kUnsupported, name, ": pinned memory on a device");
+  SCONCE_CHECK(!pin_memory || !*pin_memory, kUnsupported, name, ": a tensor on a device cannot be pinned");
 }
 
 Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum layout, OptDevice device,

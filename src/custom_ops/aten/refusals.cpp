@@ -17,9 +17,9 @@ constexpr std::string_view kUntraced =
     "an operator whose result has sizes or values that torch.export cannot record, so that no package can hold it";
 constexpr std::string_view kThirdParty =
     "an operator for third-party backends, which PyTorch itself has neither for the CPU nor for CUDA";
-constexpr std::string_view kFile = "reading files, which a served model has no business with";
+constexpr std::string_view kFile = "reading files, which a served model must not do";
 
-constexpr std::string_view kNoCpu = "an operator that PyTorch itself has for no CPU";
+constexpr std::string_view kNoCpu = "an operator that PyTorch itself does not have for CPUs";
 
 // The first matching prefix decides.
 constexpr Refusal kRefusals[] = {
