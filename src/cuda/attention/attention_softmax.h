@@ -28,7 +28,7 @@ struct SoftmaxRows {
   int64_t slope_base;
   void* halves;  // if not null, gets the probabilities instead, as half_type: float16 (5) or bfloat16 (15)
   int half_type;
-  AttentionDropout dropout;  // of the probabilities, once they are normalised
+  AttentionDropout dropout;  // applied to the normalised probabilities
 };
 void launch_softmax(const SoftmaxRows& rows, float* scores, float* logsumexp, cudaStream_t stream);
 

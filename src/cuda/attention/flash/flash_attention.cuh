@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
   const int all = limit > 0 ? (limit + kKeys - 1) / kKeys : 0, each = (all + p.splits - 1) / p.splits;
   const int begin = static_cast<int>(blockIdx.y) * each, end = min(all, begin + each);
 
-  // Scores are logarithms to base 2. A bias or a scale that is not positive is applied at once, else the scale later.
+  // Exponentials have base 2. A positive scale without a bias is folded into them; otherwise scores are scaled at once.
   const bool folded = !kBiased && p.scale > 0;
   const float factor = folded ? p.scale * kLog2E : 1.0f, scale = p.scale * kLog2E;
 
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_kernel(const FlashAttenti
       constexpr int kChunks = kKeys / Tile::kChunk, kStep = kFlashThreads / kChunks;
       static_assert(kFlashThreads % kChunks == 0 && kRows % kStep == 0);
       const int row = threadIdx.x / kChunks, column = threadIdx.x % kChunks * Tile::kChunk;
-      const int left = p.keys - number * kKeys - column;  // rows after the last key may be unmapped memory
+      const int left = p.keys - number * kKeys - column;  // bias beyond the last key may be unmapped memory
       const int bytes = max(min(left, Tile::kChunk), 0) * static_cast<int>(sizeof(T));
       const T* const from = bytes == 0 ? bias : bias + number * kKeys + column;
       const int64_t stride = bytes == 0 ? 0 : p.bias_strides[2];

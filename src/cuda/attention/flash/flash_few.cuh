@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
       query_words[n][j] = read_16(q + query * p.q_strides[2] + 32 * j, query < p.queries && 32 * j + 8 * t < p.d);
   }
 
-  // Scores are logarithms to base 2. A bias or a scale that is not positive is applied at once, else the scale later.
+  // Exponentials have base 2. A positive scale without a bias is folded into them; otherwise scores are scaled at once.
   const bool folded = !bias && p.scale > 0;
   const float factor = folded ? p.scale * kLog2E : 1.0f, scale = p.scale * kLog2E;
   float sums[kDim / 16][kQueryTiles][4], most[kQueryTiles][2], total[kQueryTiles][2];
