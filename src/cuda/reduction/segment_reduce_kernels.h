@@ -10,8 +10,8 @@ namespace sconce::cuda {
 // Like SegmentReduction of src/cpu/reduction/segment_reduce.h.
 enum class SegmentKind { kMax, kMean, kMin, kSum, kProduct };
 
-// data [outer, size, inner] is packed. Segment s of row o is [bounds[o][s], bounds[o][s + 1]); bounds [outer, count +
-// 1].
+// data [outer, size, inner] and bounds [outer, count + 1] are packed; segment s of row o is [bounds[o][s],
+// bounds[o][s+1]).
 struct SegmentCall {
   SegmentKind kind;
   int dtype;

@@ -61,8 +61,8 @@ __device__ void count_digits(const Keys<Word>& keys, int64_t row_begin, int begi
   }
 }
 
-// Finds the digit of the last wanted element; counts[0..1] belong to this thread's two bins. All threads have entered
-// the call before any of them reads the result.
+// Finds the digit of the last wanted element from the counts of this thread's two bins. Callers synchronise before they
+// read the result.
 __device__ void choose(int first, int second, bool last_only, Shared& shared) {
   int before;
   Scan(shared.scan).ExclusiveSum(first + second, before);
