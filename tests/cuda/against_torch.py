@@ -66,8 +66,7 @@ passed, failed = [], []
 
 
 def case(label, run, expect, rtol=0.0, atol=0.0, strides=True, judge=None):
-    """Compares run() with expect(). If they differ, judge() gives PyTorch's result on the CPU, which may equal
-    ours."""
+    """Compares run() with expect(). If they differ, ours may equal judge(), PyTorch's result on the CPU."""
     if chosen and not any(c in label for c in chosen):
         return
     try:

@@ -19,8 +19,7 @@ TRICUBIC = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
 
 
 def solid(check, name, label, *arguments, **tolerance):
-    """For volumes. A torch without the tricubic mode is replaced by our CPU kernels, which other tests compare to
-    torch."""
+    """For volumes. If torch lacks the tricubic mode, compares with our CPU kernels, which other tests cover."""
     mode = arguments[3 if name.endswith("backward") else 2]
     if mode != 2 or TRICUBIC:
         return check(name, label, *arguments, **tolerance)
