@@ -57,7 +57,8 @@ has cases && background cases "${CASE_SECONDS:-300}" python3 "$folder/tests/cuda
 has draws && background draws "$((${DRAW_SECONDS:-400} + 60))" python3 "$folder/tests/truth/run.py" "$folder/lib" --device cuda \
   --draws "${DRAWS:-60000}" --seed "${SEED:-1}" --jobs "${JOBS:-12}" --seconds "${DRAW_SECONDS:-400}" --show 40 --hang 150 ${FAMILIES:-}
 if has graphs; then
-  # For every package of the suites, runs as CUDA graphs against runs without. shellcheck disable=SC2016
+  # For every package of the suites, runs as CUDA graphs against runs without.
+  # shellcheck disable=SC2016
   background graphs "${GRAPH_SECONDS:-300}" bash -c '
     packages=$(mktemp -d)
     for suite in "$1"/conf/*.tar.xz; do mkdir "$packages/$(basename "$suite")"; tar -xJf "$suite" -C "$packages/$(basename "$suite")"; done
