@@ -1,6 +1,6 @@
-// Argument kinds of op_table.def as the C ABI has them; kernel_args.h has the kernels' side.
+// Argument kinds of op_table.def in the C ABI. kernel_args.h has the kernels' side.
 //   ABI_  parameter of the exported C function      (c_shim_cpu.h conventions, torch 2.6 to 2.15)
-//   FWD_  conversion to the kernel's; throws kInvalidArgument for a null tensor
+//   FWD_  conversion to the kernel's parameter; throws kInvalidArgument for a null tensor
 #pragma once
 
 #include "sconce/check.h"

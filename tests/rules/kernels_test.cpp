@@ -1,4 +1,4 @@
-// Kernels of the operator tables: each has one declaration, which its definition sees.
+// Each kernel of the operator tables has one declaration, and its definition includes it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@ using Words = std::vector<std::string>;
 
 struct Function {
   std::string scope, name;  // "sconce::cpu", "cumsum"
-  Words types;              // of its parameters
+  Words types;              // of the parameters
   bool defined;
   size_t line;
 };
 
-// What commas outside of brackets part.
+// Splits at commas outside brackets.
 Words arguments_in(const std::string& list) {
   Words found(1);
   int depth = 0;
@@ -42,7 +42,7 @@ std::string type_in(const std::string& parameter) {
   return std::regex_replace(std::regex_replace(std::regex_replace(parameter, otherwise, ""), name, "$1"), space, "");
 }
 
-// C++ without comments, the contents of literals, and what is the preprocessor's; lines stay where they are.
+// Blanks comments, contents of literals and preprocessor lines of C++; line numbers stay the same.
 std::string compiled(const std::string& source) {
   std::string code = code_of(source);
   bool directive = false;
@@ -58,12 +58,12 @@ std::string compiled(const std::string& source) {
   return code;
 }
 
-// Functions at the scope of a namespace, in the order of their text.
+// Functions at namespace scope, in source order.
 std::vector<Function> functions_in(const std::string& source) {
   static const std::regex room(R"(namespace\s+([\w:]*)\s*$|namespace\s*$)"), call(R"((\w+)\s*\()");
   const std::string code = compiled(source);
   std::vector<Function> found;
-  Words scopes;  // "": a brace of something else
+  Words scopes;  // "" for a brace that opens no namespace
   size_t begin = 0;
   for (size_t i = 0; i < code.size(); ++i) {
     if (code[i] != '{' && code[i] != '}' && code[i] != ';') continue;
@@ -88,7 +88,7 @@ std::vector<Function> functions_in(const std::string& source) {
   return found;
 }
 
-// A device's kernels: rows by name, and the types of their parameters.
+// A device's kernels: rows by name, with the types of their parameters.
 struct Table {
   std::string scope, header;
   std::map<std::string, Words> rows;
@@ -117,7 +117,8 @@ Table read_table(const std::string& device, const std::vector<std::string>& file
   return table;
 }
 
-// Whether the function may be the row's kernel. A name for a type may stand for any, other types are what they say.
+// Whether the function may be the row's kernel. An unknown type name may be an alias of any type; known ones must
+// match.
 bool is_kernel(const Function& function, const Words& row) {
   static const std::regex name(R"((?:const)?[\w:]+&?)");
   static const std::set<std::string> own = {"Tensor&", "constTensor&",     "TensorList", "OptTensorList",
@@ -157,7 +158,7 @@ TEST_CASE("kernels: defined under the declaration of their row, which is the onl
     for (const Function& function : functions_in(file.text))
       if (function.defined) defined.insert(function.scope + "::" + function.name);
   }
-  // The reader of sources sees them all.
+  // Checks that the parser sees every kernel.
   for (const Table* table : {&cpu, &cuda})
     for (const auto& [name, types] : table->rows) CHECK_MESSAGE(defined.contains(table->scope + "::" + name), name);
 }
@@ -168,7 +169,7 @@ TEST_CASE("kernels: a violation is seen") {
   const std::string definition = "namespace sconce::cpu {\nint amax(const Tensor& self, IntSpan, bool keep) { {} }\n}";
   CHECK(bad("x.cpp", definition) == Words{"x.cpp:2: amax is defined without src/operators/cpu_ops.h"});
   CHECK(bad("x.cpp", "#include \"src/operators/cpu_ops.h\"\n" + definition).empty());
-  CHECK(bad("x.cpp", "namespace sconce::cpu {\nvoid amax() {}\n}").empty());  // the link fails for want of the kernel
+  CHECK(bad("x.cpp", "namespace sconce::cpu {\nvoid amax() {}\n}").empty());  // a missing kernel fails to link
   CHECK(bad("x.cpp", "namespace sconce {\nvoid amax() {}\nnamespace cpu {\nnamespace {\nvoid amax() {}\n}\n}\n}")
             .empty());
   CHECK(bad("x.cpp", "namespace sconce::cpu {\nvoid f() { amax(); }\nstruct S { void amax(); };\n}").empty());

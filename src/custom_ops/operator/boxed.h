@@ -1,5 +1,5 @@
 // boxed<kernel>: a typed kernel as a BoxedKernel. Parameter and result types are those of src/operators/kernel_args.h,
-// besides Scalar. A kernel that returns nothing writes some of its arguments:
+// and Scalar. Kernels that return nothing write some of their arguments:
 //   boxed_in_place<kernel>     the first argument, which is the result
 //   boxed_out<kernel, N>       the last N of the schema, which are the kernel's first and the results
 #pragma once

@@ -28,7 +28,7 @@ struct FlashAttention {
   float* partial_logsumexp;  // [splits, batch, heads, queries]
 };
 
-// What a device has.
+// Limits of a device.
 struct FlashDevice {
   int multiprocessors, shared_bytes;  // shared_bytes: the most per block
   int capability = 0;                 // 90 for 9.0
