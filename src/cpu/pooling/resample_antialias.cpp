@@ -13,6 +13,8 @@
 namespace sconce::cpu {
 namespace {
 
+using OptScale = std::optional<double>;
+
 struct Filter {
   const char* name;
   int width;  // of the filter at scale 1
@@ -43,7 +45,7 @@ const Filter& filter_of(LowPass filter) {
 
 // Positions in the element type, as ATen computes them.
 template <class Real>
-LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, std::optional<double> scale) {
+LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, OptScale scale) {
   Real ratio;
   if (align_corners)
     ratio = to > 1 ? static_cast<Real>(from - 1) / static_cast<Real>(to - 1) : Real(0);
@@ -99,15 +101,14 @@ Images check_gradient(const Filter& filter, const Tensor& grad, IntSpan size, In
   return planes;
 }
 
-Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool align_corners,
-                std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool align_corners, OptScale scales_h,
+                OptScale scales_w) {
   const Images planes = check_planes(filter, self, size);
   const DType dtype = self.dtype();
   if (!is_floating(dtype) && dtype != DType::kUInt8) fail_dispatch(dtype, filter.name);
-  const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  const Tensor in = contiguous(small ? to_dtype(self, DType::kFloat32) : self);
-  // Along the last dimension, then the other one; one of the same size is copied, whatever its scale says.
-  const auto along = [&](const Tensor& from, int64_t dim, std::optional<double> scale) -> Tensor {
+  const Tensor in = contiguous(to_dtype(self, summed_dtype(dtype)));
+  // Along the last dimension, then along the other one. A dimension whose size stays is copied, whatever its scale.
+  const auto along = [&](const Tensor& from, int64_t dim, OptScale scale) -> Tensor {
     const bool last = dim == 3;
     const int64_t before = from.size(dim), after = size[last ? 1 : 0];
     if (before == after) return from;
@@ -134,7 +135,7 @@ Tensor upsample(const Filter& filter, const Tensor& self, IntSpan size, bool ali
 }
 
 Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
-                         std::optional<double> scales_h, std::optional<double> scales_w) {
+                         OptScale scales_h, OptScale scales_w) {
   const Images planes = check_gradient(filter, grad, size, input_size);
   const Tensor in = contiguous(grad);
   const int64_t h = input_size[2], w = input_size[3];
@@ -153,7 +154,7 @@ Tensor upsample_backward(const Filter& filter, const Tensor& grad, IntSpan size,
 }  // namespace
 
 LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners,
-                             std::optional<double> scale) {
+                             OptScale scale) {
   const Filter& shape = filter_of(filter);
   return dtype == DType::kFloat64 ? make_axis<double>(shape, from, to, align_corners, scale)
                                   : make_axis<float>(shape, from, to, align_corners, scale);
@@ -165,32 +166,26 @@ void check_low_pass_gradient(LowPass filter, const Tensor& grad_output, IntSpan 
   check_gradient(filter_of(filter), grad_output, output_size, input_size);
 }
 
-Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                               std::optional<double> scales_h, std::optional<double> scales_w) {
-  return upsample(kBilinear, self, output_size, align_corners, scales_h, scales_w);
+Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan size, bool align_corners, OptScale h, OptScale w) {
+  return upsample(kBilinear, self, size, align_corners, h, w);
 }
-Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return upsample(kBicubic, self, output_size, align_corners, scales_h, scales_w);
+Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan size, bool align_corners, OptScale h, OptScale w) {
+  return upsample(kBicubic, self, size, align_corners, h, w);
 }
-Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return upsample(kLanczos, self, output_size, align_corners, scales_h, scales_w);
+Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan size, bool align_corners, OptScale h, OptScale w) {
+  return upsample(kLanczos, self, size, align_corners, h, w);
 }
-Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                        bool align_corners, std::optional<double> scales_h,
-                                        std::optional<double> scales_w) {
-  return upsample_backward(kBilinear, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                                        OptScale h, OptScale w) {
+  return upsample_backward(kBilinear, grad, size, input_size, align_corners, h, w);
 }
-Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                       bool align_corners, std::optional<double> scales_h,
-                                       std::optional<double> scales_w) {
-  return upsample_backward(kBicubic, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                                       OptScale h, OptScale w) {
+  return upsample_backward(kBicubic, grad, size, input_size, align_corners, h, w);
 }
-Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                       bool align_corners, std::optional<double> scales_h,
-                                       std::optional<double> scales_w) {
-  return upsample_backward(kLanczos, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                                       OptScale h, OptScale w) {
+  return upsample_backward(kLanczos, grad, size, input_size, align_corners, h, w);
 }
 
 }  // namespace sconce::cpu
