@@ -461,57 +461,26 @@ Tensor special_spherical_bessel_j0(const Tensor& x) {
   });
 }
 
-Tensor special_chebyshev_polynomial_t(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_t", x, n, kSame, [](double y) { return y; }, chebyshev_step);
-}
-Tensor special_chebyshev_polynomial_u(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_u", x, n, kSame, [](double y) { return 2 * y; }, chebyshev_step);
-}
-Tensor special_chebyshev_polynomial_v(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_v", x, n, kSame, [](double y) { return 2 * y - 1; }, chebyshev_step);
-}
-Tensor special_chebyshev_polynomial_w(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_w", x, n, kSame, [](double y) { return 2 * y + 1; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_t(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_t", x, n, kShifted, [](double y) { return y; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_u(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_u", x, n, kShifted, [](double y) { return 2 * y; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_v(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_v", x, n, kShifted, [](double y) { return 2 * y - 1; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_w(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_w", x, n, kShifted, [](double y) { return 2 * y + 1; }, chebyshev_step);
-}
-Tensor special_hermite_polynomial_h(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_hermite_polynomial_h", x, n, kSame, [](double y) { return 2 * y; },
-      [](double k, double y, double now, double before) { return 2 * y * now - 2 * k * before; });
-}
-Tensor special_hermite_polynomial_he(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_hermite_polynomial_he", x, n, kSame, [](double y) { return y; },
-      [](double k, double y, double now, double before) { return y * now - k * before; });
-}
-Tensor special_laguerre_polynomial_l(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_laguerre_polynomial_l", x, n, kSame, [](double y) { return 1 - y; },
-      [](double k, double y, double now, double before) { return ((2 * k + 1 - y) * now - k * before) / (k + 1); });
-}
-Tensor special_legendre_polynomial_p(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_legendre_polynomial_p", x, n, kSame, [](double y) { return y; },
-      [](double k, double y, double now, double before) { return ((2 * k + 1) * y * now - k * before) / (k + 1); });
-}
+// The polynomial of order 1 is `first`; step(k, y, polynomial of order k, of order k - 1) is that of order k + 1.
+#define SCONCE_POLYNOMIAL(name, argument, first, step)                           \
+  Tensor special_##name(const Tensor& x, const Tensor& n) {                      \
+    return polynomials(                                                          \
+        "special_" #name, x, n, argument, [](double y) { return first; }, step); \
+  }
+#define SCONCE_STEP(next) [](double k, double y, double now, double before) { return next; }
+SCONCE_POLYNOMIAL(chebyshev_polynomial_t, kSame, y, chebyshev_step)
+SCONCE_POLYNOMIAL(chebyshev_polynomial_u, kSame, 2 * y, chebyshev_step)
+SCONCE_POLYNOMIAL(chebyshev_polynomial_v, kSame, 2 * y - 1, chebyshev_step)
+SCONCE_POLYNOMIAL(chebyshev_polynomial_w, kSame, 2 * y + 1, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_t, kShifted, y, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_u, kShifted, 2 * y, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_v, kShifted, 2 * y - 1, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_w, kShifted, 2 * y + 1, chebyshev_step)
+SCONCE_POLYNOMIAL(hermite_polynomial_h, kSame, 2 * y, SCONCE_STEP(2 * y * now - 2 * k * before))
+SCONCE_POLYNOMIAL(hermite_polynomial_he, kSame, y, SCONCE_STEP(y* now - k * before))
+SCONCE_POLYNOMIAL(laguerre_polynomial_l, kSame, 1 - y, SCONCE_STEP(((2 * k + 1 - y) * now - k * before) / (k + 1)))
+SCONCE_POLYNOMIAL(legendre_polynomial_p, kSame, y, SCONCE_STEP(((2 * k + 1) * y * now - k * before) / (k + 1)))
+#undef SCONCE_POLYNOMIAL
+#undef SCONCE_STEP
 
 }  // namespace sconce::cpu
