@@ -43,11 +43,12 @@ Tensor mapped(const char* name, const Tensor& self, double (*function)(double)) 
   map_elements<double, double>(name, out, Unary{function}, {&self}, kGrain);
   return out;
 }
-// A zero of a function, around which its table would not do: it errs by a share of the function's largest values.
+// A zero of a function. The table is not used around it, since the table's error is relative to the function's largest
+// values.
 struct Zero {
   double at = 0, around = 0;
 };
-// Where results are of single precision or less: by a table within its bounds.
+// For results of single precision or less: within its bounds, the table is used.
 struct Tabled {
   double (*function)(double);
   const FunctionTable* table;
@@ -100,7 +101,7 @@ double digamma_of(double x) {
   if (std::isinf(x)) return x > 0 ? x : kNaN;
   if (std::isnan(x) || (x < 0 && x == std::trunc(x))) return kNaN;
   if (x > 0) return boost::math::digamma(x, Quiet());
-  // By reflection, with the distance from the pole as exact as x.
+  // By reflection; the distance from the pole is computed as exactly as x is given.
   return boost::math::digamma(1 - x, Quiet()) - M_PI / std::tan(M_PI * (x - std::nearbyint(x)));
 }
 // To single precision: above 0 by its series from 10 on, side by side.
@@ -244,7 +245,7 @@ struct SinglePolygamma {
 double scaled_erfc(double x) {
   if (x < -27) return kInfinity;
   if (x < 25) {
-    // The square of what a float holds of x is exact.
+    // x rounded to float has an exact square.
     const double high = static_cast<float>(x);
     return std::exp(high * high) * std::exp((x - high) * (x + high)) * std::erfc(x);
   }
@@ -434,7 +435,7 @@ Tensor special_zeta(const Tensor& self, const Tensor& other) {
   return mapped("special_zeta", self, other, hurwitz_zeta);
 }
 Tensor special_ndtri(const Tensor& self) {
-  // Its tails bend too much.
+  // The table does not cover the tails, which bend too much.
   static const FunctionTable kTable(normal_quantile, 1.0 / 64, 63.0 / 64, 248);
   return mapped("special_ndtri", self, normal_quantile, kTable, {0.5, 1.0 / 64});
 }

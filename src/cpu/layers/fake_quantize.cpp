@@ -50,7 +50,7 @@ void dispatch_input(const Tensor& self, F&& f) {
   self.dtype() == DType::kFloat64 ? f.template operator()<double>() : f.template operator()<float>();
 }
 
-// A place between the least and the most, NaN at the least.
+// Clamps a place to the range; NaN becomes the least.
 struct Bounds {
   int64_t least, most;
   int64_t cut(double place) const {
@@ -58,7 +58,7 @@ struct Bounds {
   }
 };
 
-// Of one scale and whole zero point. Results are multiplied in float.
+// For one scale and a whole zero point. Results are multiplied in float.
 std::array<Tensor, 2> to_grid(const Tensor& self, float scale, int64_t zero_point, Bounds bounds) {
   Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
   dispatch_input(self, [&]<class T>() -> void {
@@ -121,7 +121,7 @@ FakeQuantisedRows check_moving_average(const Tensor& self, Tensor& running_min, 
   const int64_t axis = per_row_fake_quant ? wrap_dim(kName, ch_axis, self.dim()) : 0;
   const int64_t channels = per_row_fake_quant && self.dim() > 0 ? self.size(axis) : 1;
   SCONCE_CHECK(self.numel() > 0, kInvalidArgument, kName, ": self must not be empty");
-  // ATen grows observers that were never used.
+  // Like ATen, gives observers that were never used a size.
   for (Tensor* t : {&running_min, &running_max, &scale, &zero_point}) {
     SCONCE_CHECK(t->dtype() == (t == &zero_point ? DType::kInt32 : DType::kFloat32), kInvalidArgument, kName,
                  ": running_min, running_max and scale must be float32, zero_point int32, got ", describe(*t));

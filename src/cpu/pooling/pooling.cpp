@@ -77,7 +77,7 @@ std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int
 
 std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
                                       bool channels_may_be_empty) {
-  // As ATen, which asks nothing of the first dimension, be it the batch or the channels.
+  // Like ATen, does not check the first dimension, whether it is the batch or the channels.
   check_sizes(name, self, dims, channels_may_be_empty ? self.dim() - dims : 1);
   SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": output_size must hold ",
                dims, " numbers, got ", output_size.size());
@@ -187,7 +187,7 @@ PoolPlan plan_pooling(std::string_view name, const Tensor& self, const std::arra
     } else if (dims == 3) {
       SCONCE_CHECK(suggested_format(self) == MemoryFormat::kContiguous, kUnsupported, name,
                    ": Unsupported memory format. Supports only ChannelsLast3d, Contiguous");
-      // One image of a channels-last batch stays so.
+      // A single image of a channels-last batch stays channels-last.
       Shape sizes, strides;
       sizes.push_back(1);
       strides.push_back(self.numel());

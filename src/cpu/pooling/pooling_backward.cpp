@@ -99,7 +99,7 @@ Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, c
                     dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
 }
 
-// Every gradient spread evenly over its window.
+// Spreads every gradient evenly over its window.
 template <class T>
 void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool include_padding,
             int64_t divisor) noexcept {
