@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "src/tensor/arguments.h"
+#include "src/operators/arguments.h"
 #include "tests/cpu/case_file.h"
 
 namespace sconce::testing {
