@@ -74,7 +74,7 @@ class CaseWriter:
         if message is not None:
             try:
                 function(*args)
-            except (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError, AssertionError) as e:
+            except (*RAISED, AssertionError) as e:
                 assert message in str(e), f"{op}: PyTorch says: {e}"
             else:
                 raise AssertionError(f"{op}: PyTorch did not raise {message!r}")
@@ -97,6 +97,18 @@ class CaseWriter:
         size = self.file.tell()
         self.file.close()
         print(f"{size} bytes, {self.counts}")
+
+
+RAISED = (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError)
+
+
+def attempt(out, op, function, *args, message="", **more):
+    """Adds the case whether or not PyTorch accepts it; message: part of the error where it does not."""
+    try:
+        function(*args)
+    except RAISED:
+        return out.add(op, function, *args, message=message)
+    return out.add(op, function, *args, **more)
 
 
 class Samples:

@@ -3,7 +3,7 @@ import pathlib
 import sys
 
 import torch
-from case_writer import DTYPES, CaseWriter, Samples
+from case_writer import DTYPES, CaseWriter, Samples, attempt
 
 aten = torch.ops.aten
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -11,16 +11,6 @@ FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 COMPLEX = [torch.complex64, torch.complex128]
 WIDE = [torch.uint16, torch.uint32, torch.uint64]
 EVERY = INTEGERS + FLOATS + COMPLEX + WIDE + [torch.bool, torch.complex32, torch.float8_e5m2]
-RAISED = (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError)
-
-
-def attempt(out, op, function, *args, message="", **more):
-    """Adds the case whether or not PyTorch accepts it."""
-    try:
-        function(*args)
-    except RAISED:
-        return out.add(op, function, *args, message=message)
-    return out.add(op, function, *args, **more)
 
 
 def number(dtype):
@@ -154,8 +144,7 @@ def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "el
     out.add("amax", aten.amax, torch.zeros(2, 3), [0, -2], False, message="appears multiple times")
     out.add("amax", aten.amax, torch.zeros(2, 3), [2], False, message="Dimension out of range")
     out.add("hann_window", lambda n, d: aten.hann_window(n), -1, None, message="requires non-negative window_length")
-    out.add("polar", aten.polar, torch.zeros(2), torch.zeros(2, dtype=torch.float64),
-            message="for second argument")
+    out.add("polar", aten.polar, torch.zeros(2), torch.zeros(2, dtype=torch.float64), message="for second argument")
 
     def dropout(seed, x, p, train):
         torch.manual_seed(seed)

@@ -3,23 +3,13 @@ import pathlib
 import sys
 
 import torch
-from case_writer import CaseWriter, Samples
+from case_writer import CaseWriter, Samples, attempt
 
 aten = torch.ops.aten
 FLOATS = [torch.float32, torch.float32, torch.float64]
 SMALL = [torch.float16, torch.bfloat16]
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.float16: 1e-2, torch.bfloat16: 6e-2, torch.int64: 0.0,
              torch.complex64: 2e-5}
-RAISED = (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError)
-
-
-def attempt(out, op, function, *args, **more):
-    try:
-        function(*args)
-    except RAISED:
-        out.add(op, function, *args, message="")
-    else:
-        out.add(op, function, *args, **more)
 
 
 class Images:
@@ -60,25 +50,24 @@ def pooling(s, out, count):
         y, indices = forward(x, kernel, stride, padding, dilation, ceil)
         g = images.layout(s.values(dtype, y.shape), dims)
         op = (aten.max_pool2d_with_indices_backward, aten.max_pool3d_with_indices_backward)[dims - 2]
-        attempt(out, f"max_pool{dims}d_with_indices_backward", lambda *a, op=op: op(*a), g, x, kernel, stride, padding, dilation,
+        attempt(out, f"max_pool{dims}d_with_indices_backward", op, g, x, kernel, stride, padding, dilation,
                 ceil, indices, tolerance=TOLERANCE[dtype])
         dtype = s.pick(FLOATS + (SMALL if dims == 2 else []) + [torch.int64])
         x = images.of(dtype, dims, sizes, batched)
         include, divisor = bool(s.below(2)), s.pick([None, None, 3])
         y = (aten.avg_pool2d, aten.avg_pool3d)[dims - 2](x, kernel, stride, padding, ceil, include, divisor)
         op = (aten.avg_pool2d_backward, aten.avg_pool3d_backward)[dims - 2]
-        attempt(out, f"avg_pool{dims}d_backward", lambda *a, op=op: op(*a), images.layout(s.values(dtype, y.shape), dims), x,
+        attempt(out, f"avg_pool{dims}d_backward", op, images.layout(s.values(dtype, y.shape), dims), x,
                 kernel, stride, padding, ceil, include, divisor, tolerance=TOLERANCE[dtype])
         dtype = s.pick(FLOATS + SMALL)
         x = images.of(dtype, dims, sizes, batched)
         pooled = images.sizes(dims, 5)
         op = (aten._adaptive_avg_pool2d_backward, aten._adaptive_avg_pool3d_backward)[dims - 2]
         g = images.layout(s.values(dtype, list(x.shape[:-dims]) + pooled), dims)
-        attempt(out, f"_adaptive_avg_pool{dims}d_backward", lambda *a, op=op: op(*a), g, x, tolerance=TOLERANCE[dtype])
+        attempt(out, f"_adaptive_avg_pool{dims}d_backward", op, g, x, tolerance=TOLERANCE[dtype])
         y, indices = (aten.adaptive_max_pool2d, aten.adaptive_max_pool3d)[dims - 2](x, pooled)
         op = (aten.adaptive_max_pool2d_backward, aten.adaptive_max_pool3d_backward)[dims - 2]
-        attempt(out, f"adaptive_max_pool{dims}d_backward", lambda *a, op=op: op(*a), g, x, indices,
-                tolerance=TOLERANCE[dtype])
+        attempt(out, f"adaptive_max_pool{dims}d_backward", op, g, x, indices, tolerance=TOLERANCE[dtype])
         # Unpooling, into planes that are large enough or, sometimes, not.
         dtype = s.pick(FLOATS + SMALL)
         x = images.of(dtype, dims, [2] * dims, batched)
@@ -87,29 +76,29 @@ def pooling(s, out, count):
         lead = x.shape[:-dims].numel()
         places = torch.stack([torch.randperm(max(volume, 2 ** dims))[:2 ** dims] for _ in range(lead)]).reshape(x.shape)
         if dims == 2:
-            attempt(out, "max_unpool2d", lambda *a: aten.max_unpool2d(*a), x, places, plane)
+            attempt(out, "max_unpool2d", aten.max_unpool2d, x, places, plane)
         else:
-            attempt(out, "max_unpool3d", lambda *a: aten.max_unpool3d(*a), x, places, plane, [1, 1, 1], [0, 0, 0])
+            attempt(out, "max_unpool3d", aten.max_unpool3d, x, places, plane, [1, 1, 1], [0, 0, 0])
         # Fractional.
         dtype = s.pick(FLOATS)
         x = images.of(dtype, dims, [k + 3 + s.below(3) for k in kernel], batched)
         pooled = [1 + s.below(3) for _ in range(dims)]
         samples = torch.rand([x.shape[0] if batched else 1, x.shape[-dims - 1], dims], dtype=dtype)
         op = (aten.fractional_max_pool2d, aten.fractional_max_pool3d)[dims - 2]
-        attempt(out, f"fractional_max_pool{dims}d", lambda *a, op=op: op(*a), x, kernel, pooled, samples)
+        attempt(out, f"fractional_max_pool{dims}d", op, x, kernel, pooled, samples)
         y, indices = op(x, kernel, pooled, samples)
         op = (aten.fractional_max_pool2d_backward, aten.fractional_max_pool3d_backward)[dims - 2]
-        attempt(out, f"fractional_max_pool{dims}d_backward", lambda *a, op=op: op(*a),
+        attempt(out, f"fractional_max_pool{dims}d_backward", op,
                 images.layout(s.values(dtype, y.shape), dims), x, kernel, pooled, indices, tolerance=TOLERANCE[dtype])
     x = torch.zeros(1, 2, 4, 4)
     i = torch.zeros(1, 2, 2, 2, dtype=torch.int64)
-    attempt(out, "max_pool2d_with_indices_backward", lambda *a: aten.max_pool2d_with_indices_backward(*a), x, x, [2], [], [0],
+    attempt(out, "max_pool2d_with_indices_backward", aten.max_pool2d_with_indices_backward, x, x, [2], [], [0],
             [1], False, i)
-    attempt(out, "max_unpool2d", lambda *a: aten.max_unpool2d(*a), i.float(), i + 99, [4, 4])
-    attempt(out, "max_unpool2d", lambda *a: aten.max_unpool2d(*a), i.float(), i.int(), [4, 4])
-    attempt(out, "max_unpool2d", lambda *a: aten.max_unpool2d(*a), i, i, [4, 4])
-    attempt(out, "fractional_max_pool2d", lambda *a: aten.fractional_max_pool2d(*a), x, [3, 3], [4, 4], torch.rand(1, 2, 2))
-    attempt(out, "avg_pool2d_backward", lambda *a: aten.avg_pool2d_backward(*a), x.int(), x.int(), [1, 1], [], [0, 0], False,
+    attempt(out, "max_unpool2d", aten.max_unpool2d, i.float(), i + 99, [4, 4])
+    attempt(out, "max_unpool2d", aten.max_unpool2d, i.float(), i.int(), [4, 4])
+    attempt(out, "max_unpool2d", aten.max_unpool2d, i, i, [4, 4])
+    attempt(out, "fractional_max_pool2d", aten.fractional_max_pool2d, x, [3, 3], [4, 4], torch.rand(1, 2, 2))
+    attempt(out, "avg_pool2d_backward", aten.avg_pool2d_backward, x.int(), x.int(), [1, 1], [], [0, 0], False,
             True, None)
 
 
@@ -127,8 +116,7 @@ def resampling(s, out, count):
         name = ("upsample_linear1d_backward", "upsample_bicubic2d_backward", "upsample_trilinear3d_backward")[dims - 1]
         op = getattr(aten, name)
         g = images.layout(s.values(dtype, lead + after), dims)
-        attempt(out, name, lambda *a, op=op: op(*a), g, after, lead + before, align, *scales,
-                tolerance=TOLERANCE[dtype] * 4)
+        attempt(out, name, op, g, after, lead + before, align, *scales, tolerance=TOLERANCE[dtype] * 4)
         if dims < 3:
             dtype = s.pick(FLOATS + SMALL + [torch.complex64])
             x = images.of(dtype, dims, [3 + s.below(4) for _ in range(dims)], s.below(3) > 0)
@@ -136,7 +124,7 @@ def resampling(s, out, count):
             name = f"replication_pad{dims}d_backward"
             op = getattr(aten, name)
             y = torch.nn.functional.pad(x, padding, mode="replicate")
-            attempt(out, name, lambda *a, op=op: op(*a), images.layout(s.values(dtype, y.shape), dims), x, padding,
+            attempt(out, name, op, images.layout(s.values(dtype, y.shape), dims), x, padding,
                     tolerance=TOLERANCE[dtype])
         # Sampling.
         dims = max(2, dims)
@@ -148,22 +136,21 @@ def resampling(s, out, count):
         g = images.layout(s.values(dtype, list(x.shape[:2]) + list(grid.shape[1:-1])), dims)
         name = f"grid_sampler_{dims}d_backward"
         op = getattr(aten, name)
-        attempt(out, name, lambda *a, op=op: op(*a), g, x, grid, mode, padding_mode, align, [True, True],
-                tolerance=TOLERANCE[dtype] * 10)
+        attempt(out, name, op, g, x, grid, mode, padding_mode, align, [True, True], tolerance=TOLERANCE[dtype] * 10)
         if dims == 3:
-            attempt(out, "grid_sampler_3d", lambda *a: aten.grid_sampler_3d(*a), x, grid, mode, padding_mode, align,
+            attempt(out, "grid_sampler_3d", aten.grid_sampler_3d, x, grid, mode, padding_mode, align,
                     tolerance=TOLERANCE[dtype] * 10)
     x, grid = torch.zeros(1, 1, 3, 3, 3), torch.zeros(1, 2, 2, 2, 3)
     for bad in ((x, grid[..., :2], 0, 0, False), (x, grid.double(), 0, 0, False), (x, grid[0], 0, 0, False),
                 (x[:, :, :0], grid, 0, 0, False), (x.int(), grid.int(), 0, 0, False)):
-        attempt(out, "grid_sampler_3d", lambda *a: aten.grid_sampler_3d(*a), *bad)
+        attempt(out, "grid_sampler_3d", aten.grid_sampler_3d, *bad)
     grid = torch.tensor([float("nan"), float("inf"), -1e30, 0.1, 5.0, -3.0]).reshape(1, 1, 1, 2, 3)
     for padding_mode in range(3):
-        out.add("grid_sampler_3d", lambda *a: aten.grid_sampler_3d(*a), torch.arange(27.0).reshape(1, 1, 3, 3, 3) + 1,
+        out.add("grid_sampler_3d", aten.grid_sampler_3d, torch.arange(27.0).reshape(1, 1, 3, 3, 3) + 1,
                 grid[..., 1:, :], 0, padding_mode, False, tolerance=1e-5)
-    attempt(out, "upsample_linear1d_backward", lambda *a: aten.upsample_linear1d_backward(*a), torch.ones(1, 1, 4), [5],
+    attempt(out, "upsample_linear1d_backward", aten.upsample_linear1d_backward, torch.ones(1, 1, 4), [5],
             [1, 1, 3], False, None)
-    attempt(out, "replication_pad1d_backward", lambda *a: aten.replication_pad1d_backward(*a), torch.ones(1, 1, 4),
+    attempt(out, "replication_pad1d_backward", aten.replication_pad1d_backward, torch.ones(1, 1, 4),
             torch.ones(1, 1, 4), [1, 1])
 
 

@@ -4,8 +4,8 @@ import sys
 import warnings
 
 import torch
-from case_writer import CaseWriter, Samples
-from make_gradient_cases import FLOATS, SMALL, TOLERANCE, Images, attempt
+from case_writer import CaseWriter, Samples, attempt
+from make_gradient_cases import FLOATS, SMALL, TOLERANCE, Images
 
 aten = torch.ops.aten
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -29,20 +29,19 @@ def reductions(s, out, count):
         dtype = s.pick(FLOATS + SMALL + [torch.int64, torch.complex64])
         b, i, j, o = [1 + s.below(4) for _ in range(4)]
         sums = s.pick([[2, 3], [3], [0, 2], []])
-        attempt(out, "_trilinear", lambda *a: aten._trilinear(*a), s.sample(dtype, [b, i], low=-2, high=2),
+        attempt(out, "_trilinear", aten._trilinear, s.sample(dtype, [b, i], low=-2, high=2),
                 s.sample(dtype, [o, i, j], low=-2, high=2), s.sample(dtype, [b, j], low=-2, high=2), [1, 3], [0], [1, 2], sums,
                 1, tolerance=TOLERANCE.get(dtype, 0.0))
         dtype = s.pick(FLOATS + SMALL)
         shape = [s.below(5) for _ in range(s.below(3))]
         x = s.sample(dtype, shape)
         mask = s.strided(torch.rand(shape) < 0.5)
-        attempt(out, "masked_scatter_backward", lambda *a: aten.masked_scatter_backward(*a), x, mask,
-                [s.below(6), 1 + s.below(5)])
+        attempt(out, "masked_scatter_backward", aten.masked_scatter_backward, x, mask, [s.below(6), 1 + s.below(5)])
         y = s.strided(torch.sign(s.values(dtype, shape)))
         reduction = s.below(3)
         g = s.values(dtype, shape if reduction == 0 else [])
         if x.numel():
-            out.add("soft_margin_loss_backward", lambda *a: aten.soft_margin_loss_backward(*a), g.contiguous(), x.contiguous(),
+            out.add("soft_margin_loss_backward", aten.soft_margin_loss_backward, g.contiguous(), x.contiguous(),
                     y.contiguous(), reduction, tolerance=TOLERANCE[dtype] * 2)
     for bad in ((torch.ones(3), 0, torch.tensor([3]), torch.ones(1), "prod"), (torch.ones(3), 0, torch.tensor([-1]), torch.ones(1), "prod"),
                 (torch.ones(3), 0, torch.tensor([1]), torch.ones(2), "prod"), (torch.ones(3), 0, torch.tensor([1]), torch.ones(1), "sum"),
@@ -69,10 +68,10 @@ def embeddings(s, out, count):
         offset2bag = (torch.searchsorted(offsets, torch.arange(n, dtype=index_dtype), right=True) - 1).to(index_dtype)
         # Duplicated offsets: the last bag that starts there.
         g = s.sample(dtype, [bags, columns])
-        attempt(out, "_embedding_bag_dense_backward", lambda *a: aten._embedding_bag_dense_backward(*a), g, indices, offset2bag,
+        attempt(out, "_embedding_bag_dense_backward", aten._embedding_bag_dense_backward, g, indices, offset2bag,
                 bag_size, most, rows, bool(s.below(2)) and mode != 2, mode, scales, padding, tolerance=TOLERANCE[dtype])
         attempt(out, "_embedding_bag_per_sample_weights_backward",
-                lambda *a: aten._embedding_bag_per_sample_weights_backward(*a), g, weight, indices, offsets,
+                aten._embedding_bag_per_sample_weights_backward, g, weight, indices, offsets,
                 s.pick([offset2bag, offset2bag[:0]]), 0, padding, tolerance=TOLERANCE[dtype])
 
 
@@ -143,7 +142,7 @@ def observers(s, out, count):
         args = (x, torch.tensor([s.below(3) > 0]), torch.tensor([s.below(3) > 0]), low, high, torch.full([n], 0.05),
                 torch.zeros(n, dtype=torch.int32), 0.1, low_q, high_q, axis, rows, bool(s.below(2)))
         out.add("_fused_moving_avg_obs_fq_helper_functional",
-                lambda *a: aten._fused_moving_avg_obs_fq_helper_functional(*a), *args, tolerance=1e-6)
+                aten._fused_moving_avg_obs_fq_helper_functional, *args, tolerance=1e-6)
 
 
 def main(seed=1, count=10, path=pathlib.Path(__file__).parents[1] / "data" / "more_gradients.cases"):

@@ -3,13 +3,12 @@ import pathlib
 import sys
 
 import torch
-from case_writer import CaseWriter, Samples
+from case_writer import RAISED, CaseWriter, Samples
 
 aten = torch.ops.aten
 FLOATS = [torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.int64: 0.0}
-RAISED = (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError)
 
 
 def attempt(out, op, function, *args, **more):
@@ -59,29 +58,27 @@ def main(seed=1, count=12, path=pathlib.Path(__file__).parents[1] / "data" / "po
         kernel, stride, padding, dilation = settings(dims, True)
         op = (aten.max_pool2d_with_indices, aten.max_pool3d_with_indices)[dims - 2]
         dtype = s.pick(FLOATS + INTEGERS[:3 if dims == 3 else 5])
-        attempt(out, f"max_pool{dims}d_with_indices", lambda *a, op=op: op(*a), image(dims, dtype), kernel, stride, padding,
+        attempt(out, f"max_pool{dims}d_with_indices", op, image(dims, dtype), kernel, stride, padding,
                 dilation, bool(s.below(2)))
         kernel, stride, padding, _ = settings(dims, False)
         op = (aten.avg_pool2d, aten.avg_pool3d)[dims - 2]
         dtype = s.pick((FLOATS if dims == 2 else [torch.float32, torch.float64]) + [torch.int64])
-        attempt(out, f"avg_pool{dims}d", lambda *a, op=op: op(*a), image(dims, dtype, special=0.02), kernel, stride, padding,
+        attempt(out, f"avg_pool{dims}d", op, image(dims, dtype, special=0.02), kernel, stride, padding,
                 bool(s.below(2)), bool(s.below(2)), s.pick([None, None, 3, -2]), tolerance=TOLERANCE[dtype])
         size = [s.below(s.pick([2, 5, 20])) + (s.below(9) > 0) for _ in range(dims)]
         op = (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d)[dims - 2]
         dtype = s.pick(FLOATS)
-        attempt(out, f"_adaptive_avg_pool{dims}d", lambda *a, op=op: op(*a), image(dims, dtype, special=0.02), size,
+        attempt(out, f"_adaptive_avg_pool{dims}d", op, image(dims, dtype, special=0.02), size,
                 tolerance=TOLERANCE[dtype])
         op = (aten.adaptive_max_pool2d, aten.adaptive_max_pool3d)[dims - 2]
-        attempt(out, f"adaptive_max_pool{dims}d", lambda *a, op=op: op(*a), image(dims, s.pick(FLOATS)), size)
+        attempt(out, f"adaptive_max_pool{dims}d", op, image(dims, s.pick(FLOATS)), size)
     # Ties, NaNs and minus infinity everywhere.
     for layout in (torch.contiguous_format, torch.channels_last):
         for fill in (float("-inf"), float("nan"), 0.0):
             t = torch.full((1, 9, 5, 19), fill).contiguous(memory_format=layout)
-            out.add("max_pool2d_with_indices", lambda *a: aten.max_pool2d_with_indices(*a), t, [3, 3], [2, 2], [1, 1],
-                    [1, 1], False)
-            out.add("max_pool2d_with_indices", lambda *a: aten.max_pool2d_with_indices(*a), t, [5, 17], [1, 1], [0, 0],
-                    [1, 1], False)
-            out.add("adaptive_max_pool2d", lambda *a: aten.adaptive_max_pool2d(*a), t, [1, 1])
+            out.add("max_pool2d_with_indices", aten.max_pool2d_with_indices, t, [3, 3], [2, 2], [1, 1], [1, 1], False)
+            out.add("max_pool2d_with_indices", aten.max_pool2d_with_indices, t, [5, 17], [1, 1], [0, 0], [1, 1], False)
+            out.add("adaptive_max_pool2d", aten.adaptive_max_pool2d, t, [1, 1])
         out.add("_adaptive_avg_pool2d", aten._adaptive_avg_pool2d,
                 s.values(torch.float32, [1, 9, 7, 7]).contiguous(memory_format=layout), [1, 1], tolerance=2e-6)
     x = torch.zeros(1, 2, 5, 5)
@@ -90,19 +87,18 @@ def main(seed=1, count=12, path=pathlib.Path(__file__).parents[1] / "data" / "po
                           (([2], [], [-1], [1], False), "pad must be non-negative"),
                           (([7], [1], [0], [1], False), "Output size is too small"),
                           (([2], [], [0], [0], False), "dilation should be greater than zero")):
-        out.add("max_pool2d_with_indices", lambda *a: aten.max_pool2d_with_indices(*a), x, *args, message=message)
-    out.add("max_pool2d_with_indices", lambda *a: aten.max_pool2d_with_indices(*a), x.bool(), [2], [], [0], [1], False,
+        out.add("max_pool2d_with_indices", aten.max_pool2d_with_indices, x, *args, message=message)
+    out.add("max_pool2d_with_indices", aten.max_pool2d_with_indices, x.bool(), [2], [], [0], [1], False,
             message="not implemented for")
-    out.add("avg_pool2d", lambda *a: aten.avg_pool2d(*a), x, [2], [], [0], False, True, 0, message="divisor must be not zero")
-    out.add("avg_pool2d", lambda *a: aten.avg_pool2d(*a), x.int(), [2], [], [0], False, True, None,
+    out.add("avg_pool2d", aten.avg_pool2d, x, [2], [], [0], False, True, 0, message="divisor must be not zero")
+    out.add("avg_pool2d", aten.avg_pool2d, x.int(), [2], [], [0], False, True, None, message="not implemented for")
+    out.add("avg_pool3d", aten.avg_pool3d, x[None].half(), [1], [], [0], False, True, None,
             message="not implemented for")
-    out.add("avg_pool3d", lambda *a: aten.avg_pool3d(*a), x[None].half(), [1], [], [0], False, True, None,
-            message="not implemented for")
-    out.add("avg_pool3d", lambda *a: aten.avg_pool3d(*a), torch.zeros(1, 2, 2, 3), [3, 1, 1], [], [1, 0, 0], False, True,
+    out.add("avg_pool3d", aten.avg_pool3d, torch.zeros(1, 2, 2, 3), [3, 1, 1], [], [1, 0, 0], False, True,
             None, message="smaller than")
     out.add("_adaptive_avg_pool2d", aten._adaptive_avg_pool2d, x, [2], message="output_size must")
     out.add("_adaptive_avg_pool2d", aten._adaptive_avg_pool2d, x, [2, -1], message="")
-    out.add("adaptive_max_pool2d", lambda *a: aten.adaptive_max_pool2d(*a), torch.zeros(1, 2, 0, 3), [1, 1],
+    out.add("adaptive_max_pool2d", aten.adaptive_max_pool2d, torch.zeros(1, 2, 0, 3), [1, 1],
             message="Expected input to have non-zero size for non-batch dimensions")
     out.close()
 

@@ -27,11 +27,11 @@ def grids(s, out):
         odd = torch.tensor(SPECIAL, dtype=torch.float64)[torch.randint(len(SPECIAL), sizes, generator=s.g)]
         grid = s.strided(torch.where(torch.rand(sizes, generator=s.g) < special, odd, grid).to(dtype))
         op, gradient = getattr(aten, f"grid_sampler_{dims}d"), getattr(aten, f"grid_sampler_{dims}d_backward")
-        out.add(f"grid_sampler_{dims}d", lambda *a: op(*a), x, grid, mode, padding, align, tolerance=TOLERANCE[dtype])
+        out.add(f"grid_sampler_{dims}d", op, x, grid, mode, padding, align, tolerance=TOLERANCE[dtype])
         if dims == 2 and mode == 0 and padding > 0 and special:
             return  # PyTorch ends the process
         g = s.strided(s.values(dtype, list(x.shape[:2]) + sizes[1:-1]))
-        out.add(f"grid_sampler_{dims}d_backward", lambda *a: gradient(*a), g, x, grid, mode, padding, align,
+        out.add(f"grid_sampler_{dims}d_backward", gradient, g, x, grid, mode, padding, align,
                 [True, bool(s.below(4))], tolerance=TOLERANCE[dtype] * 10)
 
     for padding in range(3):
@@ -58,7 +58,7 @@ def fractional(s, out):
                 wide[..., 1::2] = indices
                 wide[..., ::2] = 3
                 for at in (indices, turned, wide[..., 1::2]):
-                    out.add(f"fractional_max_pool{dims}d_backward", lambda *a: gradient(*a),
+                    out.add(f"fractional_max_pool{dims}d_backward", gradient,
                             s.strided(s.values(dtype, y.shape)), s.strided(x), kernel, pooled, at,
                             tolerance=TOLERANCE[dtype])
 
@@ -70,12 +70,11 @@ def formats(s, out):
             g = last_of(s.values(dtype, [2, channels, 4, 5, 6]))
             for name in ("upsample_nearest3d_backward", "_upsample_nearest_exact3d_backward"):
                 op = getattr(aten, name)
-                out.add(name, lambda *a, op=op: op(*a), g, [4, 5, 6], [2, channels, 2, 3, 3], None, None, None,
-                        tolerance=TOLERANCE[dtype])
+                out.add(name, op, g, [4, 5, 6], [2, channels, 2, 3, 3], None, None, None, tolerance=TOLERANCE[dtype])
     for dtype in FLOATS[:2]:
         for name in ("_upsample_bilinear2d_aa_backward", "_upsample_bicubic2d_aa_backward"):
             op = getattr(aten, name)
-            out.add(name, lambda *a, op=op: op(*a), last_of(s.values(dtype, [2, 3, 4, 5])), [4, 5], [2, 3, 7, 9], False,
+            out.add(name, op, last_of(s.values(dtype, [2, 3, 4, 5])), [4, 5], [2, 3, 7, 9], False,
                     None, None, tolerance=TOLERANCE[dtype])
 
 

@@ -68,8 +68,7 @@ def main(seed=1, scale=1.0, path=pathlib.Path(__file__).parents[1] / "data" / "s
         d = s.below(max(1, len(shape))) - s.pick([0, max(1, len(shape))])
         dtype = s.pick(FLOATS + INTS + [torch.bool] + WIDE)
         x = s.sample(dtype, shape, special=0.2, low=-4, high=4)
-        out.add("sort_stable", stable_sort, x,
-                s.pick([True, None, False]), d, bool(s.below(2)))
+        out.add("sort_stable", stable_sort, x, s.pick([True, None, False]), d, bool(s.below(2)))
         y = s.strided(distinct(s, s.pick([torch.float32, torch.int64, torch.float64]), shape),
                       ("packed", "permuted", "sliced"))
         out.add("sort", aten.sort, y, d, bool(s.below(2)))
@@ -89,8 +88,7 @@ def main(seed=1, scale=1.0, path=pathlib.Path(__file__).parents[1] / "data" / "s
             out.add("topk", aten.topk, x, 20, 0, True, False)
     wide = torch.randint(-2**62, 2**62, (150,), generator=s.g)
     out.add("sort_stable", stable_sort, wide, True, 0, False)
-    out.add("sort_stable", stable_sort,
-            wide.to(torch.float64) / 3, True, 0, True)
+    out.add("sort_stable", stable_sort, wide.to(torch.float64) / 3, True, 0, True)
     x = torch.ones(3, 4)
     for arguments, message in (((x, 5, 1, True, True), "selected index k out of range"),
                                ((x, -1, 1, True, True), "selected index k out of range"),

@@ -3,7 +3,7 @@ import pathlib
 import sys
 
 import torch
-from case_writer import DTYPES, CaseWriter, Samples
+from case_writer import DTYPES, CaseWriter, Samples, attempt
 
 aten = torch.ops.aten
 FORMATS = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
@@ -23,19 +23,6 @@ def factorisation(s, n):
     if s.below(2):
         sizes.insert(s.below(len(sizes) + 1), 1)
     return sizes
-
-
-def attempt(out, op, function, *args, **more):
-    """Adds the case whether or not PyTorch accepts it."""
-    try:
-        function(*args)
-        ok = True
-    except (RuntimeError, IndexError, ValueError, NotImplementedError, TypeError):
-        ok = False
-    if ok:
-        out.add(op, function, *args, **more)
-    else:
-        out.add(op, function, *args, message="")
 
 
 def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "view.cases"):

@@ -8,7 +8,7 @@
 #include "sconce/check.h"
 #include "sconce/float_types.h"
 #include "src/device/threads.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;

@@ -5,70 +5,46 @@
 #include "sconce/random.h"
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 using Ints = std::vector<int64_t>;
-using Results = std::vector<Tensor>;
-
-namespace {
-void run(std::string_view op, const std::function<Results(Case&)>& call) { run_cases("elementwise.cases", op, call); }
-}  // namespace
-
 TEST_CASE("add_Tensor: dtypes, broadcasting, strides, alpha") {
-  run("add_Tensor", [](Case& c) { return Results{cpu::add_Tensor(c.tensor(0), c.tensor(1), c.real(2))}; });
+  run_kernel("elementwise.cases", "add_Tensor", cpu::add_Tensor);
 }
 TEST_CASE("add_Scalar: a number of the floating category") {
-  run("add_Scalar", [](Case& c) { return Results{cpu::add_Scalar(c.tensor(0), c.real(1), c.real(2))}; });
+  run_kernel("elementwise.cases", "add_Scalar", cpu::add_Scalar);
 }
 TEST_CASE("subtract_Tensor: dtypes, broadcasting, strides") {
-  run("subtract_Tensor", [](Case& c) { return Results{cpu::subtract_Tensor(c.tensor(0), c.tensor(1), c.real(2))}; });
+  run_kernel("elementwise.cases", "subtract_Tensor", cpu::subtract_Tensor);
   const Tensor t = Tensor::empty(Ints{2}, DType::kBool);
   CHECK_THROWS_WITH_AS(cpu::subtract_Tensor(t, t, 1), doctest::Contains("with two bool tensors is not supported"),
                        Error);
 }
 TEST_CASE("mul_Tensor: every pair of dtypes, broadcasting, strides") {
-  run("mul_Tensor", [](Case& c) { return Results{cpu::mul_Tensor(c.tensor(0), c.tensor(1))}; });
+  run_kernel("elementwise.cases", "mul_Tensor", cpu::mul_Tensor);
 }
 TEST_CASE("mul_Scalar: a number of the floating category") {
-  run("mul_Scalar", [](Case& c) { return Results{cpu::mul_Scalar(c.tensor(0), c.real(1))}; });
+  run_kernel("elementwise.cases", "mul_Scalar", cpu::mul_Scalar);
 }
 TEST_CASE("pow_Tensor_Tensor: integers, floats, complex") {
-  run("pow_Tensor_Tensor", [](Case& c) { return Results{cpu::pow_Tensor_Tensor(c.tensor(0), c.tensor(1))}; });
+  run_kernel("elementwise.cases", "pow_Tensor_Tensor", cpu::pow_Tensor_Tensor);
 }
 TEST_CASE("pow_Tensor_Scalar: exponents with a rule of their own, and others") {
-  run("pow_Tensor_Scalar", [](Case& c) { return Results{cpu::pow_Tensor_Scalar(c.tensor(0), c.real(1))}; });
+  run_kernel("elementwise.cases", "pow_Tensor_Scalar", cpu::pow_Tensor_Scalar);
 }
-TEST_CASE("pow_Scalar: row-major results") {
-  run("pow_Scalar", [](Case& c) { return Results{cpu::pow_Scalar(c.real(0), c.tensor(1))}; });
-}
-TEST_CASE("abs: smallest integers, signed zeros, complex") {
-  run("abs", [](Case& c) { return Results{cpu::abs(c.tensor(0))}; });
-}
-TEST_CASE("angle: NaN, signs, integers, complex") {
-  run("angle", [](Case& c) { return Results{cpu::angle(c.tensor(0))}; });
-}
-TEST_CASE("gcd: zeros and smallest integers") {
-  run("gcd", [](Case& c) { return Results{cpu::gcd(c.tensor(0), c.tensor(1))}; });
-}
-TEST_CASE("polar: broadcasting, dtypes that must agree") {
-  run("polar", [](Case& c) { return Results{cpu::polar(c.tensor(0), c.tensor(1))}; });
-}
-TEST_CASE("amax: NaN, dimensions, strides") {
-  run("amax", [](Case& c) { return Results{cpu::amax(c.tensor(0), c.args[1].integers(), c.boolean(2))}; });
-}
-TEST_CASE("hann_window: lengths and dtypes") {
-  run("hann_window", [](Case& c) {
-    const auto dtype = c.args[1].none() ? std::nullopt : dtype_from_number(c.integer(1));
-    return Results{cpu::hann_window(c.integer(0), dtype, std::nullopt, std::nullopt, std::nullopt)};
-  });
-}
+TEST_CASE("pow_Scalar: row-major results") { run_kernel("elementwise.cases", "pow_Scalar", cpu::pow_Scalar); }
+TEST_CASE("abs: smallest integers, signed zeros, complex") { run_kernel("elementwise.cases", "abs", cpu::abs); }
+TEST_CASE("angle: NaN, signs, integers, complex") { run_kernel("elementwise.cases", "angle", cpu::angle); }
+TEST_CASE("gcd: zeros and smallest integers") { run_kernel("elementwise.cases", "gcd", cpu::gcd); }
+TEST_CASE("polar: broadcasting, dtypes that must agree") { run_kernel("elementwise.cases", "polar", cpu::polar); }
+TEST_CASE("amax: NaN, dimensions, strides") { run_kernel("elementwise.cases", "amax", cpu::amax); }
+TEST_CASE("hann_window: lengths and dtypes") { run_kernel("elementwise.cases", "hann_window", cpu::hann_window); }
 TEST_CASE("native_dropout: output and mask as PyTorch's stream") {
-  run("native_dropout", [](Case& c) {
+  run_cases("elementwise.cases", "native_dropout", [](Case& c) {
     manual_seed(static_cast<uint64_t>(c.integer(0)));
-    auto [out, mask] = cpu::native_dropout(c.tensor(1), c.real(2), c.args[3].optional<bool>());
-    return Results{out, mask};
+    return call_kernel(c, cpu::native_dropout, 1);
   });
 }
 

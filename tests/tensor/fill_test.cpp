@@ -7,18 +7,13 @@
 #include "sconce/error.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/factory.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 using Ints = std::vector<int64_t>;
 
-TEST_CASE("fill__Scalar: as PyTorch fills") {
-  run_cases("copy.cases", "fill__Scalar", [](Case& c) -> std::vector<Tensor> {
-    cpu::fill__Scalar(c.tensor(0), c.real(1));
-    return {};
-  });
-}
+TEST_CASE("fill__Scalar: as PyTorch fills") { run_kernel("copy.cases", "fill__Scalar", cpu::fill__Scalar); }
 
 TEST_CASE("fill: integers that a double does not hold, complex values") {
   Tensor t = Tensor::empty(Ints{70}, DType::kInt64);

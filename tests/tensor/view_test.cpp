@@ -6,62 +6,39 @@
 
 #include "sconce/error.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 using Ints = std::vector<int64_t>;
-using Results = std::vector<Tensor>;
-
-namespace {
-DType dtype_at(const Case& c, size_t i) { return dtype_from_number(c.integer(i)).value(); }
-std::optional<int32_t> format_at(const Case& c, size_t i) {
-  if (c.args.size() <= i) return std::nullopt;
-  return static_cast<int32_t>(c.integer(i));
-}
-}  // namespace
-
-TEST_CASE("permute: sizes and strides") {
-  run_cases("view.cases", "permute", [](Case& c) { return Results{cpu::permute(c.tensor(0), c.args[1].integers())}; });
-}
+TEST_CASE("permute: sizes and strides") { run_kernel("view.cases", "permute", cpu::permute); }
 TEST_CASE("reshape: a view where there is one, else a copy") {
-  run_cases("view.cases", "reshape", [](Case& c) { return Results{cpu::reshape(c.tensor(0), c.args[1].integers())}; });
+  run_kernel("view.cases", "reshape", cpu::reshape);
   const Tensor t = Tensor::empty(Ints{2, 6}, DType::kInt8);
   CHECK(cpu::reshape(t, Ints{3, -1}).storage() == t.storage());
   CHECK(cpu::reshape(cpu::permute(t, Ints{1, 0}), Ints{12}).storage() != t.storage());
 }
 TEST_CASE("slice_Tensor: bounds are clamped") {
-  run_cases("view.cases", "slice_Tensor", [](Case& c) {
-    return Results{cpu::slice_Tensor(c.tensor(0), c.integer(1), c.args[2].optional<int64_t>(),
-                                     c.args[3].optional<int64_t>(), c.integer(4))};
-  });
+  run_kernel("view.cases", "slice_Tensor", cpu::slice_Tensor);
   const Tensor t = Tensor::empty(Ints{4}, DType::kInt8);
   CHECK(cpu::slice_Tensor(t, 0, 1, INT64_MAX, INT64_MAX).size(0) == 1);
   CHECK(cpu::slice_Tensor(t, 0, INT64_MIN + 4, INT64_MAX, 1).size(0) == 4);
 }
-TEST_CASE("squeeze_dim: only dimensions of size 1 go") {
-  run_cases("view.cases", "squeeze_dim", [](Case& c) { return Results{cpu::squeeze_dim(c.tensor(0), c.integer(1))}; });
-}
+TEST_CASE("squeeze_dim: only dimensions of size 1 go") { run_kernel("view.cases", "squeeze_dim", cpu::squeeze_dim); }
 TEST_CASE("narrow: bounds are checked") {
-  run_cases("view.cases", "narrow",
-            [](Case& c) { return Results{cpu::narrow(c.tensor(0), c.integer(1), c.integer(2), c.integer(3))}; });
+  run_kernel("view.cases", "narrow", cpu::narrow);
   CHECK_THROWS_AS(cpu::narrow(Tensor::empty(Ints{4}, DType::kInt8), 0, 1, INT64_MAX), Error);
 }
 TEST_CASE("view_dtype: the same, wider and narrower elements") {
-  run_cases("view.cases", "view_dtype", [](Case& c) { return Results{cpu::view_dtype(c.tensor(0), dtype_at(c, 1))}; });
+  run_kernel("view.cases", "view_dtype", cpu::view_dtype);
 }
-TEST_CASE("view_as_real: a last dimension of two") {
-  run_cases("view.cases", "view_as_real", [](Case& c) { return Results{cpu::view_as_real(c.tensor(0))}; });
-}
+TEST_CASE("view_as_real: a last dimension of two") { run_kernel("view.cases", "view_as_real", cpu::view_as_real); }
 TEST_CASE("view_as_complex: pairs that lie together") {
-  run_cases("view.cases", "view_as_complex", [](Case& c) { return Results{cpu::view_as_complex(c.tensor(0))}; });
+  run_kernel("view.cases", "view_as_complex", cpu::view_as_complex);
 }
 
 TEST_CASE("resize_: strides, and what the storage holds") {
-  run_cases("view.cases", "resize_", [](Case& c) {
-    cpu::resize_(c.args[0].tensor(), c.args[1].integers(), format_at(c, 2));
-    return Results{};
-  });
+  run_kernel("view.cases", "resize_", cpu::resize_);
   Tensor t = Tensor::empty(Ints{4}, DType::kInt32);
   std::memcpy(t.data(), "0123456789abcdef", 16);
   const Tensor alias = t;
@@ -75,15 +52,12 @@ TEST_CASE("resize_: strides, and what the storage holds") {
   CHECK(t.numel() == 4);
 }
 TEST_CASE("resize_as_: sizes and, on request, the format of another") {
-  run_cases("view.cases", "resize_as_", [](Case& c) {
-    cpu::resize_as_(c.args[0].tensor(), c.tensor(1), format_at(c, 2));
-    return Results{};
-  });
+  run_kernel("view.cases", "resize_as_", cpu::resize_as_);
 }
 TEST_CASE("set__source_Tensor: the storage of another, the dtype of its own") {
   run_cases("view.cases", "set__source_Tensor", [](Case& c) {
     cpu::set__source_Tensor(c.args[0].tensor(), c.tensor(1));
-    return Results{c.tensor(0)};
+    return std::vector{c.tensor(0)};
   });
   Tensor self = Tensor::empty(Ints{1}, DType::kFloat64);
   const Tensor source = Tensor::empty(Ints{3}, DType::kInt8);
@@ -93,9 +67,7 @@ TEST_CASE("set__source_Tensor: the storage of another, the dtype of its own") {
 }
 
 TEST_CASE("pad: all four modes") {
-  run_cases("view.cases", "pad", [](Case& c) {
-    return Results{cpu::pad(c.tensor(0), c.args[1].integers(), c.text(2), c.args[3].optional<double>())};
-  });
+  run_kernel("view.cases", "pad", cpu::pad);
   CHECK_THROWS_AS(cpu::pad(Tensor::empty(Ints{4}, DType::kInt8), Ints{INT64_MAX, INT64_MAX}, "constant", {}), Error);
 }
 

@@ -1,4 +1,5 @@
-// Flash attention on the CPU: blocks of queries against blocks of keys, scores never leave the caches.
+// Flash attention on the CPU: it multiplies blocks of queries with blocks of keys, so that scores never leave the
+// caches.
 //
 // query [B, H, L, D], key and value [B, G, N, D], any strides, H a multiple of G (query heads h * G / H share a key
 // head); float, double, half, bfloat16, computed in float or double. The mask is added to the scores: the query's
@@ -296,7 +297,7 @@ class Attention {
       }
       return kernels_.dot(rows, columns, depth, b.query, depth, keys_at, stride, {}, b.scores, score_stride_);
     }
-    // Whole panels, whatever the zeros beyond the last key give: nobody looks at it.
+    // Whole panels are multiplied. Nobody reads what the zeros beyond the last key give.
     const int64_t made = keep_ ? std::min(keys - n0, block_keys_) : columns;
     for (int64_t n = 0; n < columns; n += kernels_.wide) {
       const int64_t width = kernels_.panel_width(std::min<int64_t>(kernels_.wide, made - n));

@@ -98,7 +98,7 @@ std::array<Tensor, 3> gradients(const Sizes& s, const Tensor& grad_out, const Te
                        for (int64_t j = 0; j < s.tk; ++j) {
                          T score = p[i * s.tk + j];
                          if (m) score += m[i * mask.stride(2) + j * mask.stride(3)];
-                         // A row that nothing may be seen from has no weights.
+                         // A row that sees no key has weights of 0.
                          const bool seen = !(is_causal && j > i) && row_lse != -std::numeric_limits<T>::infinity();
                          const T weight = seen ? std::exp(score - row_lse) : T(0);
                          p[i * s.tk + j] = weight;

@@ -88,7 +88,7 @@ inline double maximum_of(__m256d v) {
 template <class V>
 typename V::R exp_negative(typename V::R x) {
   const auto lowest = V::broadcast(V::kLowest);
-  // The second operand is what comes out for NaN.
+  // If one operand is NaN, the instruction returns the second one.
   const auto at = maximum(lowest, x);
   const auto n = nearest(multiply(at, V::broadcast(V::kLog2e)));
   auto r = V::fma(n, V::broadcast(-V::kLn2High), at);

@@ -54,7 +54,7 @@ columns_wide(const T* x, const T* y, T* to, int64_t n, int64_t stride, int64_t c
   F::of_columns(x, y, to, n, stride, count);
 }
 
-// As convert(), short rows of bfloat16 without its choice of a loop.
+// Like convert(), but short rows of bfloat16 skip its choice of a loop.
 void widen(DType from, const char* source, float* to, int64_t n) noexcept {
   if (from != DType::kBFloat16) return convert(from, source, DType::kFloat32, to, n);
   const auto* const values = reinterpret_cast<const BFloat16*>(source);
@@ -68,7 +68,8 @@ void narrow(const float* from, DType dtype, char* to, int64_t n) noexcept {
   for (int64_t i = 0; i < n; ++i) values[i] = BFloat16(from[i]);
 }
 
-// Packed rows of half types, each converted beside its computation. Nothing, where they are something else or long.
+// Computes packed rows of half types and converts each beside its computation. Does nothing for other dtypes and for
+// long rows.
 template <class F>
 std::optional<Tensor> small_rows(const Tensor& first, const Tensor* second, int64_t dim, DType result, const F& f) {
   constexpr int64_t kWidest = 2048;
@@ -155,7 +156,7 @@ struct Softmax {
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < columns; ++j) to[i * stride + j] *= total[j];
   }
-  // Of each column its largest, e^(x - largest), and their sum.
+  // For each column: its largest element, e^(x - largest), and their sum.
   template <class T>
   [[gnu::always_inline]] static inline void powers(const T* x, T* to, int64_t n, int64_t stride, int64_t columns,
                                                    T* most, T* total) noexcept {
@@ -286,7 +287,7 @@ Tensor _masked_softmax(const Tensor& self, const Tensor& mask, std::optional<int
   SCONCE_CHECK(std::equal(self.sizes().begin(), self.sizes().end(), placed.sizes().begin(), placed.sizes().end()),
                kInvalidArgument, kName, ": Mask shape should match input. mask: ", to_string(mask.sizes()),
                " input: ", to_string(self.sizes()));
-  // Rows without any weight are NaN, as the softmax of nothing but -infinity is.
+  // Rows without any weight become NaN, like the softmax of a row of -infinity.
   const Tensor rows = _softmax(masked_fill_number(self, placed, Scalar(-std::numeric_limits<double>::infinity())),
                                dim.value_or(-1), false);
   if (self.is_contiguous()) return rows;

@@ -24,7 +24,7 @@ Shape per_dim(IntSpan values, int64_t dims) {
   return all;
 }
 
-// What a transposed convolution of the gradient lacks of the input's size.
+// How much smaller than the input the transposed convolution of the gradient comes out.
 Shape missing_output(const Tensor& input, const Tensor& grad, const Tensor& weight, const Shape& stride,
                      const Shape& padding, const Shape& dilation) {
   Shape missing;
@@ -49,7 +49,7 @@ Tensor in_format(const Tensor& t, bool channels_last) {
   return out;
 }
 
-// Of a plain convolution that takes `input` to `output`: [O, C / groups, kernel...].
+// The gradient of the weight of a plain convolution from `input` to `output`: [O, C / groups, kernel...].
 Tensor weight_gradient(const Tensor& input, const Tensor& output, const Tensor& weight, const Shape& stride,
                        const Shape& padding, const Shape& dilation, int64_t groups) {
   ConvolutionShape shape;
@@ -91,7 +91,7 @@ Tensor mirrored(const Tensor& weight, int64_t groups) {
   return result;
 }
 
-// Of the input of a plain convolution.
+// The gradient of the input of a plain convolution.
 Tensor input_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Shape& stride,
                       const Shape& padding, const Shape& dilation, int64_t groups) {
   const Shape none = per_dim(IntSpan(kZero), stride.rank());

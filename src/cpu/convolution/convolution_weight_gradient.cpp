@@ -27,7 +27,7 @@ Range inside(const ConvolutionShape& s, size_t d, int64_t tap) {
   return {std::min(first, s.output[d]), std::clamp(last, std::min(first, s.output[d]), s.output[d])};
 }
 
-// What one tap sees of one channel, for the output rows [begin, end) (depth and height as one), packed.
+// The inputs of one channel under one tap, packed, for the output rows [begin, end) (depth and height as one).
 template <class T>
 void gather(const ConvolutionShape& s, const T* channel, const Dims3& tap, int64_t begin, int64_t end, T* to) {
   const Range x = inside(s, 2, tap[2]);
@@ -117,7 +117,8 @@ void depthwise(const ConvolutionShape& s, const T* input, const T* grad, T* grad
               const int64_t y = ky * s.dilation[1], at = kx * s.dilation[2];
               const T* const under = planes + (y % sy * sx + at % sx) * plane + y / sy * wide + at / sx;
               T sum = factorise::dot(grads, under, s.output[1] * wide);
-              // The zeros between the rows met infinities or NaNs, perhaps: without them.
+              // The zeros between the rows may have met infinities or NaNs. The gradient is computed again without
+              // those zeros.
               if (!std::isfinite(sum)) {
                 sum = 0;
                 for (int64_t row = 0; row < s.output[1]; ++row)

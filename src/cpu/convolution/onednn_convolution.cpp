@@ -16,7 +16,7 @@ namespace {
 
 using dnnl::memory;
 
-// How the tensor of the fusion lies.
+// The layout of the tensor that the fusion reads.
 enum class Other : int64_t { kNone, kSum, kLikeOutput, kPerChannel, kOne };
 
 class Key {
@@ -35,7 +35,7 @@ class Key {
 struct Plan {
   Primitive primitive;
   WeightLayout weight;
-  // Copies from and to tensors whose channels do not lie side by side; not usable where there is no need.
+  // Copies between such tensors and ones whose channels lie side by side; unusable if no copy is needed.
   Primitive input, output, old_output;
   size_t input_bytes = 0, output_bytes = 0;
 };
@@ -54,7 +54,7 @@ std::optional<dnnl::memory::desc> weight_desc(const ConvolutionShape& shape, con
   sound = add(shape.in_group(), weight.in) && sound;
   for (size_t d = 3 - static_cast<size_t>(shape.spatial); d < 3; ++d)
     sound = add(shape.kernel[d], weight.kernel[d]) && sound;
-  // Any stride will do along a dimension of one element, but for 0.
+  // A dimension of one element may have any stride except 0.
   for (int64_t& stride : strides) stride = std::max<int64_t>(stride, 1);
   if (!sound) return std::nullopt;
   return dnnl::memory::desc(dims, data_type(weight.dtype), strides);
@@ -143,7 +143,7 @@ bool wanted(const ConvolutionShape& s, const ConvolutionOperands& o, bool copies
   if (dtype == DType::kUInt8) return worth(s.work(), kConvolutionBytes);
   if (dtype == DType::kBFloat16) return worth(copies && grouped ? 0 : s.work(), kConvolutionBFloat16);
   if (!copies) return worth(s.work(), grouped ? kConvolutionGrouped : kConvolutionFloat);
-  // Copies of float32 pay where there is much to do for each element.
+  // Copies of float32 pay if each element takes part in many multiplications.
   const bool deep = !grouped && s.taps() > 1 && s.in_channels >= 128 && s.pixels() <= 256;
   return worth(deep ? s.work() : 0, kConvolutionFloat);
 }
@@ -210,8 +210,8 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   const auto done = [&](const auto& d) {
     return finish(d, *has, s, o, out, o.bias ? &bias : nullptr, has_other ? &other : nullptr, where == Other::kSum);
   };
-  // By the C functions, which report what the library does not take by a status. The C++ classes copy what they are
-  // made of.
+  // Uses the C functions, which report by a status what the library does not support. The C++ classes throw, and copy
+  // their arguments.
   struct Description {
     dnnl_primitive_desc_t own = nullptr;
     ~Description() {

@@ -34,7 +34,7 @@ Tensor slope(const char* name, const Tensor& grad, const Tensor& self, F f) {
   if (!is_floating(dtype)) fail_dispatch(dtype, name);
   return map_floats(name, grad, self, dtype, f);
 }
-// f(T) -> T of whatever is ordered but bool.
+// f(T) -> T of all ordered dtypes except bool.
 template <class F>
 Tensor cut(const char* name, const Tensor& self, F f) {
   if (self.dtype() == DType::kBool) fail_dispatch(self.dtype(), name);
@@ -43,7 +43,7 @@ Tensor cut(const char* name, const Tensor& self, F f) {
   return out;
 }
 
-// A number as the dtype has it.
+// A number rounded to the dtype.
 double rounded_number(const Scalar& number, DType dtype) {
   const Tensor rounded = to_dtype(to_dtype(number_tensor(Scalar(number.to_double())), dtype), DType::kFloat64);
   return *rounded.data_as<double>();
@@ -60,7 +60,7 @@ using lanes::quick_exp;
 using lanes::quick_sigmoid;
 using lanes::quick_tanh;
 
-// e^x of x below 0, which is 2^-126 at least: where 1 is added or more.
+// e^x for x below 0, but at least 2^-126: exact enough where 1 or more is added to it.
 [[gnu::always_inline]] inline float power_of_negative(float x) {
   const float clamped = x < -87.0f ? -87.0f : x;
   const PowerOfE power = power_of_e(clamped);
@@ -80,7 +80,7 @@ using lanes::quick_tanh;
   return x < 0.0f ? beyond : 1.0f - beyond;
 }
 
-// log(1 + e^x), which is x where e^x is more than log1p takes.
+// log(1 + e^x); x itself if e^x is too large for log1p.
 template <class T>
 [[gnu::always_inline]] inline T log_one_and_power(T x) {
   constexpr T kMost = std::is_same_v<T, float> ? T(80) : T(700);
@@ -219,7 +219,7 @@ Tensor glu_backward(const Tensor& grad_output, const Tensor& self, int64_t dim) 
     return out;
   }
   auto [a, b] = halves("glu_backward", out, dim);
-  // In the elements' own dtype, as ATen stores it in between: it tells in half types.
+  // ATen stores the sigmoid in the elements' dtype before it goes on; in half types that rounding changes the result.
   const Tensor sigmoids = sigmoid(second);
   dispatch_computed_float(self.dtype(), "glu_backward", [&]<class T>() -> void {
     const auto of_first = [](T g, T s) { return g * s; };
@@ -283,7 +283,7 @@ Tensor leaky_relu(const Tensor& self, Scalar negative_slope) {
   });
 }
 Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, Scalar negative_slope, bool) {
-  // ATen's operands come in this order, by which results are laid out.
+  // ATen passes its operands in this order, which decides the layout of the result.
   return slope("leaky_relu_backward", self, grad_output, [s = negative_slope.to_double()]<class T>(T x, T grad) -> T {
     return x > T(0) ? grad : grad * static_cast<T>(s);
   });
@@ -439,13 +439,13 @@ Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, do
 }
 
 Tensor _add_relu(const Tensor& self, const Tensor& other, Scalar alpha) {
-  // Whatever kind of number alpha is, it counts as one of the result's dtype.
+  // alpha counts as a number of the result's dtype, whatever its own kind.
   const bool whole = is_integral(promoted(self, other), true) && !alpha.is_integral();
   const Tensor sum = add(self, other,
                          whole             ? Scalar(alpha.to_int())
                          : alpha.is_bool() ? Scalar(alpha.to_double())
                                            : alpha);
-  // Up to the largest number of the first operand's dtype: infinity is none.
+  // The upper bound is the largest finite number of the first operand's dtype.
   const DType first = self.dtype();
   if (first == DType::kBool || first == DType::kUInt8) fail_dispatch(first, "_add_relu");
   const Scalar most = dispatch_ordered(first, "_add_relu", []<class T>() -> Scalar {

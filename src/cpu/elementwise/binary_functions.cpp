@@ -38,7 +38,7 @@ struct Compare {
     return (a == b) == equal;
   }
 };
-// A type that dispatch_any knows, in which elements of the dtype are equal if they are.
+// A dtype that dispatch_any supports and that represents every element of the dtype exactly.
 DType comparable(DType dtype) {
   if (is_float8(dtype)) return DType::kFloat32;
   if (dtype == DType::kUInt16) return DType::kInt32;
@@ -248,7 +248,7 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
 
 Tensor ldexp(const Tensor& self, const Tensor& other) {
   if (is_floating(self.dtype()) && is_integral(other.dtype(), true)) {
-    // Of whole exponents to the bit, and as the first operand's dtype.
+    // Exact for whole exponents, in the dtype of the first operand.
     const Shape shape = broadcast_shapes("ldexp", self.sizes(), other.sizes());
     Tensor out = std::ranges::equal(IntSpan(shape), self.sizes())
                      ? empty_like(self)
@@ -301,7 +301,7 @@ Tensor nextafter(const Tensor& self, const Tensor& other) {
                             using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
                             constexpr Bits kSign = std::numeric_limits<Bits>::min();
                             const auto x = std::bit_cast<Bits>(from), y = std::bit_cast<Bits>(towards);
-                            // Away from zero where it is the larger one of the same sign.
+                            // The step leads away from zero if `towards` is the larger number of the same sign.
                             const bool away = (towards > from) == (x >= 0);
                             const Bits next = (x & ~kSign) == 0 ? (y & kSign) | 1 : away ? x + 1 : x - 1;
                             const T neighbour = from == towards ? towards : std::bit_cast<T>(next);

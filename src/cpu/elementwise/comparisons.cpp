@@ -65,7 +65,7 @@ void check_limit(const char* name, DType dtype) {
   SCONCE_CHECK(!is_complex(dtype), kInvalidArgument, name, ": clamp is not supported for complex types");
 }
 
-// A bound of integers as their dtype has it; none, where every one of the dtype is within it.
+// A bound of integers in their dtype; none if every integer of the dtype is within it.
 std::optional<Scalar> bound_within(const char* name, const Scalar& bound, DType dtype, bool lower) {
   if (!is_integral(dtype, false)) return bound;
   const auto [least, most] = [dtype]() -> std::pair<int64_t, int64_t> {
@@ -95,30 +95,20 @@ T largest() {
 
 }  // namespace
 
-Tensor lt(const Tensor& self, const Tensor& other) {
-  return ordered("lt", self, other, promoted(self, other), Order::kLess);
-}
-Tensor lt_number(const Tensor& self, Scalar other) {
-  return ordered("lt", self, number_tensor(other), promoted(self, other), Order::kLess);
-}
-Tensor le(const Tensor& self, const Tensor& other) {
-  return ordered("le", self, other, promoted(self, other), Order::kLessOrEqual);
-}
-Tensor le_number(const Tensor& self, Scalar other) {
-  return ordered("le", self, number_tensor(other), promoted(self, other), Order::kLessOrEqual);
-}
-Tensor gt(const Tensor& self, const Tensor& other) {
-  return ordered("gt", self, other, promoted(self, other), Order::kGreater);
-}
-Tensor gt_number(const Tensor& self, Scalar other) {
-  return ordered("gt", self, number_tensor(other), promoted(self, other), Order::kGreater);
-}
-Tensor ge(const Tensor& self, const Tensor& other) {
-  return ordered("ge", self, other, promoted(self, other), Order::kGreaterOrEqual);
-}
-Tensor ge_number(const Tensor& self, Scalar other) {
-  return ordered("ge", self, number_tensor(other), promoted(self, other), Order::kGreaterOrEqual);
-}
+// Of tensors, and of a tensor with a number.
+#define SCONCE_COMPARISON(name, order)                                               \
+  Tensor name(const Tensor& self, const Tensor& other) {                             \
+    return ordered(#name, self, other, promoted(self, other), order);                \
+  }                                                                                  \
+  Tensor name##_number(const Tensor& self, Scalar other) {                           \
+    return ordered(#name, self, number_tensor(other), promoted(self, other), order); \
+  }
+SCONCE_COMPARISON(lt, Order::kLess)
+SCONCE_COMPARISON(le, Order::kLessOrEqual)
+SCONCE_COMPARISON(gt, Order::kGreater)
+SCONCE_COMPARISON(ge, Order::kGreaterOrEqual)
+#undef SCONCE_COMPARISON
+
 Tensor isposinf(const Tensor& self) {
   return tested("isposinf", self, [](auto x) {
     if constexpr (std::is_floating_point_v<decltype(x)>)
@@ -146,7 +136,7 @@ Tensor signbit(const Tensor& self) {
 
 namespace {
 
-// Where ATen compares one by one; else it sorts all of them together, as tensors of equal standing.
+// Whether ATen compares one by one. Otherwise it sorts all of them together, as tensors of equal standing.
 bool are_few(int64_t tests, int64_t elements) {
   return tests < static_cast<int64_t>(10.0f * std::pow(static_cast<double>(elements), 0.145));
 }

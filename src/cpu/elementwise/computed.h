@@ -32,7 +32,7 @@ inline Tensor met(const Tensor& operand, DType dtype) {
   const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32;
   return small && operand.dtype() != dtype ? to_dtype(operand, dtype) : operand;
 }
-// But not what half floats are divided by, where it is one number: that stays as exact as it is.
+// A single number by which half floats are divided keeps its precision.
 inline Tensor met_divisor(const Tensor& operand, DType dtype) {
   return operand.numel() == 1 && dtype != DType::kComplex32 ? operand : met(operand, dtype);
 }

@@ -49,7 +49,7 @@ struct AddScaled {
   }
 };
 
-// Stored small, computed wide: such operands are rounded to the dtype before they meet.
+// For dtypes that are stored small and computed wide, operands are rounded to the dtype before they are combined.
 bool is_small(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32 || is_float8(dtype);
 }

@@ -38,7 +38,7 @@ struct Power {
     power_row(count, out, base, [exponent](int64_t i) { return static_cast<double>(exponent[i]); });
   }
 
-  // What is not usual one by one, a block at a time; out may be an input. at(i): the exponent.
+  // Works block by block and computes the unusual elements one by one. `out` may be an input; at(i) is the exponent.
   template <class Exponent>
   static void power_row(int64_t count, float* out, const float* base, Exponent at) noexcept {
     constexpr int64_t kBlock = 64;
@@ -53,7 +53,7 @@ struct Power {
       for (int64_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i]);
       int32_t usual = 1;
       for (int64_t i = 0; i < n; ++i) {
-        // The whole part of the base's logarithm is in its bits.
+        // The exponent bits of the base hold the whole part of its logarithm.
         const auto bits = std::bit_cast<int32_t>(base[begin + i]);
         const float size = std::fabs(static_cast<float>((bits >> 23) - 127)) + 1.0f;
         usual &= static_cast<int32_t>(bits >= 0x00800000) & static_cast<int32_t>(bits < 0x7F800000) &

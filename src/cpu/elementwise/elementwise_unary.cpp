@@ -22,7 +22,7 @@ T argument_of_real(T x) {
   return std::isnan(x) ? x : x < 0 ? static_cast<T>(M_PI) : T(0);
 }
 
-// Euclid with C's remainder: what comes out of the smallest integer, whose absolute value is itself, is ATen's too.
+// Euclid's algorithm with C's remainder. The smallest integer, which is its own absolute value, gives what ATen gives.
 template <class T>
 T common_divisor(T a, T b) {
   const auto absolute = [](T x) {
@@ -154,7 +154,7 @@ Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<
     fill(out, 1.0);
     return out;
   }
-  // The periodic window is the symmetric one of one more, less its last value.
+  // The periodic window is the symmetric window of one more value, without the last.
   const int64_t symmetric = window_length + periodic;
   Tensor out = Tensor::empty(IntSpan(&symmetric, 1), type);
   dispatch_floating(type, "hann_window", [&]<class T>() -> void { window<T>(out, symmetric - 1); });

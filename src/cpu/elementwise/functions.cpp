@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kGrain = 8192;
 
-// These take far longer than a call through a pointer.
+// Calls through a pointer cost little here: the functions themselves take far longer.
 template <class T>
 struct Called {
   T (*function)(T);
@@ -41,7 +41,7 @@ template <class F, class Beyond, class Plain>
 bool mapped_real(const char* name, Tensor& out, const Tensor& self, InLanesWithin<F, Beyond, Plain> rows) {
   return mapped_in(name, out, self, rows);
 }
-// `real` is written for lanes; of `complex`, a generic lambda without captures, only complex numbers.
+// `real` is written for lanes. `complex`, a generic lambda without captures, is called for complex numbers only.
 template <class Real, class Complex>
 Tensor mapped(const char* name, const Tensor& self, Real real, Complex complex) {
   require_library(sleef_library());
@@ -129,82 +129,40 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
 
 }  // namespace
 
-Tensor acos(const Tensor& self) {
-  return mapped(
-      "acos", self, [](auto x) { return lanes::acos(x); }, [](auto x) { return std::acos(x); });
-}
-Tensor acosh(const Tensor& self) {
-  return mapped(
-      "acosh", self,
-      InLanesWithin{[](auto x) { return lanes::acosh(x); },
-                    []<class T>(T x) { return std::fabs(x) > kMostOfSquare<T>; }, [](auto x) { return std::acosh(x); }},
-      [](auto x) { return std::acosh(x); });
-}
-Tensor asin(const Tensor& self) {
-  return mapped(
-      "asin", self, [](auto x) { return lanes::asin(x); }, [](auto x) { return std::asin(x); });
-}
-Tensor asinh(const Tensor& self) {
-  return mapped(
-      "asinh", self,
-      InLanesWithin{[](auto x) { return lanes::asinh(x); },
-                    []<class T>(T x) { return std::fabs(x) > kMostOfSquare<T>; }, [](auto x) { return std::asinh(x); }},
-      [](auto x) { return std::asinh(x); });
-}
-Tensor atan(const Tensor& self) {
-  return mapped(
-      "atan", self, [](auto x) { return lanes::atan(x); }, [](auto x) { return std::atan(x); });
-}
-Tensor atanh(const Tensor& self) {
-  return mapped(
-      "atanh", self, [](auto x) { return lanes::atanh(x); }, [](auto x) { return std::atanh(x); });
-}
-Tensor cos(const Tensor& self) {
-  return mapped(
-      "cos", self, [](auto x) { return lanes::cos(x); }, [](auto x) { return std::cos(x); });
-}
-Tensor cosh(const Tensor& self) {
-  return mapped(
-      "cosh", self,
-      InLanesWithin{[](auto x) { return lanes::cosh(x); }, []<class T>(T x) { return std::fabs(x) > kMostOfPower<T>; },
-                    [](auto x) { return std::cosh(x); }},
-      [](auto x) { return std::cosh(x); });
-}
-Tensor exp(const Tensor& self) {
-  return mapped(
-      "exp", self, [](auto x) { return lanes::quick_exp(x); }, [](auto x) { return std::exp(x); });
-}
-Tensor log(const Tensor& self) {
-  return mapped(
-      "log", self, [](auto x) { return lanes::log(x); }, [](auto x) { return std::log(x); });
-}
-Tensor log10(const Tensor& self) {
-  return mapped(
-      "log10", self, [](auto x) { return lanes::log10(x); }, [](auto x) { return std::log10(x); });
-}
-Tensor sin(const Tensor& self) {
-  return mapped(
-      "sin", self, [](auto x) { return lanes::sin(x); }, [](auto x) { return std::sin(x); });
-}
-Tensor sinh(const Tensor& self) {
-  return mapped(
-      "sinh", self,
-      InLanesWithin{[](auto x) { return lanes::sinh(x); }, []<class T>(T x) { return std::fabs(x) > kMostOfPower<T>; },
-                    [](auto x) { return std::sinh(x); }},
-      [](auto x) { return std::sinh(x); });
-}
-Tensor sqrt(const Tensor& self) {
-  return mapped(
-      "sqrt", self, [](auto x) { return std::sqrt(x); }, [](auto x) { return std::sqrt(x); });
-}
-Tensor tan(const Tensor& self) {
-  return mapped(
-      "tan", self, [](auto x) { return lanes::tan(x); }, [](auto x) { return std::tan(x); });
-}
-Tensor tanh(const Tensor& self) {
-  return mapped(
-      "tanh", self, [](auto x) { return lanes::quick_tanh(x); }, [](auto x) { return std::tanh(x); });
-}
+// `real` of real numbers, std::NAME of complex ones.
+#define SCONCE_FUNCTION(name, real)                                                        \
+  Tensor name(const Tensor& self) {                                                        \
+    return mapped(                                                                         \
+        #name, self, [](auto x) { return real(x); }, [](auto x) { return std::name(x); }); \
+  }
+SCONCE_FUNCTION(acos, lanes::acos)
+SCONCE_FUNCTION(asin, lanes::asin)
+SCONCE_FUNCTION(atan, lanes::atan)
+SCONCE_FUNCTION(atanh, lanes::atanh)
+SCONCE_FUNCTION(cos, lanes::cos)
+SCONCE_FUNCTION(exp, lanes::quick_exp)
+SCONCE_FUNCTION(log, lanes::log)
+SCONCE_FUNCTION(log10, lanes::log10)
+SCONCE_FUNCTION(sin, lanes::sin)
+SCONCE_FUNCTION(sqrt, std::sqrt)
+SCONCE_FUNCTION(tan, lanes::tan)
+SCONCE_FUNCTION(tanh, lanes::quick_tanh)
+#undef SCONCE_FUNCTION
+
+// The same, but std::NAME also of real numbers beyond `most`, where lanes::NAME ends.
+#define SCONCE_FUNCTION_WITHIN(name, most)                                                    \
+  Tensor name(const Tensor& self) {                                                           \
+    constexpr auto kWhole = [](auto x) { return std::name(x); };                              \
+    return mapped(#name, self,                                                                \
+                  InLanesWithin{[](auto x) { return lanes::name(x); },                        \
+                                []<class T>(T x) { return std::fabs(x) > most<T>; }, kWhole}, \
+                  kWhole);                                                                    \
+  }
+SCONCE_FUNCTION_WITHIN(acosh, kMostOfSquare)
+SCONCE_FUNCTION_WITHIN(asinh, kMostOfSquare)
+SCONCE_FUNCTION_WITHIN(cosh, kMostOfPower)
+SCONCE_FUNCTION_WITHIN(sinh, kMostOfPower)
+#undef SCONCE_FUNCTION_WITHIN
 
 Tensor exp2(const Tensor& self) {
   return mapped(

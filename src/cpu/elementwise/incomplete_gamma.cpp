@@ -165,7 +165,7 @@ template <bool kSeries>
   compute<true>(near);
   for (int64_t i = 0; i < near.count; ++i) {
     const double p = near.value[i] * near.scale[i];
-    // What 1 leaves of it would have the errors of 1.
+    // If P is near 1, 1 - P would lose its digits.
     const bool lost = gamma.upper && p > 0.9;
     out[near.at[i]] = lost ? gamma(near.a[i], near.x[i]) : gamma.upper ? 1 - p : p;
   }
@@ -192,7 +192,7 @@ double upper_gamma(double a, double x) { return sconce::upper<Quiet>(a, x); }
 // Not within the vector code.
 [[gnu::noinline]] double SingleGamma::operator()(double a, double x) const {
   if (!upper) return lower<QuietSingle>(a, x);
-  // Of small orders it is what 1 leaves of P: as exact as P.
+  // For small orders Q is 1 - P, as exact as P.
   return a < 2 ? upper_gamma(a, x) : sconce::upper<QuietSingle>(a, x);
 }
 void SingleGamma::row(int64_t count, double* out, const double* a, const double* x) const noexcept {

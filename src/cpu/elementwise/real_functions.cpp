@@ -172,7 +172,7 @@ Tensor lcm(const Tensor& self, const Tensor& other) {
     map_elements<T, T, T>(
         "lcm", out,
         [](T a, T b) -> T {
-          // The product wraps as int does, or the type where it is wider, and is cut after.
+          // The product wraps like int, or like the type if that is wider, and is then cut to the type.
           using Wide = std::conditional_t<(sizeof(T) < sizeof(int32_t)), int32_t, T>;
           const auto size = [](T x) { return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); };
           const uint64_t common = std::gcd(size(a), size(b));

@@ -43,11 +43,12 @@ Tensor mapped(const char* name, const Tensor& self, double (*function)(double)) 
   map_elements<double, double>(name, out, Unary{function}, {&self}, kGrain);
   return out;
 }
-// A zero of a function, around which its table would not do: it errs by a share of the function's largest values.
+// A zero of a function. The table is not used around it, since the table's error is relative to the function's largest
+// values.
 struct Zero {
   double at = 0, around = 0;
 };
-// Where results are of single precision or less: by a table within its bounds.
+// For results of single precision or less: within its bounds, the table is used.
 struct Tabled {
   double (*function)(double);
   const FunctionTable* table;
@@ -100,7 +101,7 @@ double digamma_of(double x) {
   if (std::isinf(x)) return x > 0 ? x : kNaN;
   if (std::isnan(x) || (x < 0 && x == std::trunc(x))) return kNaN;
   if (x > 0) return boost::math::digamma(x, Quiet());
-  // By reflection, with the distance from the pole as exact as x.
+  // By reflection; the distance from the pole is computed as exactly as x is given.
   return boost::math::digamma(1 - x, Quiet()) - M_PI / std::tan(M_PI * (x - std::nearbyint(x)));
 }
 // To single precision: above 0 by its series from 10 on, side by side.
@@ -244,7 +245,7 @@ struct SinglePolygamma {
 double scaled_erfc(double x) {
   if (x < -27) return kInfinity;
   if (x < 25) {
-    // The square of what a float holds of x is exact.
+    // x rounded to float has an exact square.
     const double high = static_cast<float>(x);
     return std::exp(high * high) * std::exp((x - high) * (x + high)) * std::erfc(x);
   }
@@ -434,7 +435,7 @@ Tensor special_zeta(const Tensor& self, const Tensor& other) {
   return mapped("special_zeta", self, other, hurwitz_zeta);
 }
 Tensor special_ndtri(const Tensor& self) {
-  // Its tails bend too much.
+  // The table does not cover the tails, which bend too much.
   static const FunctionTable kTable(normal_quantile, 1.0 / 64, 63.0 / 64, 248);
   return mapped("special_ndtri", self, normal_quantile, kTable, {0.5, 1.0 / 64});
 }
@@ -461,57 +462,26 @@ Tensor special_spherical_bessel_j0(const Tensor& x) {
   });
 }
 
-Tensor special_chebyshev_polynomial_t(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_t", x, n, kSame, [](double y) { return y; }, chebyshev_step);
-}
-Tensor special_chebyshev_polynomial_u(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_u", x, n, kSame, [](double y) { return 2 * y; }, chebyshev_step);
-}
-Tensor special_chebyshev_polynomial_v(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_v", x, n, kSame, [](double y) { return 2 * y - 1; }, chebyshev_step);
-}
-Tensor special_chebyshev_polynomial_w(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_chebyshev_polynomial_w", x, n, kSame, [](double y) { return 2 * y + 1; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_t(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_t", x, n, kShifted, [](double y) { return y; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_u(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_u", x, n, kShifted, [](double y) { return 2 * y; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_v(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_v", x, n, kShifted, [](double y) { return 2 * y - 1; }, chebyshev_step);
-}
-Tensor special_shifted_chebyshev_polynomial_w(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_shifted_chebyshev_polynomial_w", x, n, kShifted, [](double y) { return 2 * y + 1; }, chebyshev_step);
-}
-Tensor special_hermite_polynomial_h(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_hermite_polynomial_h", x, n, kSame, [](double y) { return 2 * y; },
-      [](double k, double y, double now, double before) { return 2 * y * now - 2 * k * before; });
-}
-Tensor special_hermite_polynomial_he(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_hermite_polynomial_he", x, n, kSame, [](double y) { return y; },
-      [](double k, double y, double now, double before) { return y * now - k * before; });
-}
-Tensor special_laguerre_polynomial_l(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_laguerre_polynomial_l", x, n, kSame, [](double y) { return 1 - y; },
-      [](double k, double y, double now, double before) { return ((2 * k + 1 - y) * now - k * before) / (k + 1); });
-}
-Tensor special_legendre_polynomial_p(const Tensor& x, const Tensor& n) {
-  return polynomials(
-      "special_legendre_polynomial_p", x, n, kSame, [](double y) { return y; },
-      [](double k, double y, double now, double before) { return ((2 * k + 1) * y * now - k * before) / (k + 1); });
-}
+// The polynomial of order 1 is `first`; step(k, y, polynomial of order k, of order k - 1) is that of order k + 1.
+#define SCONCE_POLYNOMIAL(name, argument, first, step)                           \
+  Tensor special_##name(const Tensor& x, const Tensor& n) {                      \
+    return polynomials(                                                          \
+        "special_" #name, x, n, argument, [](double y) { return first; }, step); \
+  }
+#define SCONCE_STEP(next) [](double k, double y, double now, double before) { return next; }
+SCONCE_POLYNOMIAL(chebyshev_polynomial_t, kSame, y, chebyshev_step)
+SCONCE_POLYNOMIAL(chebyshev_polynomial_u, kSame, 2 * y, chebyshev_step)
+SCONCE_POLYNOMIAL(chebyshev_polynomial_v, kSame, 2 * y - 1, chebyshev_step)
+SCONCE_POLYNOMIAL(chebyshev_polynomial_w, kSame, 2 * y + 1, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_t, kShifted, y, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_u, kShifted, 2 * y, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_v, kShifted, 2 * y - 1, chebyshev_step)
+SCONCE_POLYNOMIAL(shifted_chebyshev_polynomial_w, kShifted, 2 * y + 1, chebyshev_step)
+SCONCE_POLYNOMIAL(hermite_polynomial_h, kSame, 2 * y, SCONCE_STEP(2 * y * now - 2 * k * before))
+SCONCE_POLYNOMIAL(hermite_polynomial_he, kSame, y, SCONCE_STEP(y* now - k * before))
+SCONCE_POLYNOMIAL(laguerre_polynomial_l, kSame, 1 - y, SCONCE_STEP(((2 * k + 1 - y) * now - k * before) / (k + 1)))
+SCONCE_POLYNOMIAL(legendre_polynomial_p, kSame, y, SCONCE_STEP(((2 * k + 1) * y * now - k * before) / (k + 1)))
+#undef SCONCE_POLYNOMIAL
+#undef SCONCE_STEP
 
 }  // namespace sconce::cpu

@@ -93,7 +93,7 @@ ComputeType<T> sum_column(const Bags& bags, int64_t bag, int64_t column) {
   return sum;
 }
 
-// divisors: null for sums, else by what each bag's sum, rounded to T, is divided.
+// divisors: null for sums; otherwise each bag's sum is rounded to T and divided by its divisor.
 template <class T>
 void sum_bags(const Bags& bags, const int64_t* divisors, T* out) {
   using Compute = ComputeType<T>;
@@ -123,7 +123,7 @@ void sum_bags(const Bags& bags, const int64_t* divisors, T* out) {
   });
 }
 
-// Zeros, and index 0, where a bag has no rows. The first row wins ties, and a NaN in it stays.
+// A bag without rows gives zeros and index 0. The first row wins ties, and a NaN in it stays.
 template <class T, class Index>
 void max_bags(const Bags& bags, T* out, Index* rows_taken) {
   using Compute = ComputeType<T>;
@@ -147,7 +147,7 @@ void max_bags(const Bags& bags, T* out, Index* rows_taken) {
   });
 }
 
-// As ATen decides whether a sum needs no offset2bag.
+// Decides like ATen whether a sum can do without offset2bag.
 bool sums_directly(const Tensor& weight, const Tensor* scales, int64_t padding_idx) {
   return weight.dtype() != DType::kFloat64 && weight.stride(1) == 1 && padding_idx < 0 &&
          (!scales || scales->stride(0) == 1);
@@ -216,7 +216,7 @@ std::array<Tensor, 4> run(const Tensor& weight, const Tensor& given_indices, con
   if (scales) bags.scales = contiguous(*scales);
   check_values(bags, offsets, weight.size(0));
 
-  // The last bag reaches to the end, but for direct sums that are told otherwise.
+  // The last bag reaches to the end, unless a direct sum is told otherwise.
   const int64_t bounds = count + 1;
   bags.bounds = Tensor::empty(IntSpan(&bounds, 1), DType::kInt64);
   std::copy_n(o, count, bags.bounds.data_as<int64_t>());

@@ -47,7 +47,7 @@ Tensor index_Tensor(const Tensor& self, OptTensorList indices) {
   Tensor out = Tensor::empty_strided(plan.result_sizes(), plan.result_strides(), self.dtype());
   plan.order_by(out.strides(), out.itemsize());
   if (out.numel() == 0) {
-    // Indices are checked even where nothing is read.
+    // Indices are checked even if no element is read.
     int64_t from[kChunk], to[kChunk];
     for (int64_t at = 0; at < plan.positions(); at += kChunk)
       if (const int bad = plan.offsets(at, std::min(at + kChunk, plan.positions()), from, to); bad >= 0)

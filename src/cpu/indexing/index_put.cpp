@@ -172,7 +172,7 @@ void put_into(Tensor& self, std::span<const Tensor* const> indices, const Tensor
 
 void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* const> indices, const Tensor& values,
                    bool accumulate) {
-  // Indices that lie in what is written are read first.
+  // If indices share memory with the output, they are copied first.
   std::array<Tensor, Tensor::kMaxRank> kept;
   std::array<const Tensor*, Tensor::kMaxRank> safe;
   SCONCE_CHECK(indices.size() <= safe.size(), kInvalidArgument, "index_put: too many indices: ", indices.size());

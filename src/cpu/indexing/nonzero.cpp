@@ -77,7 +77,7 @@ uint64_t bits_of(const T* p, int64_t n) {
 
 template <class T>
 uint64_t full_word(const T* p) {
-  // Complex numbers, and the float8 types in which 0x80 is NaN or nothing is zero, take the slow way.
+  // Complex numbers take the slow way; so do float8 types in which 0x80 is NaN or which have no zero.
   constexpr bool kPlainZero = !kIsComplex<T> && !std::is_same_v<T, Float8E8M0FNU> &&
                               !std::is_same_v<T, Float8E5M2FNUZ> && !std::is_same_v<T, Float8E4M3FNUZ>;
   if constexpr (kPlainZero)

@@ -92,7 +92,7 @@ const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const
     }
     return nullptr;
   }
-  // Those of this thread are collected first, without a branch, which nothing would predict.
+  // The rows of this thread are collected first, without a branch, since it could not be predicted.
   constexpr int64_t kBlock = 256;
   int64_t mine[kBlock];
   for (int64_t begin = 0; begin < s.count; begin += kBlock) {
@@ -206,8 +206,8 @@ const int64_t* scatter_loop(const ScatterPlan& plan, void* out, const int64_t* i
       if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, begin, end, all)) bad = b;
     });
   } else {
-    // Few slices: threads take different targets, so that duplicates keep their order. Each looks at all indices, which
-    // costs more than single elements do.
+    // For few slices, each thread takes different targets, so that duplicates keep their order. Each thread reads all
+    // indices, which pays only for rows, not for single elements.
     constexpr int64_t kWorthLooking = 8;
     const int64_t parts =
         others < kWorthLooking ? 1 : std::clamp<int64_t>(others * plan.count / kElementsPerThread, 1, threads);

@@ -141,7 +141,7 @@ T divide(T sum, T count) {
 
 template <class T>
 void divide_by_count(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
-  // Counts are the same all along dimensions that the index is stretched over.
+  // Along dimensions over which the index is expanded, all counts are equal.
   Shape counts(out.sizes()), indices(index.sizes());
   for (int64_t d = 0; d < out.dim(); ++d)
     if (d != dim && index.stride(d) == 0 && index.size(d) == out.size(d))

@@ -51,7 +51,7 @@ void dispatch_input(const Tensor& self, F&& f) {
   self.dtype() == DType::kFloat64 ? f.template operator()<double>() : f.template operator()<float>();
 }
 
-// A place between the least and the most, NaN at the least.
+// Clamps a place to the range; NaN becomes the least.
 struct Bounds {
   int64_t least, most;
   int64_t cut(double place) const {
@@ -59,7 +59,7 @@ struct Bounds {
   }
 };
 
-// Of one scale and whole zero point. Results are multiplied in float.
+// For one scale and a whole zero point. Results are multiplied in float.
 std::array<Tensor, 2> to_grid(const Tensor& self, float scale, int64_t zero_point, Bounds bounds) {
   Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
   dispatch_input(self, [&]<class T>() -> void {

@@ -25,7 +25,7 @@ void round_to(const float* values, T* out, int64_t n, float inverse_scale) {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(values[i] * inverse_scale);
 }
 
-// n elements as float32.
+// Reads n elements as float32.
 void load(const void* from, DType dtype, float* to, int64_t n) noexcept {
   const auto each = [&]<class T>(const T* values) {
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(values[i]);

@@ -12,8 +12,8 @@ T reflector(int64_t n, T* x) {
   double squares = 0;
   for (int64_t i = 1; i < n; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   double scale = 1;
-  // Sums of squares that leave the range: again with numbers that do not. Also the first element, which may be among
-  // the last numbers above 0, that have no digits left.
+  // If the sum of squares leaves the range of the type, everything is scaled and computed again. The first element is
+  // scaled too: it may be so near to 0 that it has lost its digits.
   if (!(squares > 1e-280 && squares < 1e280)) {
     double largest = 0;
     for (int64_t i = 1; i < n; ++i) largest = std::max(largest, std::abs(static_cast<double>(x[i])));

@@ -39,7 +39,7 @@ int count_zero(IntSpan sizes) { return static_cast<int>(std::count(sizes.begin()
 Tensor make_output(const Tensor& self, const Shape& sizes, const Dims& dims, DType dtype) {
   Dims order(static_cast<size_t>(self.dim())), strides(order.size());
   std::iota(order.begin(), order.end(), 0);
-  // Not stable, and ATen's the same: dimensions of size 1 show it.
+  // ATen's sort is not stable either, which shows for dimensions of size 1.
   const auto batch_end = std::partition(
       order.begin(), order.end(), [&](int64_t d) { return std::find(dims.begin(), dims.end(), d) == dims.end(); });
   std::sort(order.begin(), batch_end, [&](int64_t a, int64_t b) { return self.stride(a) > self.stride(b); });
@@ -95,7 +95,7 @@ void for_groups(const FftPlan<R>& plan, int64_t lines, int64_t least, const Body
   });
 }
 
-// Which of the two forms of `run` to take.
+// Chooses between the two forms of `run`.
 template <class R, class F>
 void by_width(const FftPlan<R>& plan, int64_t lines, const F& run) {
   constexpr int kWide = kFftLanes<R>;

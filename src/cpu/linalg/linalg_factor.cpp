@@ -164,7 +164,7 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   Tensor vh =
       compute_uv ? empty_matrices(with_matrix(batch, full_matrices ? n : k, n), A.dtype()) : no_matrix(A.dtype());
   if (A.numel() == 0) {
-    // Without elements the full bases are identities.
+    // If the matrix has no elements, the full bases are identities.
     for (Tensor* full : {&u, &vh})
       if (compute_uv && full_matrices && full->numel() > 0) {
         zero(*full);

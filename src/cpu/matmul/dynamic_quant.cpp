@@ -34,7 +34,7 @@ float quantise(const float* values, int32_t* to, int64_t k) {
   const float exact = by_low + by_high > 0 ? -128.0f - low_scaled : 127.0f - high_scaled;
   const auto zero = static_cast<int32_t>(std::lrintf(std::clamp(exact, -128.0f, 127.0f)));
   for (int64_t i = 0; i < k; ++i) {
-    // Beyond these bounds the result is clamped anyway; a NaN becomes the lowest one.
+    // Numbers beyond these bounds are clamped below anyway. NaN becomes the least number.
     const float rounded = std::round(std::clamp(values[i] * scale, -1024.0f, 1024.0f));
     const int32_t q = rounded == rounded ? static_cast<int32_t>(rounded) + zero : -128;
     to[i] = std::clamp(q, -128, 127) - zero;

@@ -191,7 +191,7 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
 Tensor dot(const Tensor& self, const Tensor& other) {
   check_vectors("dot", self, other);
   if (is_floating(self.dtype())) {
-    // Products of halves are exact as floats: rounded to their own type, the sum would be of their errors.
+    // Products of halves are exact in float. If they were rounded to half, the sum would consist of rounding errors.
     const DType type = summed_dtype(self.dtype());
     const Tensor a = contiguous(to_dtype(self, type)), b = contiguous(to_dtype(other, type));
     Tensor out = Tensor::empty({}, type);
@@ -271,7 +271,7 @@ Tensor _compute_linear_combination(const Tensor& input, const Tensor& coefficien
   const int64_t rows[] = {input.size(0), -1};
   Shape sizes(input.sizes());
   sizes[0] = coefficients.size(0);
-  // Products of truths are truths, and so is their sum.
+  // Products and sums of bools are bools.
   const DType dtype = input.dtype() == DType::kBool ? DType::kInt64 : input.dtype();
   const Tensor sums = mm(to_dtype(coefficients, dtype), reshape(to_dtype(input, dtype), rows));
   return to_dtype(reshape(sums, sizes), input.dtype());

@@ -62,7 +62,7 @@ constexpr int64_t kRows = 4, kMostColumns = 64;
 template <Int4Packing Packing, int64_t Columns>
 [[gnu::always_inline]] inline void decode(const uint8_t* bytes, float* to) {
   constexpr int64_t kHalf = Columns / 2;
-  // Bytes first, then floats: each loop in the widest form that the instruction set has for it.
+  // First bytes are unpacked, then floats are made, so that each loop uses the widest vectors for its type.
   int8_t low[kHalf], high[kHalf];
   for (int64_t i = 0; i < kHalf; ++i) low[i] = static_cast<int8_t>((bytes[i] & 15) - 8);
   for (int64_t i = 0; i < kHalf; ++i) high[i] = static_cast<int8_t>((bytes[i] >> 4) - 8);

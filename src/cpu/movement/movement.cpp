@@ -22,7 +22,7 @@
 namespace sconce::cpu {
 namespace {
 
-// A copy of the whole storage, looked at as self does.
+// A copy of the whole storage, viewed with the sizes, strides and offset of self.
 Tensor clone_storage(const Tensor& self) {
   if (self.numel() == 0) return clone_preserve_strides(self);
   for (int64_t d = 0; d < self.dim(); ++d)  // at::clone_preserve_strides: an expanded tensor comes out gapless
@@ -244,7 +244,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index) {
   }
   SCONCE_CHECK(least >= 0 && most < length, kInvalidArgument, "gather: index ", least < 0 ? least : most,
                " is out of bounds for dimension ", dim, " with size ", length);
-  // Along dim self is walked by index alone.
+  // Along dim, only the index moves through self.
   Shape strides;
   for (int64_t d = 0; d < index.dim(); ++d) strides.push_back(d == dim || self.dim() == 0 ? 0 : self.stride(d));
   const StridedLoop<3> loop(index.sizes(), {out.strides(), places.strides(), IntSpan(strides)},
@@ -312,8 +312,8 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                "index_add: Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
   SCONCE_CHECK(source.dtype() == self.dtype(), kInvalidArgument, "index_add: self (", dtype_name(self.dtype()),
                ") and source (", dtype_name(source.dtype()), ") must have the same scalar type");
-  // The factor is of self's dtype before it is one: 1.5 is 1 for integers, which no float product may round. Where
-  // there is nothing to add, it need not fit.
+  // alpha is converted to self's dtype first: 1.5 becomes 1 for integers. So integer products are not rounded as
+  // floats. If there is nothing to add, alpha need not fit the dtype.
   Tensor scaled = source;
   if (alpha.to_complex() != 1.0 && source.numel() > 0) {
     Tensor factor = Tensor::empty({}, self.dtype());
@@ -341,7 +341,7 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
     return out;
   }
   if (self.dtype() == DType::kFloat16 || self.dtype() == DType::kBFloat16) {
-    // Summed in float: a long sum of a half type itself comes to a stop.
+    // Sums are formed in float: a long sum in a half type would stop growing.
     Shape strides;
     for (int64_t d = 0; d < self.dim(); ++d) strides.push_back(d == dim ? places.stride(0) : 0);
     const Tensor spread = places.as_strided(scaled.sizes(), strides, places.storage_offset());
@@ -356,7 +356,7 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 
 Tensor _unsafe_masked_index(const Tensor& self, const Tensor& mask, OptTensorList indices, Scalar fill_value) {
   if (self.numel() == 0) {
-    // Nothing to look at: as many fills as there would be elements.
+    // self has no elements to read: the result holds the fill value only.
     Shape sizes(mask.sizes());
     for (int64_t d = static_cast<int64_t>(indices.size()); d < self.dim(); ++d) sizes.push_back(self.size(d));
     Tensor out = Tensor::empty(sizes, self.dtype());

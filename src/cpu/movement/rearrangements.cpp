@@ -57,7 +57,8 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   SCONCE_CHECK(shifts.size() == dims.size(), kInvalidArgument,
                "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
   if (self.numel() == 0) return clone(self);
-  // Two parts that change places: a channels-last tensor stays one, but for ATen's kernel for CUDA.
+  // Two parts change places. A channels-last tensor stays channels-last on the CPU; ATen's CUDA kernel makes it
+  // row-major.
   Tensor out = self.is_cpu() ? self : contiguous(self);
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim("roll", dims[i], self.dim());
@@ -352,7 +353,7 @@ Tensor unfold_backward(const Tensor& grad_in, IntSpan input_sizes, int64_t dim, 
       std::equal(windows.sizes().begin(), windows.sizes().end(), grad_in.sizes().begin(), grad_in.sizes().end()),
       kInvalidArgument, "unfold_backward: grad ", describe(grad_in), " does not go with windows ",
       to_string(windows.sizes()));
-  // Windows overlap: one after the other.
+  // Windows overlap, so they are added one after the other.
   for (int64_t w = 0; w < windows.size(d); ++w) {
     Tensor target = narrow(out, d, w * step, size);
     const Tensor slopes = transpose(unsqueeze(select(grad_in, d, w), d), d, grad_in.dim() - 1);

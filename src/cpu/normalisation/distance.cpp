@@ -157,7 +157,8 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p, std::optiona
     const T *a = pair.x1.data_as<T>(), *b = pair.x2.data_as<T>();
     T* to = out.data_as<T>();
     with_norm<T>(p, [&]<class Norm>(Norm) {
-      // Packing the rows of x2 pays where several rows of x1 meet them; powers take far longer than that.
+      // Packing the rows of x2 pays if several rows of x1 are compared with them. General powers take far longer than
+      // packing.
       if (pair.p >= 4 && pair.r >= 8 && !std::is_same_v<Norm, NormPower<T>>) {
         const Tensor packed = side_by_side(b, pair.batches, pair.r, pair.m);
         const int64_t pitch = pitch_of(pair.r);
@@ -239,7 +240,7 @@ Tensor _pdist_forward(const Tensor& self, double p) {
       parallel_for(0, pairs, rows_per_thread(m), [&](int64_t begin, int64_t end) noexcept {
         RowPair at = row_pair(begin, n);
         if constexpr (!std::is_same_v<Norm, NormPower<T>>) {
-          // Row i meets the rows from a multiple of kWide on, whatever its own place.
+          // Row i is compared with rows from a multiple of kWide on, whatever i is.
           for (int64_t k = begin; k < end;) {
             const int64_t block = at.j / kWide * kWide, last = std::min({block + kWide, n, at.j + end - k});
             T found[kWide];

@@ -121,7 +121,7 @@ Tensor slope_of(const char* name, const Tensor& grad_output, const Tensor& self,
   return out;
 }
 
-// Of probabilities; says whether one is none.
+// The cross entropy of probabilities; `outside` is set if an input is not between 0 and 1.
 template <class T>
 struct CrossEntropy {
   std::atomic<bool>* outside;
@@ -146,7 +146,7 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduct
   if (!is_floating(dtype) && !is_complex(dtype)) fail_dispatch(dtype, kName);
   require_library(sleef_library());
   Tensor losses = result_like(kName, self, self, target, dtype);
-  // log1p of SLEEF ends before the numbers of the type do.
+  // SLEEF's log1p fails for the largest numbers of the type.
   const auto logarithm = []<class T>(T odds) -> T {
     return lanes::choose(odds > (std::is_same_v<T, float> ? T(1e37) : T(1e300)), lanes::log(odds), lanes::log1p(odds));
   };
@@ -220,7 +220,7 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tens
 }
 Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                      const Tensor* weight, int64_t reduction) {
-  // The least denominator is a float in ATen, too.
+  // ATen also takes the least denominator as a float.
   const Tensor slopes = slope_of(
       "binary_cross_entropy_backward", grad_output, self, target, reduction,
       []<class T>(T x, T y) -> T { return (x - y) / std::max((T(1) - x) * x, static_cast<T>(1e-12F)); }, &self);
@@ -234,7 +234,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
   const auto log_sigmoid = []<class T>(T x) -> T {
     return std::min(x, T(0)) - lanes::log1p(lanes::quick_exp(-std::fabs(x)));
   };
-  // In the target's memory order, of which ATen's first operation is.
+  // The result has the memory order of the target, on which ATen's first operation works.
   ResultType result = ResultType().add(self).add(target);
   if (pos_weight) result.add(*pos_weight);
   const DType dtype = result.get();

@@ -32,8 +32,9 @@ void check_class(const char* name, int64_t label, int64_t classes) {
                " classes");
 }
 
-// In the dtype in which sums are taken.
+// In the dtype in which sums are taken; undefined where there is no tensor.
 Tensor computed(const Tensor& tensor, DType dtype) { return contiguous(to_dtype(tensor, summed_dtype(dtype))); }
+Tensor computed(const Tensor* tensor, DType dtype) { return tensor ? computed(*tensor, dtype) : Tensor(); }
 std::vector<int64_t> labels_of(const Tensor& target) {
   const Tensor packed = contiguous(to_dtype(target, DType::kInt64));
   return {packed.data_as<int64_t>(), packed.data_as<int64_t>() + packed.numel()};
@@ -41,6 +42,11 @@ std::vector<int64_t> labels_of(const Tensor& target) {
 void check_weight(const char* name, const Tensor* weight, int64_t classes) {
   SCONCE_CHECK(!weight || weight->numel() == classes, kInvalidArgument, name, ": inconsistent weight size, expected ",
                classes, " but got ", weight ? to_string(weight->sizes()) : "");
+}
+// One gradient of all losses, or one of each where they are not reduced.
+void check_gradient(const char* name, const Tensor& grad_output, int64_t reduction, int64_t losses) {
+  SCONCE_CHECK(grad_output.numel() == 1 || (reduction == 0 && grad_output.numel() == losses), kInvalidArgument, name,
+               ": grad_output ", describe(grad_output), " does not go with ", losses, " losses");
 }
 
 // Reduces one loss a row.
@@ -77,7 +83,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, Scalar p, Sca
   const auto [count, classes] = rows_of(kName, self, target, false);
   check_weight(kName, weight, classes);
   const std::vector<int64_t> labels = labels_of(target);
-  const Tensor in = computed(self, self.dtype()), scales = weight ? computed(*weight, self.dtype()) : Tensor();
+  const Tensor in = computed(self, self.dtype()), scales = computed(weight, self.dtype());
   Tensor losses = Tensor::empty(target.sizes(), in.dtype());
   dispatch_float_double(in.dtype(), kName, [&]<class T>() -> void {
     for (int64_t i = 0; i < count; ++i) {
@@ -102,10 +108,9 @@ Tensor multi_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
   const MarginTerms terms(p, margin);
   const auto [count, classes] = rows_of(kName, self, target, false);
   check_weight(kName, weight, classes);
-  SCONCE_CHECK(grad_output.numel() == 1 || (reduction == 0 && grad_output.numel() == count), kInvalidArgument, kName,
-               ": grad_output ", describe(grad_output), " does not go with ", count, " losses");
+  check_gradient(kName, grad_output, reduction, count);
   const std::vector<int64_t> labels = labels_of(target);
-  const Tensor in = computed(self, self.dtype()), scales = weight ? computed(*weight, self.dtype()) : Tensor(),
+  const Tensor in = computed(self, self.dtype()), scales = computed(weight, self.dtype()),
                grad = computed(grad_output, self.dtype());
   Tensor out = Tensor::empty(self.sizes(), in.dtype());
   dispatch_float_double(in.dtype(), kName, [&]<class T>() -> void {
@@ -169,8 +174,7 @@ Tensor multilabel_margin_loss_backward(const Tensor& grad_output, const Tensor& 
   const auto [count, classes] = rows_of(kName, self, target, true);
   SCONCE_CHECK(is_target.numel() == target.numel(), kInvalidArgument, kName, ": inconsistent is_target size ",
                to_string(is_target.sizes()));
-  SCONCE_CHECK(grad_output.numel() == 1 || (reduction == 0 && grad_output.numel() == count), kInvalidArgument, kName,
-               ": grad_output ", describe(grad_output), " does not go with ", count, " losses");
+  check_gradient(kName, grad_output, reduction, count);
   const std::vector<int64_t> labels = labels_of(target);
   const Tensor in = computed(self, self.dtype()), flags = computed(is_target, self.dtype()),
                grad = computed(grad_output, self.dtype());
@@ -228,7 +232,7 @@ std::array<Tensor, 2> nll_loss_forward(const Tensor& self, const Tensor& target,
   const auto [batch, classes, places] = likelihoods_of(kName, self, target);
   check_weight(kName, weight, classes);
   const std::vector<int64_t> labels = labels_of(target);
-  const Tensor in = computed(self, self.dtype()), scales = weight ? computed(*weight, self.dtype()) : Tensor();
+  const Tensor in = computed(self, self.dtype()), scales = computed(weight, self.dtype());
   const bool each = reduction == 0 && self.dim() > 1;
   Tensor losses = Tensor::empty(each ? target.sizes() : IntSpan(), in.dtype()), total = Tensor::empty({}, in.dtype());
   dispatch_float_double(in.dtype(), kName, [&]<class T>() -> void {
@@ -263,7 +267,7 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Te
                ": expected total_weight to be a single element tensor, got ", describe(total_weight));
   const std::vector<int64_t> labels = labels_of(target);
   const Tensor grad = computed(grad_output, self.dtype()), total = computed(total_weight, self.dtype()),
-               scales = weight ? computed(*weight, self.dtype()) : Tensor();
+               scales = computed(weight, self.dtype());
   Tensor out = Tensor::empty(self.sizes(), summed_dtype(self.dtype()));
   zero(out);
   dispatch_float_double(out.dtype(), kName, [&]<class T>() -> void {

@@ -50,8 +50,8 @@ void moments(const T* x, Layout layout, double* mean, double* spread) {
     };
     const double n = static_cast<double>(layout.count());
     mean[g] = sum_of([&](const T* row) { return row_sum(row, layout.inner); });
-    if (n > 0) mean[g] /= n;  // of nothing ATen's is 0
-    // From the mean in T, and then by as much less as that is beside the mean.
+    if (n > 0) mean[g] /= n;  // ATen's mean of nothing is 0
+    // Differences are taken from the mean as rounded to T; the sum is corrected by what the rounding changed.
     const T middle = static_cast<T>(mean[g]);
     const double beside = static_cast<double>(middle) - mean[g];
     spread[g] = sum_of([&](const T* row) { return row_spread(row, layout.inner, middle); }) - n * beside * beside;
@@ -73,8 +73,8 @@ void to_reciprocal_deviation(Tensor& spread, int64_t count, double eps) {
   for (int64_t g = 0; g < spread.numel(); ++g) values[g] = 1 / std::sqrt(values[g] / static_cast<double>(count) + eps);
 }
 
-// (x - mean[g]) * rstd[g] * weight[channel] + bias[channel], where element i of group g of row o has channel_of(g, i):
-// the same for `run` elements after each other.
+// (x - mean[g]) * rstd[g] * weight[channel] + bias[channel]. Element i of group g belongs to channel_of(g, i), which is
+// the same for `run` consecutive elements.
 template <class ChannelOf>
 Tensor normalised(const Tensor& in, Layout layout, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                   const Tensor& bias, int64_t run, const ChannelOf& channel_of) {
@@ -99,7 +99,7 @@ Tensor normalised(const Tensor& in, Layout layout, const Tensor& mean, const Ten
       }
       for (int64_t begin = 0; begin < layout.inner; begin += run) {
         const int64_t c = channel_of(g, begin);
-        // In ATen's order, for the infinities among the parameters.
+        // In ATen's order, which matters where parameters are infinite.
         const T factor = w ? scale * w[c] : scale, shift = (b ? b[c] : T(0)) - middle * factor;
         for (int64_t i = begin, end = std::min(begin + run, layout.inner); i < end; ++i)
           to[i] = from[i] * factor + shift;
@@ -116,11 +116,11 @@ struct Gradients {
   const Tensor& weight;       // may be undefined
   std::span<const int32_t> mask;
 
-  // Of layer norms, whose channels are the elements of a row.
+  // Of layer norms, where each element of a row is a channel.
   std::array<Tensor, 3> of_rows(int64_t rows, int64_t width) const {
     std::array<Tensor, 3> out;
     out[0] = Tensor::empty(in.sizes(), in.dtype());
-    // Each thread its own sums: rows all go to the same.
+    // Each thread has its own sums, since all rows add to the same ones.
     const int64_t parts = slice_parts(rows, width * 4), sizes[] = {parts, 2, width};
     Tensor sums = Tensor::empty(sizes, DType::kFloat64);
     zero(sums);
@@ -144,8 +144,8 @@ struct Gradients {
     return out;
   }
 
-  // Of the others: `run` elements after each other belong to one channel, of which each group has `each`; group g's
-  // first is g % (channels / each) * each.
+  // Of the other norms. A group has `each` channels, and `run` consecutive elements belong to one channel. The first
+  // channel of group g is g % (channels / each) * each.
   std::array<Tensor, 3> of_runs(Layout layout, int64_t channels, int64_t each, bool constant_statistics) const {
     std::array<Tensor, 3> out;
     out[0] = Tensor::empty(in.sizes(), in.dtype());
@@ -188,7 +188,7 @@ struct Gradients {
           }
       });
     });
-    // Groups of other images have the same channels.
+    // The groups of every image share the same channels.
     const int64_t images = channels ? layout.groups * each / channels : 0, shape[] = {images, channels}, first = 0;
     if (!mask[0]) out[0] = Tensor();
     if (mask[1]) out[1] = sum(reshape(products, shape), IntSpan(&first, 1), false, std::nullopt);
@@ -219,6 +219,9 @@ struct Gradients {
 
 void check_floating(const char* name, const Tensor& input) {
   if (!is_floating(input.dtype())) fail_dispatch(input.dtype(), name);
+}
+void check_mask(const char* name, std::span<const int32_t> output_mask) {
+  SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, name, ": output_mask has ", output_mask.size(), " elements");
 }
 void check_parameter(const char* name, const char* what, const Tensor* parameter, int64_t size) {
   SCONCE_CHECK(!parameter || parameter->numel() == size, kInvalidArgument, name, ": Expected ", what, " to have ", size,
@@ -274,7 +277,7 @@ std::array<Tensor, 3> native_layer_norm_backward(const Tensor& grad_out, const T
   check_parameter(kName, "mean", &mean, sizes.rows);
   check_parameter(kName, "rstd", &rstd, sizes.rows);
   check_parameter(kName, "grad_out", &grad_out, input.numel());
-  SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, kName, ": output_mask has ", output_mask.size(), " elements");
+  check_mask(kName, output_mask);
   const DType dtype = summed_dtype(input.dtype()), kept = parameter_dtype(input, {weight, bias});
   const Tensor grad = computed(grad_out, dtype), in = computed(input, dtype), middle = computed(mean, DType::kFloat64),
                scale = computed(rstd, DType::kFloat64), factors = computed(weight, dtype);
@@ -327,7 +330,7 @@ std::array<Tensor, 3> native_group_norm_backward(const Tensor& grad_out, const T
   check_parameter(kName, "mean", &mean, N * group);
   check_parameter(kName, "rstd", &rstd, N * group);
   check_parameter(kName, "grad_out", &grad_out, input.numel());
-  SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, kName, ": output_mask has ", output_mask.size(), " elements");
+  check_mask(kName, output_mask);
   const DType dtype = summed_dtype(input.dtype()), kept = parameter_dtype(input, {weight});
   const int64_t each = C / group;
   const Tensor grad = computed(grad_out, dtype), in = computed(input, dtype), middle = computed(mean, DType::kFloat64),
@@ -335,8 +338,8 @@ std::array<Tensor, 3> native_group_norm_backward(const Tensor& grad_out, const T
   auto [dx, dw, db] = Gradients{grad, in, middle, scale, factors, output_mask}.of_runs(Layout{1, N * group, each * HxW},
                                                                                        C, each, false);
   if (dx.defined()) dx = in_format(kName, dx, input.dtype(), suggested_format(input));
-  if (dw.defined()) dw = to_dtype(dw, kept);
-  if (db.defined()) db = to_dtype(db, kept);
+  for (Tensor* parameter : {&dw, &db})
+    if (parameter->defined()) *parameter = to_dtype(*parameter, kept);
   return {dx, dw, db};
 }
 
@@ -351,7 +354,8 @@ Layout batch_layout(const char* name, const Tensor& input) {
   return layout;
 }
 
-// Of the result: by the sizes that count where everything is packed, else by the strides alone, as ATen chooses.
+// The format of the result, chosen as ATen does: if everything is packed, dimensions of size 1 do not count; otherwise
+// the strides decide alone.
 MemoryFormat batch_format(const Tensor& input, bool packed) {
   if (packed && input.is_contiguous()) return MemoryFormat::kContiguous;
   if (packed && is_channels_last_3d(input)) return MemoryFormat::kChannelsLast3d;
@@ -366,7 +370,7 @@ void update_running(const Tensor* running, const Tensor& batch, double momentum,
   copy(add(multiply_number(to_dtype(target, DType::kFloat64), Scalar(1 - momentum)), batch, Scalar(momentum * scale)),
        target);
 }
-// Of the batch, and noted in the running ones.
+// The statistics of the batch, which also update the running ones.
 std::array<Tensor, 2> batch_statistics(const Tensor& in, Layout layout, const Tensor* running_mean,
                                        const Tensor* running_var, double momentum) {
   auto found = statistics(in, layout);
@@ -436,7 +440,7 @@ std::array<Tensor, 3> native_batch_norm_backward(const Tensor& grad_out, const T
   const Layout layout = batch_layout(kName, input);
   check_parameter(kName, "weight", weight, layout.groups);
   check_parameter(kName, "grad_out", &grad_out, input.numel());
-  SCONCE_CHECK(output_mask.size() == 3, kInvalidArgument, kName, ": output_mask has ", output_mask.size(), " elements");
+  check_mask(kName, output_mask);
   const DType dtype = summed_dtype(input.dtype()),
               kept =
                   parameter_dtype(input, {weight, running_mean, save_mean && save_mean->numel() ? save_mean : nullptr});
@@ -459,8 +463,8 @@ std::array<Tensor, 3> native_batch_norm_backward(const Tensor& grad_out, const T
   };
   const bool alike = packed(input) && packed(grad_out) && suggested_format(input) == suggested_format(grad_out);
   if (dx.defined()) dx = in_format(kName, dx, input.dtype(), batch_format(input, alike));
-  if (dw.defined()) dw = to_dtype(dw, kept);
-  if (db.defined()) db = to_dtype(db, kept);
+  for (Tensor* parameter : {&dw, &db})
+    if (parameter->defined()) *parameter = to_dtype(*parameter, kept);
   return {dx, dw, db};
 }
 
@@ -476,7 +480,7 @@ std::array<Tensor, 2> _weight_norm_interface_backward(const Tensor& grad_w, cons
   std::vector<int64_t> others;
   for (int64_t d = 0; d < v.dim(); ++d)
     if (d != dim) others.push_back(d);
-  // Over no dimension at all, sum would take them all.
+  // An empty list of dimensions would mean all of them to sum.
   const Tensor products = multiply(grad, v);
   const Tensor along = others.empty() ? products : sum(products, IntSpan(others), true, std::nullopt);
   const Tensor cubes = multiply(multiply(norms, norms), norms);

@@ -116,7 +116,7 @@ std::array<Tensor, 2> _fused_rms_norm(const Tensor& input, IntSpan normalized_sh
     default:
       fail_dispatch(dtype, kName);
   }
-  // Of channels-last inputs so is the result.
+  // The result of a channels-last input is channels-last.
   return {in_format(kName, output, dtype, suggested_format(input)), roots};
 }
 

@@ -141,42 +141,24 @@ bool fuse(const Fusion& fusion, double sum, const dnnl::memory::desc* other, dnn
     }
     ops.append_binary(how, *other);
   }
-  const auto append = [&](algorithm how, float a, float b) { ops.append_eltwise(1, how, a, b); };
-  switch (fusion.activation) {
-    case Activation::kNone:
-      break;
-    case Activation::kRelu:
-      append(algorithm::eltwise_relu, 0, 0);
-      break;
-    case Activation::kLeakyRelu:
-      append(algorithm::eltwise_relu, fusion.a, 0);
-      break;
-    case Activation::kSigmoid:
-      append(algorithm::eltwise_logistic, 0, 0);
-      break;
-    case Activation::kTanh:
-      append(algorithm::eltwise_tanh, 0, 0);
-      break;
-    case Activation::kHardswish:
-      append(algorithm::eltwise_hardswish, 0, 0);
-      break;
-    case Activation::kSwish:
-      append(algorithm::eltwise_swish, 1, 0);
-      break;
-    case Activation::kHardsigmoid:
-      append(algorithm::eltwise_linear, 1.0f / 6.0f, 0.5f);
-      append(algorithm::eltwise_clip, 0, 1);
-      break;
-    case Activation::kGelu:
-      append(algorithm::eltwise_gelu_erf, 0, 0);
-      break;
-    case Activation::kGeluTanh:
-      append(algorithm::eltwise_gelu_tanh, 0, 0);
-      break;
-    case Activation::kHardtanh:
-      append(algorithm::eltwise_clip, fusion.a, fusion.b);
-      break;
-  }
+  struct Step {
+    Activation activation;
+    algorithm how;
+    float a, b;
+  };
+  const Step steps[] = {{Activation::kRelu, algorithm::eltwise_relu, 0, 0},
+                        {Activation::kLeakyRelu, algorithm::eltwise_relu, fusion.a, 0},
+                        {Activation::kSigmoid, algorithm::eltwise_logistic, 0, 0},
+                        {Activation::kTanh, algorithm::eltwise_tanh, 0, 0},
+                        {Activation::kHardswish, algorithm::eltwise_hardswish, 0, 0},
+                        {Activation::kSwish, algorithm::eltwise_swish, 1, 0},
+                        {Activation::kHardsigmoid, algorithm::eltwise_linear, 1.0f / 6.0f, 0.5f},
+                        {Activation::kHardsigmoid, algorithm::eltwise_clip, 0, 1},
+                        {Activation::kGelu, algorithm::eltwise_gelu_erf, 0, 0},
+                        {Activation::kGeluTanh, algorithm::eltwise_gelu_tanh, 0, 0},
+                        {Activation::kHardtanh, algorithm::eltwise_clip, fusion.a, fusion.b}};
+  for (const Step& step : steps)
+    if (step.activation == fusion.activation) ops.append_eltwise(1, step.how, step.a, step.b);
   return true;
 }
 

@@ -51,7 +51,7 @@ std::shared_ptr<void> make(const void* data, size_t available, const WeightLayou
   kept->bytes.reset(std::aligned_alloc(64, bytes));
   SCONCE_CHECK(kept->bytes, kOutOfMemory, "oneDNN: cannot allocate ", bytes, " bytes for a constant");
   kept->memory = dnnl::memory(layout.to, engine(), kept->bytes.get());
-  // A source with paddings is one that must not be written: the library would put zeros there.
+  // The library writes zeros into the paddings of a source. This one must not be written, so it is copied first.
   dnnl::memory source(layout.from, engine(), DNNL_MEMORY_NONE);
   std::unique_ptr<void, void (*)(void*)> copy(nullptr, std::free);
   if (is_padded(layout.from.data)) {

@@ -83,8 +83,9 @@ std::array<Tensor, 2> fractional_pool(std::string_view name, const Tensor& self,
   return {std::move(out), std::move(indices)};
 }
 
-// ATen's kernel reads gradients by their strides but indices one behind the other, whatever theirs are: a model answers
-// here as it does there. Where that would lead outside of the storage, where ATen's answer is chance, by their strides.
+// ATen's kernel reads gradients by their strides, but indices in the order of memory, whatever their strides. This does
+// the same, so that a model gives the same answer. If that order would lead outside of the storage, where ATen reads
+// anything, indices are read by their strides.
 Tensor in_memory_order(const Tensor& indices) {
   const Storage& storage = *indices.storage();
   const size_t first = static_cast<size_t>(indices.storage_offset()) * sizeof(int64_t);

@@ -17,7 +17,7 @@
 namespace sconce::cpu {
 namespace {
 
-// Which of ATen's two loops is matched. They differ where a coordinate is no number.
+// Which of ATen's two loops is matched. They differ for coordinates that are NaN.
 enum class GridLoop { kVectors, kScalars };
 
 void follow(GridLoop loop, GridNan scalars, GridGeometry& g) noexcept {
@@ -121,7 +121,7 @@ struct TapBlock {
       const bool border = g.padding == GridPadding::kBorder;
       for (int64_t i = 0; i < count; ++i) {
         const T grid = places[2 * i + d];
-        // By half the size, as ATen, so that what can be represented does not overflow.
+        // Multiplied by half the size, as in ATen, so that large coordinates do not overflow.
         const T raw = g.align_corners ? (grid + 1) * (last / 2) : (grid + 1) * (size / 2) - T(0.5);
         const T above = raw > 0 ? raw : raw != raw && g.nan == GridNan::kLast ? last : T(0);
         const T clipped = above >= last ? last : above;

@@ -16,35 +16,33 @@
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
+#include "src/tensor/rows/planes.h"
 
 namespace sconce {
 namespace {
 
 bool computed_in_float(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 DType compute_dtype(DType dtype) {
-  if (computed_in_float(dtype)) return DType::kFloat32;
-  return dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16 ? DType::kInt32 : dtype;
+  return dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16 ? DType::kInt32
+                                                                                   : summed_dtype(dtype);
 }
 
-// The result in the dtype of the input.
-Tensor finished(const Tensor& computed, DType dtype) { return to_dtype(computed, dtype); }
-
 std::array<Tensor, 2> run_max(std::string_view name, const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims,
-                              PoolFormat format) {
+                              PoolFormat format = PoolFormat::kSuggested) {
   const PoolPlan plan = plan_pooling(name, self, axes, dims, format, compute_dtype(self.dtype()));
   Tensor out = plan.empty_result(plan.input.dtype()), indices = plan.empty_result(DType::kInt64);
   if (out.numel() > 0)
     detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32>(
         plan.input.dtype(), name,
         [&]<class T>() -> void { max_pool<T>(plan, out.data_as<T>(), indices.data_as<int64_t>()); });
-  // A window that holds nothing has the least number of its own dtype, not of the one it was computed in.
+  // An empty window gives the least number of its own dtype, not of the one in which it was computed.
   const DType dtype = self.dtype();
   if (dtype == DType::kInt8 || dtype == DType::kInt16) {
     const int32_t least = dtype == DType::kInt8 ? INT8_MIN : INT16_MIN;
     for (int32_t& value : std::span(out.data_as<int32_t>(), static_cast<size_t>(out.numel())))
       value = std::max(value, least);
   }
-  return {finished(out, self.dtype()), std::move(indices)};
+  return {to_dtype(out, self.dtype()), std::move(indices)};
 }
 
 Tensor run_average(std::string_view name, const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims,
@@ -55,13 +53,23 @@ Tensor run_average(std::string_view name, const Tensor& self, const std::array<P
     detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64>(
         plan.input.dtype(), name,
         [&]<class T>() -> void { average_pool<T>(plan, out.data_as<T>(), include_padding, divisor); });
-  return finished(out, self.dtype());
+  return to_dtype(out, self.dtype());
 }
 
-void check_max_dtype(std::string_view name, DType dtype) {
+std::array<Tensor, 2> maximum(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride,
+                              IntSpan padding, IntSpan dilation, bool ceil_mode) {
+  const DType dtype = self.dtype();
   if (!is_floating(dtype) &&
       (!is_integral(dtype, false) || dtype == DType::kUInt16 || dtype == DType::kUInt32 || dtype == DType::kUInt64))
     fail_dispatch(dtype, name);
+  return run_max(name, self, pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode), dims);
+}
+
+std::array<PoolAxis, 3> floating_adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
+                                               bool channels_may_be_empty) {
+  const auto axes = adaptive_axes(name, self, dims, output_size, channels_may_be_empty);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+  return axes;
 }
 
 Tensor average(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride,
@@ -105,7 +113,7 @@ PoolPlan plan_pooling(std::string_view name, const Tensor& self, const std::arra
     } else if (dims == 3) {
       SCONCE_CHECK(suggested_format(self) == MemoryFormat::kContiguous, kUnsupported, name,
                    ": Unsupported memory format. Supports only ChannelsLast3d, Contiguous");
-      // One image of a channels-last batch stays so.
+      // A single image of a channels-last batch stays channels-last.
       Shape sizes, strides;
       sizes.push_back(1);
       strides.push_back(self.numel());
@@ -147,17 +155,11 @@ namespace cpu {
 // Real dtypes. Output and indices.
 std::array<Tensor, 2> max_pool2d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                               IntSpan dilation, bool ceil_mode) {
-  check_max_dtype("max_pool2d", self.dtype());
-  return run_max("max_pool2d", self,
-                 pool_axes("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), 2,
-                 PoolFormat::kSuggested);
+  return maximum("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode);
 }
 std::array<Tensor, 2> max_pool3d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                               IntSpan dilation, bool ceil_mode) {
-  check_max_dtype("max_pool3d", self.dtype());
-  return run_max("max_pool3d", self,
-                 pool_axes("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), 3,
-                 PoolFormat::kSuggested);
+  return maximum("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode);
 }
 // Floats and int64; avg_pool3d without half and bfloat16.
 Tensor avg_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
@@ -171,13 +173,11 @@ Tensor avg_pool3d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSp
 
 // Floats. Windows that tile the input, as even in size as they can be.
 Tensor _adaptive_avg_pool2d(const Tensor& self, IntSpan output_size) {
-  const auto axes = adaptive_axes("adaptive_avg_pool2d", self, 2, output_size, true);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_avg_pool2d");
+  const auto axes = floating_adaptive_axes("adaptive_avg_pool2d", self, 2, output_size, true);
   return run_average("adaptive_avg_pool2d", self, axes, 2, PoolFormat::kSuggested, false, 0);
 }
 Tensor _adaptive_avg_pool3d(const Tensor& self, IntSpan output_size) {
-  const auto axes = adaptive_axes("adaptive_avg_pool3d", self, 3, output_size, false);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_avg_pool3d");
+  const auto axes = floating_adaptive_axes("adaptive_avg_pool3d", self, 3, output_size, false);
   if (!computed_in_float(self.dtype()))
     return run_average("adaptive_avg_pool3d", self, axes, 3, PoolFormat::kRowMajor, false, 0);
   const PoolPlan plan = plan_pooling("adaptive_avg_pool3d", self, axes, 3, PoolFormat::kRowMajor, self.dtype());
@@ -190,13 +190,11 @@ Tensor _adaptive_avg_pool3d(const Tensor& self, IntSpan output_size) {
   return out;
 }
 std::array<Tensor, 2> adaptive_max_pool2d(const Tensor& self, IntSpan output_size) {
-  const auto axes = adaptive_axes("adaptive_max_pool2d", self, 2, output_size, false);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_max_pool2d");
-  return run_max("adaptive_max_pool2d", self, axes, 2, PoolFormat::kSuggested);
+  const auto axes = floating_adaptive_axes("adaptive_max_pool2d", self, 2, output_size, false);
+  return run_max("adaptive_max_pool2d", self, axes, 2);
 }
 std::array<Tensor, 2> adaptive_max_pool3d(const Tensor& self, IntSpan output_size) {
-  const auto axes = adaptive_axes("adaptive_max_pool3d", self, 3, output_size, false);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), "adaptive_max_pool3d");
+  const auto axes = floating_adaptive_axes("adaptive_max_pool3d", self, 3, output_size, false);
   return run_max("adaptive_max_pool3d", self, axes, 3, PoolFormat::kRowMajor);
 }
 

@@ -1,15 +1,13 @@
-// Averages, laid out over vectors as the maxima are. Windows are summed in ATen's order, but for wide ones.
+// Averages, laid out over vectors as the maxima are. Windows are summed in ATen's order, except wide ones.
 #include <limits>
 #include <type_traits>
 
-#include "src/cpu/pooling/pooling_plan.h"
-#include "src/cpu/vector/pooling_lanes.h"
-#include "src/device/threads.h"
+#include "src/cpu/pooling/padded_rows.h"
+#include "src/tensor/rows/planes.h"
 
 namespace sconce {
 namespace {
 
-constexpr int64_t kElementsPerThread = 32768;
 using Window = PoolAxis::Window;
 
 // What a sum is divided by.
@@ -90,24 +88,19 @@ template <class T>
 void average_planes(const PoolPlan& plan, const T* input, const Divisor& divisor, T* out) {
   using L = PoolLanes<T>;
   const auto& [depth, height, width] = plan.axes;
-  const int64_t planes = plan.planes(), in_plane = plan.input_plane(), out_plane = plan.output_plane();
+  const int64_t in_plane = plan.input_plane(), out_plane = plan.output_plane();
   const bool lanes = std::is_floating_point_v<T> && width.uniform() &&
                      !(width.output < L::kLanes && width.kernel >= L::kLanes) &&
                      !(width.output == 1 && width.kernel == width.input);
   if (!lanes) {
     const int64_t rows = depth.output * height.output;
     const Window *const d = plan.windows(0), *const h = plan.windows(1), *const w = plan.windows(2);
-    return parallel_for(0, planes * rows, std::max<int64_t>(kElementsPerThread / (in_plane / rows + 1), 1),
-                        [&](int64_t begin, int64_t end) noexcept {
-                          for (int64_t r = begin; r < end; ++r) {
-                            const int64_t od = r % rows / height.output, oh = r % height.output;
-                            const int64_t rows_divisor = divisor.rows(od, oh);
-                            for (int64_t ow = 0; ow < width.output; ++ow)
-                              out[r * width.output + ow] =
-                                  window_sum(plan, input + r / rows * in_plane, d[od], h[oh], w[ow]) /
-                                  static_cast<T>(rows_divisor * divisor.width(ow));
-                          }
-                        });
+    return for_planes(plan.planes() * rows, in_plane / rows + 1, [&](int64_t r) noexcept {
+      const int64_t od = r % rows / height.output, oh = r % height.output, rows_divisor = divisor.rows(od, oh);
+      for (int64_t ow = 0; ow < width.output; ++ow)
+        out[r * width.output + ow] = window_sum(plan, input + r / rows * in_plane, d[od], h[oh], w[ow]) /
+                                     static_cast<T>(rows_divisor * divisor.width(ow));
+    });
   }
 
   const int64_t table = width.output + L::kLanes;
@@ -115,32 +108,11 @@ void average_planes(const PoolPlan& plan, const T* input, const Divisor& divisor
   for (int64_t ow = 0; ow < table; ++ow)
     divisors.data_as<T>()[ow] = static_cast<T>(ow < width.output ? divisor.width(ow) : 1);
 
-  // In place, or from a copy with the padding written out.
-  const int64_t outputs = std::max<int64_t>(width.output, L::kLanes);
-  const int64_t needed = (outputs - 1) * width.stride + width.kernel;
-  const bool copied = width.padding > 0 || needed > width.input;
-  const int64_t pitch = copied ? needed : width.input;
-  const int64_t elements = copied ? depth.input * height.input * pitch : 0;
-  const int64_t workers =
-      std::clamp<int64_t>(planes * in_plane / kElementsPerThread, 1, std::min<int64_t>(kernel_threads(), planes));
-  const int64_t scratch_elements = workers * elements;
-  const Tensor scratch = Tensor::empty(IntSpan(&scratch_elements, 1), kDType<T>);
   const auto average = width.stride == 1   ? average_rows<T, 1>
                        : width.stride == 2 ? average_rows<T, 2>
                                            : average_rows<T, 0>;
-  parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) noexcept {
-    for (int64_t w = begin; w < end; ++w) {
-      T* const rows = scratch.data_as<T>() + w * elements;
-      if (copied) std::fill_n(rows, elements, T(0));
-      const int64_t inside = std::min(width.input, pitch - width.padding);
-      for (int64_t p = planes * w / workers; p < planes * (w + 1) / workers; ++p) {
-        const T* from = input + p * in_plane;
-        if (copied)
-          for (int64_t row = 0; row < depth.input * height.input; ++row)
-            std::copy_n(from + row * width.input, inside, rows + row * pitch + width.padding);
-        average(plan, copied ? rows : from, pitch, divisor, divisors.data_as<T>(), out + p * out_plane);
-      }
-    }
+  for_padded_planes(plan, T(0), [&](const T* rows, int64_t pitch, int64_t p) noexcept {
+    average(plan, rows, pitch, divisor, divisors.data_as<T>(), out + p * out_plane);
   });
 }
 
@@ -163,33 +135,28 @@ void average_pixels(const PoolPlan& plan, const T* input, const Divisor& divisor
   constexpr int kLanes = PoolLanes<T>::kLanes;
   const auto& [depth, height, width] = plan.axes;
   const int64_t channels = plan.channels, in_plane = plan.input_plane(), rows = depth.output * height.output;
-  const int64_t work = std::max<int64_t>(channels * (in_plane / rows + 1), 1);
   const Window *const d = plan.windows(0), *const h = plan.windows(1), *const w = plan.windows(2);
-  parallel_for(0, plan.batch * rows, std::max<int64_t>(kElementsPerThread / work, 1),
-               [&](int64_t begin, int64_t end) noexcept {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T* from = input + r / rows * in_plane * channels;
-                   const int64_t od = r % rows / height.output, oh = r % height.output;
-                   const int64_t rows_divisor = divisor.rows(od, oh);
-                   for (int64_t ow = 0; ow < width.output; ++ow) {
-                     const T number = static_cast<T>(rows_divisor * divisor.width(ow));
-                     T* const to = out + (r * width.output + ow) * channels;
-                     int64_t c = 0;
-                     for (; c + 4 * kLanes <= channels; c += 4 * kLanes)
-                       average_channels<T, 4>(plan, from + c, d[od], h[oh], w[ow], number, to + c);
-                     for (; c + kLanes <= channels; c += kLanes)
-                       average_channels<T, 1>(plan, from + c, d[od], h[oh], w[ow], number, to + c);
-                     for (; c < channels; ++c) {
-                       T sum = 0;
-                       for (int64_t id = d[od].begin; id < d[od].end; ++id)
-                         for (int64_t ih = h[oh].begin; ih < h[oh].end; ++ih)
-                           for (int64_t iw = w[ow].begin; iw < w[ow].end; ++iw)
-                             sum += from[((id * height.input + ih) * width.input + iw) * channels + c];
-                       to[c] = sum / number;
-                     }
-                   }
-                 }
-               });
+  for_planes(plan.batch * rows, channels * (in_plane / rows + 1), [&](int64_t r) noexcept {
+    const T* from = input + r / rows * in_plane * channels;
+    const int64_t od = r % rows / height.output, oh = r % height.output, rows_divisor = divisor.rows(od, oh);
+    for (int64_t ow = 0; ow < width.output; ++ow) {
+      const T number = static_cast<T>(rows_divisor * divisor.width(ow));
+      T* const to = out + (r * width.output + ow) * channels;
+      int64_t c = 0;
+      for (; c + 4 * kLanes <= channels; c += 4 * kLanes)
+        average_channels<T, 4>(plan, from + c, d[od], h[oh], w[ow], number, to + c);
+      for (; c + kLanes <= channels; c += kLanes)
+        average_channels<T, 1>(plan, from + c, d[od], h[oh], w[ow], number, to + c);
+      for (; c < channels; ++c) {
+        T sum = 0;
+        for (int64_t id = d[od].begin; id < d[od].end; ++id)
+          for (int64_t ih = h[oh].begin; ih < h[oh].end; ++ih)
+            for (int64_t iw = w[ow].begin; iw < w[ow].end; ++iw)
+              sum += from[((id * height.input + ih) * width.input + iw) * channels + c];
+        to[c] = sum / number;
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -209,23 +176,19 @@ void average_pool_rounded(const PoolPlan& plan, T* out) {
   const auto& [depth, height, width] = plan.axes;
   const int64_t in_plane = plan.input_plane(), out_plane = plan.output_plane();
   const T* const input = plan.input.data_as<T>();
-  parallel_for(0, plan.planes() * out_plane, std::max<int64_t>(kElementsPerThread / (in_plane / out_plane + 1), 1),
-               [&](int64_t begin, int64_t end) noexcept {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const T* from = input + i / out_plane * in_plane;
-                   const int64_t o = i % out_plane;
-                   const Window d = plan.windows(0)[o / (width.output * height.output)];
-                   const Window h = plan.windows(1)[o / width.output % height.output];
-                   const Window w = plan.windows(2)[o % width.output];
-                   T sum(0.0f);
-                   for (int64_t id = d.begin; id < d.end; ++id)
-                     for (int64_t ih = h.begin; ih < h.end; ++ih)
-                       for (int64_t iw = w.begin; iw < w.end; ++iw)
-                         sum = T(sum + from[(id * height.input + ih) * width.input + iw]);
-                   for (const Window side : {d, h, w}) sum = T(sum / T(static_cast<float>(side.end - side.begin)));
-                   out[i] = sum;
-                 }
-               });
+  for_planes(plan.planes() * out_plane, in_plane / out_plane + 1, [&](int64_t i) noexcept {
+    const T* from = input + i / out_plane * in_plane;
+    const int64_t o = i % out_plane;
+    const Window d = plan.windows(0)[o / (width.output * height.output)];
+    const Window h = plan.windows(1)[o / width.output % height.output];
+    const Window w = plan.windows(2)[o % width.output];
+    T sum(0.0f);
+    for (int64_t id = d.begin; id < d.end; ++id)
+      for (int64_t ih = h.begin; ih < h.end; ++ih)
+        for (int64_t iw = w.begin; iw < w.end; ++iw) sum = T(sum + from[(id * height.input + ih) * width.input + iw]);
+    for (const Window side : {d, h, w}) sum = T(sum / T(static_cast<float>(side.end - side.begin)));
+    out[i] = sum;
+  });
 }
 
 template void average_pool_rounded(const PoolPlan&, Half*);

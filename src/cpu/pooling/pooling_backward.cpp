@@ -18,23 +18,23 @@
 namespace sconce::cpu {
 namespace {
 
-// Sizes that the pooled tensor must have.
-void check_pooled(std::string_view name, const char* what, const Tensor& given, const Tensor& self,
-                  const std::array<PoolAxis, 3>& axes, int dims) {
+// The dtype and the sizes that a gradient must have.
+void check_gradient(std::string_view name, const Tensor& given, const Tensor& self, const std::array<PoolAxis, 3>& axes,
+                    int dims) {
+  check_gradient_dtype(name, given, self);
   bool fits = given.dim() == self.dim();
   for (int64_t d = 0; fits && d < self.dim(); ++d) {
     const int64_t axis = d - (self.dim() - dims);
     fits = given.size(d) == (axis < 0 ? self.size(d) : axes[static_cast<size_t>(3 - dims + axis)].output);
   }
-  SCONCE_CHECK(fits, kInvalidArgument, name, ": ", what, " of sizes ", to_string(given.sizes()),
+  SCONCE_CHECK(fits, kInvalidArgument, name, ": grad_output of sizes ", to_string(given.sizes()),
                " does not fit an input of ", to_string(self.sizes()));
 }
 void check_indices(std::string_view name, const Tensor& indices, const Tensor& grad) {
   SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
                ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
-  SCONCE_CHECK(std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin(), grad.sizes().end()),
-               kInvalidArgument, name, ": indices of sizes ", to_string(indices.sizes()), " beside a gradient of ",
-               to_string(grad.sizes()));
+  SCONCE_CHECK(std::ranges::equal(indices.sizes(), grad.sizes()), kInvalidArgument, name, ": indices of sizes ",
+               to_string(indices.sizes()), " beside a gradient of ", to_string(grad.sizes()));
 }
 
 // Row-major in the dtype that sums are made in.
@@ -67,11 +67,10 @@ Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tens
                     IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& indices) {
   const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode);
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
-  check_gradient_dtype(name, grad_output, self);
-  check_pooled(name, "grad_output", grad_output, self, axes, dims);
+  check_gradient(name, grad_output, self, axes, dims);
   check_indices(name, indices, grad_output);
   if (dims == 2 || self.dim() == 5) return by_indices(name, grad_output, self, indices, dims, suggested_format(self));
-  // Of one image ATen looks at the gradient's layout.
+  // For a single image, ATen looks at the layout of the gradient.
   Tensor result = by_indices(name, grad_output, self, indices, dims, MemoryFormat::kContiguous);
   if (!is_channels_last_image(grad_output)) return result;
   const int64_t c = self.size(0), h = self.size(2), w = self.size(3), strides[] = {1, h * w * c, w * c, c};
@@ -80,27 +79,31 @@ Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tens
   return last;
 }
 
+std::array<PoolAxis, 3> adaptive_gradient_axes(std::string_view name, const Tensor& grad_output, const Tensor& self,
+                                               int dims) {
+  for (const int64_t size : grad_output.sizes().subspan(1))
+    SCONCE_CHECK(size > 0, kInvalidArgument, name,
+                 ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
+                 to_string(grad_output.sizes()));
+  const auto axes = adaptive_axes(name, self, dims, grad_output.sizes().last(static_cast<size_t>(dims)), true);
+  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+  return axes;
+}
+
 Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims,
                              const Tensor& indices) {
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected an input of ",
                dims + 1, " or ", dims + 2, " dimensions, got ", to_string(self.sizes()));
   SCONCE_CHECK(grad_output.dim() == self.dim(), kInvalidArgument, name, ": expected ", self.dim(),
                " dimensions of grad_output, got ", to_string(grad_output.sizes()));
-  const IntSpan pooled = grad_output.sizes().last(static_cast<size_t>(dims));
-  for (const int64_t size : grad_output.sizes().subspan(1))
-    SCONCE_CHECK(size > 0, kInvalidArgument, name,
-                 ": Expected grad_output to have non-zero size for non-batch dimensions, ",
-                 "but grad_output has sizes ", to_string(grad_output.sizes()));
-  const auto axes = adaptive_axes(name, self, dims, pooled, true);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
-  check_gradient_dtype(name, grad_output, self);
-  check_pooled(name, "grad_output", grad_output, self, axes, dims);
+  const auto axes = adaptive_gradient_axes(name, grad_output, self, dims);
+  check_gradient(name, grad_output, self, axes, dims);
   check_indices(name, indices, grad_output);
   return by_indices(name, grad_output, self, indices, dims,
                     dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
 }
 
-// Every gradient spread evenly over its window.
+// Spreads every gradient evenly over its window.
 template <class T>
 void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool include_padding,
             int64_t divisor) noexcept {
@@ -140,8 +143,7 @@ void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool in
 Tensor average_backward(std::string_view name, const Tensor& grad_output, const Tensor& self,
                         const std::array<PoolAxis, 3>& axes, int dims, bool include_padding, int64_t divisor,
                         MemoryFormat format) {
-  check_gradient_dtype(name, grad_output, self);
-  check_pooled(name, "grad_output", grad_output, self, axes, dims);
+  check_gradient(name, grad_output, self, axes, dims);
   const DType dtype = summed_dtype(self.dtype());
   const Tensor grads = packed(grad_output, dtype);
   Tensor sums = Tensor::empty(self.sizes(), dtype);
@@ -174,12 +176,7 @@ Tensor adaptive_avg_backward(std::string_view name, const Tensor& grad_output, c
   SCONCE_CHECK(grad_output.dim() == self.dim() && self.dim() >= dims + 1, kInvalidArgument, name, ": Expected ",
                dims + 1, "D or ", dims + 2, "D tensor, but got ", to_string(self.sizes()), " and grad_output ",
                to_string(grad_output.sizes()));
-  for (int64_t d = 1; d < grad_output.dim(); ++d)
-    SCONCE_CHECK(grad_output.size(d) > 0, kInvalidArgument, name,
-                 ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
-                 to_string(grad_output.sizes()));
-  const auto axes = adaptive_axes(name, self, dims, grad_output.sizes().last(static_cast<size_t>(dims)), true);
-  if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
+  const auto axes = adaptive_gradient_axes(name, grad_output, self, dims);
   return average_backward(name, grad_output, self, axes, dims, false, 0, format);
 }
 
@@ -190,9 +187,9 @@ Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, 
                dims, " elements in output_size, but got ", output_size.size());
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Input should be a ",
                dims + 1, "d or ", dims + 2, "d Tensor, but got ", to_string(self.sizes()));
-  SCONCE_CHECK(std::equal(self.sizes().begin(), self.sizes().end(), indices.sizes().begin(), indices.sizes().end()),
-               kInvalidArgument, name, ": Expected shape of indices to be same as that of the input tensor (",
-               to_string(self.sizes()), ") but got indices tensor with shape: ", to_string(indices.sizes()));
+  SCONCE_CHECK(std::ranges::equal(self.sizes(), indices.sizes()), kInvalidArgument, name,
+               ": Expected shape of indices to be same as that of the input tensor (", to_string(self.sizes()),
+               ") but got indices tensor with shape: ", to_string(indices.sizes()));
   Shape sizes(self.sizes());
   for (int64_t d = 1; d < self.dim(); ++d)
     SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,

@@ -1,16 +1,13 @@
-// Maxima with indices. Row-major planes: neighbouring outputs of a row share a vector, or the elements of a wide
-// window do. Channels-last: neighbouring channels do.
+// Maxima with indices. In row-major planes a vector holds neighbouring outputs of a row, or neighbouring elements of a
+// wide window; in channels-last images it holds neighbouring channels.
 #include <limits>
 #include <type_traits>
 
-#include "src/cpu/pooling/pooling_plan.h"
-#include "src/cpu/vector/pooling_lanes.h"
-#include "src/device/threads.h"
+#include "src/cpu/pooling/padded_rows.h"
+#include "src/tensor/rows/planes.h"
 
 namespace sconce {
 namespace {
-
-constexpr int64_t kElementsPerThread = 32768;
 
 template <class T>
 constexpr T kLeast = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
@@ -43,7 +40,7 @@ void scan_window(const PoolPlan& plan, const T* input, int64_t step, Window d, W
     }
 }
 
-// The same where runs of the window that lie together are at least a vector long.
+// The same for windows whose runs in memory are at least as long as a vector.
 template <class T>
 void scan_wide_window(const PoolPlan& plan, const T* input, Window d, Window h, Window w, T& best, int64_t& at) {
   using L = PoolLanes<T>;
@@ -68,7 +65,7 @@ void scan_wide_window(const PoolPlan& plan, const T* input, Window d, Window h, 
       for (int64_t ih = h.begin; ih < h.end; ++ih)
         run((slice + ih) * width.input + w.begin, (slice + ih) * width.input + w.end);
   }
-  // Lanes hold the first maximum or the last NaN of their own elements.
+  // Each lane holds the first maximum of its elements, or their last NaN.
   best = lane_best[0];
   at = lane_at[0];
   for (int i = 1; i < L::kLanes; ++i) {
@@ -79,31 +76,6 @@ void scan_wide_window(const PoolPlan& plan, const T* input, Window d, Window h, 
       best = value;
       at = lane_at[i];
     }
-  }
-}
-
-// How the rows of a plane are read by vectors of outputs: in place, or from a copy with the padding written out.
-struct RowLayout {
-  int64_t pitch;  // between rows
-  bool copied;
-  int64_t elements;  // of a copied plane
-};
-template <class T>
-RowLayout row_layout(const PoolPlan& plan) {
-  const auto& [depth, height, width] = plan.axes;
-  const int64_t outputs = std::max<int64_t>(width.output, PoolLanes<T>::kLanes);
-  const int64_t needed = (outputs - 1) * width.stride + (width.kernel - 1) * width.dilation + 1;
-  if (width.padding == 0 && needed <= width.input) return {width.input, false, 0};
-  return {needed, true, depth.input * height.input * needed};
-}
-template <class T>
-void copy_rows(const PoolPlan& plan, const T* input, const RowLayout& layout, T* to) {
-  const auto& [depth, height, width] = plan.axes;
-  const int64_t inside = std::min(width.input, layout.pitch - width.padding);
-  for (int64_t row = 0; row < depth.input * height.input; ++row, to += layout.pitch, input += width.input) {
-    std::fill_n(to, width.padding, kLeast<T>);
-    std::copy_n(input, inside, to + width.padding);
-    std::fill(to + width.padding + inside, to + layout.pitch, kLeast<T>);
   }
 }
 
@@ -150,20 +122,17 @@ void scan_rows(const PoolPlan& plan, const T* rows, int64_t pitch, const typenam
 template <class T>
 void max_planes(const PoolPlan& plan, const T* input, T* out, int64_t* indices) {
   const auto& [depth, height, width] = plan.axes;
-  const int64_t planes = plan.planes(), in_plane = plan.input_plane(), out_plane = plan.output_plane();
+  const int64_t in_plane = plan.input_plane(), out_plane = plan.output_plane();
   const Window *const d = plan.windows(0), *const h = plan.windows(1), *const w = plan.windows(2);
   // One output after the other.
   const auto each = [&](const auto& scan) {
     const int64_t rows = depth.output * height.output;
-    parallel_for(0, planes * rows, std::max<int64_t>(kElementsPerThread / (in_plane / rows + 1), 1),
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t r = begin; r < end; ++r) {
-                     const T* from = input + r / rows * in_plane;
-                     const Window dr = d[r % rows / height.output], hr = h[r % height.output];
-                     for (int64_t ow = 0; ow < width.output; ++ow)
-                       scan(from, dr, hr, w[ow], out[r * width.output + ow], indices[r * width.output + ow]);
-                   }
-                 });
+    for_planes(plan.planes() * rows, in_plane / rows + 1, [&](int64_t r) noexcept {
+      const T* from = input + r / rows * in_plane;
+      const Window dr = d[r % rows / height.output], hr = h[r % height.output];
+      for (int64_t ow = 0; ow < width.output; ++ow)
+        scan(from, dr, hr, w[ow], out[r * width.output + ow], indices[r * width.output + ow]);
+    });
   };
   using L = PoolLanes<T>;
   using Index = typename L::Index;
@@ -179,27 +148,14 @@ void max_planes(const PoolPlan& plan, const T* input, T* out, int64_t* indices) 
       scan_wide_window(plan, from, dr, hr, wr, best, at);
     });
 
-  const int64_t first_bytes = (width.output + L::kLanes) * static_cast<int64_t>(sizeof(Index));
-  const Tensor first_table = Tensor::empty(IntSpan(&first_bytes, 1), DType::kUInt8);
-  Index* const first = reinterpret_cast<Index*>(first_table.data());
-  for (int64_t ow = 0; ow < width.output + L::kLanes; ++ow)
-    first[ow] = static_cast<Index>(ow < width.output ? w[ow].begin : 0);
+  const int64_t table = width.output + L::kLanes;
+  const Tensor first_table = Tensor::empty(IntSpan(&table, 1), kDType<Index>);
+  Index* const first = first_table.data_as<Index>();
+  for (int64_t ow = 0; ow < table; ++ow) first[ow] = static_cast<Index>(ow < width.output ? w[ow].begin : 0);
 
-  const RowLayout layout = row_layout<T>(plan);
-  const int64_t workers =
-      std::clamp<int64_t>(planes * in_plane / kElementsPerThread, 1, std::min<int64_t>(kernel_threads(), planes));
-  const int64_t scratch_bytes = workers * layout.elements * static_cast<int64_t>(sizeof(T));
-  const Tensor scratch = Tensor::empty(IntSpan(&scratch_bytes, 1), DType::kUInt8);
   const auto scan = width.stride == 1 ? scan_rows<T, 1> : width.stride == 2 ? scan_rows<T, 2> : scan_rows<T, 0>;
-  parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) noexcept {
-    for (int64_t worker = begin; worker < end; ++worker) {
-      T* const rows = reinterpret_cast<T*>(scratch.data()) + worker * layout.elements;
-      for (int64_t p = planes * worker / workers; p < planes * (worker + 1) / workers; ++p) {
-        const T* from = input + p * in_plane;
-        if (layout.copied) copy_rows(plan, from, layout, rows);
-        scan(plan, layout.copied ? rows : from, layout.pitch, first, out + p * out_plane, indices + p * out_plane);
-      }
-    }
+  for_padded_planes(plan, kLeast<T>, [&](const T* rows, int64_t pitch, int64_t p) noexcept {
+    scan(plan, rows, pitch, first, out + p * out_plane, indices + p * out_plane);
   });
 }
 
@@ -234,26 +190,21 @@ void max_pixels(const PoolPlan& plan, const T* input, T* out, int64_t* indices) 
   constexpr int kLanes = PoolLanes<T>::kLanes;
   const auto& [depth, height, width] = plan.axes;
   const int64_t channels = plan.channels, in_plane = plan.input_plane(), rows = depth.output * height.output;
-  const int64_t work = std::max<int64_t>(channels * (in_plane / rows + 1), 1);
   const Window *const d = plan.windows(0), *const h = plan.windows(1), *const w = plan.windows(2);
   const bool lanes = in_plane <= std::numeric_limits<typename PoolLanes<T>::Index>::max();
-  parallel_for(0, plan.batch * rows, std::max<int64_t>(kElementsPerThread / work, 1),
-               [&](int64_t begin, int64_t end) noexcept {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T* from = input + r / rows * in_plane * channels;
-                   const Window dr = d[r % rows / height.output], hr = h[r % height.output];
-                   for (int64_t ow = 0; ow < width.output; ++ow) {
-                     T* const to = out + (r * width.output + ow) * channels;
-                     int64_t* const at = indices + (r * width.output + ow) * channels;
-                     int64_t c = 0;
-                     for (; lanes && c + 4 * kLanes <= channels; c += 4 * kLanes)
-                       scan_channels<T, 4>(plan, from, dr, hr, w[ow], c, to, at);
-                     for (; lanes && c + kLanes <= channels; c += kLanes)
-                       scan_channels<T, 1>(plan, from, dr, hr, w[ow], c, to, at);
-                     for (; c < channels; ++c) scan_window(plan, from + c, channels, dr, hr, w[ow], to[c], at[c]);
-                   }
-                 }
-               });
+  for_planes(plan.batch * rows, channels * (in_plane / rows + 1), [&](int64_t r) noexcept {
+    const T* from = input + r / rows * in_plane * channels;
+    const Window dr = d[r % rows / height.output], hr = h[r % height.output];
+    for (int64_t ow = 0; ow < width.output; ++ow) {
+      T* const to = out + (r * width.output + ow) * channels;
+      int64_t* const at = indices + (r * width.output + ow) * channels;
+      int64_t c = 0;
+      for (; lanes && c + 4 * kLanes <= channels; c += 4 * kLanes)
+        scan_channels<T, 4>(plan, from, dr, hr, w[ow], c, to, at);
+      for (; lanes && c + kLanes <= channels; c += kLanes) scan_channels<T, 1>(plan, from, dr, hr, w[ow], c, to, at);
+      for (; c < channels; ++c) scan_window(plan, from + c, channels, dr, hr, w[ow], to[c], at[c]);
+    }
+  });
 }
 
 }  // namespace

@@ -13,8 +13,10 @@ namespace sconce::cpu {
 namespace {
 
 using OptScale = std::optional<double>;
+using enum ResampleMode;
+constexpr OptScale kNone;
 
-// Every neighbour by itself, those that fall on the same element at the ends of a line too.
+// Each neighbour counts by itself, even where several fall on the same element at the ends of a line.
 template <class T>
 LineWindows taps_along(ResampleMode mode, const ResampledAxis& axis, bool align_corners) {
   const size_t used = taps_of(mode);
@@ -28,7 +30,7 @@ LineWindows taps_along(ResampleMode mode, const ResampledAxis& axis, bool align_
   }
   return lines;
 }
-// Of whole numbers: neighbours that fall on the same element are one.
+// For integers: neighbours that fall on the same element are joined to one.
 LineWindows windows_of(ResampleMode mode, const ResampledAxis& axis, bool align_corners) {
   const size_t used = taps_of(mode);
   LineWindows lines;
@@ -111,22 +113,22 @@ Tensor resize(const char* name, const Tensor& self, IntSpan size, bool align_cor
   SCONCE_CHECK(self.size(1) > 0, kInvalidArgument, name, ": Non-empty ", dims + 2,
                "D data tensor expected but got a tensor with sizes ", to_string(self.sizes()));
   const bool bytes = self.dtype() == DType::kUInt8;
-  const bool is_nearest = mode == ResampleMode::kNearest || mode == ResampleMode::kNearestExact;
+  const bool is_nearest = mode == kNearest || mode == kNearestExact;
   if (!is_floating(self.dtype()) && !(bytes && (is_nearest || dims == 2))) fail_dispatch(self.dtype(), name);
   Tensor out;
   if (is_nearest) {
-    // ATen's kernel for channels-last images, which small results take too, looks at the sizes first, and takes
-    // coordinates in float; its other one looks at the scale, and takes those of float64 in double.
+    // ATen has two kernels. The one for channels-last images, which it also uses for small results, looks at the sizes
+    // first and computes coordinates in float. The other looks at the scale and computes those of float64 in double.
     constexpr int64_t kSmall = 128;
     const bool last = (dims == 2 && is_channels_last(self)) || (dims == 3 && is_channels_last_3d(self));
     const bool by_sizes = (last && self.size(1) > 3) || (dims == 2 && size[0] + size[1] <= kSmall);
-    out = nearest(contiguous(self), axes, mode == ResampleMode::kNearestExact, sizes, by_sizes);
+    out = nearest(contiguous(self), axes, mode == kNearestExact, sizes, by_sizes);
   } else {
     const Tensor in = contiguous(to_dtype(self, summed_dtype(self.dtype())));
     out = in;
     for (size_t a = 3; a-- > 3 - dims;) {  // the last dimension first
-      // Bytes keep a size by a copy. Other elements are resampled all the same, by the scale where one is given; times
-      // 1 and 0 with their neighbours, infinity becomes NaN.
+      // If a size stays, bytes are copied. Other elements are resampled all the same, by the scale if one is given:
+      // their neighbours count with weights 1 and 0, so that infinity becomes NaN.
       if (bytes && axes[a].input == axes[a].output) continue;
       out = along(out, mode, axes[a], static_cast<int64_t>(2 + a + dims) - 3, align_corners, name);
     }
@@ -137,50 +139,35 @@ Tensor resize(const char* name, const Tensor& self, IntSpan size, bool align_cor
 
 }  // namespace
 
-Tensor upsample_nearest1d(const Tensor& self, IntSpan output_size, OptScale scales) {
-  return resize("upsample_nearest1d", self, output_size, false, {std::nullopt, std::nullopt, scales}, 1,
-                ResampleMode::kNearest);
+Tensor upsample_nearest1d(const Tensor& self, IntSpan size, OptScale w) {
+  return resize("upsample_nearest1d", self, size, false, {kNone, kNone, w}, 1, kNearest);
 }
-Tensor upsample_nearest2d(const Tensor& self, IntSpan output_size, OptScale scales_h, OptScale scales_w) {
-  return resize("upsample_nearest2d", self, output_size, false, {std::nullopt, scales_h, scales_w}, 2,
-                ResampleMode::kNearest);
+Tensor upsample_nearest2d(const Tensor& self, IntSpan size, OptScale h, OptScale w) {
+  return resize("upsample_nearest2d", self, size, false, {kNone, h, w}, 2, kNearest);
 }
-Tensor upsample_nearest3d(const Tensor& self, IntSpan output_size, OptScale scales_d, OptScale scales_h,
-                          OptScale scales_w) {
-  return resize("upsample_nearest3d", self, output_size, false, {scales_d, scales_h, scales_w}, 3,
-                ResampleMode::kNearest);
+Tensor upsample_nearest3d(const Tensor& self, IntSpan size, OptScale d, OptScale h, OptScale w) {
+  return resize("upsample_nearest3d", self, size, false, {d, h, w}, 3, kNearest);
 }
-Tensor _upsample_nearest_exact1d(const Tensor& self, IntSpan output_size, OptScale scales) {
-  return resize("_upsample_nearest_exact1d", self, output_size, false, {std::nullopt, std::nullopt, scales}, 1,
-                ResampleMode::kNearestExact);
+Tensor _upsample_nearest_exact1d(const Tensor& self, IntSpan size, OptScale w) {
+  return resize("_upsample_nearest_exact1d", self, size, false, {kNone, kNone, w}, 1, kNearestExact);
 }
-Tensor _upsample_nearest_exact2d(const Tensor& self, IntSpan output_size, OptScale scales_h, OptScale scales_w) {
-  return resize("_upsample_nearest_exact2d", self, output_size, false, {std::nullopt, scales_h, scales_w}, 2,
-                ResampleMode::kNearestExact);
+Tensor _upsample_nearest_exact2d(const Tensor& self, IntSpan size, OptScale h, OptScale w) {
+  return resize("_upsample_nearest_exact2d", self, size, false, {kNone, h, w}, 2, kNearestExact);
 }
-Tensor _upsample_nearest_exact3d(const Tensor& self, IntSpan output_size, OptScale scales_d, OptScale scales_h,
-                                 OptScale scales_w) {
-  return resize("_upsample_nearest_exact3d", self, output_size, false, {scales_d, scales_h, scales_w}, 3,
-                ResampleMode::kNearestExact);
+Tensor _upsample_nearest_exact3d(const Tensor& self, IntSpan size, OptScale d, OptScale h, OptScale w) {
+  return resize("_upsample_nearest_exact3d", self, size, false, {d, h, w}, 3, kNearestExact);
 }
-Tensor upsample_linear1d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales) {
-  return resize("upsample_linear1d", self, output_size, align_corners, {std::nullopt, std::nullopt, scales}, 1,
-                ResampleMode::kLinear);
+Tensor upsample_linear1d(const Tensor& self, IntSpan size, bool align_corners, OptScale w) {
+  return resize("upsample_linear1d", self, size, align_corners, {kNone, kNone, w}, 1, kLinear);
 }
-Tensor upsample_bilinear2d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_h,
-                           OptScale scales_w) {
-  return resize("upsample_bilinear2d", self, output_size, align_corners, {std::nullopt, scales_h, scales_w}, 2,
-                ResampleMode::kLinear);
+Tensor upsample_bilinear2d(const Tensor& self, IntSpan size, bool align_corners, OptScale h, OptScale w) {
+  return resize("upsample_bilinear2d", self, size, align_corners, {kNone, h, w}, 2, kLinear);
 }
-Tensor upsample_bicubic2d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_h,
-                          OptScale scales_w) {
-  return resize("upsample_bicubic2d", self, output_size, align_corners, {std::nullopt, scales_h, scales_w}, 2,
-                ResampleMode::kCubic);
+Tensor upsample_bicubic2d(const Tensor& self, IntSpan size, bool align_corners, OptScale h, OptScale w) {
+  return resize("upsample_bicubic2d", self, size, align_corners, {kNone, h, w}, 2, kCubic);
 }
-Tensor upsample_trilinear3d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_d,
-                            OptScale scales_h, OptScale scales_w) {
-  return resize("upsample_trilinear3d", self, output_size, align_corners, {scales_d, scales_h, scales_w}, 3,
-                ResampleMode::kLinear);
+Tensor upsample_trilinear3d(const Tensor& self, IntSpan size, bool align_corners, OptScale d, OptScale h, OptScale w) {
+  return resize("upsample_trilinear3d", self, size, align_corners, {d, h, w}, 3, kLinear);
 }
 
 }  // namespace sconce::cpu

@@ -14,6 +14,10 @@
 namespace sconce::cpu {
 namespace {
 
+using OptScale = std::optional<double>;
+using enum ResampleMode;
+constexpr OptScale kNone;
+
 // Gradients of a separable resize: `axes` depth, height, width; `taps_used` per pooled axis.
 template <class T>
 void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<const Taps<T>*, 3>& taps, size_t used,
@@ -33,7 +37,7 @@ void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<con
 }
 
 Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                       bool align_corners, std::array<std::optional<double>, 3> scales, int dims, ResampleMode mode) {
+                       bool align_corners, std::array<OptScale, 3> scales, int dims, ResampleMode mode) {
   const std::array<ResampledAxis, 3> axes = resized_axes(name, grad_output, output_size, input_size, scales, dims);
   const ResampleModes modes = resample_modes(axes, dims, mode);
   const DType dtype = summed_dtype(grad_output.dtype());
@@ -56,8 +60,8 @@ Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan
                         sums.data_as<T>() + plane * to.size);
       });
     });
-  const bool nearest = mode == ResampleMode::kNearest || mode == ResampleMode::kNearestExact;
-  const bool row_major = mode == ResampleMode::kCubic || (nearest && dims == 3);
+  const bool nearest = mode == kNearest || mode == kNearestExact;
+  const bool row_major = mode == kCubic || (nearest && dims == 3);
   return in_format(name, sums, grad_output.dtype(),
                    row_major ? MemoryFormat::kContiguous : suggested_format(grad_output));
 }
@@ -90,62 +94,52 @@ Tensor padding_backward(std::string_view name, const Tensor& grad_output, const 
 
 }  // namespace
 
-// grad_output [N, C, output_size...] -> [input_size...] = [N, C, ...]. scales: output over input; 0 or none: from
-// sizes.
-Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                  bool align_corners, std::optional<double> scales) {
-  return resize_backward("upsample_linear1d_backward", grad_output, output_size, input_size, align_corners,
-                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kLinear);
+// grad [N, C, size...] -> [input_size...] = [N, C, ...]. d, h, w: output over input along depth, height and width; 0 or
+// none: from the sizes.
+Tensor upsample_linear1d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                                  OptScale w) {
+  return resize_backward("upsample_linear1d_backward", grad, size, input_size, align_corners, {kNone, kNone, w}, 1,
+                         kLinear);
 }
-Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
-  return resize_backward("upsample_bicubic2d_backward", grad_output, output_size, input_size, align_corners,
-                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kCubic);
+Tensor upsample_bicubic2d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners, OptScale h,
+                                   OptScale w) {
+  return resize_backward("upsample_bicubic2d_backward", grad, size, input_size, align_corners, {kNone, h, w}, 2,
+                         kCubic);
 }
-Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                     bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
-                                     std::optional<double> scales_w) {
-  return resize_backward("upsample_trilinear3d_backward", grad_output, output_size, input_size, align_corners,
-                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kLinear);
+Tensor upsample_trilinear3d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                                     OptScale d, OptScale h, OptScale w) {
+  return resize_backward("upsample_trilinear3d_backward", grad, size, input_size, align_corners, {d, h, w}, 3, kLinear);
 }
-Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                    bool align_corners, std::optional<double> scales_h,
-                                    std::optional<double> scales_w) {
-  return resize_backward("upsample_bilinear2d_backward", grad_output, output_size, input_size, align_corners,
-                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kLinear);
+Tensor upsample_bilinear2d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                                    OptScale h, OptScale w) {
+  return resize_backward("upsample_bilinear2d_backward", grad, size, input_size, align_corners, {kNone, h, w}, 2,
+                         kLinear);
 }
-Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   std::optional<double> scales) {
-  return resize_backward("upsample_nearest1d_backward", grad_output, output_size, input_size, false,
-                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kNearest);
+Tensor upsample_nearest1d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, OptScale w) {
+  return resize_backward("upsample_nearest1d_backward", grad, size, input_size, false, {kNone, kNone, w}, 1, kNearest);
 }
-Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   std::optional<double> scales_h, std::optional<double> scales_w) {
-  return resize_backward("upsample_nearest2d_backward", grad_output, output_size, input_size, false,
-                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kNearest);
+Tensor upsample_nearest2d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, OptScale h, OptScale w) {
+  return resize_backward("upsample_nearest2d_backward", grad, size, input_size, false, {kNone, h, w}, 2, kNearest);
 }
-Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   std::optional<double> scales_d, std::optional<double> scales_h,
-                                   std::optional<double> scales_w) {
-  return resize_backward("upsample_nearest3d_backward", grad_output, output_size, input_size, false,
-                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearest);
+Tensor upsample_nearest3d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, OptScale d, OptScale h,
+                                   OptScale w) {
+  return resize_backward("upsample_nearest3d_backward", grad, size, input_size, false, {d, h, w}, 3, kNearest);
 }
-Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                          std::optional<double> scales) {
-  return resize_backward("_upsample_nearest_exact1d_backward", grad_output, output_size, input_size, false,
-                         {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kNearestExact);
+Tensor _upsample_nearest_exact1d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, OptScale w) {
+  return resize_backward("_upsample_nearest_exact1d_backward", grad, size, input_size, false, {kNone, kNone, w}, 1,
+                         kNearestExact);
 }
-Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                          std::optional<double> scales_h, std::optional<double> scales_w) {
-  return resize_backward("_upsample_nearest_exact2d_backward", grad_output, output_size, input_size, false,
-                         {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kNearestExact);
+Tensor _upsample_nearest_exact2d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, OptScale h,
+                                          OptScale w) {
+  return resize_backward("_upsample_nearest_exact2d_backward", grad, size, input_size, false, {kNone, h, w}, 2,
+                         kNearestExact);
 }
-Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                          std::optional<double> scales_d, std::optional<double> scales_h,
-                                          std::optional<double> scales_w) {
-  return resize_backward("_upsample_nearest_exact3d_backward", grad_output, output_size, input_size, false,
-                         {scales_d, scales_h, scales_w}, 3, ResampleMode::kNearestExact);
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad, IntSpan size, IntSpan input_size, OptScale d, OptScale h,
+                                          OptScale w) {
+  return resize_backward("_upsample_nearest_exact3d_backward", grad, size, input_size, false, {d, h, w}, 3,
+                         kNearestExact);
 }
+
 Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding) {
   return padding_backward("replication_pad1d_backward", grad_output, self, padding, 1, false);
 }

@@ -33,7 +33,7 @@ Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum la
                          memory_format_in(name, memory_format, MemoryFormat::kPreserve));
 }
 
-// Below this the modulus of 32-bit words is even enough for randperm.
+// Up to this length, remainders of 32-bit words are distributed evenly enough for randperm.
 constexpr int64_t kSmallPermutation = std::numeric_limits<uint32_t>::max() / 20;
 
 template <class T>

@@ -15,9 +15,11 @@ namespace {
 
 constexpr int64_t kChunk = 512;
 
+Generator& chosen(Generator* generator) { return generator ? *generator : default_generator(); }
+
 // Calls make(T* values, count) for all elements in stream order.
 template <class T, class Make>
-void fill_in_order(Tensor& out, const Make& make) {
+void walk_in_order(Tensor& out, const Make& make) {
   if (out.is_dense()) return make(out.data_as<T>(), out.numel());
   const StridedLoop<1> loop(out.sizes(), {out.strides()}, {sizeof(T)});
   loop.run({static_cast<char*>(out.data())}, [&](char* const* pointers, const int64_t* strides, int64_t count) {
@@ -71,7 +73,13 @@ void unit_samples(Generator& generator, T* values, int64_t count) {
     from_words(generator, values, count, unit_float);
 }
 
-Generator& chosen(Generator* generator) { return generator ? *generator : default_generator(); }
+// Calls make(source, T* values, count) for all elements in stream order; nobody else draws meanwhile.
+template <class T, class Make>
+void fill_in_order(Tensor& out, Generator* generator, const Make& make) {
+  Generator& source = chosen(generator);
+  std::lock_guard lock(source.mutex());
+  walk_in_order<T>(out, [&](T* values, int64_t count) { make(source, values, count); });
+}
 
 template <class T>
 void integers(Generator& generator, T* values, int64_t count, uint64_t range, int64_t base) {
@@ -142,9 +150,7 @@ void fill_uniform(Tensor& out, double from, double to, Generator* generator) {
       const T value = T(std::fma(unit, width, low));
       return value == last ? first : value;
     };
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
       if constexpr (std::is_same_v<T, double>)
         from_pairs(source, values, count, [=](uint64_t pair) { return place(unit_double(pair)); });
       else
@@ -163,10 +169,9 @@ void fill_normal(Tensor& out, double mean, double std, Generator* generator) {
   }
   dispatch_floating(out.dtype(), "normal", [&]<class T>() -> void {
     check_no_internal_overlap("normal", out);
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
-    if (out.numel() >= 16 && out.is_contiguous()) return normals_16(source, out.data_as<T>(), out.numel(), mean, std);
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    const bool whole = out.numel() >= 16 && out.is_contiguous();
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
+      if (whole) return normals_16(source, values, count, mean, std);
       for (int64_t i = 0; i < count; ++i)
         values[i] = T(static_cast<ComputeType<T>>(std::fma(source.normal(), std, mean)));
     });
@@ -180,10 +185,8 @@ void fill_exponential(Tensor& out, double lambda, Generator* generator) {
                " is not a floating point type");
   dispatch_floating(out.dtype(), "exponential", [&]<class T>() -> void {
     check_no_internal_overlap("exponential", out);
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
     const double scale = -1.0 / lambda;
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
       from_pairs(source, values, count,
                  [=](uint64_t pair) { return T(static_cast<ComputeType<T>>(scale * std::log1p(-unit_double(pair)))); });
     });
@@ -198,9 +201,7 @@ void fill_drawn(const char* name, Tensor& out, Generator* generator, const Make&
   if (out.numel() == 0) return;
   check_no_internal_overlap(name, out);
   const auto fill = [&]<class T>() -> void {
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
       for (int64_t i = 0; i < count; ++i) values[i] = T(static_cast<ComputeType<T>>(make(source)));
     });
   };
@@ -241,11 +242,9 @@ void fill_bernoulli(Tensor& out, double p, Generator* generator) {
   if (out.numel() == 0) return;
   check_no_internal_overlap("bernoulli", out);
   dispatch_real_bool(out.dtype(), "bernoulli", [&]<class T>() -> void {
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
     // sample * 2^-53 < p, in integers.
     const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p53));
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
       from_pairs(source, values, count,
                  [=](uint64_t pair) { return T(static_cast<ComputeType<T>>((pair & kDoubleMask) < bound)); });
     });
@@ -287,9 +286,7 @@ void fill_from_range(Tensor& out, IntegerRange drawn, Generator* generator) {
   if (out.numel() == 0) return;
   check_no_internal_overlap("random", out);
   const auto fill = [&]<class T>() -> void {
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
       if (drawn.range)
         integers(source, values, count, drawn.range, drawn.base);
       else
@@ -327,10 +324,8 @@ void fill_random_integers(Tensor& out, Generator* generator) {
   check_no_internal_overlap("random", out);
   const uint64_t range = static_cast<uint64_t>(last_integer(out.dtype())) + 1;
   const auto fill = [&]<class T>() -> void {
-    Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
     const auto place = [range](uint64_t bits) { return T(static_cast<ComputeType<T>>(bits % range)); };
-    fill_in_order<T>(out, [&](T* values, int64_t count) {
+    fill_in_order<T>(out, generator, [&](Generator& source, T* values, int64_t count) {
       if constexpr (sizeof(T) == 8)
         from_pairs(source, values, count, place);
       else

@@ -20,7 +20,7 @@ using OptDevice = std::optional<Device>;
 
 Tensor stepped(const char* name, Scalar start, Scalar end, Scalar step, OptType dtype, bool with_end) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
-  // Steps of an integer dtype are whole, whatever was written.
+  // Steps of an integer dtype are whole numbers, whatever the caller passed.
   const bool as_integers = whole || (dtype && is_integral(*dtype, true));
   const double first = start.to_double(), last = end.to_double();
   const double by = as_integers && !whole ? std::trunc(step.to_double()) : step.to_double();
@@ -86,7 +86,7 @@ Tensor spaced(const char* name, Scalar start, Scalar end, int64_t steps, OptType
     if constexpr (kIsComplex<T>)
       fill_in(ComplexDouble(start.to_complex()), ComplexDouble(end.to_complex()));
     else
-      // Both are of the dtype before the step is taken.
+      // Both ends are converted to the dtype before the step is computed.
       fill_in(std::is_integral_v<T> ? std::trunc(start.to_double()) : start.to_double(),
               std::is_integral_v<T> ? std::trunc(end.to_double()) : end.to_double());
   });

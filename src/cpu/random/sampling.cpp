@@ -124,7 +124,7 @@ double draw_gamma(double shape, Generator& generator) {
   }
 }
 
-// What Stirling's formula of log(k!) leaves.
+// The error of Stirling's formula for log(k!).
 double stirling_rest(double k) {
   constexpr double kFirst[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
                                0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,

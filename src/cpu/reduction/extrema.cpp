@@ -156,7 +156,7 @@ std::array<Tensor, 2> both_of_all(const Tensor& given, bool keepdim) {
     in_parts(
         self.numel(), kGrain, both,
         [in](int64_t begin, int64_t end, Both& found) noexcept {
-          // The second looks at what the first has brought into the cache.
+          // The second search finds a block in the cache, where the first one has brought it.
           constexpr int64_t kBlock = 16384 / sizeof(T);
           for (; begin < end; begin += kBlock) {
             const int64_t count = std::min(kBlock, end - begin);

@@ -115,7 +115,7 @@ std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, s
       Wide<T> average = settled(row, width, mean_of(row, width));
       const auto apart = [row, average](int64_t j) { return static_cast<Wide<T>>(row[j]) - average; };
       double total = blockwise<double>(width, [&apart](int64_t j) { return squared(apart(j)); });
-      // What the first mean lacks: in long rows its rounding would show in small deviations.
+      // Corrects the first mean: in long rows, its rounding error would show in small deviations.
       if (std::isfinite(total)) {
         const Wide<T> beside = blockwise<Wide<T>>(width, apart) / static_cast<double>(width);
         average += beside;
@@ -143,7 +143,7 @@ namespace {
 // One byte a row, of how memchr finds `sought` in it.
 Tensor truth_of(const char* name, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, bool sought) {
   const DType type = self.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool;
-  // An empty list is no dimension, unlike that of a sum.
+  // An empty list names no dimension; for a sum it names all.
   if (dim && dim->empty()) return to_dtype(clone_contiguous(to_dtype(self, DType::kBool)), type);
   const ReducedRows reduced = reduced_rows(name, self, dim, keepdim, DType::kBool);
   Tensor out = Tensor::empty(reduced.sizes, type);

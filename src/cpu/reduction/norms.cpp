@@ -89,7 +89,7 @@ double sum_of_sizes(const T* row, int64_t width, const F& f) {
 template <class T>
 double sum_of_squares(const T* row, int64_t width) {
   if constexpr (std::is_same_v<T, float>) {
-    // In single precision by turns, where none of that overflows and nothing that counts is lost.
+    // Summed in single precision first; taken if nothing overflowed and nothing that counts was lost.
     const double total = detail::mapped_row_sum(row, width, [](auto x) { return x * x; });
     if (total > 1e-24 && total < kInfinity) return total;
   }

@@ -114,7 +114,8 @@ void slope_one(SegmentReduction reduction, const T* data, int64_t length, int64_
           to[i * inner] = grad;
           ++count;
         }
-      // ATen shares positive gradients only; a gradient has no reason to be shared by its sign, but the sum is its.
+      // ATen shares a gradient among equal extrema only if it is positive. There is no reason for that, but results
+      // must match.
       for (int64_t i = 0; count > 1 && i < length; ++i)
         if (to[i * inner] > T(C(0))) to[i * inner] = T(to[i * inner] / T(static_cast<C>(count)));
       return;

@@ -90,7 +90,7 @@ bool is_nan(T value) noexcept {
     return value != value;
 }
 
-// std::nth_element as ATen calls it: only so does the zero's sign come out as there.
+// Calls std::nth_element as ATen does: otherwise the sign of a zero could differ.
 template <class T>
 T median_of(const T* in, int64_t n, bool skip_nans, T* scratch) {
   std::copy_n(in, n, scratch);
@@ -198,7 +198,8 @@ std::array<Tensor, 2> mode(const Tensor& self, int64_t dim, bool keepdim) {
   check_dim_not_empty("mode", self, dim);
   return dispatch_real_bool(self.dtype(), "mode", [&]<class T>() {
     return choose_along<T>(self, dim, keepdim, [n](auto* items, const T* slice) noexcept {
-      // ATen sorts NaNs with a plain "less", which leaves short slices in a certain order and long ones in none.
+      // ATen sorts with a plain "less" although there may be NaNs. The order of short slices is then well defined, that
+      // of long ones is not.
       constexpr int64_t kInsertionSort = 16;
       const bool as_floats = n <= kInsertionSort && std::any_of(slice, slice + n, [](T v) { return is_nan(v); });
       if (as_floats)

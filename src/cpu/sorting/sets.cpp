@@ -23,7 +23,7 @@ Tensor flattened(const Tensor& tensor) {
   return reshape(tensor, IntSpan(&count, 1));
 }
 
-// T as it compares.
+// The type in which T is compared.
 template <class T>
 auto comparable(T value) {
   return static_cast<ComputeType<T>>(value);

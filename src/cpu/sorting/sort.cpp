@@ -42,7 +42,7 @@ void sort_rows(const T* self, T* values, int64_t* positions, int64_t rows, int64
   });
 }
 
-// ATen sorts long vectors of integers with a radix sort, and slices of one repeated element not at all.
+// ATen sorts long vectors of integers with a radix sort, and does not sort slices of one repeated element.
 bool always_stable(const Tensor& self, int64_t dim, bool descending) {
   return self.stride(dim) == 0 ||
          (self.dim() == 1 && !descending && self.numel() >= 32768 && is_integral(self.dtype(), false));

@@ -121,56 +121,39 @@ void apply_fusion(const Fusion& fusion, float* values, const float* others, int6
   activate(fusion, values, n);
 }
 
+namespace {
+
+void widen(const float* from, float* to, int64_t n) noexcept {
+  std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+}
+void widen(const BFloat16* from, float* to, int64_t n) noexcept { bfloat16_to_float(from, to, n); }
+void widen(const Half* from, float* to, int64_t n) noexcept { half_to_float(from, to, n); }
+void narrow(const float* from, float* to, int64_t n) noexcept { widen(from, to, n); }
+void narrow(const float* from, BFloat16* to, int64_t n) noexcept { bfloat16_from_float(from, to, n); }
+void narrow(const float* from, Half* to, int64_t n) noexcept { half_from_float(from, to, n); }
+
+template <class F>
+void dispatch_float_or_half(DType dtype, const F& f) noexcept {
+  if (dtype == DType::kFloat32) return f.template operator()<float>();
+  dtype == DType::kBFloat16 ? f.template operator()<BFloat16>() : f.template operator()<Half>();
+}
+
+}  // namespace
+
 void gather_floats(DType dtype, const void* source, int64_t stride, float* values, int64_t n) noexcept {
-  switch (dtype) {
-    case DType::kFloat32: {
-      const auto* s = static_cast<const float*>(source);
-      if (stride == 1) {
-        std::memcpy(values, s, static_cast<size_t>(n) * sizeof(float));
-      } else {
-        for (int64_t i = 0; i < n; ++i) values[i] = s[i * stride];
-      }
-      return;
-    }
-    case DType::kBFloat16: {
-      const auto* s = static_cast<const BFloat16*>(source);
-      if (stride == 1) return bfloat16_to_float(s, values, n);
-      for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(s[i * stride]);
-      return;
-    }
-    default: {
-      const auto* s = static_cast<const Half*>(source);
-      if (stride == 1) return half_to_float(s, values, n);
-      for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(s[i * stride]);
-      return;
-    }
-  }
+  dispatch_float_or_half(dtype, [=]<class T>() {
+    const auto* const from = static_cast<const T*>(source);
+    if (stride == 1) return widen(from, values, n);
+    for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(from[i * stride]);
+  });
 }
 
 void scatter_floats(const float* values, DType dtype, void* destination, int64_t stride, int64_t n) noexcept {
-  switch (dtype) {
-    case DType::kFloat32: {
-      auto* d = static_cast<float*>(destination);
-      if (stride == 1) {
-        std::memcpy(d, values, static_cast<size_t>(n) * sizeof(float));
-      } else {
-        for (int64_t i = 0; i < n; ++i) d[i * stride] = values[i];
-      }
-      return;
-    }
-    case DType::kBFloat16: {
-      auto* d = static_cast<BFloat16*>(destination);
-      if (stride == 1) return bfloat16_from_float(values, d, n);
-      for (int64_t i = 0; i < n; ++i) d[i * stride] = BFloat16(values[i]);
-      return;
-    }
-    default: {
-      auto* d = static_cast<Half*>(destination);
-      if (stride == 1) return half_from_float(values, d, n);
-      for (int64_t i = 0; i < n; ++i) d[i * stride] = Half(values[i]);
-      return;
-    }
-  }
+  dispatch_float_or_half(dtype, [=]<class T>() {
+    auto* const to = static_cast<T*>(destination);
+    if (stride == 1) return narrow(values, to, n);
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = T(values[i]);
+  });
 }
 
 }  // namespace sconce

@@ -105,7 +105,7 @@ Tensor trilinear_by(BatchProduct* product, const Tensor& i1, const Tensor& i2, c
   const bool small = i1.dtype() == DType::kFloat16 || i1.dtype() == DType::kBFloat16;
   const DType computed = small ? DType::kFloat32 : i1.dtype();
   for (Tensor& operand : operands) operand = to_dtype(operand, computed);
-  // What the third operand does not have is summed as soon as the first two have met.
+  // Dimensions that the third operand lacks are summed right after the first two are multiplied.
   Dims early;
   for (int d = 0; d < rank; ++d) {
     const auto at = static_cast<size_t>(d);

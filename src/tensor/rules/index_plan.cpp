@@ -129,7 +129,7 @@ void IndexPlan::broadcast_indices() {
   }
   for (Tensor& index : indices_)
     if (to_string(index.sizes()) != to_string(IntSpan(index_sizes_))) index = expand("index", index, index_sizes_);
-  // ATen converts all; the strides of the conversion's result, which may be others, take part in the order of the walk.
+  // ATen converts every index. The result may have other strides, which influence the order of the walk.
   const auto is_long = [](const Tensor& t) { return t.dtype() == DType::kInt64; };
   if (std::any_of(indices_.begin(), indices_.end(), [&](const Tensor& t) { return is_long(t) || !t.is_dense(); }))
     for (Tensor& index : indices_) index = to_dtype(index, DType::kInt64);

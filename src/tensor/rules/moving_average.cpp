@@ -25,7 +25,7 @@ FakeQuantisedRows check_moving_average(const Tensor& self, Tensor& running_min, 
   const int64_t axis = per_row_fake_quant ? wrap_dim(kName, ch_axis, self.dim()) : 0;
   const int64_t channels = per_row_fake_quant && self.dim() > 0 ? self.size(axis) : 1;
   SCONCE_CHECK(self.numel() > 0, kInvalidArgument, kName, ": self must not be empty");
-  // ATen grows observers that were never used.
+  // Like ATen, gives observers that were never used a size.
   for (Tensor* t : {&running_min, &running_max, &scale, &zero_point}) {
     SCONCE_CHECK(t->dtype() == (t == &zero_point ? DType::kInt32 : DType::kFloat32), kInvalidArgument, kName,
                  ": running_min, running_max and scale must be float32, zero_point int32, got ", describe(*t));

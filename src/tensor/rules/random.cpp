@@ -17,7 +17,7 @@ constexpr int kDigits = std::is_same_v<T, double>  ? 53
                         : std::is_same_v<T, Half>  ? 11
                                                    : 8;
 
-// The integer as T holds it; INT64_MIN where that is out of range, as the hardware converts.
+// The integer rounded to T; INT64_MIN if the result is out of range, as the hardware converts.
 template <class T>
 int64_t rounded(int64_t integer) {
   const ComputeType<T> value = T(static_cast<ComputeType<T>>(integer));

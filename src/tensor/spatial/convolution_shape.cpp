@@ -20,7 +20,7 @@ void expand(const ConvolutionArguments& a, IntSpan values, std::string_view what
   }
 }
 
-// a * b + c for b, c that fit; shapes come from packages, so that none is taken on trust.
+// a * b + c, checked for overflow: shapes come from packages, which are not trusted.
 int64_t multiply_add(const ConvolutionArguments& a, int64_t x, int64_t y, int64_t z) {
   int64_t r;
   const bool overflow = __builtin_mul_overflow(x, y, &r) || __builtin_add_overflow(r, z, &r);
@@ -128,8 +128,8 @@ void channels_last_strides(IntSpan sizes, int64_t* strides) {
 bool convolution_operands_are_channels_last(const ConvolutionShape& s, const Tensor& input, const Tensor& weight) {
   if (s.batch == 0 || s.in_channels == 0) return false;
   if (s.spatial == 1) {
-    // Looked at as images of height 1. The input is made contiguous first, which leaves alone what is so but for the
-    // strides of dimensions of one element.
+    // Treats lines as images of height 1. The input is made contiguous first; a tensor that is contiguous except for
+    // the strides of dimensions of one element stays as it is.
     const auto as_image = [](const Tensor& t) {
       const int64_t sizes[4] = {t.size(0), t.size(1), 1, t.size(2)};
       const int64_t strides[4] = {t.stride(0), t.stride(1), t.size(2) * t.stride(2), t.stride(2)};

@@ -63,7 +63,7 @@ std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int
 
 std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
                                       bool channels_may_be_empty) {
-  // As ATen, which asks nothing of the first dimension, be it the batch or the channels.
+  // Like ATen, does not check the first dimension, whether it is the batch or the channels.
   check_sizes(name, self, dims, channels_may_be_empty ? self.dim() - dims : 1);
   SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": output_size must hold ",
                dims, " numbers, got ", output_size.size());

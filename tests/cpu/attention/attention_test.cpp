@@ -9,7 +9,7 @@
 #include "src/device/cpu_isa.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 #include "tests/cpu/matrix_cases.h"
 
 using namespace sconce;
@@ -77,12 +77,8 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool cau
 }  // namespace
 
 TEST_CASE("_scaled_dot_product_flash_attention_for_cpu: as PyTorch computes it") {
-  testing::run_cases("attention.cases", "_scaled_dot_product_flash_attention_for_cpu", [](testing::Case& c) {
-    const auto [out, logsumexp] =
-        cpu::_scaled_dot_product_flash_attention_for_cpu(c.tensor(0), c.tensor(1), c.tensor(2), c.real(3), c.boolean(4),
-                                                         c.args[5].optional_tensor(), c.args[6].optional<double>());
-    return std::vector{out, logsumexp};
-  });
+  testing::run_kernel("attention.cases", "_scaled_dot_product_flash_attention_for_cpu",
+                      cpu::_scaled_dot_product_flash_attention_for_cpu);
 }
 
 TEST_CASE("_scaled_dot_product_flash_attention_for_cpu: lengths around every block, one and three threads") {

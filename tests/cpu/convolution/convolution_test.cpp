@@ -12,8 +12,8 @@
 #include "src/device/cpu_arena.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
 #include "tests/cpu/convolution_reference.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -77,12 +77,7 @@ TEST_CASE("convolution: as PyTorch, strides and refusals too") {
   for (const bool avx512 : {false, true}) {
     testing_convolution_avx512(avx512);
     set_compiled_threads(1);  // as PyTorch had; some formats depend on it
-    run_cases("convolution.cases", "convolution", [](Case& c) {
-      const Ints stride = c.args[3].integers(), padding = c.args[4].integers(), dilation = c.args[5].integers(),
-                 more = c.args[7].integers();
-      return std::vector{cpu::convolution(c.tensor(0), c.tensor(1), c.args[2].optional_tensor(), stride, padding,
-                                          dilation, c.boolean(6), more, c.integer(8))};
-    });
+    run_kernel("convolution.cases", "convolution", cpu::convolution);
     set_compiled_threads(0);
   }
 }

@@ -5,14 +5,12 @@
 #include <cmath>
 
 #include "src/cpu/vector/error_function.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
-TEST_CASE("erf: double precision, as PyTorch") {
-  run_cases("statistics.cases", "erf", [](Case& c) { return std::vector<Tensor>{cpu::erf(c.tensor(0))}; });
-}
+TEST_CASE("erf: double precision, as PyTorch") { run_kernel("statistics.cases", "erf", cpu::erf); }
 
 TEST_CASE("erf: double precision, beside long double") {
   long double worst = 0;

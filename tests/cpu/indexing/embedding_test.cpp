@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -11,9 +11,8 @@ namespace {
 template <class F>
 void run(std::string_view op, F bag) {
   run_cases("embedding.cases", op, [&](Case& c) {
-    const auto results = bag(c.tensor(0), c.tensor(1), c.tensor(2), false, c.integer(3), false,
-                             c.args[4].optional_tensor(), c.boolean(5), c.integer(6));
-    return std::vector<Tensor>(results.begin(), results.end());
+    return listed(bag(c.tensor(0), c.tensor(1), c.tensor(2), false, c.integer(3), false, c.args[4].optional_tensor(),
+                      c.boolean(5), c.integer(6)));
   });
 }
 }  // namespace

@@ -10,7 +10,7 @@
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -19,12 +19,6 @@ using Ints = std::vector<int64_t>;
 namespace {
 
 constexpr const char* kFile = "indexing.cases";
-
-std::vector<const Tensor*> pointers(const Values& list) {
-  std::vector<const Tensor*> out;
-  for (const Value& v : list) out.push_back(v.optional_tensor());
-  return out;
-}
 
 Tensor random_positions(int64_t count, int64_t below) {
   Tensor t = Tensor::empty({&count, 1}, DType::kInt64);
@@ -44,25 +38,11 @@ Tensor numbered(const Ints& sizes) {
 
 }  // namespace
 
-TEST_CASE("index_Tensor: as PyTorch") {
-  run_cases(kFile, "index_Tensor", [](Case& c) {
-    return std::vector{cpu::index_Tensor(c.tensor(0), ListArgument(c.args[1].list()).optional_tensors())};
-  });
-}
+TEST_CASE("index_Tensor: as PyTorch") { run_kernel(kFile, "index_Tensor", cpu::index_Tensor); }
 
-TEST_CASE("index_put: as PyTorch") {
-  run_cases(kFile, "index_put", [](Case& c) {
-    return std::vector{
-        cpu::index_put(c.tensor(0), ListArgument(c.args[1].list()).optional_tensors(), c.tensor(2), c.boolean(3))};
-  });
-}
+TEST_CASE("index_put: as PyTorch") { run_kernel(kFile, "index_put", cpu::index_put); }
 
-TEST_CASE("index_put_out: into any layout") {
-  run_cases(kFile, "index_put_out", [](Case& c) -> std::vector<Tensor> {
-    cpu::index_put_out(c.args[0].tensor(), c.tensor(1), pointers(c.args[2].list()), c.tensor(3), c.boolean(4));
-    return {};
-  });
-}
+TEST_CASE("index_put_out: into any layout") { run_kernel(kFile, "index_put_out", cpu::index_put_out); }
 
 TEST_CASE("index_put_out: self, values and indices may be what is written") {
   Tensor t = Tensor::empty(Ints{4}, DType::kInt64);

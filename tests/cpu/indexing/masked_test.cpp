@@ -3,23 +3,15 @@
 #include <doctest/doctest.h>
 
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
-TEST_CASE("masked_select: as PyTorch") {
-  run_cases("indexing.cases", "masked_select",
-            [](Case& c) { return std::vector{cpu::masked_select(c.tensor(0), c.tensor(1))}; });
-}
+TEST_CASE("masked_select: as PyTorch") { run_kernel("indexing.cases", "masked_select", cpu::masked_select); }
 
-TEST_CASE("masked_scatter: as PyTorch") {
-  run_cases("indexing.cases", "masked_scatter",
-            [](Case& c) { return std::vector{cpu::masked_scatter(c.tensor(0), c.tensor(1), c.tensor(2))}; });
-}
+TEST_CASE("masked_scatter: as PyTorch") { run_kernel("indexing.cases", "masked_scatter", cpu::masked_scatter); }
 
 TEST_CASE("masked_scatter_backward: too few places, broadcast masks") {
-  run_cases("more_gradients.cases", "masked_scatter_backward", [](Case& c) {
-    return std::vector<Tensor>{cpu::masked_scatter_backward(c.tensor(0), c.tensor(1), c.args[2].integers())};
-  });
+  run_kernel("more_gradients.cases", "masked_scatter_backward", cpu::masked_scatter_backward);
 }

@@ -8,20 +8,15 @@
 #include "sconce/error.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 using Ints = std::vector<int64_t>;
 
-TEST_CASE("nonzero: as PyTorch, stored by columns") {
-  run_cases("indexing.cases", "nonzero", [](Case& c) { return std::vector{cpu::nonzero(c.tensor(0))}; });
-}
+TEST_CASE("nonzero: as PyTorch, stored by columns") { run_kernel("indexing.cases", "nonzero", cpu::nonzero); }
 
-TEST_CASE("nonzero_static: as PyTorch") {
-  run_cases("indexing.cases", "nonzero_static",
-            [](Case& c) { return std::vector{cpu::nonzero_static(c.tensor(0), c.integer(1), c.integer(2))}; });
-}
+TEST_CASE("nonzero_static: as PyTorch") { run_kernel("indexing.cases", "nonzero_static", cpu::nonzero_static); }
 
 TEST_CASE("nonzero: large, one and two threads") {
   const int before = kernel_threads();

@@ -7,7 +7,7 @@
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/fill.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -17,34 +17,16 @@ namespace {
 constexpr const char* kFile = "sorting.cases";
 }
 
-TEST_CASE("scatter_src_out: as PyTorch") {
-  run_cases(kFile, "scatter_src_out", [](Case& c) -> std::vector<Tensor> {
-    cpu::scatter_src_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.tensor(4));
-    return {};
-  });
-}
+TEST_CASE("scatter_src_out: as PyTorch") { run_kernel(kFile, "scatter_src_out", cpu::scatter_src_out); }
 
-TEST_CASE("scatter_value_out: as PyTorch") {
-  run_cases(kFile, "scatter_value_out", [](Case& c) -> std::vector<Tensor> {
-    cpu::scatter_value_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.real(4));
-    return {};
-  });
-}
+TEST_CASE("scatter_value_out: as PyTorch") { run_kernel(kFile, "scatter_value_out", cpu::scatter_value_out); }
 
 TEST_CASE("scatter_reduce_two_out: as PyTorch") {
-  run_cases(kFile, "scatter_reduce_two_out", [](Case& c) -> std::vector<Tensor> {
-    cpu::scatter_reduce_two_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.tensor(4), c.text(5),
-                                c.boolean(6));
-    return {};
-  });
+  run_kernel(kFile, "scatter_reduce_two_out", cpu::scatter_reduce_two_out);
 }
 
 TEST_CASE("scatter_reduce_two_out: means where the index is stretched, as PyTorch") {
-  run_cases(kFile, "scatter_mean", [](Case& c) -> std::vector<Tensor> {
-    cpu::scatter_reduce_two_out(c.args[0].tensor(), c.tensor(1), c.integer(2), c.tensor(3), c.tensor(4), c.text(5),
-                                c.boolean(6));
-    return {};
-  });
+  run_kernel(kFile, "scatter_mean", cpu::scatter_reduce_two_out);
 }
 
 TEST_CASE("scatter_src_out: out may be self, not src") {

@@ -4,25 +4,18 @@
 
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
-namespace {
-std::vector<Tensor> observed(Case& c) {
-  const auto all = cpu::_fused_moving_avg_obs_fq_helper_functional(
-      c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), c.tensor(6), c.real(7),
-      c.integer(8), c.integer(9), c.integer(10), c.boolean(11), c.boolean(12));
-  return std::vector<Tensor>(all.begin(), all.end());
-}
-}  // namespace
-
 TEST_CASE("_fused_moving_avg_obs_fq_helper_functional: rows, symmetric grids, observers off") {
-  run_cases("more_gradients.cases", "_fused_moving_avg_obs_fq_helper_functional", observed);
+  run_kernel("more_gradients.cases", "_fused_moving_avg_obs_fq_helper_functional",
+             cpu::_fused_moving_avg_obs_fq_helper_functional);
 }
 TEST_CASE("_fused_moving_avg_obs_fq_helper_functional: zero points halfway, from the end whose terms are smaller") {
-  run_cases("found_elements.cases", "aten::_fused_moving_avg_obs_fq_helper_functional", observed);
+  run_kernel("found_elements.cases", "aten::_fused_moving_avg_obs_fq_helper_functional",
+             cpu::_fused_moving_avg_obs_fq_helper_functional);
 }
 TEST_CASE("_fused_moving_avg_obs_fq_helper: writes its observers in place") {
   run_cases("more_gradients.cases", "_fused_moving_avg_obs_fq_helper_functional", [](Case& c) {

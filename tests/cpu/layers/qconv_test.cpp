@@ -4,7 +4,7 @@
 
 #include "src/cpu/onednn/onednn.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 #include "tests/cpu/packed_weight.h"
 
 using namespace sconce;
@@ -12,24 +12,10 @@ using namespace sconce::testing;
 
 namespace {
 
-std::vector<const double*> pointers(const Values& values, std::vector<double>& numbers) {
-  std::vector<const double*> result;
-  for (const Value& v : values) numbers.push_back(v.real());
-  for (const double& number : numbers) result.push_back(&number);
-  return result;
-}
-
-DType dtype_of(int64_t number) { return *dtype_from_number(static_cast<int32_t>(number)); }
-
 void run_pointwise(decltype(&cpu::_qconv_pointwise_tensor) kernel, bool constant) {
   run_cases("quantised.cases", "_qconv_pointwise_tensor", [&](Case& c) {
-    std::vector<double> numbers;
-    const auto scalars = pointers(std::get<Values>(c.args[15].held), numbers);
     c.tensor(3).storage()->set_immutable(constant);
-    return std::vector<Tensor>{kernel(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5),
-                                      c.args[6].optional_tensor(), c.args[7].integers(), c.args[8].integers(),
-                                      c.args[9].integers(), c.integer(10), c.real(11), c.integer(12),
-                                      dtype_of(c.integer(13)), c.text(14), scalars, c.text(16))};
+    return call_kernel(c, kernel);
   });
 }
 
@@ -43,15 +29,9 @@ TEST_CASE("_qconv2d_pointwise_tensor: the older name") { run_pointwise(cpu::_qco
 
 TEST_CASE("_qconv2d_pointwise_binary_tensor: the sum goes into the other tensor") {
   run_cases("quantised.cases", "_qconv2d_pointwise_binary_tensor", [](Case& c) {
-    std::vector<double> numbers;
-    const auto scalars = pointers(std::get<Values>(c.args[20].held), numbers);
-    const Tensor result = cpu::_qconv2d_pointwise_binary_tensor(
-        c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), c.tensor(6),
-        c.args[7].optional_tensor(), c.args[8].integers(), c.args[9].integers(), c.args[10].integers(), c.integer(11),
-        c.real(12), c.integer(13), dtype_of(c.integer(14)), c.real(15), c.integer(16), c.text(17), c.real(18),
-        c.text(19), scalars, c.text(21));
-    CHECK(result.data() == c.tensor(6).data());
-    return std::vector<Tensor>{result};
+    const std::vector<Tensor> results = call_kernel(c, cpu::_qconv2d_pointwise_binary_tensor);
+    CHECK(results[0].data() == c.tensor(6).data());
+    return results;
   });
 }
 

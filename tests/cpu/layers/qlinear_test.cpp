@@ -9,7 +9,7 @@
 
 #include "sconce/error.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 #include "tests/cpu/packed_weight.h"
 
 using namespace sconce;
@@ -132,38 +132,14 @@ TEST_CASE("_qlinear_pointwise_tensor: what does not fit is refused") {
   CHECK(call(Tensor::empty(Ints{0, 5}, DType::kUInt8)).numel() == 0);
 }
 
-namespace {
-
-std::vector<const double*> pointers(const testing::Value& value, std::vector<double>& numbers) {
-  std::vector<const double*> result;
-  for (const testing::Value& v : std::get<testing::Values>(value.held)) numbers.push_back(v.real());
-  for (const double& number : numbers) result.push_back(&number);
-  return result;
-}
-
-}  // namespace
-
 TEST_CASE("_qlinear_pointwise_tensor: as PyTorch") {
-  testing::run_cases("quantised.cases", "_qlinear_pointwise_tensor", [](testing::Case& c) {
-    std::vector<double> numbers;
-    const auto scalars = pointers(c.args[11], numbers);
-    return std::vector<Tensor>{cpu::_qlinear_pointwise_tensor(
-        c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), c.args[6].optional_tensor(),
-        c.real(7), c.integer(8), dtype_from_number(static_cast<int32_t>(c.integer(9))), c.text(10), scalars,
-        c.text(12))};
-  });
+  testing::run_kernel("quantised.cases", "_qlinear_pointwise_tensor", cpu::_qlinear_pointwise_tensor);
 }
 
 TEST_CASE("_qlinear_pointwise_binary_tensor: sum into the other tensor, or added to it") {
   testing::run_cases("quantised.cases", "_qlinear_pointwise_binary_tensor", [](testing::Case& c) {
-    std::vector<double> numbers;
-    const auto scalars = pointers(c.args[16], numbers);
-    const Tensor* other = c.args[6].optional_tensor();
-    const Tensor result = cpu::_qlinear_pointwise_binary_tensor(
-        c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), c.tensor(5), other,
-        c.args[7].optional_tensor(), c.real(8), c.integer(9), dtype_from_number(static_cast<int32_t>(c.integer(10))),
-        c.real(11), c.integer(12), c.text(13), c.real(14), c.text(15), scalars, c.text(17));
-    if (c.text(13) == "sum") CHECK(result.data() == other->data());
-    return std::vector<Tensor>{result};
+    const std::vector<Tensor> results = testing::call_kernel(c, cpu::_qlinear_pointwise_binary_tensor);
+    if (c.text(13) == "sum") CHECK(results[0].data() == c.tensor(6).data());
+    return results;
   });
 }

@@ -9,32 +9,14 @@
 #include "src/cpu/linalg/fft_plan.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
-namespace {
-
-constexpr const char* kFile = "fft.cases";
-
-}  // namespace
-
-TEST_CASE("_fft_c2c: as PyTorch") {
-  run_cases(kFile, "_fft_c2c", [](Case& c) {
-    return std::vector{cpu::_fft_c2c(c.tensor(0), c.args[1].integers(), c.integer(2), c.boolean(3))};
-  });
-}
-TEST_CASE("_fft_r2c: as PyTorch") {
-  run_cases(kFile, "_fft_r2c", [](Case& c) {
-    return std::vector{cpu::_fft_r2c(c.tensor(0), c.args[1].integers(), c.integer(2), c.boolean(3))};
-  });
-}
-TEST_CASE("_fft_c2r: as PyTorch") {
-  run_cases(kFile, "_fft_c2r", [](Case& c) {
-    return std::vector{cpu::_fft_c2r(c.tensor(0), c.args[1].integers(), c.integer(2), c.integer(3))};
-  });
-}
+TEST_CASE("_fft_c2c: as PyTorch") { run_kernel("fft.cases", "_fft_c2c", cpu::_fft_c2c); }
+TEST_CASE("_fft_r2c: as PyTorch") { run_kernel("fft.cases", "_fft_r2c", cpu::_fft_r2c); }
+TEST_CASE("_fft_c2r: as PyTorch") { run_kernel("fft.cases", "_fft_c2r", cpu::_fft_c2r); }
 
 TEST_CASE("fft plan: every length up to 300 and some beyond, against the definition") {
   std::vector<int64_t> lengths{512, 625, 729, 1009, 1021, 1155, 2048};

@@ -3,17 +3,13 @@
 #include <vector>
 
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
 TEST_CASE("_grouped_mm: groups of rows, steps and columns, and batches") {
-  run_cases("quantised.cases", "_grouped_mm", [](Case& c) {
-    const Tensor* bias = c.args.size() > 3 ? c.args[3].optional_tensor() : nullptr;
-    return std::vector<Tensor>{
-        cpu::_grouped_mm(c.tensor(0), c.tensor(1), c.args[2].optional_tensor(), bias, std::nullopt)};
-  });
+  run_kernel("quantised.cases", "_grouped_mm", cpu::_grouped_mm);
 }
 
 TEST_CASE("_grouped_mm: offsets beyond the end and backwards cover what there is") {

@@ -5,15 +5,13 @@
 #include <vector>
 
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
 TEST_CASE("_weight_int8pack_mm: as PyTorch") {
-  run_cases("quantised.cases", "_weight_int8pack_mm", [](Case& c) {
-    return std::vector<Tensor>{cpu::_weight_int8pack_mm(c.tensor(0), c.tensor(1), c.tensor(2))};
-  });
+  run_kernel("quantised.cases", "_weight_int8pack_mm", cpu::_weight_int8pack_mm);
 }
 
 TEST_CASE("_weight_int4pack_mm_cpu_tensor: packed for every instruction set") {
@@ -22,7 +20,7 @@ TEST_CASE("_weight_int4pack_mm_cpu_tensor: packed for every instruction set") {
     const Int4PackingScope scope(columns == 64   ? Int4Packing::kColumns64
                                  : columns == 32 ? Int4Packing::kColumns32
                                                  : Int4Packing::kPairs);
-    return std::vector<Tensor>{cpu::_weight_int4pack_mm_cpu_tensor(c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4))};
+    return call_kernel(c, cpu::_weight_int4pack_mm_cpu_tensor, 1);
   });
 }
 

@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
 TEST_CASE("soft_margin_loss_backward: reductions, halves") {
-  run_cases("more_gradients.cases", "soft_margin_loss_backward", [](Case& c) {
-    return std::vector<Tensor>{cpu::soft_margin_loss_backward(c.tensor(0), c.tensor(1), c.tensor(2), c.integer(3))};
-  });
+  run_kernel("more_gradients.cases", "soft_margin_loss_backward", cpu::soft_margin_loss_backward);
 }
 
 // As torch 2.15's, which makes it in four steps: an expanded target leaves the first of them row-major.

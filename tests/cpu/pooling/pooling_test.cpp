@@ -7,65 +7,33 @@
 #include "sconce/error.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 using Ints = std::vector<int64_t>;
-using Results = std::vector<Tensor>;
-
-namespace {
-
-void run(std::string_view op, const std::function<Results(Case&)>& call) { run_cases("pooling.cases", op, call); }
-
-template <class F>
-void run_max(std::string_view op, F pool, std::string_view file = "pooling.cases") {
-  run_cases(file, op, [&](Case& c) {
-    auto [out, indices] = pool(c.tensor(0), c.args[1].integers(), c.args[2].integers(), c.args[3].integers(),
-                               c.args[4].integers(), c.boolean(5));
-    return Results{out, indices};
-  });
-}
-template <class F>
-void run_average(std::string_view op, F pool) {
-  run(op, [&](Case& c) {
-    return Results{pool(c.tensor(0), c.args[1].integers(), c.args[2].integers(), c.args[3].integers(), c.boolean(4),
-                        c.boolean(5), c.args[6].optional<int64_t>())};
-  });
-}
-
-}  // namespace
-
 TEST_CASE("max_pool2d_with_indices: layouts, dtypes, windows, ties and NaN") {
-  run_max("max_pool2d_with_indices", cpu::max_pool2d_with_indices);
+  run_kernel("pooling.cases", "max_pool2d_with_indices", cpu::max_pool2d_with_indices);
 }
 TEST_CASE("max_pool2d_with_indices: windows that hold nothing have the least number of their dtype") {
-  run_max("aten::max_pool2d_with_indices", cpu::max_pool2d_with_indices, "found_elements.cases");
+  run_kernel("found_elements.cases", "aten::max_pool2d_with_indices", cpu::max_pool2d_with_indices);
 }
 TEST_CASE("max_pool3d_with_indices: layouts, dtypes, windows, ties and NaN") {
-  run_max("max_pool3d_with_indices", cpu::max_pool3d_with_indices);
+  run_kernel("pooling.cases", "max_pool3d_with_indices", cpu::max_pool3d_with_indices);
 }
-TEST_CASE("avg_pool2d: padding, ceil mode, divisors") { run_average("avg_pool2d", cpu::avg_pool2d); }
-TEST_CASE("avg_pool3d: padding, ceil mode, divisors") { run_average("avg_pool3d", cpu::avg_pool3d); }
+TEST_CASE("avg_pool2d: padding, ceil mode, divisors") { run_kernel("pooling.cases", "avg_pool2d", cpu::avg_pool2d); }
+TEST_CASE("avg_pool3d: padding, ceil mode, divisors") { run_kernel("pooling.cases", "avg_pool3d", cpu::avg_pool3d); }
 TEST_CASE("_adaptive_avg_pool2d: even and uneven windows") {
-  run("_adaptive_avg_pool2d",
-      [](Case& c) { return Results{cpu::_adaptive_avg_pool2d(c.tensor(0), c.args[1].integers())}; });
+  run_kernel("pooling.cases", "_adaptive_avg_pool2d", cpu::_adaptive_avg_pool2d);
 }
 TEST_CASE("_adaptive_avg_pool3d: even and uneven windows") {
-  run("_adaptive_avg_pool3d",
-      [](Case& c) { return Results{cpu::_adaptive_avg_pool3d(c.tensor(0), c.args[1].integers())}; });
+  run_kernel("pooling.cases", "_adaptive_avg_pool3d", cpu::_adaptive_avg_pool3d);
 }
 TEST_CASE("adaptive_max_pool2d: even and uneven windows") {
-  run("adaptive_max_pool2d", [](Case& c) {
-    auto [out, indices] = cpu::adaptive_max_pool2d(c.tensor(0), c.args[1].integers());
-    return Results{out, indices};
-  });
+  run_kernel("pooling.cases", "adaptive_max_pool2d", cpu::adaptive_max_pool2d);
 }
 TEST_CASE("adaptive_max_pool3d: even and uneven windows") {
-  run("adaptive_max_pool3d", [](Case& c) {
-    auto [out, indices] = cpu::adaptive_max_pool3d(c.tensor(0), c.args[1].integers());
-    return Results{out, indices};
-  });
+  run_kernel("pooling.cases", "adaptive_max_pool3d", cpu::adaptive_max_pool3d);
 }
 
 // Large enough for several threads; the reference is a plain loop in double.

@@ -7,7 +7,7 @@
 #include "sconce/error.h"
 #include "sconce/random.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using testing::Case;
@@ -30,11 +30,19 @@ void run(std::string_view op, const std::function<Results(Case&)>& call) {
     return call(c);
   });
 }
+template <class R, class... P>
+void run(std::string_view op, R (*kernel)(P...)) {
+  run(op, [&](Case& c) { return testing::call_kernel(c, kernel, 1); });
+}
 void run_generator(std::string_view op, const std::function<Results(Case&, Generator*)>& call) {
   testing::run_cases("random.cases", op, [&](Case& c) {
     Generator generator(static_cast<uint64_t>(c.integer(0)));
     return call(c, &generator);
   });
+}
+template <class R, class... P>
+void run_generator(std::string_view op, R (*kernel)(P...)) {
+  run_generator(op, [&](Case& c, Generator* g) { return testing::call_kernel(c, kernel, 1, g); });
 }
 
 constexpr int32_t kFormats[] = {-1, 0, 1, 2};
@@ -45,26 +53,10 @@ OptEnum format_at(const Case& c, size_t i) {
 
 }  // namespace
 
-TEST_CASE("rand: as PyTorch's stream") {
-  run("rand", [](Case& c) {
-    return Results{cpu::rand(c.args[1].integers(), dtype_at(c, 2), std::nullopt, std::nullopt, std::nullopt)};
-  });
-}
-TEST_CASE("rand_generator: as rand with the generator's seed") {
-  run_generator("rand", [](Case& c, Generator* g) {
-    return Results{cpu::rand_generator(c.args[1].integers(), g, dtype_at(c, 2), 0, Device{}, 0)};
-  });
-}
-TEST_CASE("randn: as PyTorch's stream") {
-  run("randn", [](Case& c) {
-    return Results{cpu::randn(c.args[1].integers(), dtype_at(c, 2), std::nullopt, std::nullopt, std::nullopt)};
-  });
-}
-TEST_CASE("randn_generator: as randn with the generator's seed") {
-  run_generator("randn", [](Case& c, Generator* g) {
-    return Results{cpu::randn_generator(c.args[1].integers(), g, dtype_at(c, 2), 0, Device{}, 0)};
-  });
-}
+TEST_CASE("rand: as PyTorch's stream") { run("rand", cpu::rand); }
+TEST_CASE("rand_generator: as rand with the generator's seed") { run_generator("rand", cpu::rand_generator); }
+TEST_CASE("randn: as PyTorch's stream") { run("randn", cpu::randn); }
+TEST_CASE("randn_generator: as randn with the generator's seed") { run_generator("randn", cpu::randn_generator); }
 TEST_CASE("rand_like: sizes, strides and stream") {
   run("rand_like",
       [](Case& c) { return Results{cpu::rand_like(c.tensor(1), dtype_at(c, 2), 0, Device{}, 0, format_at(c, 3))}; });
@@ -83,26 +75,15 @@ TEST_CASE("randn_like_generator: as randn_like with the generator's seed") {
     return Results{cpu::randn_like_generator(c.tensor(1), g, dtype_at(c, 2), 0, Device{}, 0, format_at(c, 3))};
   });
 }
-TEST_CASE("randint: as PyTorch's stream") {
-  run("randint", [](Case& c) {
-    return Results{cpu::randint(c.integer(1), c.args[2].integers(), dtype_at(c, 3), 0, Device{}, 0)};
-  });
-}
+TEST_CASE("randint: as PyTorch's stream") { run("randint", cpu::randint); }
 TEST_CASE("randint_generator: as randint with the generator's seed") {
-  run_generator("randint", [](Case& c, Generator* g) {
-    return Results{cpu::randint_generator(c.integer(1), c.args[2].integers(), g, dtype_at(c, 3), 0, Device{}, 0)};
-  });
+  run_generator("randint", cpu::randint_generator);
 }
 TEST_CASE("randint_low: ranges of 32 and 64 bits, bounds that the dtype rounds") {
-  run("randint_low", [](Case& c) {
-    return Results{cpu::randint_low(c.integer(1), c.integer(2), c.args[3].integers(), dtype_at(c, 4), 0, Device{}, 0)};
-  });
+  run("randint_low", cpu::randint_low);
 }
 TEST_CASE("randint_low_out: resizes, then fills in the order of the memory") {
-  run("randint_low_out", [](Case& c) {
-    cpu::randint_low_out(c.args[1].tensor(), c.integer(2), c.integer(3), c.args[4].integers());
-    return Results{};
-  });
+  run("randint_low_out", cpu::randint_low_out);
 }
 TEST_CASE("randint_like: sizes, strides and stream") {
   run("randint_like", [](Case& c) {
@@ -111,42 +92,17 @@ TEST_CASE("randint_like: sizes, strides and stream") {
   });
 }
 TEST_CASE("randint_like_low_dtype: sizes, strides and stream") {
-  run("randint_like_low_dtype", [](Case& c) {
-    return Results{cpu::randint_like_low_dtype(c.tensor(1), c.integer(2), c.integer(3), std::nullopt, 0, Device{}, 0,
-                                               std::nullopt)};
-  });
+  run("randint_like_low_dtype", cpu::randint_like_low_dtype);
 }
-TEST_CASE("randperm: as PyTorch's stream") {
-  run("randperm", [](Case& c) {
-    return Results{cpu::randperm(c.integer(1), dtype_at(c, 2), std::nullopt, std::nullopt, std::nullopt)};
-  });
-}
+TEST_CASE("randperm: as PyTorch's stream") { run("randperm", cpu::randperm); }
 TEST_CASE("bernoulli__float: every dtype and layout") {
-  run("bernoulli__float", [](Case& c) {
-    cpu::bernoulli__float(c.args[1].tensor(), c.real(2), nullptr);
-    return Results{};
-  });
-  run_generator("bernoulli__float", [](Case& c, Generator* g) {
-    cpu::bernoulli__float(c.args[1].tensor(), c.real(2), g);
-    return Results{};
-  });
+  run("bernoulli__float", cpu::bernoulli__float);
+  run_generator("bernoulli__float", cpu::bernoulli__float);
 }
-TEST_CASE("bernoulli__Tensor: probabilities that broadcast") {
-  run("bernoulli__Tensor", [](Case& c) {
-    cpu::bernoulli__Tensor(c.args[1].tensor(), c.tensor(2), nullptr);
-    return Results{};
-  });
-}
-TEST_CASE("uniform: bounds, rounding to the upper one, layouts") {
-  run("uniform", [](Case& c) { return Results{cpu::uniform(c.tensor(1), c.real(2), c.real(3), nullptr)}; });
-}
-TEST_CASE("normal_functional: short, long and strided") {
-  run("normal_functional",
-      [](Case& c) { return Results{cpu::normal_functional(c.tensor(1), c.real(2), c.real(3), nullptr)}; });
-}
-TEST_CASE("exponential: every float type and layout") {
-  run("exponential", [](Case& c) { return Results{cpu::exponential(c.tensor(1), c.real(2), nullptr)}; });
-}
+TEST_CASE("bernoulli__Tensor: probabilities that broadcast") { run("bernoulli__Tensor", cpu::bernoulli__Tensor); }
+TEST_CASE("uniform: bounds, rounding to the upper one, layouts") { run("uniform", cpu::uniform); }
+TEST_CASE("normal_functional: short, long and strided") { run("normal_functional", cpu::normal_functional); }
+TEST_CASE("exponential: every float type and layout") { run("exponential", cpu::exponential); }
 
 TEST_CASE("random stream: operators of all kinds draw from one generator, cached normals among them") {
   run("stream", [](Case&) {

@@ -10,27 +10,19 @@
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
-using Results = std::vector<Tensor>;
 
 namespace {
 constexpr const char* kFile = "statistics.cases";
 }
 
-TEST_CASE("amax: rows and wholes, NaN wins, as PyTorch") {
-  run_cases(kFile, "amax", [](Case& c) { return Results{cpu::amax(c.tensor(0), c.args[1].integers(), c.boolean(2))}; });
-}
-TEST_CASE("amin: rows and wholes, NaN wins, as PyTorch") {
-  run_cases(kFile, "amin", [](Case& c) { return Results{cpu::amin(c.tensor(0), c.args[1].integers(), c.boolean(2))}; });
-}
+TEST_CASE("amax: rows and wholes, NaN wins, as PyTorch") { run_kernel(kFile, "amax", cpu::amax); }
+TEST_CASE("amin: rows and wholes, NaN wins, as PyTorch") { run_kernel(kFile, "amin", cpu::amin); }
 TEST_CASE("aminmax: everything in one walk, as PyTorch") {
-  run_cases(kFile, "aminmax", [](Case& c) {
-    const auto [least, greatest] = cpu::aminmax(c.tensor(0), std::nullopt, c.boolean(1));
-    return Results{least, greatest};
-  });
+  run_cases(kFile, "aminmax", [](Case& c) { return listed(cpu::aminmax(c.tensor(0), std::nullopt, c.boolean(1))); });
 }
 
 TEST_CASE("amax, amin, aminmax: long, by several threads, NaN and the extrema anywhere") {

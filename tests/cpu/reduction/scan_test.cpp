@@ -5,41 +5,21 @@
 
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 using Ints = std::vector<int64_t>;
 
 namespace {
-
 constexpr const char* kFile = "sorting.cases";
-
-std::optional<DType> dtype_of(const Value& v) {
-  return v.none() ? std::nullopt : std::optional(static_cast<DType>(v.integer()));
-}
-
-std::vector<Tensor> both(std::array<Tensor, 2> results) { return {results[0], results[1]}; }
-
 }  // namespace
 
-TEST_CASE("cumsum: as PyTorch") {
-  run_cases(kFile, "cumsum",
-            [](Case& c) { return std::vector{cpu::cumsum(c.tensor(0), c.integer(1), dtype_of(c.args[2]))}; });
-}
-TEST_CASE("cumprod: as PyTorch") {
-  run_cases(kFile, "cumprod",
-            [](Case& c) { return std::vector{cpu::cumprod(c.tensor(0), c.integer(1), dtype_of(c.args[2]))}; });
-}
-TEST_CASE("cummax: as PyTorch") {
-  run_cases(kFile, "cummax", [](Case& c) { return both(cpu::cummax(c.tensor(0), c.integer(1))); });
-}
-TEST_CASE("cummin: as PyTorch") {
-  run_cases(kFile, "cummin", [](Case& c) { return both(cpu::cummin(c.tensor(0), c.integer(1))); });
-}
-TEST_CASE("logcumsumexp: as PyTorch") {
-  run_cases(kFile, "logcumsumexp", [](Case& c) { return std::vector{cpu::logcumsumexp(c.tensor(0), c.integer(1))}; });
-}
+TEST_CASE("cumsum: as PyTorch") { run_kernel(kFile, "cumsum", cpu::cumsum); }
+TEST_CASE("cumprod: as PyTorch") { run_kernel(kFile, "cumprod", cpu::cumprod); }
+TEST_CASE("cummax: as PyTorch") { run_kernel(kFile, "cummax", cpu::cummax); }
+TEST_CASE("cummin: as PyTorch") { run_kernel(kFile, "cummin", cpu::cummin); }
+TEST_CASE("logcumsumexp: as PyTorch") { run_kernel(kFile, "logcumsumexp", cpu::logcumsumexp); }
 
 TEST_CASE("cumsum: large, along each dimension, one and two threads") {
   const int before = kernel_threads();

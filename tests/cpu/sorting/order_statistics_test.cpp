@@ -5,28 +5,15 @@
 #include <limits>
 
 #include "src/operators/cpu_ops.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
-using Results = std::vector<Tensor>;
-
-namespace {
-void run(std::string_view op, const std::function<Results(Case&)>& call) { run_cases("statistics.cases", op, call); }
-Results both(std::array<Tensor, 2> results) { return {results[0], results[1]}; }
-}  // namespace
-
-TEST_CASE("kthvalue: ranks, ties, NaN") {
-  run("kthvalue", [](Case& c) { return both(cpu::kthvalue(c.tensor(0), c.integer(1), c.integer(2), c.boolean(3))); });
-}
-TEST_CASE("median: NaN wins, empty tensors") {
-  run("median", [](Case& c) { return Results{cpu::median(c.tensor(0))}; });
-}
-TEST_CASE("nanmedian: NaN is left out") {
-  run("nanmedian", [](Case& c) { return Results{cpu::nanmedian(c.tensor(0))}; });
-}
+TEST_CASE("kthvalue: ranks, ties, NaN") { run_kernel("statistics.cases", "kthvalue", cpu::kthvalue); }
+TEST_CASE("median: NaN wins, empty tensors") { run_kernel("statistics.cases", "median", cpu::median); }
+TEST_CASE("nanmedian: NaN is left out") { run_kernel("statistics.cases", "nanmedian", cpu::nanmedian); }
 TEST_CASE("mode: the smallest of the most frequent, NaNs in short slices") {
-  run("mode", [](Case& c) { return both(cpu::mode(c.tensor(0), c.integer(1), c.boolean(2))); });
+  run_kernel("statistics.cases", "mode", cpu::mode);
 }
 TEST_CASE("mode: NaNs in long slices are greatest") {
   std::vector<float> values(40, std::numeric_limits<float>::quiet_NaN());

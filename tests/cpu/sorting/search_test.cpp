@@ -7,7 +7,7 @@
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -16,31 +16,13 @@ namespace {
 
 constexpr const char* kFile = "sorting.cases";
 
-std::optional<std::string_view> side_of(const Value& v) {
-  return v.none() ? std::nullopt : std::optional<std::string_view>(v.text());
-}
-
 }  // namespace
 
-TEST_CASE("searchsorted_Tensor: as PyTorch") {
-  run_cases(kFile, "searchsorted_Tensor", [](Case& c) {
-    return std::vector{cpu::searchsorted_Tensor(c.tensor(0), c.tensor(1), c.boolean(2), c.boolean(3),
-                                                side_of(c.args[4]), c.args[5].optional_tensor())};
-  });
-}
+TEST_CASE("searchsorted_Tensor: as PyTorch") { run_kernel(kFile, "searchsorted_Tensor", cpu::searchsorted_Tensor); }
 
-TEST_CASE("searchsorted_Scalar: as PyTorch") {
-  run_cases(kFile, "searchsorted_Scalar", [](Case& c) {
-    return std::vector{cpu::searchsorted_Scalar(c.tensor(0), c.real(1), c.boolean(2), c.boolean(3), side_of(c.args[4]),
-                                                c.args[5].optional_tensor())};
-  });
-}
+TEST_CASE("searchsorted_Scalar: as PyTorch") { run_kernel(kFile, "searchsorted_Scalar", cpu::searchsorted_Scalar); }
 
-TEST_CASE("bucketize_Tensor: as PyTorch") {
-  run_cases(kFile, "bucketize_Tensor", [](Case& c) {
-    return std::vector{cpu::bucketize_Tensor(c.tensor(0), c.tensor(1), c.boolean(2), c.boolean(3))};
-  });
-}
+TEST_CASE("bucketize_Tensor: as PyTorch") { run_kernel(kFile, "bucketize_Tensor", cpu::bucketize_Tensor); }
 
 TEST_CASE("searchsorted_Tensor: many values against std::lower_bound and std::upper_bound, one and two threads") {
   const int before = kernel_threads();

@@ -10,7 +10,7 @@
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
-#include "tests/cpu/case_file.h"
+#include "tests/cpu/kernel_cases.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -19,8 +19,6 @@ using Ints = std::vector<int64_t>;
 namespace {
 
 constexpr const char* kFile = "sorting.cases";
-
-std::vector<Tensor> both(std::array<Tensor, 2> results) { return {results[0], results[1]}; }
 
 // Pseudo-random floats, NaN and infinities among them, with repeats.
 Tensor noise(const Ints& sizes, DType dtype, uint64_t range) {
@@ -38,27 +36,13 @@ Tensor noise(const Ints& sizes, DType dtype, uint64_t range) {
 
 }  // namespace
 
-TEST_CASE("sort: as PyTorch") {
-  run_cases(kFile, "sort", [](Case& c) { return both(cpu::sort(c.tensor(0), c.integer(1), c.boolean(2))); });
-}
+TEST_CASE("sort: as PyTorch") { run_kernel(kFile, "sort", cpu::sort); }
 
-TEST_CASE("sort_stable: as PyTorch") {
-  run_cases(kFile, "sort_stable", [](Case& c) {
-    return both(cpu::sort_stable(c.tensor(0), c.args[1].optional<bool>(), c.integer(2), c.boolean(3)));
-  });
-}
+TEST_CASE("sort_stable: as PyTorch") { run_kernel(kFile, "sort_stable", cpu::sort_stable); }
 
-TEST_CASE("topk: as PyTorch, ties included") {
-  run_cases(kFile, "topk", [](Case& c) {
-    return both(cpu::topk(c.tensor(0), c.integer(1), c.integer(2), c.boolean(3), c.boolean(4)));
-  });
-}
+TEST_CASE("topk: as PyTorch, ties included") { run_kernel(kFile, "topk", cpu::topk); }
 
-TEST_CASE("topk: few of short rows, as PyTorch, ties included") {
-  run_cases(kFile, "topk_short", [](Case& c) {
-    return both(cpu::topk(c.tensor(0), c.integer(1), c.integer(2), c.boolean(3), c.boolean(4)));
-  });
-}
+TEST_CASE("topk: few of short rows, as PyTorch, ties included") { run_kernel(kFile, "topk_short", cpu::topk); }
 
 TEST_CASE("sort_stable: every dtype and length against std::stable_sort, one and two threads") {
   const int before = kernel_threads();

@@ -31,8 +31,8 @@ bool uses_onednn(const ConvolutionShape& s, DType dtype) {
   const size_t first = s.spatial == 3 ? 0 : 1;
   const bool plain = s.stride == Dims3{1, 1, 1} && s.dilation == Dims3{1, 1, 1};
   const bool point = s.kernel[2] == 1 && s.kernel[1] == 1;
-  // What reads the result was compiled for the layout that ATen gave the compiler, on its machine and its threads. A
-  // package without split loops does not tell their number; machines that compile have several.
+  // The code that reads the result was compiled for the layout that ATen chose on the compiling machine, with that
+  // machine's number of threads. A package without split loops does not record the number; we assume several.
   return (!plain || s.batch >= 16 || !point || compiled_threads() != 1) &&
          (s.groups > 1 || (s.kernel[2] > 3 && s.kernel[1] > 3) || s.batch > 1 ||
           s.batch * s.in_channels * s.input[first] * s.input[first + 1] > 20480);

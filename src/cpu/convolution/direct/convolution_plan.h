@@ -12,7 +12,7 @@ namespace sconce {
 // What a plan depends on, as a row of numbers.
 class PlanKey {
  public:
-  // Shape, strides, dtypes and fusion; not where the tensors lie, but for whether fusion.other is the output.
+  // Shape, strides, dtypes and fusion. Addresses do not count, except for whether fusion.other is the output.
   PlanKey(const ConvolutionShape& shape, const ConvolutionOperands& operands, const ActivationView& output) noexcept;
   uint64_t hash() const noexcept;
   friend bool operator==(const PlanKey&, const PlanKey&) noexcept = default;

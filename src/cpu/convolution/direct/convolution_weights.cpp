@@ -52,7 +52,7 @@ void order_block(const WeightView& weight, const WeightOrder& order, const std::
           for (int64_t c = 0; c < columns; ++c) row[c] = at[c * weight.out];
         }
     }
-    // Lanes without a channel are computed with, so they should be numbers.
+    // The kernel also computes lanes without a channel, so they must hold numbers.
     const int64_t written = std::min<int64_t>((columns + 7) / 8 * 8, tiles.width);
     for (int64_t k = 0; written < tiles.width && k < taps * in; ++k)
       std::fill(to + k * apart + written, to + k * apart + tiles.width, 0.0f);
@@ -150,7 +150,7 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
       return made;
     };
   };
-  // A packed weight's description belongs to its storage: no other has the same, and none can replace it.
+  // The description of a packed weight belongs to its storage and never changes.
   const auto* kept = static_cast<const Kept*>(constant->derived(key, std::ref(how)));
   SCONCE_CHECK(kept->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
   data_ = kept->data.get();

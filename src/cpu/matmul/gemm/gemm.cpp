@@ -43,7 +43,7 @@ constexpr int64_t kChunkPanels = 8;
 // Repacked constants: at most this much for one, and for all together.
 constexpr int64_t kPanelsBytes = int64_t{1} << 20;
 constexpr int64_t kAllPanelsBytes = int64_t{16} << 20;
-// A B of so many bytes per row of A is better read row by row.
+// If B has at least so many bytes per row of A, reading it row by row is faster.
 constexpr int64_t kStreamBytes = int64_t{128} << 10;
 constexpr size_t kStackBytes = size_t{16} << 10;
 
@@ -312,7 +312,7 @@ void by_rows(const MatrixProduct& p, const GemmKernels<S, Factor>& kernels) {
   else
     job.form = Form::kRepack;
 
-  // Rows that lie unluckily, or are not as the loops read them.
+  // A is copied if its rows are read often, or if the loops cannot read them as they lie.
   const bool often = job.m >= 4 && job.n >= 4 * kernels.wide && job.k >= 64;
   const bool in_rows = job.a_cs == 1 || job.k == 1;
   job.copy_a = !std::is_same_v<S, Factor> || often || (job.form == Form::kDot && !in_rows) ||

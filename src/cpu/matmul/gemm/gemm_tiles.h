@@ -323,7 +323,7 @@ void pack(int64_t k, int64_t columns, const S* b, int64_t b_rs, int64_t b_cs, S*
   };
   if (b_cs == 1) {
     if (columns == width) {
-      // A constant size where it matters: the copies become a few vector moves.
+      // With a constant size, the copies become a few vector moves.
       for (int64_t p = 0; p < k; ++p)
         if (width == kWidthOf<S>)
           __builtin_memcpy(to + p * width, b + p * b_rs, kWidthOf<S> * sizeof(S));

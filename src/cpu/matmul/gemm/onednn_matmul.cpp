@@ -87,7 +87,7 @@ bool matrix_product(const MatrixProduct& p) {
   const double least = p.dtype == DType::kFloat32 ? kProductFloat : kProductBFloat16;
   if (!suits(p.dtype) || !worth(p.m < kProductRows ? 0 : work(p), least) || !fits(p) || !is_sound(p.dtype, p.n, p.k))
     return false;
-  // What is added: what C holds, or a matrix of C's layout, or one that is the same for all rows.
+  // The addend: the content of C, a matrix in the layout of C, or one row for all rows.
   const bool with_self = p.self.data && p.beta != 0;
   const bool in_place = with_self && p.self.data == p.c && p.self.row_stride == p.c_row_stride &&
                         p.self.column_stride == 1 && p.self.batch_stride == p.c_batch_stride;
