@@ -28,7 +28,7 @@ uint64_t number(const std::string& digits) {
   return value;
 }
 
-// The answer to what is done, and stays so: where there is no memory to describe it, that it is done.
+// Answers a change that is done and stays done: if there is no memory to describe it, the answer is just {}.
 template <class Describe>
 std::string told(const Describe& describe) {
   std::string text;
@@ -49,7 +49,7 @@ std::string weights_text(const ServedModel& served, bool digest) {
   return weights_document(served.interface(), sets, digests);
 }
 
-// change: what is done to the model. done: that it was, for the log.
+// change: what to do to the model. done: the same in the past tense, for the log.
 std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done) {
   const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(service, request);
@@ -133,7 +133,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
-  // Whatever happens, requests are let in for as many replicas as there are.
+  // Whatever happens, admit requests for as many replicas as there are.
   struct Recount {
     ServedModel& served;
     int64_t count;

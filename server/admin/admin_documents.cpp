@@ -87,7 +87,7 @@ std::string weight_version(uint64_t generation, const std::string& label) {
   return label.empty() ? std::to_string(generation) : label;
 }
 
-// Of a replica within an operation.
+// The state of a replica within an operation.
 const char* replica_state(const Operation::View& view, const Operation::Replica& replica) noexcept {
   using State = Operation::Replica::State;
   if (view.state == Operation::State::kDone) return outcome_name(view.outcome);
@@ -96,8 +96,7 @@ const char* replica_state(const Operation::View& view, const Operation::Replica&
   return replica.state == State::kWaiting ? "waiting" : replica.state == State::kFolding ? "folding" : "ready";
 }
 
-// Written by hand: nlohmann's values take memory when they are destroyed, and these documents are for when there is
-// none.
+// By hand, because these documents are needed when memory is short, and nlohmann's values allocate on destruction.
 void append_member(std::string& text, const char* key, std::string_view value) {
   text.append(text.back() == '{' ? "\"" : ",\"").append(key).append("\":");
   append_json_string(text, value);

@@ -89,7 +89,7 @@ std::shared_ptr<Operation> OperationLog::open(std::string model, int64_t version
   }
   auto operation =
       std::make_shared<Operation>(++last_id_, std::move(model), version, std::move(label), std::move(replicas));
-  // Stopped in the meantime: end as if it had come before.
+  // stop() came in the meantime: cancel this one too.
   if (stopping_) operation->cancel(kShutdown);
   records_.push_back(operation);
   return operation;

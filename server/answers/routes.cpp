@@ -23,7 +23,7 @@ constexpr std::string_view kHealth = "health", kModels = "models", kInference = 
                            kSettings = "control", kMemory = "shared memory", kV1 = "KServe v1 and TensorFlow Serving",
                            kAdministration = "administration";
 
-// Literal segments come before {model} where both would match.
+// The first match wins, so literal segments come before {model}.
 constexpr std::array kTable{
     Route{kGet, Paths{"/"}, kEverywhere, kOfListener, Here(answers::page),
           Description{kServer, "A page about this server", "", "text"}},
@@ -155,7 +155,7 @@ constexpr std::array kTable{
 constexpr size_t kCount = kTable.size();
 static_assert(kCount <= ConnectionCounters::kMostRoutes);
 
-// What the session counts on.
+// Conditions that the session relies on.
 constexpr bool is_sound(const Route& route) noexcept {
   const bool lane = is_inference(route), admin = std::holds_alternative<OnAdminThread>(route.handler);
   if (lane != (route.body == kInputs) || (route.body == kWeights && !admin)) return false;

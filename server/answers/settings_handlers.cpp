@@ -72,7 +72,7 @@ void unregister(SharedMemory& memory, SharedMemory::Kind kind, std::string_view 
   region.empty() ? memory.remove_all(kind) : memory.remove(kind, region);
 }
 
-// kNotFound: the route names one that is not there.
+// kNotFound if the route names a model that is not there.
 void check_model(const RequestView& request) {
   if (!request.route.model.empty()) request.catalog.entry(request.route.model);
 }

@@ -26,7 +26,7 @@ struct Source {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// A number and the unit after it.
+// Splits a number from the unit after it.
 std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_view text) {
   int64_t number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -34,7 +34,7 @@ void append_utf8(std::string& out, uint32_t code) {
   }
 }
 
-// Four hexadecimal digits, checked to be there; nullopt-like -1 if one is not.
+// The value of four hexadecimal digits; -1 if one is missing.
 int32_t hex4(const char* p) noexcept {
   int32_t value = 0;
   const auto [end, ec] = std::from_chars(p, p + 4, value, 16);
@@ -93,7 +93,7 @@ std::string_view JsonCursor::key() {
   bool escaped;
   const std::string_view token = string_token(escaped);
   if (!escaped) return token;
-  if (keys_.empty()) keys_.resize(kMaxDepth + 1);  // never moved: outer keys are still looked at
+  if (keys_.empty()) keys_.resize(kMaxDepth + 1);  // never moved, because outer keys are still in use
   return keys_[static_cast<size_t>(depth_)] = unescape(token);
 }
 
@@ -269,7 +269,7 @@ std::string_view JsonCursor::skip() {
         if (c != '-' && !is_digit(c)) fail("expected a value");
         skip_number();
     }
-    // What follows a value: closing brackets, then a comma and the next value, or the end.
+    // After a value come closing brackets, then a comma and the next value, or the end.
     while (open > 0 && peek() == closers[open - 1]) {
       ++p_;
       --open;
@@ -300,7 +300,7 @@ std::string_view JsonCursor::skip_unchecked() {
       open += opening - closing;
       p_ += 32;
     }
-    // Byte by byte through a stretch that has a string, the end, or too many brackets to add up blindly.
+    // Goes byte by byte through a stretch with a string, the end, or too many brackets for counting.
     const char* const stop = end_ - p_ >= 32 ? p_ + 32 : end_;
     while (p_ < stop) {
       switch (*p_) {
