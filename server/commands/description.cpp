@@ -37,7 +37,7 @@ std::string describe_list(const std::vector<std::optional<int64_t>>& values) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-// A pytree as Python would write it, tensors by their names.
+// A pytree as Python would write it, with tensors by name.
 std::string describe_tree(const SpecNode& node, std::span<const std::string> names, size_t& leaf) {
   if (node.kind == SpecNode::Kind::kLeaf) {
     const size_t i = leaf++;

@@ -62,7 +62,7 @@ void fill_random(Tensor& tensor, uint64_t seed) {
   std::mt19937_64 engine(seed);
   auto* data = static_cast<std::byte*>(tensor.storage()->data());
   const size_t item = tensor.itemsize();
-  // All of the storage: strides may leave gaps that a kernel reads.
+  // Fills the whole storage, because strides may leave gaps that a kernel reads.
   const size_t count = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, item) / item;
   switch (tensor.dtype()) {
 #define SCONCE_X(enumerator, type) \

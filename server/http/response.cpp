@@ -60,7 +60,7 @@ std::string_view reason_phrase(int status) noexcept {
 }  // namespace
 
 std::string_view Response::finish(bool http11, bool close, bool head_only, std::string_view date) noexcept {
-  // Everything of variable length is short: the head fits its room whatever the answer.
+  // All fields of variable length are short, so every head fits.
   char head[kHeadRoom];
   char* p = head;
   const auto put = [&](std::string_view text) {

@@ -1,4 +1,4 @@
-// The C++ types that stand for the dtypes of tensors in JSON.
+// C++ types for the dtypes of tensors in JSON.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace sconce::server {
 
-// Elements that need a conversion, as types of their own.
+// Types of their own for elements that need a conversion.
 struct Half {
   uint16_t bits;
 };
@@ -20,7 +20,7 @@ struct Float8 {
   uint8_t bits;
 };
 
-// Calls f.template operator()<T>() with the C++ type that stands for dtype.
+// Calls f.template operator()<T>() with the C++ type for dtype.
 template <class F>
 auto with_element_type(DType dtype, F&& f) {
   switch (dtype) {
