@@ -10,12 +10,12 @@ namespace {
 
 using Json = OrderedJson;
 
-// Text that came from a client or a package may be no UTF-8.
+// Text from a client or a package may not be UTF-8.
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json tensor_json(const std::string& name, const TensorInterface& tensor) {
   Json json = {{"name", name}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
-  // What travels in a carrier type is named for those who want to know.
+  // Names the real dtype if values travel as a carrier type.
   if (tensor.dtype &&
       (is_complex(*tensor.dtype) || is_float8(*tensor.dtype) || *tensor.dtype == DType::kFloat4E2M1FNx2)) {
     json["parameters"] = {{"dtype", dtype_name(*tensor.dtype)}};
@@ -68,7 +68,7 @@ Json dynamic_batching(const BatchPolicy& policy) {
 
 }  // namespace
 
-// By hand: there may be hardly any memory.
+// By hand, because memory may be short.
 std::string error_document(std::string_view message) {
   constexpr size_t kMost = 2048;
   const auto document = [](const std::string& shown) {
@@ -78,7 +78,7 @@ std::string error_document(std::string_view message) {
   };
   std::string shown = shortened(std::string(message.substr(0, kMost)), kMost);
   std::string text = document(shown);
-  // Escapes may make six bytes of one.
+  // Escapes may turn one byte into six.
   while (text.size() > kMost) text = document(shown = shortened(std::move(shown), shown.size() / 4 * 3));
   return text;
 }

@@ -50,7 +50,7 @@ void classify_rows(const std::vector<T>& values, size_t rows, size_t k, std::spa
   }
 }
 
-// The elements of a tensor in row-major order, as T read from its storage type S.
+// Visits the elements of a tensor in row-major order, as T converted from its storage type S.
 template <class T, class S, class F>
 std::vector<T> elements(const Tensor& tensor, F&& convert) {
   std::vector<S> stored(static_cast<size_t>(tensor.numel()));

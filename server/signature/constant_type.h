@@ -1,4 +1,4 @@
-// What documents and commands call the types of constants.
+// Names of the types of constants, for documents and commands.
 #pragma once
 
 #include "sconce/package.h"

@@ -9,9 +9,9 @@
 namespace sconce::server {
 namespace {
 
-constexpr double kFar = 1000;  // how much larger and smaller rows are than ordinary ones
+constexpr double kFar = 1000;  // how many times larger or smaller rows are than ordinary ones
 
-// splitmix64's finaliser: as good as random for each index, without a state.
+// splitmix64's finaliser: a stateless random number for each index.
 uint64_t mixed(uint64_t x) noexcept {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

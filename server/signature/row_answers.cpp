@@ -26,7 +26,7 @@ struct Magnitudes {
   double largest = 0, nudge = 0;
 };
 
-// nudged: the same row of the nudged answers.
+// nudged: this row of the answers to nudged inputs.
 template <class T>
 Magnitudes magnitudes(std::span<const std::byte> alone, std::span<const std::span<const std::byte>> nudged) {
   Magnitudes found;
@@ -66,7 +66,7 @@ bool integers_agree(std::span<const std::byte> expected, std::span<const std::by
   return true;
 }
 
-// Calls use(T*) with the type whose elements are compared as numbers; false where there is none.
+// Calls use(T*) with the type in which elements are compared as numbers; false if there is none.
 template <class Use>
 bool as_floats(DType dtype, Use&& use) {
   switch (dtype) {
@@ -86,7 +86,7 @@ bool as_floats(DType dtype, Use&& use) {
   }
 }
 
-// The nudged answers to the row for one output, as far as they have its shape.
+// One output of the answers to the row's nudged inputs, as far as they have its shape.
 std::vector<std::span<const std::byte>> nudged_rows(const RowAlone& alone, size_t output) {
   std::vector<std::span<const std::byte>> rows;
   for (const RowAnswers& nudged : alone.nudged) {
