@@ -25,7 +25,7 @@ constexpr NumpyName kNumpyNames[] = {{DType::kBool, "b1"},      {DType::kInt8, "
                                      {DType::kFloat16, "f2"},   {DType::kFloat32, "f4"},    {DType::kFloat64, "f8"},
                                      {DType::kComplex64, "c8"}, {DType::kComplex128, "c16"}};
 
-// Reads the dict literal. Only what NumPy writes there is understood.
+// Reads the dict literal, in the form that NumPy writes.
 class LiteralReader {
  public:
   LiteralReader(std::string_view text, std::string_view where) : text_(text), where_(where) {}

@@ -44,7 +44,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
                        const std::map<std::string, std::string>& metadata) {
   using namespace tensor_files;
   const std::string where = path.string();
-  // Wide elements first: then all data is aligned, since the format allows no gaps.
+  // Wide elements first: the format allows no gaps, and so all data is aligned.
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

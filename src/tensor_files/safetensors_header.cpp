@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::string_view kMetadata = "__metadata__";
 
-// Reads the header as it is parsed: no tree is built, and names that occur twice are seen. The first thing wrong ends
-// the parse and is kept in reason().
+// Reads the header while it is parsed, which builds no tree and sees repeated names. The first error stops the parser
+// and is kept in reason().
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
@@ -116,7 +116,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false, unsupported_ = false;
 };
 
-// Bytes of the elements that `shape` and dtype of the file need; halves the last dimension of float4.
+// Bytes of the elements by `shape` and the file's dtype. Halves the last dimension of float4.
 uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
   if (entry.dtype == DType::kFloat4E2M1FNx2) {
     SCONCE_CHECK(!entry.shape.empty() && entry.shape.back() % 2 == 0, kCorruptPackage,

@@ -16,9 +16,9 @@ namespace sconce {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-// Memory for a header grows with what has come of it.
+// Memory for a header grows with the bytes that have come.
 constexpr size_t kFirstHeaderBytes = size_t{64} << 10;
-// Entries smaller than this come through a buffer, many with one read.
+// Smaller entries come through a buffer, many with one read.
 constexpr size_t kSmallBytes = size_t{32} << 10, kBufferBytes = size_t{256} << 10;
 
 }  // namespace
@@ -130,7 +130,7 @@ class WeightStream::Decoder {
     begin_entry(0);
   }
 
-  // Makes an entry the current one; entries without bytes are complete at once.
+  // Starts an entry; one without bytes is complete at once.
   void begin_entry(size_t index) {
     for (current_ = index; current_ < entries_.entries.size(); ++current_) {
       const tensor_files::SafetensorsEntry& e = entry();
@@ -172,10 +172,10 @@ class WeightStream::Decoder {
   std::array<std::byte, 64> surplus_{};
   std::string header_;
   size_t header_bytes_ = 0;
-  tensor_files::SafetensorsHeader entries_;  // in order of data
+  tensor_files::SafetensorsHeader entries_;  // in the order of their data
   size_t current_ = 0;
   std::span<std::byte> memory_;  // of the current entry
-  size_t filled_ = 0;            // of length, header or current entry
+  size_t filled_ = 0;            // bytes of the length, the header or the current entry
   std::vector<std::byte> buffer_;
   std::span<std::byte> room_;
   uint64_t done_ = 0, left_ = 0, total_ = 0;  // left_: of the data
