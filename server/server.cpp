@@ -293,7 +293,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
     if (event.lost) {
       log_error("{}: {}; its models answer with errors until they are loaded again", printable(event.path), event.lost);
     } else {
-      log_warn("{} is written to in place: {} bytes of memory keep what is served; replace packages by renaming",
+      log_warn("{} is written in place: its old content, {} bytes, is served from memory; replace packages by renaming",
                printable(event.path), event.copied);
     }
   });

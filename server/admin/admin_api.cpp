@@ -108,8 +108,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   std::vector<int> cpus;
   uint64_t count = 1;
   if (!request.body.empty()) {
-    JsonCursor json(request.body);
-    json.object("the request", [&](std::string_view key) {
+    JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
       if (key == "count") {
         count = json.unsigned_integer("'count'");
       } else if (key == "device") {
@@ -126,7 +125,6 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
         SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
       }
     });
-    json.finish();
   }
   SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMostReplicas, kInvalidArgument,
                "a model may have 1 to ", kMostReplicas, " replicas");

@@ -100,7 +100,7 @@ std::shared_ptr<Operation> OperationLog::find(uint64_t id) const {
   for (const auto& record : records_) {
     if (record->id == id) return record;
   }
-  SCONCE_FAIL(kNotFound, "no operation ", id, ", or it has been over for long");
+  SCONCE_FAIL(kNotFound, "no operation ", id, ": it never was, or ended long ago");
 }
 
 std::vector<std::shared_ptr<Operation>> OperationLog::list() const {

@@ -63,7 +63,7 @@ int open_stepwise(int directory, const std::string& name) {
 }
 
 WeightsFile::WeightsFile(const std::string& directory, const std::string& name) {
-  SCONCE_CHECK(!directory.empty(), kForbidden, "files of weights cannot be named: weights_dir is not set");
+  SCONCE_CHECK(!directory.empty(), kForbidden, "this server reads no weights from files: weights_dir is not set");
   SCONCE_CHECK(!name.empty() && name.find('\0') == std::string::npos, kInvalidArgument, "not a file's name: '",
                excerpt(name), "'");
   const Descriptor base{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};

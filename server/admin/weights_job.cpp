@@ -156,8 +156,7 @@ void WeightsJob::read_reference() {
   SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
                "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
   FileOptions& options = options_.file;
-  JsonCursor json(request_.body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(request_.body, [&](JsonCursor& json, std::string_view key) {
     if (key == "file") {
       file_ = json.string("'file'");
     } else if (key == "format") {
@@ -172,7 +171,6 @@ void WeightsJob::read_reference() {
       SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
     }
   });
-  json.finish();
 }
 
 void WeightsJob::read_file(WeightUpdate& update) {

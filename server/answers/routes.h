@@ -83,7 +83,6 @@ struct Description {
     kBodyOptional = 1,
     kAnswersBinary = 2,  // may answer in binary as well
     kAnswersLater = 4,   // 202
-    kVersionsApart = 8,  // its further paths stand behind those of the next routes
   };
   uint8_t remarks = 0;
 };

@@ -37,42 +37,24 @@ class JsonCursor {
   // `what`. The key is a view of the text; if it has escapes, it lives until `member` returns.
   template <class F>
   void object(std::string_view what, F&& member) {
-    open('{', what);
-    if (peek() == '}') {
-      close();
-      return;
-    }
-    for (;;) {
+    each('{', what, [&](size_t) {
       const std::string_view name = key();
       expect(':');
       member(name);
-      if (peek() == ',') {
-        ++p_;
-        continue;
-      }
-      if (peek() != '}') fail("expected ',' or '}'");
-      close();
-      return;
-    }
+    });
   }
   // Calls element(index) for each element with the cursor at it.
   template <class F>
   void array(std::string_view what, F&& element) {
-    open('[', what);
-    if (peek() == ']') {
-      close();
-      return;
-    }
-    for (size_t i = 0;; ++i) {
-      element(i);
-      if (peek() == ',') {
-        ++p_;
-        continue;
-      }
-      if (peek() != ']') fail("expected ',' or ']'");
-      close();
-      return;
-    }
+    each('[', what, element);
+  }
+
+  // Reads a request whose whole text is one object, by member(cursor, key).
+  template <class F>
+  static void read_request(std::string_view text, F&& member) {
+    JsonCursor json(text);
+    json.object("the request", [&](std::string_view key) { member(json, key); });
+    json.finish();
   }
 
   // A view of the text; if it has escapes, a view that lives as long as the cursor.
@@ -103,12 +85,21 @@ class JsonCursor {
     if (peek() != c) fail(c == ':' ? "expected ':'" : "malformed text");
     ++p_;
   }
-  void open(char bracket, std::string_view what) {
-    if (peek() != bracket) fail_expected(what, bracket == '{' ? "an object" : "an array");
+  // Calls visit(index) for each member or element.
+  template <class F>
+  void each(char bracket, std::string_view what, F&& visit) {
+    const bool object = bracket == '{';
+    const char end = object ? '}' : ']';
+    if (peek() != bracket) fail_expected(what, object ? "an object" : "an array");
     if (++depth_ > kMaxDepth) fail("nested deeper than 100 levels");
     ++p_;
-  }
-  void close() noexcept {
+    if (peek() != end) {
+      for (size_t i = 0;; ++i, ++p_) {
+        visit(i);
+        if (peek() != ',') break;
+      }
+      if (peek() != end) fail(object ? "expected ',' or '}'" : "expected ',' or ']'");
+    }
     --depth_;
     ++p_;
   }

@@ -22,21 +22,9 @@ constexpr const char* kShortPattern = "%L%m%d %H:%M:%S.%f %P %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
 
 spdlog::level::level_enum spdlog_level(LogLevel level) noexcept {
-  switch (level) {
-    case LogLevel::kTrace:
-      return spdlog::level::trace;
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-    case LogLevel::kOff:
-      break;
-  }
-  return spdlog::level::off;
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
+                                                   spdlog::level::warn,  spdlog::level::err,   spdlog::level::off};
+  return kLevels[static_cast<size_t>(level)];
 }
 
 constexpr uint32_t bit(LogLevel level) noexcept { return 1U << static_cast<unsigned>(level); }

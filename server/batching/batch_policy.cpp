@@ -41,7 +41,7 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
   if (symbol.empty()) return "its inputs share no variable first dimension";
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     if (!rows_outermost(model.spec.inputs[i]))
-      return "rows of input '" + model.input_names.name(i) + "' do not lie one behind the other";
+      return "rows of input '" + model.input_names.name(i) + "' are not stored one after the other";
     if (batch_elsewhere(model.spec.inputs[i], symbol))
       return "input '" + model.input_names.name(i) + "' has the batch in another dimension, too";
   }
@@ -49,7 +49,7 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
     const TensorSpec& output = model.spec.outputs[i];
     if (output.none || model.batch_observed) continue;
     const std::string name = "output '" + model.output_names.name(i) + "'";
-    if (!output.has_shape) return "the package does not tell the shape of " + name;
+    if (!output.has_shape) return "the package does not record the shape of " + name;
     if (output.dims.empty() || output.dims[0].symbol != symbol)
       return name + " does not have a row for each of the inputs";
     if (batch_elsewhere(output, symbol)) return name + " has the batch in another dimension, too";

@@ -15,8 +15,7 @@ nlohmann::ordered_json describe_json(const Package& package, std::span<const Mod
 
 // "float32 [s77 (1..64), 16] strides [16, 1]", "float32, shape unknown".
 std::string describe(const TensorSpec& spec);
-const char* name_of(ConstantType type);
-const char* name_of(WeightsForm form);
+const char* form_name(WeightsForm form);
 // Functions of the C ABI that the compiled code calls: "aoti_torch_cpu_addmm_out".
 std::vector<std::string> operators_of(const ModelSpec& model);
 

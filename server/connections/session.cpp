@@ -123,10 +123,14 @@ Session::Next Session::handshake() {
     close();
     return Next::kWait;
   }
+  return wait_for_transport();
+}
+
+Session::Next Session::wait_for_transport() {
   begin_operation([this] {
-    transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
+    transport_.socket().async_wait(transport_.wait_type(), [this, state = state_](error_code e) {
       released();
-      if (state_ != State::kHandshake) return;
+      if (state_ != state) return;
       if (e) return close();
       proceed();
     });
@@ -213,15 +217,7 @@ Session::Next Session::write() {
     error_code ec;
     const size_t sent = writer_.write(ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) {
-      begin_operation([this] {
-        transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
-          released();
-          if (state_ != State::kWriting) return;
-          if (e) return close();
-          proceed();
-        });
-      });
-      return Next::kWait;
+      return wait_for_transport();
     }
     if (ec) {
       close();

@@ -97,6 +97,7 @@ class Session {
   void proceed() noexcept;
   void steps();
   Next handshake();
+  Next wait_for_transport();
   Next read_request();
   void follow(Exchange::Next next);
   void begin_answer();

@@ -256,7 +256,7 @@ void Credentials::refresh(bool all) {
       // What needed a token must not become open because a line is missing.
       for (const uint8_t scope : {kInferScope, kMetricsScope, kAdminScope})
         SCONCE_CHECK(!has(next.tokens_, scope) || has(found, scope), kInvalidArgument,
-                     "a scope that needed a token has none any more; to open it, start anew");
+                     "no token is left for a scope that needs one; restart the server to open it to everybody");
       next.tokens_ = std::move(found);
     });
   }

@@ -91,6 +91,10 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
   const auto is = [&](std::string_view expected) {
     return boost::beast::iequals(value, {expected.data(), expected.size()});
   };
+  const auto keep = [&](std::string_view& text, const char* twice = nullptr) {
+    if (twice != nullptr && !text.empty()) return refuse(400, twice, ec);
+    text = trim(view(value));
+  };
   switch (name) {
     case field::host:
       if (has_host_) return refuse(400, "two Host fields", ec);
@@ -125,32 +129,18 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       head_.accepts_html = view(value).find("text/html") != std::string_view::npos;
       return;
     case field::authorization:
-      if (!head_.authorization.empty()) return refuse(400, "two Authorization fields", ec);
-      head_.authorization = trim(view(value));
-      return;
+      return keep(head_.authorization, "two Authorization fields");
     case field::origin:
-      head_.origin = trim(view(value));
-      return;
+      return keep(head_.origin);
     case field::content_type:
-      head_.content_type = trim(view(value));
-      return;
+      return keep(head_.content_type);
     case field::unknown: {
       const auto named = [&](std::string_view expected) {
         return boost::beast::iequals(name_text, {expected.data(), expected.size()});
       };
-      if (named("X-Request-Id")) {
-        head_.request_id = trim(view(value));
-        return;
-      }
-      if (named("traceparent")) {
-        head_.traceparent = trim(view(value));
-        return;
-      }
-      if (named("Content-Digest")) {
-        if (!head_.content_digest.empty()) return refuse(400, "two Content-Digest fields", ec);
-        head_.content_digest = trim(view(value));
-        return;
-      }
+      if (named("X-Request-Id")) return keep(head_.request_id);
+      if (named("traceparent")) return keep(head_.traceparent);
+      if (named("Content-Digest")) return keep(head_.content_digest, "two Content-Digest fields");
       if (!named("Inference-Header-Content-Length")) return;
       const std::string_view digits = trim(view(value));
       uint64_t length = 0;

@@ -305,7 +305,7 @@ bool Control::update_stem(const std::string& stem, const std::vector<PackageFile
     try {
       const Found found = find(name);
       SCONCE_CHECK(found.problem || sees(found.versions, stem, seen), kUnavailable,
-                   "its packages change while they are looked at");
+                   "its packages change while they are read");
       load_found(found, name, false);
     } catch (...) {
       taken = false;

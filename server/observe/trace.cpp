@@ -10,11 +10,11 @@
 #include <random>
 #include <utility>
 
-#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 #include "server/base/log.h"
 
 namespace sconce::server {
@@ -28,8 +28,6 @@ constexpr size_t kMostWaiting = 65536;
 // Bytes of the waiting records' tensors.
 constexpr size_t kMostWaitingBytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds kNoteAgain{10};
-
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 bool is_hex(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -185,8 +183,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
     changes = {server_.levels, server_.rate, server_.count};
     defaults = {defaults_.levels, defaults_.rate, defaults_.count};
   }
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view key) {
     if (key == "trace_level") {
       if (json.consume_null()) {
         changes.levels = defaults.levels;
@@ -232,7 +229,6 @@ void Tracer::change(std::string_view model, std::string_view body) {
       SCONCE_FAIL(kInvalidArgument, "unknown trace setting: '", excerpt(key), "'");
     }
   });
-  json.finish();
   records_each_ = records_each;
   if (model.empty()) {
     server_ = {*changes.levels, *changes.rate, *changes.count};

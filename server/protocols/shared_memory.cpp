@@ -61,8 +61,7 @@ void read_handle(JsonCursor& json, Registration& registration) {
 Registration read_registration(SharedMemory::Kind kind, std::string_view body) {
   const bool posix = kind == SharedMemory::Kind::kPosix;
   Registration registration;
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view member) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view member) {
     if (posix && member == "key") {
       registration.key = json.string("'key'");
     } else if (posix && member == "offset") {
@@ -79,7 +78,6 @@ Registration read_registration(SharedMemory::Kind kind, std::string_view body) {
       json.skip();
     }
   });
-  json.finish();
   if (posix) {
     SCONCE_CHECK(is_key(registration.key), kInvalidArgument,
                  "'key' must be '/' and a name of letters, digits, '_-.[]': '", excerpt(registration.key), "'");

@@ -100,7 +100,7 @@ void Staging::ignore(Entry& entry) const {
   int64_t bytes = static_cast<int64_t>(dtype_bytes(entry.declared.dtype));
   for (const int64_t size : entry.declared.shape)
     SCONCE_CHECK(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes), kInvalidArgument, "constant '",
-                 excerpt(entry.declared.name), "': its sizes are not possible");
+                 excerpt(entry.declared.name), "': invalid sizes");
   entry.bytes = static_cast<size_t>(bytes);
   entry.ignored = true;
 }
