@@ -21,7 +21,6 @@
 
 namespace sconce {
 
-// The hash of DT_GNU_HASH.
 constexpr uint32_t gnu_hash(std::string_view name) noexcept {
   uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);

@@ -147,7 +147,6 @@ std::string_view read_constructor(std::string_view text, ModelSpec& spec, Wrappe
   }
 }
 
-// The state of one input's checks.
 struct InputCheck {
   TensorSpec* input = nullptr;
   std::string_view name;  // its C++ variable

@@ -44,7 +44,6 @@ std::string weight_version(uint64_t generation, const std::string& label) {
   return label.empty() ? std::to_string(generation) : label;
 }
 
-// The state of a replica within an operation.
 const char* replica_state(const Operation::View& view, const Operation::Replica& replica) noexcept {
   using State = Operation::Replica::State;
   if (view.state == Operation::State::kDone) return outcome_name(view.outcome);

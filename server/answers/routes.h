@@ -31,7 +31,6 @@ struct Here {
   AnswerHere* answer;
 };
 
-// Answers on a thread of AdminThreads.
 struct OnAdminThread {
   consteval explicit OnAdminThread(AdminText& function) : text(&function) {}
   consteval explicit OnAdminThread(AdminStart& function) : starts(&function) {}
@@ -119,7 +118,6 @@ extern const std::span<const std::string_view> kRouteNames;  // of kRoutes, for 
 inline RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
   return find_route(kRoutePatterns, path, method, listener);
 }
-// The route of a match that found one.
 inline const Route& route_of(const RouteMatch& match) noexcept { return kRoutes[match.route]; }
 // Null if none was found.
 inline const Route* found_route(const RouteMatch& match) noexcept {

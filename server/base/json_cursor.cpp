@@ -119,36 +119,22 @@ std::string JsonCursor::unescape(std::string_view token) const {
       text += *p;
       continue;
     }
-    switch (*++p) {
-      case 'b':
-        text += '\b';
-        break;
-      case 'f':
-        text += '\f';
-        break;
-      case 'n':
-        text += '\n';
-        break;
-      case 'r':
-        text += '\r';
-        break;
-      case 't':
-        text += '\t';
-        break;
-      case 'u': {
-        uint32_t code = static_cast<uint32_t>(hex4(p + 1));
-        p += 4;
-        if (code >= 0xd800 && code < 0xe000) {
-          const int32_t low = code < 0xdc00 && end - p > 6 && p[1] == '\\' && p[2] == 'u' ? hex4(p + 3) : -1;
-          if (low < 0xdc00 || low >= 0xe000) fail("unpaired surrogate in a string");
-          code = 0x10000 + ((code - 0xd800) << 10) + (static_cast<uint32_t>(low) - 0xdc00);
-          p += 6;
-        }
-        append_utf8(text, code);
-        break;
+    constexpr std::string_view kEscapes = "bfnrt", kMeanings = "\b\f\n\r\t";
+    const char c = *++p;
+    if (const size_t at = kEscapes.find(c); at != std::string_view::npos) {
+      text += kMeanings[at];
+    } else if (c != 'u') {
+      text += c;
+    } else {
+      uint32_t code = static_cast<uint32_t>(hex4(p + 1));
+      p += 4;
+      if (code >= 0xd800 && code < 0xe000) {
+        const int32_t low = code < 0xdc00 && end - p > 6 && p[1] == '\\' && p[2] == 'u' ? hex4(p + 3) : -1;
+        if (low < 0xdc00 || low >= 0xe000) fail("unpaired surrogate in a string");
+        code = 0x10000 + ((code - 0xd800) << 10) + (static_cast<uint32_t>(low) - 0xdc00);
+        p += 6;
       }
-      default:
-        text += *p;
+      append_utf8(text, code);
     }
   }
   return text;

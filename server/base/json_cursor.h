@@ -63,7 +63,6 @@ class JsonCursor {
   std::string_view raw_string(std::string_view what);
   uint64_t unsigned_integer(std::string_view what);
   bool boolean(std::string_view what);
-  // Reads any number as a double.
   double number(std::string_view what);
   bool consume_null();
 

@@ -83,7 +83,6 @@ class Batcher final : private AlarmClock::Alarm {
   void wake_at(Clock::time_point time) noexcept;
   void finish_late(QueuedRequest* late, Clock::time_point now) noexcept;
 
-  // For executions.
   void start(Execution& execution) noexcept;
   void end(Execution& execution, std::chrono::nanoseconds time) noexcept;
 

@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/element_walk.h"
-#include "sconce/float_types.h"
+#include "server/base/cpp_type.h"
 #include "server/json/tensor_json.h"
 
 namespace sconce::server::commands {
@@ -64,13 +64,7 @@ void fill_random(Tensor& tensor, uint64_t seed) {
   const size_t item = tensor.itemsize();
   // Fills the whole storage, because strides may leave gaps that a kernel reads.
   const size_t count = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, item) / item;
-  switch (tensor.dtype()) {
-#define SCONCE_X(enumerator, type) \
-  case DType::enumerator:          \
-    return fill<type>(data, count, engine);
-    SCONCE_CPP_TYPES(SCONCE_X)
-#undef SCONCE_X
-  }
+  with_cpp_type(tensor.dtype(), [&]<class T>() { fill<T>(data, count, engine); });
 }
 
 void copy_elements(const Tensor& from, Tensor& to) {

@@ -132,7 +132,6 @@ class Decoder {
   bool stacked_whole_ = false;           // 'instances' is the list of the only input
 };
 
-// One row of a tensor.
 Tensor row_of(const Tensor& tensor, int64_t row) {
   return tensor.view_as(tensor.dtype(), tensor.sizes().subspan(1), tensor.strides().subspan(1),
                         tensor.storage_offset() + row * tensor.strides()[0]);

@@ -27,7 +27,6 @@ int threads_of(const LoadOptions& options, const ModelSpec& spec) {
   return spec.threads > 0 ? std::min(spec.threads, usable_cores()) : 1;
 }
 
-// Share `index` of `count` of the cores.
 std::vector<int> share(const std::vector<int>& cpus, size_t index, size_t count) {
   if (cpus.size() < count) return cpus;
   const size_t each = cpus.size() / count;

@@ -177,6 +177,12 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
   return header;
 }
 
+void check_data_bytes(const NpyHeader& header, uint64_t found, std::string_view where, const char* format) {
+  SCONCE_CHECK(found == header.data_bytes, kCorruptPackage, format, ": wrong size of data: ", where, ": expected ",
+               header.data_bytes, " bytes for ", dtype_name(header.dtype), " ", to_string(IntSpan(header.sizes)),
+               ", found ", found);
+}
+
 std::string make_npy_header(DType dtype, IntSpan sizes, std::string_view where) {
   const auto* row = std::find_if(std::begin(kNumpyNames), std::end(kNumpyNames),
                                  [&](const NumpyName& name) { return name.dtype == dtype; });

@@ -27,6 +27,8 @@ constexpr size_t kMaxNpyHeader = size_t{1} << 20;
 bool is_npy(std::span<const std::byte> bytes) noexcept;
 // `bytes` starts with the header; more may follow. `where` names file and member in errors.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view where);
+// kCorruptPackage if a file has another number of data bytes than its header says. `format` starts the error.
+void check_data_bytes(const NpyHeader& header, uint64_t found, std::string_view where, const char* format = "npy");
 // Padded so that data starts at a multiple of 64. kUnsupported if NumPy has no such dtype.
 std::string make_npy_header(DType dtype, IntSpan sizes, std::string_view where);
 

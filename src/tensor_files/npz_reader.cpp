@@ -117,10 +117,7 @@ const NpyHeader& NpzReader::open(size_t member) {
     inflate(std::span(start).subspan(known));
   }
   header_ = parse_npy_header(start, where(member));
-  SCONCE_CHECK(entry.bytes - header_.header_bytes == header_.data_bytes, kCorruptPackage,
-               "npz: wrong size of data: ", where(member), ": expected ", header_.data_bytes, " bytes for ",
-               dtype_name(header_.dtype), " ", to_string(IntSpan(header_.sizes)), ", found ",
-               entry.bytes - header_.header_bytes);
+  check_data_bytes(header_, entry.bytes - header_.header_bytes, where(member), "npz");
   // The header was shorter than what was read: the rest is data.
   early_.assign(start.begin() + static_cast<std::ptrdiff_t>(header_.header_bytes), start.end());
   return header_;

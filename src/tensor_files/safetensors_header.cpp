@@ -1,6 +1,7 @@
 #include "src/tensor_files/safetensors_header.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -175,6 +176,19 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<
   SCONCE_CHECK(!known_bytes || position == data_bytes, kCorruptPackage,
                "safetensors: file has bytes of no tensor: ", where, ": ", data_bytes - position);
   return header;
+}
+
+uint64_t safetensors_header_bytes(std::span<const std::byte> start, std::optional<uint64_t> file_bytes,
+                                  std::string_view where) {
+  uint64_t length = 0;
+  SCONCE_CHECK(start.size() >= sizeof length, kCorruptPackage, "safetensors: file ends within its header: ", where);
+  std::memcpy(&length, start.data(), sizeof length);
+  SCONCE_CHECK(length <= kMaxSafetensorsHeader, kCorruptPackage, "safetensors: header is too long: ", where, ": ",
+               length, " bytes");
+  SCONCE_CHECK(!file_bytes || length <= *file_bytes - sizeof length, kCorruptPackage,
+               "safetensors: file ends within its header: ", where, ": header of ", length, " bytes, file of ",
+               file_bytes.value_or(0));
+  return length;
 }
 
 void sort_by_offset(SafetensorsHeader& header) {

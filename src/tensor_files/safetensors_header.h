@@ -35,6 +35,10 @@ struct SafetensorsHeader {
 // yet). `where` names the file in errors.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<uint64_t> data_bytes,
                                            std::string_view where);
+// The header's length, from the start of a file of `file_bytes` (nullopt: not known yet). kCorruptPackage if the file
+// ends within its header or the header is too long.
+uint64_t safetensors_header_bytes(std::span<const std::byte> start, std::optional<uint64_t> file_bytes,
+                                  std::string_view where);
 // Sorts entries by their data; an empty one comes before the one that starts at the same place.
 void sort_by_offset(SafetensorsHeader& header);
 // With the length in front; padded to a multiple of 8.

@@ -100,13 +100,7 @@ class WeightStream::Decoder {
   bool buffered() const noexcept { return left_ > memory_.size() - filled_ && memory_.size() - filled_ < kSmallBytes; }
 
   void read_length() {
-    uint64_t length;
-    std::memcpy(&length, length_.data(), sizeof length);
-    SCONCE_CHECK(length <= tensor_files::kMaxSafetensorsHeader, kCorruptPackage,
-                 "safetensors: header is too long: ", options_.source, ": ", length, " bytes");
-    SCONCE_CHECK(!options_.bytes || length <= *options_.bytes - kLengthBytes, kCorruptPackage,
-                 "safetensors: file ends within its header: ", options_.source, ": header of ", length,
-                 " bytes, file of ", options_.bytes.value_or(0));
+    const uint64_t length = tensor_files::safetensors_header_bytes(length_, options_.bytes, options_.source);
     SCONCE_CHECK(length > 0, kCorruptPackage, "safetensors: header is empty: ", options_.source);
     header_bytes_ = length;
     header_.resize(std::min<size_t>(length, kFirstHeaderBytes));

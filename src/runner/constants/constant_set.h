@@ -41,7 +41,6 @@ class ConstantTable {
   // Stored constants by FQN (the compiler may make several of one tensor), else by their own name; never empty.
   // kNotFound; kInvalidArgument for a folded one.
   const std::vector<size_t>& indices(std::string_view name) const;
-  // Whether a constant, folded or not, has this name.
   bool has(std::string_view name) const noexcept;
   bool any_mutated() const noexcept { return any_mutated_; }
   bool any_folded() const noexcept { return stored_.size() < all_.size(); }
