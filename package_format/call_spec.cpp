@@ -14,7 +14,7 @@ namespace {
 
 using json = SortedJson;
 
-// Every level of the tree is a list of children and an object.
+// Each level of the tree is a list of children inside an object.
 constexpr int kMaxDepth = 100, kMaxLevels = 2 * kMaxDepth + 2;
 
 json parse(std::string_view text) {
@@ -23,7 +23,7 @@ json parse(std::string_view text) {
   return value;
 }
 
-// The beginning of what a message repeats.
+// The beginning of a value, for messages.
 std::string excerpt(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > 80) text.replace(80, std::string::npos, "...");
@@ -35,7 +35,7 @@ void add_key(SpecNode& node, const json& key) {
   node.keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
 }
 
-// True, with keys added, if `list` names each child.
+// If `list` has a name for each child, adds these keys and returns true.
 bool add_keys(SpecNode& node, const json& list) {
   if (!list.is_array() || list.size() != node.children.size()) return false;
   for (const json& key : list) add_key(node, key);
@@ -46,7 +46,7 @@ bool is_names(const json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const json& key) { return key.is_string(); });
 }
 
-// torch.export.register_dataclass: the names of the children, then the names of fields that are None.
+// torch.export.register_dataclass lists the names of the children, then the fields that are None.
 bool add_fields(SpecNode& node, const json& context) {
   if (!context.is_array() || context.size() != 2 || !is_names(context[0]) || !is_names(context[1])) return false;
   if (!add_keys(node, context[0])) return false;
@@ -57,7 +57,7 @@ bool add_fields(SpecNode& node, const json& context) {
   return true;
 }
 
-// Contexts are JSON inside a JSON string, except those that a type's own serialiser makes.
+// A context is JSON inside a JSON string, unless the type has its own serialiser.
 json read_context(const json& context) {
   if (!context.is_string()) return context;
   return parse_json(context.get_ref<const std::string&>(), "a context of the call spec");
@@ -68,14 +68,14 @@ void read_keys(SpecNode& node, const json& context, const char* kind) {
                node.children.size(), " children: ", excerpt(context));
 }
 
-// True for the spec of a call: a tuple of the tuple of arguments and the dict of keywords.
+// Whether the spec is that of a call: a tuple of the argument tuple and the keyword dict.
 bool is_call(const SpecNode& node) {
   using Kind = SpecNode::Kind;
   return node.kind == Kind::kTuple && node.children.size() == 2 && node.children[0].kind == Kind::kTuple &&
          node.children[1].kind == Kind::kDict;
 }
 
-// Of the user's inputs of an ExportedProgram, in order, whether each is a tensor. nullopt if the JSON has another form.
+// For each user input of an ExportedProgram, in order: whether it is a tensor. nullopt if the JSON has another form.
 std::optional<std::vector<bool>> tensor_leaves(std::string_view program) {
   const json value = parse_json(program, "the ExportedProgram");
   const json::json_pointer path("/graph_module/signature/input_specs");
@@ -128,9 +128,9 @@ SpecNode read_node(const json& value) {
   } else if (node.type.starts_with("torch.return_types.")) {
     node.kind = Kind::kNamedTuple;
   } else if (add_fields(node, context) || (is_names(context) && add_keys(node, context))) {
-    node.kind = Kind::kDataclass;  // or an output class of transformers, whose context names the fields that are set
+    node.kind = Kind::kDataclass;  // or a transformers output class, whose context names the fields that are set
   } else {
-    node.kind = Kind::kTuple;  // a class of the user's with a context of its own: the children in order
+    node.kind = Kind::kTuple;  // a user's class with a context of its own: the children in order
   }
   return node;
 }
@@ -197,7 +197,7 @@ CallSpec find_call_spec(const ElfImage& so) {
       if (end != std::string_view::npos) found.push_back(text.substr(at, end - at));
     }
   }
-  if (found.size() == 1) found.push_back(found.front());  // the linker merged two equal ones
+  if (found.size() == 1) found.push_back(found.front());  // the linker merged two equal strings
   if (found.size() != 2) return {};
   const bool first = is_call(parse_treespec(found[0])), second = is_call(parse_treespec(found[1]));
   if (first == second && found[0] != found[1]) return {};

@@ -1,7 +1,7 @@
 // PyTorch's pytree specs (torch.utils._pytree.treespec_dumps, protocol 1) as a CallSpec. Matches torch 2.6 to 2.15.
 //
-// A leaf is a tensor, a number, a string or None: the spec does not tell which. Children are in flattening order: of
-// dicts and keyword arguments that is the recorded order, whatever order a caller uses.
+// A leaf is a tensor, a number, a string or None; the spec does not say which. Children are in flattening order. For
+// dicts and keyword arguments that is the recorded order, not the caller's.
 #pragma once
 
 #include <string_view>
@@ -11,18 +11,18 @@
 
 namespace sconce {
 
-// One spec: [1, {"type", "context", "children_spec"}]. kCorruptPackage with the reason.
+// Parses one spec: [1, {"type", "context", "children_spec"}]. kCorruptPackage with the reason.
 SpecNode parse_treespec(std::string_view json);
 
-// The two specs of a model. in_spec must be a tuple of arguments and a dict of keywords. input_leaf is left empty.
+// The two specs of a model: a tuple of the arguments and a dict of the keywords; the output. Leaves input_leaf empty.
 CallSpec parse_call_spec(std::string_view in_spec, std::string_view out_spec);
 
-// Fills input_leaf where that is certain: every leaf is an input, or `program`, the model's ExportedProgram as JSON,
-// says which leaves are tensors ("" without one). kCorruptPackage if there are more inputs than leaves.
+// Fills input_leaf if that is certain: if every leaf is an input, or if `program`, the model's ExportedProgram as JSON
+// ("": none), says which leaves are tensors. kCorruptPackage if there are more inputs than leaves.
 void map_inputs(CallSpec& spec, size_t inputs, std::string_view program = {});
 
-// The call spec of a library without source, from the two string literals in its read-only data, whose order the linker
-// chooses. Not known where they cannot be told apart; once loaded, the library itself answers.
+// Finds the call spec of a library without source: two string literals in its read-only data, in an order that the
+// linker chose. If they cannot be told apart, the spec stays unknown until the loaded library is asked.
 CallSpec find_call_spec(const ElfImage& so);
 
 }  // namespace sconce

@@ -69,7 +69,7 @@ void ElfImage::read_segments() {
     segments_.push_back(segment);
     if (segment.p_type != PT_LOAD) continue;
     check_range(segment.p_offset, segment.p_filesz, "segment");
-    // glibc reserves [first, last) of the segments in the order of the table.
+    // glibc reserves addresses from the table's first segment to its last, so segments must be in order.
     SCONCE_CHECK(segment.p_filesz <= segment.p_memsz && segment.p_vaddr >= end_of_previous &&
                      segment.p_memsz <= INT64_MAX - std::min<uint64_t>(segment.p_vaddr, INT64_MAX),
                  kCorruptPackage, "shared object: segments overlap or are out of order: ", name_, ": segment ", i);
@@ -152,7 +152,7 @@ void ElfImage::read_dynamic() {
   }
   SCONCE_CHECK(ended, kCorruptPackage, "shared object: the dynamic section has no end: ", name_);
 
-  // The last one counts, as in the dynamic linker.
+  // If a tag occurs twice, the last entry counts, as in the dynamic linker.
   const auto value = [&](int64_t tag) {
     uint64_t result = 0;
     for (const Elf64_Dyn& entry : dynamic_)
@@ -186,7 +186,7 @@ void ElfImage::read_dynamic() {
           {i, dynamic_[i].d_un.d_val, checked_string(dynamic_[i].d_un.d_val, "name of a needed library")});
 }
 
-// Neither table says how many symbols there are: .hash has a chain for each, .gnu.hash ends with the last one's.
+// No table has the number of symbols: .hash has one chain entry per symbol, .gnu.hash ends with the last symbol's.
 void ElfImage::read_symbol_count(uint64_t gnu_hash, uint64_t hash) {
   SCONCE_CHECK(gnu_hash || hash, kCorruptPackage, "shared object: the file has no symbol hash table: ", name_);
   if (gnu_hash) read_gnu_hash(gnu_hash);
@@ -207,7 +207,7 @@ void ElfImage::read_gnu_hash(uint64_t address) {
   const uint64_t bucket_count = read<uint32_t>(head.offset);
   const uint64_t bloom_words = read<uint32_t>(head.offset + 8);
   first_hashed_ = read<uint32_t>(head.offset + 4);
-  // The dynamic linker ends the process for another number.
+  // The dynamic linker ends the process unless this is a power of two.
   SCONCE_CHECK(bloom_words != 0 && (bloom_words & (bloom_words - 1)) == 0, kCorruptPackage,
                "shared object: bad GNU symbol hash table: ", name_, ": ", bloom_words, " words of filter");
   const uint64_t buckets_address = address + 16 + bloom_words * 8;

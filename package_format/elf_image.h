@@ -1,9 +1,9 @@
-// ElfImage: the tables of a model's .so. Every table it hands out lies inside the file, every name ends inside the
-// string table; what the dynamic linker will follow without checking is checked here. x86-64 and aarch64.
+// ElfImage: the tables of a model's .so. Every table that it returns lies inside the file, and every name ends inside
+// the string table. It checks here what the dynamic linker follows unchecked. x86-64 and aarch64.
 //
-// Borrows the bytes, which another process may change at any time. This class copies the tables, checks the copies and
-// hands out nothing else; they live as long as the object. Immutable. Source of the format: System V gABI, the x86-64
-// psABI and glibc's <elf.h>.
+// Borrows the bytes, which another process may change at any time. So it copies the tables, checks the copies and
+// returns only these; they live as long as the object. Immutable. Format: System V gABI, the x86-64 psABI and glibc's
+// <elf.h>.
 #pragma once
 
 #include <elf.h>
@@ -21,7 +21,6 @@
 
 namespace sconce {
 
-// Of DT_GNU_HASH.
 constexpr uint32_t gnu_hash(std::string_view name) noexcept {
   uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
@@ -30,8 +29,8 @@ constexpr uint32_t gnu_hash(std::string_view name) noexcept {
 
 class ElfImage {
  public:
-  // kIncompatible if it is no 64-bit little-endian shared object, kCorruptPackage if it contradicts itself or ends
-  // early. `name` is for messages.
+  // kIncompatible if it is not a 64-bit little-endian shared object; kCorruptPackage if it contradicts itself or is cut
+  // short. `name` is for messages.
   ElfImage(std::span<const std::byte> bytes, std::string_view name);
 
   struct Needed {
@@ -39,7 +38,7 @@ class ElfImage {
     uint64_t name_offset;   // in the string table
     std::string_view name;  // "libc.so.6"
   };
-  // A version of a library that some symbols ask for.
+  // A library's version that some symbols require.
   struct NeededVersion {
     uint64_t library_offset, aux_offset;  // of the Elf64_Verneed and Elf64_Vernaux in the file
     uint16_t index;                       // what symbol_version() returns
@@ -49,12 +48,12 @@ class ElfImage {
 
   const std::string& name() const noexcept { return name_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  // The copies of tables() that were checked, at their offsets in the file.
+  // The checked copies of tables(), at their offsets in the file.
   std::span<const std::byte> table_bytes() const noexcept { return pages_.bytes(); }
   uint16_t machine() const noexcept { return header_.e_machine; }  // EM_X86_64, EM_AARCH64
   std::span<const Elf64_Phdr> segments() const noexcept { return segments_; }
   std::span<const Elf64_Dyn> dynamic() const noexcept { return dynamic_; }  // up to and without DT_NULL
-  // Entries behind dynamic() that are DT_NULL too, the terminator not counted.
+  // How many entries after dynamic() are also DT_NULL, not counting the terminator.
   size_t spare_dynamic() const noexcept { return spare_dynamic_; }
   uint64_t dynamic_offset() const noexcept { return dynamic_offset_; }  // in the file
   std::span<const Needed> needed() const noexcept { return needed_; }
@@ -67,40 +66,40 @@ class ElfImage {
   std::string_view symbol_name(size_t index) const noexcept;
   uint16_t symbol_version(size_t index) const noexcept;      // VER_NDX_*, without the hidden bit
   size_t find_symbol(std::string_view name) const noexcept;  // 0 if absent
-  // The symbol if the file defines it.
+  // The symbol, if the file defines it.
   std::optional<Elf64_Sym> exported(std::string_view name) const noexcept;
-  // Undefined global symbols, sorted. Weak ones are left out: nobody has to define them.
+  // Undefined global symbols, sorted. Weak ones are left out, as they may stay undefined.
   std::vector<std::string> imports() const;
 
   ByteRange strings() const noexcept { return strings_; }
   std::string_view string(uint64_t offset) const noexcept;  // offset < strings().size
 
-  // Relocations, those of the PLT last. r_offset is an address of the image.
+  // Relocations, the PLT's last. r_offset is an address in the image.
   size_t relocation_count() const noexcept { return (relocations_.size + plt_relocations_.size) / sizeof(Elf64_Rela); }
   Elf64_Rela relocation(size_t index) const noexcept;
-  ByteRange relocations() const noexcept { return relocations_; }  // in the file; none of the PLT's
+  ByteRange relocations() const noexcept { return relocations_; }  // in the file; without the PLT's
   ByteRange plt_relocations() const noexcept { return plt_relocations_; }
 
-  // [first, last) addresses that segments occupy once mapped, relative to the load address.
+  // The addresses [first, last) of the mapped segments, relative to the load address.
   uint64_t first_address() const noexcept;
   uint64_t last_address() const noexcept;
-  // File offset of `size` bytes at an address; kCorruptPackage if no segment holds them all.
+  // File offset of `size` bytes at an address. kCorruptPackage if no segment holds them all.
   uint64_t offset_of(uint64_t address, uint64_t size, const char* what) const;
   // The bytes at an address; empty if no segment holds them all.
   std::span<const std::byte> bytes_at(uint64_t address, uint64_t size) const noexcept;
-  // True if the section at this address is writable; without section headers, if its segment is. (A linker may put a
-  // read-only section into the segment of writable ones that come before it.)
+  // Whether the section at this address is writable; without section headers, its segment. (A linker may put a
+  // read-only section into the same segment as writable ones before it.)
   bool writable(uint64_t address) const noexcept;
 
-  // Where the tables lie that this class and the dynamic linker read.
+  // The tables that this class and the dynamic linker read.
   std::span<const ByteRange> tables() const noexcept { return tables_; }
-  // Sections that are not mapped (debug information, symbol table), and their headers: nothing at run time reads them.
-  // In order of their offsets, with the padding between them. Empty where the headers are missing or make no sense.
+  // Sections that are not mapped (debug information, symbol table), and their headers: unused at run time. In order of
+  // offsets, with the padding between them. Empty if the headers are missing or invalid.
   std::vector<ByteRange> unmapped_sections() const;
 
  private:
   template <class T>
-  T read(uint64_t offset) const noexcept;  // within pages that were taken, which the caller knows
+  T read(uint64_t offset) const noexcept;  // the caller knows that these pages were taken
   void check_range(uint64_t offset, uint64_t size, const char* what) const;
   ByteRange table(uint64_t address, uint64_t size, const char* what);
   std::string_view checked_string(uint64_t offset, const char* what) const;
@@ -108,7 +107,7 @@ class ElfImage {
   void read_segments();
   void read_dynamic();
   const Elf64_Phdr* segment_of(uint64_t address, uint64_t size) const noexcept;
-  ByteRange section_headers() const noexcept;  // empty where they make no sense
+  ByteRange section_headers() const noexcept;  // empty if they are missing or invalid
   bool is_named(size_t index, std::string_view name) const noexcept;
   size_t find_hashed(std::string_view name) const noexcept;
   void read_symbol_count(uint64_t gnu_hash, uint64_t hash);
@@ -130,9 +129,9 @@ class ElfImage {
   std::vector<Needed> needed_;
   std::vector<NeededVersion> versions_;
   ByteRange strings_{}, relocations_{}, plt_relocations_{};
-  uint64_t symbols_offset_ = 0, symbol_versions_offset_ = 0;  // the latter 0: symbols have no versions
+  uint64_t symbols_offset_ = 0, symbol_versions_offset_ = 0;  // the latter is 0 if symbols have no versions
   size_t symbol_count_ = 0;
-  // DT_GNU_HASH: symbols from first_hashed_ on are in it, those are all that the file defines for others.
+  // DT_GNU_HASH has the symbols from first_hashed_ on: all that the file defines for others.
   ByteRange buckets_{};
   uint64_t chains_offset_ = 0;
   size_t first_hashed_ = 0;

@@ -25,7 +25,7 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
                      [&](const ArchiveMember* member) { return member->name.ends_with(ending); });
 }
 
-// Refuses a folder without a library by what it holds instead.
+// Refuses a folder without a library, and says what it holds instead.
 [[noreturn]] void refuse_folder(std::string_view model, std::span<const ArchiveMember* const> members) {
   const bool sources =
       any_ends_with(members, ".cpp") || any_ends_with(members, ".o") || any_ends_with(members, "_compile_flags.json");
@@ -35,7 +35,7 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
   SCONCE_FAIL(kUnsupported, "package has no compiled library: model ", model);
 }
 
-// Refuses an archive without models by what it holds instead.
+// Refuses an archive without models, and says what it holds instead.
 [[noreturn]] void refuse_archive(const ArchiveReader& archive) {
   const std::string path = archive.path().native();
   SCONCE_CHECK(
@@ -61,7 +61,7 @@ void refuse_torchbind(const ArchiveReader& archive, const std::string& model, st
                ": ", objects.begin().key());
 }
 
-// The library of a folder, of which there must be one.
+// The folder's library; there must be exactly one.
 const ArchiveMember& library_of(std::string_view folder, std::span<const ArchiveMember* const> members) {
   const std::string_view model = folder.substr(kModels.size(), folder.size() - kModels.size() - 1);
   const ArchiveMember* so = nullptr;

@@ -1,6 +1,5 @@
-// Which files of an archive make up which model, and which packages are refused whole: those that hold no compiled
-// model (sources only, an ExportedProgram, TorchScript, a checkpoint), several libraries for one model, or TorchBind
-// objects.
+// Finds the files of each model in an archive. Refuses packages that hold no compiled model (only sources, an
+// ExportedProgram, TorchScript, a checkpoint), several libraries for one model, or TorchBind objects.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace sconce {
 
-// Members of one model; null where the package has none.
+// The members of one model; null if the package has none.
 struct ModelFiles {
   std::string name;                               // folder below data/aotinductor/: "model"
   std::string folder;                             // with its slash; empty for a bare .so
@@ -19,16 +18,16 @@ struct ModelFiles {
   const ArchiveMember* wrapper = nullptr;         // generated host code
   std::vector<const ArchiveMember*> kernels;      // generated CPU kernels; torch 2.6 has them in the wrapper
   const ArchiveMember* metadata = nullptr;        // JSON, string to string
-  const ArchiveMember* extern_nodes = nullptr;    // JSON, operators for the proxy executor
+  const ArchiveMember* extern_nodes = nullptr;    // JSON: operators for the proxy executor
   const ArchiveMember* weights_blob = nullptr;    // all weights, back to back
   const ArchiveMember* weights_config = nullptr;  // JSON, name to file, shape, stride, offset
-  // Of the ExportedProgram that may be packaged with the model, JSON: the graph, and its weights and constants by name.
+  // JSON of the ExportedProgram that may come with the model: the graph, and its weights and constants by name.
   const ArchiveMember* program = nullptr;
   const ArchiveMember* program_weights = nullptr;
   const ArchiveMember* program_constants = nullptr;
 };
 
-// In order of name. kUnsupported names the kind of package; kCorruptPackage.
+// Sorted by name. kUnsupported names the kind of package; kCorruptPackage.
 std::vector<ModelFiles> read_manifest(const ArchiveReader& archive);
 
 // The members that belong to a library of the archive. kNotFound.

@@ -13,7 +13,7 @@
 namespace sconce {
 namespace {
 
-// What PyTorch's readers want to find, where the directory lacks it.
+// A member that PyTorch's readers expect, written if the directory lacks it.
 struct Required {
   std::string_view name, content;
 };
@@ -30,7 +30,7 @@ void pack_directory(const std::filesystem::path& directory, const std::filesyste
   read_manifest(*source);
   const std::string root = archive.stem().string() + "/";
   ArchiveWriter writer(archive);
-  // Forty digits that name the content: a hash of the names and one of the bytes, as PyTorch has them.
+  // Forty digits that identify the content: a hash of the names and one of the bytes, as PyTorch writes them.
   uint64_t names = 14695981039346656037u;
   uint32_t content = 0;
   const auto add = [&](std::string_view name, std::span<const std::byte> bytes) {

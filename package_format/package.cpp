@@ -56,17 +56,17 @@ void read_extern_nodes(const ArchiveReader& archive, const ArchiveMember& member
   }
 }
 
-// Libraries up to this size, and those that are mostly code, have their CRC checked when the package is opened. For one
-// that is mostly weights that would read all of them; verify() does.
+// When a package is opened, the CRC is compared of libraries up to this size and of larger ones that are mostly code.
+// For a library that is mostly weights it would mean reading all of them: verify() does that.
 constexpr uint64_t kCheckedLibraryBytes = uint64_t{16} << 20;
 
-// Metadata were added in torch 2.4 and are not part of a bare library.
+// A bare library has no metadata, nor has a package older than torch 2.4.
 std::string infer_device_key(const ModelSpec& spec) {
   const auto cuda = [](const std::string& name) { return name.starts_with("cuda") || name.starts_with("cuMod"); };
   return std::any_of(spec.imports.begin(), spec.imports.end(), cuda) ? "cuda" : "cpu";
 }
 
-// A CPU package has nothing elsewhere; sources before torch 2.8 check no device.
+// A CPU package has everything on the CPU; sources before torch 2.8 check no device.
 void complete_devices(ModelSpec& spec) {
   if (spec.device_key != "cpu") return;
   for (std::vector<TensorSpec>* tensors : {&spec.inputs, &spec.outputs})

@@ -9,7 +9,7 @@ namespace sconce {
 namespace {
 
 struct Milestone {
-  std::string_view exported;  // first exported by
+  std::string_view exported;  // the first export of that version
   std::string_view version;
 };
 

@@ -1,4 +1,5 @@
-// Which version of PyTorch compiled a library. No member of a package says so; its exports and its source tell nearly.
+// Guesses the version of PyTorch that compiled a library from its exports and source; no member of a package records
+// it.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace sconce {
 
-// "torch 2.11 or 2.12". `source` is the generated source, empty if there is none. kUnsupported for a library that is no
-// model and for one of a version before 2.6; names the member.
+// "torch 2.11 or 2.12". `source` is the generated source, or empty. kUnsupported names the member: the library is no
+// model, or older than torch 2.6.
 std::string find_producer(const ElfImage& so, std::string_view source, const std::string& member);
 
 }  // namespace sconce

@@ -9,8 +9,8 @@
 namespace sconce {
 namespace {
 
-// True if the pickle's only rebuilding functions are those of a plain tensor and of a Parameter around it. The names
-// are in the pickle as they are, in every protocol.
+// Whether the pickle only rebuilds a plain tensor and perhaps a Parameter around it. Every protocol stores the names of
+// functions as plain text.
 bool rebuilds_plain_tensor(std::string_view pickle) {
   constexpr std::string_view kRebuild = "_rebuild_";
   int tensors = 0;

@@ -1,5 +1,5 @@
-// Files that torch.save wrote: a ZIP archive of a pickle and of raw storages. We read the one kind that needs no
-// Python: a single plain tensor (or Parameter) with its single storage.
+// Files that torch.save wrote: a ZIP archive of a pickle and raw storages. We read the kind that needs no Python: one
+// plain tensor (or Parameter) with one storage.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-// The bytes of the tensor's storage, in place. kCorruptPackage, kUnsupported; both name `path`.
+// The bytes of the tensor's storage, in place. kCorruptPackage and kUnsupported name `path`.
 std::span<const std::byte> torch_file_storage(std::span<const std::byte> file, const std::string& path);
 
 }  // namespace sconce

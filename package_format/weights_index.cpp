@@ -15,7 +15,7 @@ using json = SortedJson;
 
 constexpr std::string_view kWeightsFolder = "data/weights/";
 constexpr std::string_view kConstantsFolder = "data/constants/";
-constexpr size_t kAppendedPlaceholderBytes = 16;  // size of what is appended, magic
+constexpr size_t kAppendedPlaceholderBytes = 16;  // the size of what is appended, then the magic
 constexpr size_t kMagicBytes = 8;
 constexpr uintptr_t kAlignment = 64;
 
@@ -50,8 +50,8 @@ Embedded find_embedded(const ElfImage& so, const ModelSpec& model) {
   return found;
 }
 
-// The weights behind the library's last section, if the placeholder says that there are any: its first number counts
-// them and the magic that follows them, its second is the magic.
+// Finds weights after the library's last section. The placeholder tells: its first number is the size of the weights
+// and the magic after them, its second is the magic.
 std::span<const std::byte> find_appended(std::span<const std::byte> so, std::span<const std::byte> placeholder) {
   if (placeholder.size() != kAppendedPlaceholderBytes) return {};
   uint64_t size, magic, at_end;
@@ -62,7 +62,7 @@ std::span<const std::byte> find_appended(std::span<const std::byte> so, std::spa
   return magic == at_end ? so.last(size).first(size - kMagicBytes) : std::span<const std::byte>();
 }
 
-// Constants back to back, each as long as the source says.
+// Places constants back to back, each as long as the source says.
 void locate_in_order(std::span<const std::byte> bytes, const ModelSpec& model, const std::string& where,
                      WeightsIndex& index) {
   SCONCE_CHECK(stored_bytes(model) == bytes.size(), kCorruptPackage,
@@ -77,7 +77,7 @@ void locate_in_order(std::span<const std::byte> bytes, const ModelSpec& model, c
   }
 }
 
-// Bytes from the start of the storage that the constant touches; nullopt if that overflows.
+// Bytes that the constant touches, from the start of the storage; nullopt if that overflows.
 std::optional<uint64_t> bytes_needed(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                                      int64_t offset, DType dtype) {
   if (shape.size() != strides.size() || offset < 0) return std::nullopt;
@@ -110,9 +110,9 @@ std::optional<std::vector<int64_t>> integers(const json& list) {
   return values;
 }
 
-// A constant that is in a file of its own or shares one.
+// A constant stored in a file, which others may share.
 struct FileEntry {
-  std::string path;  // below the root
+  std::string path;  // without the root
   bool pickled = false;
   int64_t offset = 0;
 };
@@ -131,7 +131,7 @@ void locate_in_file(const ArchiveReader& archive, const FileEntry& entry, size_t
   index.locations.push_back({i, bytes.data(), entry.offset, bytes.size()});
 }
 
-// weights_config.json: {FQN: [file, shape, strides, offset]}, each file a tensor that torch.save wrote.
+// weights_config.json: {FQN: [file, shape, strides, offset]}. torch.save wrote each file, a tensor.
 FileEntry read_pickled_entry(const json& entries, const ConstantSpec& constant, const std::string& path) {
   const auto at = entries.find(constant.fqn);
   SCONCE_CHECK(at != entries.end(), kCorruptPackage, "constant has no file: ", constant.fqn, ": ", path);
@@ -142,7 +142,7 @@ FileEntry read_pickled_entry(const json& entries, const ConstantSpec& constant, 
 }
 
 // The payload configs of an ExportedProgram: {"config": {FQN: {"path_name", "use_pickle", "tensor_meta": {"sizes":
-// [{"as_int"}], "strides", "storage_offset"}}}}, each file the raw bytes of a storage.
+// [{"as_int"}], "strides", "storage_offset"}}}}. Each file has the raw bytes of a storage.
 class ProgramWeights {
  public:
   ProgramWeights(const ArchiveReader& archive, const ModelFiles& files) {
@@ -230,7 +230,7 @@ WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles&
     summary.bytes = files.weights_blob->size;
     return summary;
   }
-  // Without a source: fewer bytes than a placeholder are the filler of an empty section.
+  // Without a source, fewer bytes than a placeholder are the filler of an empty section.
   if (model.has_source ? include_weights : embedded.bytes.size() >= kAppendedPlaceholderBytes) {
     const auto appended = find_appended(archive.view(*files.so), embedded.bytes);
     summary.form = appended.empty() ? WeightsForm::kEmbedded : WeightsForm::kAppended;

@@ -1,5 +1,5 @@
-// The program: chooses the subcommand, prints errors, sets the exit status: 0 done, 1 failed or will not run, 2 wrong
-// usage or a file that cannot be read.
+// The program: chooses the subcommand, prints errors, sets the exit status: 0 success, 1 failed or would not run, 2
+// wrong usage or a file that cannot be read.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <new>

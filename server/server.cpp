@@ -28,12 +28,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How often files of tokens and certificates are looked at.
+// How often to look at the files of tokens and certificates.
 constexpr std::chrono::seconds kLook{1};
-// In a shutdown, what a connection has for the answer that its time is up.
+// How long a connection has, in a shutdown, for the answer that its time is up.
 constexpr std::chrono::seconds kLastWords{1};
 
-// One descriptor for each connection: take what the limit allows.
+// Each connection needs a descriptor, so use all that the limit allows.
 void raise_descriptor_limit() noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -53,7 +53,7 @@ uint64_t request_memory(const ServerConfig& config) {
   return config.request_memory > 0 ? static_cast<uint64_t>(config.request_memory) : host_memory().limit / kShare;
 }
 
-// The main thread's loop: signals, and the phases of the shutdown.
+// The main thread: waits for signals and goes through the phases of a shutdown.
 class Server {
  public:
   explicit Server(const ServerConfig& config)
@@ -82,12 +82,12 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
-    // The last I/O thread accepts, and serves metrics and administration: a busy model does not hold them up.
+    // The last I/O thread accepts connections, serves metrics and administration: a busy model does not delay these.
     for (size_t i = 0; i <= threads_; ++i) io_threads_.push_back(std::make_unique<IoThread>(service_, i));
     std::vector<IoThread*> io;
     for (size_t i = 0; i < threads_; ++i) io.push_back(io_threads_[i].get());
     IoThread& side = *io_threads_.back();
-    // scope: what must be closed to those who are not on this machine.
+    // scope: the one that clients of other hosts must not have without a token.
     const auto listen = [&](const Address& address, Listeners kind, std::vector<IoThread*> io_threads, const char* what,
                             TlsMode tls, uint8_t scope) {
       if (!address.enabled()) return;
@@ -114,15 +114,15 @@ class Server {
   ~Server() {
     control_.stop();
     service_.operations.stop();
-    service_.admin_threads.stop();  // they hand their answers to the I/O threads
-    service_.heavy_work.stop();     // so does this
+    service_.admin_threads.stop();  // they give their answers to the I/O threads
+    service_.heavy_work.stop();     // it does so too
     for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
-    // First the one that accepts: what it has under way refers to the event loops of the others.
+    // The accepting thread goes first, because its work refers to the other event loops.
     io_threads_.pop_back();
   }
 
-  // Returns after a drain; throws what could not be loaded.
+  // Returns after a drain; throws if a model could not be loaded at the start.
   void run() {
     wait_for_signal();
     wait_for_hangup();
@@ -140,8 +140,8 @@ class Server {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
-  // What the public listener offers beside inference, at an address that others can reach. Those whose certificates
-  // let them in are no administrators for it.
+  // Checks what the public listener offers besides inference at an address that others reach. Clients with a
+  // certificate are not thereby administrators.
   void check_reach(const std::string& address) const {
     const auto known = service_.credentials.snapshot();
     SCONCE_CHECK(
@@ -229,7 +229,7 @@ class Server {
   }
 
   void wait_for_connections() {
-    // A connection may become idle at any time until its requests are answered.
+    // Until its requests are answered, a connection may become idle at any time.
     for (auto& io_thread : io_threads_) io_thread->close_idle();
     if (service_.connections.all() == 0) return context_.stop();
     if (IoThread::Clock::now() >= drain_end_) end_clients();
@@ -239,8 +239,8 @@ class Server {
     });
   }
 
-  // Whoever is not done after drain_timeout: first those are told that have not sent their request, then connections
-  // are closed, and what still waits for a model that does not answer ends with the process.
+  // Ends connections that are not done after drain_timeout: first tells clients that have not sent their request, then
+  // closes connections. Requests to a model that does not answer end with the process.
   void end_clients() {
     switch (endings_++) {
       case 0:
@@ -259,8 +259,8 @@ class Server {
     drain_end_ = IoThread::Clock::now() + kLastWords;
   }
 
-  // On the control thread, which is joined before the failure is looked at. Allocates nothing: want of memory may
-  // be the failure.
+  // Called on the control thread, which is joined before the failure is read. Allocates nothing, because the failure
+  // may be a lack of memory.
   void fail(std::exception_ptr failure) noexcept {
     service_.draining = true;
     failure_ = std::move(failure);
@@ -270,7 +270,7 @@ class Server {
   const ServerConfig config_;
   const size_t threads_;
   const PackageFinder finder_;
-  std::vector<PackageEntry> packages_;  // what the control thread begins with
+  std::vector<PackageEntry> packages_;  // what the control thread loads first
   asio::io_context context_{1};
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
   OpenConnections connections_;                        // outlives the I/O threads
@@ -293,7 +293,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
     if (event.lost) {
       log_error("{}: {}; its models answer with errors until they are loaded again", printable(event.path), event.lost);
     } else {
-      log_warn("{} is written to in place: {} bytes of memory keep what is served; replace packages by renaming",
+      log_warn("{} is written in place: its old content, {} bytes, is served from memory; replace packages by renaming",
                printable(event.path), event.copied);
     }
   });
@@ -312,7 +312,7 @@ bool run_server(const ServerConfig& config) {
   on_mapped_file_event(&log_file_event);
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of who writes it
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is its writer's error
   log_info("sconce {}", version());
   Server(config).run();
   log_info("ended");

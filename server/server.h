@@ -1,14 +1,14 @@
-// Server: the program's HTTP side from start to end. Main thread.
+// Server: the program's HTTP side from start to end. Runs on the main thread.
 #pragma once
 
 #include "server/base/config.h"
 
 namespace sconce::server {
 
-// Serves until SIGTERM or SIGINT, then drains and returns. Requests that outlast drain_timeout end the process with
-// status 1, a second signal with 128 and its number. Errors in settings, packages and addresses are thrown, as is what
-// kept the first model from being loaded (exit_on_error).
-// Returns whether the program is to be started anew, since a model's devices are lost to this process.
+// Serves until SIGTERM or SIGINT, then drains and returns. The process ends with status 1 if requests outlast
+// drain_timeout, with 128 plus the number at a second signal. Throws errors in settings, packages and addresses, and
+// what kept the first model from being loaded (exit_on_error). Returns whether the program should be restarted because
+// a model lost its devices.
 bool run_server(const ServerConfig& config);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// SCONCE_CHECK: the one way to throw sconce::Error on a condition.
+// SCONCE_CHECK throws sconce::Error if a condition does not hold. No other code throws on a condition.
 //
 //   SCONCE_CHECK(dim < rank, kInvalidArgument, "softmax: dim ", dim, " out of range for rank ", rank);
 //

@@ -1,4 +1,4 @@
-// Memory of devices that processes of one host share, and copies between devices. Thread-safe.
+// Memory of a device that processes of one host share, and copies between devices. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@
 
 namespace sconce {
 
-// Of CUDA: cudaIpcMemHandle_t.
+// sizeof(cudaIpcMemHandle_t)
 inline constexpr size_t kDeviceMemoryHandleBytes = 64;
 
-// Memory of the device that another process of this host has given a handle of: from where the handle points to the end
-// of its allocation. Closed with the last reference; the other process is to keep it until then. kInvalidArgument for a
-// handle that opens nothing (one of this process itself, for one) and for a device that is not there.
+// Opens device memory that another process of this host shares by a handle. The storage reaches from where the handle
+// points to the end of that allocation. The last reference closes it; until then the other process must keep the
+// memory. kInvalidArgument if the handle opens nothing (a handle of this process itself does not) or there is no such
+// device.
 StoragePtr open_device_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device);
 
-// destination = source, of the same sizes, and any dtypes, strides and devices. Done when it returns: every thread and
-// stream that begins to read the destination from then on sees it. Of the source all that was done must be over.
+// Copies source to destination, of the same sizes and any dtypes, strides and devices. All work on the source must be
+// over. When the call returns, every thread and stream that reads the destination from then on sees the values.
 void transfer(const Tensor& source, Tensor& destination);
 
-// A copy on that device, of the same strides where they are gapless. kUnavailable, kInvalidArgument, kOutOfMemory.
+// A copy on that device; gapless strides are kept. kUnavailable, kInvalidArgument, kOutOfMemory.
 Tensor copy_to(const Tensor& tensor, Device device);
 
 }  // namespace sconce

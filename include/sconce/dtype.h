@@ -1,4 +1,4 @@
-// Element types. Values are PyTorch's (c10::ScalarType), as aoti_torch_dtype_*() returns them; torch 2.15.
+// Element types. Values are PyTorch's (c10::ScalarType), as aoti_torch_dtype_*() of torch 2.15 returns them.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-// enumerator, PyTorch's number, bytes, PyTorch's name, safetensors name ("" where it has none), OIP v2 datatype
+// enumerator, PyTorch's number, bytes, PyTorch's name, safetensors name ("" if there is none), OIP v2 datatype
 #define SCONCE_DTYPES(X)                                               \
   X(kUInt8, 0, 1, "uint8", "U8", "UINT8")                              \
   X(kInt8, 1, 1, "int8", "I8", "INT8")                                 \
@@ -53,7 +53,7 @@ constexpr size_t dtype_bytes(DType dtype) noexcept {
 constexpr bool is_complex(DType d) noexcept {
   return d == DType::kComplex32 || d == DType::kComplex64 || d == DType::kComplex128;
 }
-// Float types that ATen computes with in full (float8 and float4 are storage types).
+// Float types that ATen's operators compute with (float8 and float4 only store values).
 constexpr bool is_floating(DType d) noexcept {
   return d == DType::kFloat16 || d == DType::kFloat32 || d == DType::kFloat64 || d == DType::kBFloat16;
 }
@@ -66,7 +66,7 @@ constexpr bool is_integral(DType d, bool include_bool) noexcept {
 }
 
 std::string_view dtype_name(DType dtype) noexcept;         // "float32"
-std::string_view dtype_safetensors(DType dtype) noexcept;  // "F32", "" where the format has none
+std::string_view dtype_safetensors(DType dtype) noexcept;  // "F32", "" if the format has none
 std::string_view dtype_oip(DType dtype) noexcept;          // "FP32"; the carrier type for complex and float8
 std::optional<DType> dtype_from_name(std::string_view pytorch_name) noexcept;
 std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept;

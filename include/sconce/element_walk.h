@@ -1,5 +1,5 @@
-// walk_elements: visits the elements of two tensors of the same sizes in row-major order. For code that handles any
-// strides and need not be fast.
+// walk_elements: visits the elements of two tensors of equal sizes in row-major order, whatever their strides. Not made
+// for speed.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-// visit(a, b) gets the offsets in elements, from each tensor's first, under the two lists of strides.
+// Calls visit(a, b) with the offset of each element from the tensor's first, in elements, by the two lists of strides.
 template <class F>
 void walk_elements(IntSpan sizes, IntSpan strides_a, IntSpan strides_b, F&& visit) {
   std::vector<int64_t> index(sizes.size(), 0);

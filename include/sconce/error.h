@@ -1,4 +1,4 @@
-// The one exception type of Sconce and its codes.
+// The only exception type of Sconce, and its codes.
 #pragma once
 
 #include <stdexcept>
@@ -38,13 +38,13 @@ enum class ErrorCode {
 const char* wire_name(ErrorCode code) noexcept;
 int http_status(ErrorCode code) noexcept;
 
-// Immutable. what() is a complete sentence fragment: static text first, values last.
+// Immutable. what() is a sentence fragment that puts fixed text first and values last.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message);
   Error(const Error&) = default;
   Error& operator=(const Error&) = default;
-  ~Error() override;  // out of line: one typeinfo, in libsconce
+  ~Error() override;  // out of line, so that only libsconce has its typeinfo
   ErrorCode code() const noexcept { return code_; }
 
  private:

@@ -1,5 +1,5 @@
-// ErrorContext: while it lives, the message of every Error made on this thread says where, unless it does already:
-// "member's name is empty: ", ... -> "... [/models/net.pt2]".
+// ErrorContext: while it lives, every Error made on this thread ends with the place, unless the message names it
+// already: "member's name is empty: ", ... -> "... [/models/net.pt2]".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Excerpt: text of a stranger (a client's request, a name in a file) as errors and logs may repeat it. Pure functions.
+// Makes text from outside (a client's request, a name in a file) fit to be repeated in errors and logs. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@ namespace sconce {
 
 constexpr size_t kExcerptBytes = 200;
 
-// Valid UTF-8 of at most that many bytes, an ellipsis at the end where something was cut off. Control characters and
-// what is not UTF-8 become \xNN, a NUL becomes \0. Looks at no more of the text than it repeats.
+// Returns at most kExcerptBytes bytes of valid UTF-8, with an ellipsis if the text was cut. Control characters and
+// bytes that are not UTF-8 become \xNN, a NUL becomes \0. Reads no more of the text than it returns.
 std::string excerpt(std::string_view text);
 
-// The start of a message, of at most so many bytes (3 or more), cut between characters, with an ellipsis.
+// Cuts a message to at most `most` bytes (3 or more) between characters and adds an ellipsis.
 std::string shortened(std::string message, size_t most);
 
 }  // namespace sconce

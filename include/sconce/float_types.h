@@ -49,10 +49,10 @@ constexpr uint16_t half_from_float(float value) noexcept {
   return static_cast<uint16_t>(sign | (magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
-// What happens above the largest finite value, and which codes are not numbers.
+// What conversion does above the largest finite value, and which codes are NaN.
 enum class Float8Kind {
   kIeee,  // infinities and NaNs as in IEEE 754
-  kFn,    // no infinity; all ones is NaN; too large numbers become the largest one
+  kFn,    // no infinity; all ones is NaN; values that are too large become the largest one
   kFnuz   // no infinity, no negative zero; 0x80 is NaN
 };
 
@@ -61,7 +61,7 @@ struct Float8Format {
   static constexpr int kMantissaBits = 7 - ExponentBits;
   static constexpr int kShift = 23 - kMantissaBits;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Bias) << 23;
-  // Every code from kOverflow up means: too large.
+  // Codes from kOverflow up are too large.
   static constexpr uint32_t kOverflow = Kind == Float8Kind::kIeee ? 0x7F & (0x7F << kMantissaBits)
                                         : Kind == Float8Kind::kFn ? 0x7F
                                                                   : 0x80;
@@ -97,7 +97,7 @@ struct Float8Format {
     } else if constexpr (Kind == Float8Kind::kFn) {
       if (magnitude == 0x7F) return std::bit_cast<float>(sign | 0x7FF00000u);
     } else {
-      if (code == 0x80) return std::bit_cast<float>(0x7F800001u);  // of no sign
+      if (code == 0x80) return std::bit_cast<float>(0x7F800001u);  // NaN, which has no sign here
     }
     if (magnitude >> kMantissaBits) return std::bit_cast<float>(sign | ((magnitude << kShift) + kRebias));
     constexpr float kSmallest = std::bit_cast<float>(static_cast<uint32_t>(127 + 1 - Bias - kMantissaBits) << 23);
@@ -105,14 +105,14 @@ struct Float8Format {
   }
 };
 
-// Powers of two without sign: code - 127 is the exponent, 255 is NaN. Negative numbers lose their sign.
+// Unsigned powers of two: code - 127 is the exponent, 255 is NaN. Negative numbers lose their sign.
 struct E8M0Format {
   static constexpr uint8_t encode(float value) noexcept {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t exponent = bits >> 23 & 0xFF;
     if (exponent == 0xFF) return 0xFF;
     const uint32_t fraction = bits & 0x7FFFFF;
-    // Half way goes up from a normal number, down from a subnormal one.
+    // A tie goes up from a normal number and down from a subnormal one.
     return static_cast<uint8_t>(exponent + (fraction > 0x400000 || (fraction == 0x400000 && exponent > 0)));
   }
   static constexpr float decode(uint8_t code) noexcept {
@@ -166,7 +166,7 @@ struct ComplexHalf {
 using ComplexFloat = std::complex<float>;
 using ComplexDouble = std::complex<double>;
 
-// Two 4-bit floats in a byte: a storage type that nothing converts.
+// Two 4-bit floats in one byte. They are stored, never converted.
 struct Float4E2M1FNx2 {
   uint8_t bits;
 };
@@ -220,7 +220,7 @@ inline constexpr DType kDType = DTypeOf<T>::value;
 template <class T>
 inline constexpr bool kIsComplex =
     std::is_same_v<T, ComplexHalf> || std::is_same_v<T, ComplexFloat> || std::is_same_v<T, ComplexDouble>;
-// Half, BFloat16 and float8: stored small, computed in float.
+// Half, BFloat16 and float8 are stored small and computed in float.
 template <class T>
 inline constexpr bool kIsSmallFloat = !std::is_arithmetic_v<T> && !kIsComplex<T> && std::is_convertible_v<T, float>;
 

@@ -1,5 +1,5 @@
-// HostMemory: what memory this process may have, and how much of that is left: the least of the machine's and of its
-// control groups, version 1 and 2.
+// HostMemory: how much memory this process may have, and how much of it is left. The smallest limit counts: the
+// machine's, or that of a control group (version 1 or 2).
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace sconce {
 
 struct HostMemory {
   uint64_t limit = UINT64_MAX;
-  // Memory of files is counted as left: the kernel takes it back before it ends a process.
+  // Counts memory of files as left, because the kernel reclaims it before it ends a process.
   uint64_t left = UINT64_MAX;
   uint64_t left_without_swap = UINT64_MAX;
 };
 
-// root: below what /proc and /sys are. What cannot be read sets no limit. Allocates nothing.
+// root: the folder that has /proc and /sys. A limit that cannot be read does not count. Allocates nothing.
 HostMemory host_memory(std::string_view root = {}) noexcept;
 
 }  // namespace sconce

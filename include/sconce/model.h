@@ -23,70 +23,70 @@ class Lane;
 }
 
 struct LoadOptions {
-  std::string model_name;  // inside the archive; "" as in Package::model
+  std::string model_name;  // in the archive; "" as in Package::model
   std::vector<Device> devices{Device{}};
-  // Per device. Replicas of a model that writes its buffers have each their own: more than one is for callers who
-  // want that (say, with an affinity key per session).
+  // Per device. If a model writes its buffers, each replica has its own copy of them: ask for more than one only if
+  // that is wanted (say, with an affinity key per session).
   int replicas = 1;
-  // OpenMP threads a replica may use for operators outside compiled kernels; 0: what the package was compiled for,
-  // but no more than the cores of the process. Compiled kernels always get the number they were compiled with.
+  // OpenMP threads that a replica may use for operators outside compiled kernels. 0: as many as the package was
+  // compiled for, but no more than the process has cores. Compiled kernels always get the number they were compiled
+  // with.
   int threads = 0;
-  // Cores to pin lanes to, spread over replicas; empty: not pinned. Runs of a pinned replica happen on its lane only,
-  // and the memory it makes there is first touched there: on the NUMA node of its cores.
+  // Cores to pin lanes to, divided among the replicas; empty: not pinned. A pinned replica runs on its lane only, and
+  // its lane touches its memory first, so that this lies on the NUMA node of its cores.
   std::vector<int> cpu_set;
-  // Static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are checked always.
+  // Checks static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are always checked.
   bool check_inputs = true;
-  bool verify = false;  // CRC of weights too
-  // Before new weights are published they are packed as runs have those before them packed; without it, by the first
-  // runs. Constants are folded before load returns and before new weights are published, either way.
+  bool verify = false;  // compares the CRC of weights too
+  // Packs new weights before they are published, as runs have packed the current ones; otherwise the first runs do
+  // that. Constants are always folded before load() returns and before new weights are published.
   bool warm_up = true;
-  // Models of a device: outputs arrive in (pinned) memory of the host. Without it they are tensors of the device.
+  // For CUDA models: outputs arrive in pinned host memory. Otherwise they are tensors on the device.
   bool host_outputs = true;
-  // CUDA graphs that each replica keeps, one per shape of inputs that it has run a few times; 0: none. A model that
-  // reads the device's values on the host, or draws random numbers, runs without: ReplicaInfo::no_graphs says so.
+  // How many CUDA graphs each replica keeps, one for each shape of inputs that it has run a few times; 0: none. A model
+  // that reads device values on the host or draws random numbers runs without graphs; ReplicaInfo::no_graphs says so.
   int cuda_graphs = 8;
-  // Whether float32 matrix products of CUDA devices may round their operands to TF32 (10 bits), which takes a fraction
-  // of the time: PyTorch's torch.backends.cuda.matmul.allow_tf32. A package does not tell what it was compiled under;
-  // kernels of its own have what they were compiled with.
+  // Lets float32 matrix products on CUDA devices round their operands to TF32 (10 bits), which takes a fraction of the
+  // time: PyTorch's torch.backends.cuda.matmul.allow_tf32. A package does not record what it was compiled under; its
+  // own kernels keep what they were compiled with.
   bool allow_tf32 = false;
   std::vector<std::filesystem::path> op_libraries;
 };
 
 struct ModelInfo {
-  ModelSpec spec;    // inputs, outputs and constants completed by what the .so tells
-  int replicas = 0;  // as loaded; what there is now: Model::replicas()
+  ModelSpec spec;    // inputs, outputs and constants, completed from the .so
+  int replicas = 0;  // as loaded; Model::replicas() has the present ones
   std::vector<Device> devices;
   std::chrono::nanoseconds load_time{};
   uint64_t constant_bytes = 0;  // of one constant set
 };
 
 struct RunInfo {
-  uint64_t generation = 0;                   // constant set that answered
-  std::shared_ptr<const std::string> label;  // of that set; null where it has none
+  uint64_t generation = 0;                   // of the constant set that answered
+  std::shared_ptr<const std::string> label;  // of that set; null if it has none
   int replica = -1;
   std::chrono::nanoseconds queue{};  // from submit to start
   std::chrono::nanoseconds compute{};
 };
 
-// A run to be done by a lane. The caller owns it and what the spans point to until finished() is called.
+// A run that a lane performs. The caller owns the request, and what its spans point to, until finished() is called.
 class RunRequest {
  public:
   virtual ~RunRequest() = default;
   std::span<const Tensor> inputs;  // in the model's flat order
-  std::span<Tensor> outputs;       // assigned; undefined where the model returns None
-  // 0: the least loaded replica. Else requests of one key go to one replica, as long as it is there.
+  std::span<Tensor> outputs;       // set by the run; undefined if the model returns None
+  // Requests with the same key go to the same replica, as long as it exists. 0: the least loaded replica.
   uint64_t affinity = 0;
-  // Outputs stay on the device that ran the model, LoadOptions::host_outputs or not.
+  // Leaves outputs on the device that ran the model, whatever LoadOptions::host_outputs says.
   bool device_outputs = false;
   RunInfo info;
   std::exception_ptr error;  // set instead of outputs
-  // Called on the lane when a replica is the request's own: the last moment to set inputs and outputs. False: there is
-  // nothing to run. May throw. Not called where the run cannot come to that.
+  // Called on the lane once the request has a replica: the last moment to set inputs and outputs. Returns false if
+  // there is nothing to run. May throw. Not called if the request fails before that.
   virtual bool starting() { return true; }
-  // Called on the lane after a run that succeeded. May throw.
+  // Called on the lane after a successful run. May throw.
   virtual void ran() {}
-  // Called once, on the lane (or in submit(), where the lane has no thread and none can be started). Must not block and
-  // must not throw.
+  // Called once, on the lane, or in submit() if the lane has no thread and cannot start one. Must not block or throw.
   virtual void finished() noexcept = 0;
 
  private:
@@ -100,87 +100,87 @@ struct ReplicaInfo {
   Device device;
   std::vector<int> cpus;  // empty: not pinned
   int64_t load = 0;       // requests queued or running on its lane
-  int graphs = 0;         // CUDA graphs it keeps
+  int graphs = 0;         // CUDA graphs that it keeps
   uint64_t graph_runs = 0;
-  std::string no_graphs;  // why its runs are not recorded; empty: nothing speaks against it
-  std::string failure;    // what its device was lost by; empty: it works
+  std::string no_graphs;  // why its runs are not recorded; empty: they may be
+  std::string failure;    // the error by which its device was lost; empty: it works
 };
 
-// Which of the two constant sets of a model: the one that runs use, or the one beside it.
+// One of a model's two constant sets: the one that runs use, or the other.
 enum class SetRole : int8_t { kActive, kInactive };
 
 using ConstantMap = std::map<std::string, Tensor, std::less<>>;
 
-// Thread-safe, except that one weight update happens at a time: the second caller gets kBusy, with who is at it. An
-// update that begin_update() returned lasts until its set is committed or aborted, or the update is destroyed
-// unfinished.
+// Thread-safe. Only one weight update happens at a time: a second caller gets kBusy with the name of the first. An
+// update from begin_update() lasts until its set is committed or aborted, or until it is destroyed unfinished.
 class Model : public std::enable_shared_from_this<Model> {
  public:
-  // Loads and makes ready: preflight, container, constants, folding. Errors of Package::open, kIncompatible with every
-  // reason why it cannot run here, kModelFailed, kOutOfMemory.
+  // Loads a model and makes it ready: preflight, container, constants, folding. Throws the errors of Package::open,
+  // kIncompatible with every reason why the model cannot run here, kModelFailed and kOutOfMemory.
   static std::shared_ptr<Model> load(std::shared_ptr<const Package> package, LoadOptions options = {});
   ~Model();  // waits for running requests
 
   const ModelInfo& info() const noexcept;
 
-  // Runs on the calling thread where a replica is free and its kernels are single-threaded, else on a lane; returns
-  // when done. outputs.size() must be the model's. Inputs that the model writes are written in place.
-  // kInvalidArgument names the input, what was expected and what came; kModelFailed carries the model's own message.
+  // Runs the model and returns when it is done: on the calling thread if a replica is free and its kernels are
+  // single-threaded, else on a lane. outputs.size() must be the model's. Inputs that the model writes are written in
+  // place. kInvalidArgument names the input, what was expected and what came; kModelFailed has the model's own message.
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0);
-  // Queues the request on the lane of the least loaded replica, or on that of its affinity. Argument errors are
-  // delivered like all others.
+  // Queues the request on the lane of the least loaded replica, or of the replica of its affinity. The request receives
+  // all errors, those of its arguments too.
   void submit(RunRequest& request);
 
-  // Whether run() calls the model on the calling thread, but for moments when all replicas are busy. Costs one load.
+  // Whether run() uses the calling thread, except while all replicas are busy. Costs one atomic load.
   bool runs_on_caller() const noexcept;
 
   // Throws what run() would throw for these inputs, without running.
   void check_inputs(std::span<const Tensor> inputs) const;
 
-  // Weights. Names are FQNs; where a constant has none, its own name. Buffers that the model writes are a replica's
-  // own: an update or rollback keeps their current values, unless the update names them.
+  // Weights. Names are FQNs, or a constant's own name if it has no FQN. Each replica has its own buffers that the model
+  // writes: an update or rollback keeps their current values unless the update names them.
   uint64_t generation() const noexcept;
   std::vector<ConstantSpec> constants() const;
 
-  // The two phases of sconce/weights.h. Whatever fails leaves what is served as it is.
+  // The two phases of sconce/weights.h. If one fails, the served set stays as it is.
   std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options);  // keeps the model alive; kBusy, kInvalidArgument
-  // Staged to active, active to previous; returns the generation. Every run that starts from now on uses it; returns
-  // when none uses the set before. kFailedPrecondition if nothing is staged.
+  // The staged set becomes active, the active one becomes the previous one. Runs that start from now on use the new
+  // set. Returns its generation when no run uses the old set any more. kFailedPrecondition if nothing is staged.
   uint64_t commit_weights();
   void abort_weights();  // drops the staged set; kFailedPrecondition if there is none
-  // Previous to active, under a generation of its own; active to previous. kFailedPrecondition if there is none.
+  // Exchanges the previous and the active set, under a new generation. kFailedPrecondition if there is none.
   uint64_t rollback_weights();
-  void release_previous();                         // gives its memory back; nothing happens if there is none
+  void release_previous();                         // frees the previous set, if there is one
   std::vector<WeightSetInfo> weight_sets() const;  // the active one first
-  // "sha-256:HEX" of a set, the same for equal values on any host; docs/weights.md. kFailedPrecondition if there is
+  // "sha-256:HEX" of a set, the same for equal values on any host (docs/weights.md). kFailedPrecondition if there is
   // none.
   std::string weights_digest(WeightState state) const;
 
-  // As AOTInductor's container has it. The inactive set is the staged or the previous one of above; one that
-  // begin_update() staged is left alone (kBusy).
-  // Replaces the named constants. full: all must be named (buffers, tensor constants and empty parameters may be left
-  // out). What is left out comes from the active set, but an inactive set keeps its parameters. user_managed: tensors
-  // are used in place, else copied. An update of the active set keeps none to go back to, nor changes the inactive one.
+  // The updates of AOTInductor's container. The inactive set is the staged or previous set from above, but one that
+  // begin_update() staged cannot be changed here (kBusy).
+  // Replaces the named constants. full: all must be named, except buffers, tensor constants and empty parameters.
+  // Constants that are not named come from the active set, but an inactive set keeps its own parameters. user_managed:
+  // tensors are used in place instead of copied. Updating the active set keeps no previous set and does not change the
+  // inactive one.
   void update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed = false);
   void fold_constants(SetRole role);
   void swap_constants();  // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty
   void free_inactive_constants();
   ConstantMap extract_constants(SetRole role) const;
 
-  // Replicas, while others serve. The index of a removed replica is given to a later one.
-  // kInvalidArgument for cores that the process may not use, kUnsupported for the device, the errors of load().
+  // Changes replicas while others serve. A later replica gets the index of a removed one.
+  // kInvalidArgument for cores that the process may not use, kUnsupported for the device; errors of load().
   int add_replica(Device device, std::vector<int> cpus = {});
-  // Takes no new requests, answers those it has, then goes. kNotFound; kFailedPrecondition for the last one.
+  // Finishes the replica's requests, then removes it. kNotFound; kFailedPrecondition for the last one.
   void remove_replica(int index);
   std::vector<ReplicaInfo> replicas() const;
-  // Gives back memory that replicas keep for runs and have not needed since the last call: for who calls it every few
-  // seconds. Waits for no run, and does nothing where an update or a replica is being made.
+  // Frees memory that replicas keep for runs and have not needed since the last call. Meant to be called every few
+  // seconds. Does not wait for runs, and does nothing while an update or a new replica is being made.
   void give_back_idle_memory() noexcept;
-  // Whether no replica can run any more, since their devices are lost to this process (an illegal address, say): every
-  // run would fail, and only a new process helps. Costs one load.
+  // Whether every replica has lost its device (by an illegal address, say): all runs fail, and only a new process
+  // helps. Costs one atomic load.
   bool failed() const noexcept;
-  // Why runs fail since the package's file was written to in place and what it was could not be kept
-  // (docs/security.md); empty: they do not. It is to be loaded again.
+  // Why runs fail after somebody wrote the package's file in place and its old content could not be kept
+  // (docs/security.md); empty: they do not. The model must be loaded again.
   std::string package_fault() const;
 
  private:

@@ -1,5 +1,5 @@
-// What a package says about itself, without running any of its code: models, signature, call spec, weights.
-// Thread-safe: a Package is immutable once open.
+// What a package says about itself: models, signature, call spec, weights. None of its code runs. A Package is
+// immutable once open, so it is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +17,39 @@
 
 namespace sconce {
 
-// One dimension of an input: fixed (min == max) or a range; equal symbols are equal sizes. A recorded minimum of 2
-// is reported as recorded (torch.export specialises 0 and 1); Model accepts 1 there.
+// One dimension of an input: fixed (min == max) or a range. Dimensions with equal symbols have equal sizes. A recorded
+// minimum of 2 is reported as recorded (torch.export specialises 0 and 1), but Model accepts 1 there.
 struct Dim {
   int64_t min = 0;
   int64_t max = INT64_MAX;  // INT64_MAX: unbounded
-  // "s77"; of outputs also "2*s77"; empty where the size is fixed or the source gives none.
+  // "s77"; for outputs also "2*s77"; empty if the size is fixed or the source gives no symbol.
   std::string symbol;
   bool is_static() const noexcept { return min == max; }
 };
 
 struct TensorSpec {
-  std::string name;            // the generated code's: "arg0_1", "output0"
+  std::string name;            // as in the generated code: "arg0_1", "output0"
   std::optional<DType> dtype;  // nullopt: not recorded (source stripped, or torch 2.6)
   std::optional<Device> device;
   bool has_shape = false;  // false: rank and dims unknown
   std::vector<Dim> dims;
   std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
   bool none = false;                            // an output that is always None
-  bool may_be_written = true;                   // an input of a CUDA model: false where its source only reads it
+  bool may_be_written = true;                   // for inputs of CUDA models: false if the source only reads it
 };
 
 enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
 
 struct ConstantSpec {
-  std::string name;  // the .so's own: "L__self___weight"
-  std::string fqn;   // the user's: "layers.0.weight"; empty where the model has none (folded)
+  std::string name;  // as in the .so: "L__self___weight"
+  std::string fqn;   // the user's: "layers.0.weight"; empty if the model has none (folded)
   std::optional<DType> dtype;
   std::vector<int64_t> shape, strides;
   int64_t offset = 0;      // storage offset in elements
   uint64_t data_size = 0;  // bytes as stored (padded to 64 on CPU)
   ConstantType type = ConstantType::kUnknown;
   bool folded = false;   // computed at load (runtime constant folding), not stored
-  bool mutated = false;  // the graph writes it: private to a replica
+  bool mutated = false;  // the graph writes it: each replica has its own
   bool opaque = false;   // oneDNN-packed
   std::vector<std::byte> opaque_metadata;
   std::optional<Device> device;
@@ -71,7 +71,7 @@ struct CallSpec {
   SpecNode kwargs;  // dict of keyword arguments, in recorded order
   SpecNode result;
   bool known = false;
-  // Leaf (flat index over args, then kwargs) of each input; empty where leaves were dropped and it is not known which.
+  // The leaf of each input (flat index over args, then kwargs); empty if leaves were dropped and it is not known which.
   std::vector<size_t> input_leaf;
 };
 
@@ -81,39 +81,39 @@ struct ModelSpec {
   std::string name;                                            // "model"
   std::string device_key;                                      // "cpu", "cuda"
   std::string platform, machine, cpu_isa, compute_capability;  // empty: not recorded
-  std::string march;      // value of -march= in the recorded compile command, "native" included; empty: unknown
-  std::string isa_flags;  // instruction sets named there besides: "avx2 fma f16c"
+  std::string march;      // the recorded -march=, "native" included; empty: unknown
+  std::string isa_flags;  // other recorded instruction sets: "avx2 fma f16c"
   std::map<std::string, std::string> metadata;
   bool has_source = false;
   std::vector<TensorSpec> inputs, outputs;
-  std::vector<ConstantSpec> constants;  // from the source; what the .so lists once loaded is in ModelInfo
+  std::vector<ConstantSpec> constants;  // from the source; ModelInfo has what the loaded .so lists
   CallSpec call_spec;
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;
-  // A tensor of fixed size that the graph makes of all rows of the batch, and outputs of it: "buf0". Empty: none was
-  // found, which does not say that there is none.
+  // The name ("buf0") of a fixed-size tensor that the graph makes from all rows of the batch and uses for outputs.
+  // Empty: none was found, though there may be one.
   std::string rows_joined;
-  std::optional<DType> coarsest_buffer;  // bfloat16 or float16 where the graph has such between inputs and outputs
+  std::optional<DType> coarsest_buffer;  // bfloat16 or float16, if the graph has such a buffer
   int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
-  std::string so_member;                 // archive member of the model
+  std::string so_member;                 // the model's .so in the archive
   uint64_t so_bytes = 0;
   std::vector<std::string> imports;        // undefined symbols of the .so
-  std::vector<std::string> proxy_targets;  // "aten::_linalg_det.default": operators for the proxy executor
+  std::vector<std::string> proxy_targets;  // operators that are called by name: "aten::_linalg_det.default"
 };
 
 class ArchiveReader;  // package_format/archive/archive_reader.h
 
 class Package {
  public:
-  // A .pt2 archive, a bare model .so, or a directory with the archive's layout. kIo, kCorruptPackage, kUnsupported.
+  // Opens a .pt2 archive, a model's .so, or a directory laid out as an archive. kIo, kCorruptPackage, kUnsupported.
   static std::shared_ptr<const Package> open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::span<const ModelSpec> models() const noexcept { return models_; }
-  // "" means the only model, or the one called "model". kNotFound names what there is.
+  // "" means the only model, or the one called "model". kNotFound lists the names there are.
   const ModelSpec& model(std::string_view name = {}) const;
-  std::string producer() const { return producer_; }  // "torch 2.10 or later": heuristic
-  // Checks the CRC of every member, weights included. kCorruptPackage names the member.
+  std::string producer() const { return producer_; }  // a guess: "torch 2.10 or later"
+  // Compares the CRC of every member, weights included. kCorruptPackage names the member.
   void verify() const;
   const ArchiveReader& archive() const noexcept { return *archive_; }
 
@@ -127,9 +127,9 @@ class Package {
   std::unique_ptr<ArchiveReader> archive_;
 };
 
-// Packs a directory with the archive's layout into a .pt2 file that Sconce and PyTorch read; an existing one is
-// replaced when all is written. Its root folder is the file's stem. The errors of Package::open for what is not a
-// package; kIo.
+// Packs a directory with the archive's layout into a .pt2 file that Sconce and PyTorch read, with the file's stem as
+// root folder. An existing file is replaced once all is written. kIo, and the errors of Package::open if the directory
+// is no package.
 void pack_directory(const std::filesystem::path& directory, const std::filesystem::path& archive);
 
 }  // namespace sconce

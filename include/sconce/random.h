@@ -1,4 +1,4 @@
-// The random state of operators that draw numbers.
+// The random generators of operators that draw numbers.
 #pragma once
 
 #include <cstdint>

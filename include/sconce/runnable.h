@@ -1,4 +1,4 @@
-// What this build of the library can run, and whether a package's model is among it.
+// What this build of the library can run, and whether it can run a package's model.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@
 
 namespace sconce {
 
-// Whether a model could be loaded in this process: symbols, libraries, instruction sets, platform; none of its code
-// runs. kIncompatible with every reason against it. The name as in Package::model; the libraries of custom operators as
-// in LoadOptions.
+// Checks whether this process could load a model: symbols, libraries, instruction sets, platform. None of the model's
+// code runs. kIncompatible has every reason. Name as in Package::model, libraries of custom operators as in
+// LoadOptions.
 void check_runnable(const Package& package, std::string_view model_name = {},
                     std::span<const std::filesystem::path> op_libraries = {});
 

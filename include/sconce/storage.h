@@ -1,6 +1,6 @@
 // Storage: a reference-counted run of bytes on one device, shared by the tensors that view it.
 //
-// Thread-safe: the count and derived(). The bytes themselves are the caller's business.
+// The reference count and derived() are thread-safe. Callers guard the bytes themselves.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace sconce {
 
-// Names one value computed from a storage: `kind` is the address of a static of the computing code.
+// Names one value computed from a storage. `kind` is the address of a static of the code that computes it.
 struct DerivedKey {
   const void* kind = nullptr;
   std::array<int64_t, 7> parameters{};
@@ -25,7 +25,7 @@ struct DerivedKey {
 
 class Storage {
  public:
-  // Frees the bytes. Called once, when the last reference goes, on whatever thread that happens.
+  // Frees the bytes. Called once, on the thread that drops the last reference.
   using Release = void (*)(void* data, size_t bytes, void* context) noexcept;
 
   Storage(void* data, size_t bytes, Device device, Release release, void* context) noexcept
@@ -37,31 +37,32 @@ class Storage {
   size_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
 
-  // True for constants: the bytes do not change while the storage lives, so values may be derived from them.
+  // True for constants: their bytes never change, so values may be derived from them.
   bool immutable() const noexcept { return immutable_; }
   void set_immutable(bool value) noexcept { immutable_ = value; }
 
-  // Layout description of an opaque (oneDNN-packed) tensor: dnnl_memory_desc_t bytes and an int32 group count.
+  // The layout of an opaque (oneDNN-packed) tensor: the bytes of its dnnl_memory_desc_t, then an int32 group count.
   const std::vector<std::byte>* opaque_metadata() const noexcept { return opaque_.get(); }
   void set_opaque_metadata(std::vector<std::byte> bytes);
 
-  // How a value comes from the bytes of a storage. It may outlive the one that it was made for, and refers to none.
+  // Computes a value from a storage's bytes. It may outlive the storage it was made for, so it refers to none.
   using Derive = std::function<std::shared_ptr<void>(Storage& from)>;
-  // A value computed from the bytes once and kept as long as they live (a repacked weight, say). Requires immutable().
-  // Found without a lock; made under the storage's own, so that only who needs a value of the same bytes waits for it.
+  // Returns a value that is computed from the bytes once and lives as long as they do (a repacked weight, say).
+  // Requires immutable(). Finding it takes no lock. Making it holds the storage's own lock, so only threads that need a
+  // value of these bytes wait.
   void* derived(const DerivedKey& key, const std::function<Derive()>& how);
-  // Computes what the other has, whose bytes have the same layout: so that nobody waits for it later.
+  // Computes now every value that `other`, a storage of the same layout, has, so that no run waits for it later.
   void derive_as(const Storage& other);
-  static uint64_t derivations() noexcept;  // made so far in this process
+  static uint64_t derivations() noexcept;  // values computed so far in this process
 
-  // Replaces the bytes of a storage that nobody else reads meanwhile (resize_, set_).
+  // Replaces the bytes (resize_, set_). Nobody else may be reading them.
   void reset(void* data, size_t bytes, Release release, void* context) noexcept;
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
-  // Who finds 1 sees all that the others did with the bytes: nobody else has them any more.
+  // A thread that finds 1 is the only owner and sees everything that earlier owners did with the bytes.
   uint32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
 
  private:
@@ -80,7 +81,7 @@ class Storage {
   bool immutable_ = false;
   std::unique_ptr<std::vector<std::byte>> opaque_;
   std::atomic<Derived*> derived_{nullptr};
-  std::atomic<const void*> maker_{nullptr};  // names the thread that derives
+  std::atomic<const void*> maker_{nullptr};  // the thread that derives
 };
 
 // Owns one reference.

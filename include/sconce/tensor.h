@@ -1,8 +1,8 @@
 // Tensor: sizes, strides and offset over a Storage. A value of two cache lines; copies share the storage.
 //
 // Sizes and strides are in elements; strides may be zero or overlap, never negative. A default-constructed tensor is
-// undefined. An opaque tensor (layout kMkldnn) has meaningful sizes only; its bytes are oneDNN-packed.
-// Distinct objects may be used from distinct threads; one object is the caller's to guard.
+// undefined. An opaque tensor (layout kMkldnn) has only its sizes; its bytes are oneDNN-packed. Threads may use
+// different objects at the same time; callers guard a shared one.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class Tensor {
   static constexpr int kInlineRank = 5;
 
   Tensor() noexcept : dims_(inline_) {}
-  // Borrows nothing: the tensor holds its own reference. offset in elements. kInvalidArgument for negative sizes or
-  // strides, for more than kMaxRank dimensions and where an element would lie outside the storage.
+  // Takes a reference to the storage. offset is in elements. kInvalidArgument for negative sizes or strides, more than
+  // kMaxRank dimensions, or an element outside the storage.
   Tensor(StoragePtr storage, DType dtype, IntSpan sizes, IntSpan strides, int64_t offset = 0,
          Layout layout = Layout::kStrided);
   Tensor(const Tensor& other);
@@ -39,10 +39,10 @@ class Tensor {
     if (dims_ != inline_) delete[] dims_;
   }
 
-  // New storage from the calling thread's arena, 64-byte aligned, uninitialised. kOutOfMemory.
+  // Uninitialised memory from the calling thread's arena, 64-byte aligned. kOutOfMemory.
   static Tensor empty(IntSpan sizes, DType dtype, Device device = {});
   static Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
-  // Views bytes of the caller; `release` (may be null) is called when the last view goes.
+  // Views bytes of the caller. `release` (may be null) is called when the last view goes.
   static Tensor from_blob(void* data, IntSpan sizes, IntSpan strides, DType dtype, Device device = {},
                           Storage::Release release = nullptr, void* context = nullptr);
 
@@ -62,7 +62,7 @@ class Tensor {
 
   const StoragePtr& storage() const noexcept { return storage_; }
   int64_t storage_offset() const noexcept { return offset_; }
-  // First element. Null where the storage is empty. Opaque: the packed bytes.
+  // The first element, null if the storage is empty. Opaque tensors: the packed bytes.
   void* data() const noexcept {
     return storage_ && storage_->data()
                ? static_cast<std::byte*>(storage_->data()) + offset_ * static_cast<int64_t>(itemsize())
@@ -73,12 +73,12 @@ class Tensor {
     return static_cast<T*>(data());
   }
 
-  // Row-major without gaps; dimensions of size 1 may have any stride; empty tensors are contiguous.
+  // Row-major without gaps. Dimensions of size 1 may have any stride; empty tensors are contiguous.
   bool is_contiguous() const noexcept;
-  // Every element once, no gaps, any order of dimensions (at::Tensor::is_non_overlapping_and_dense).
+  // No overlap, no gaps, any order of dimensions (at::Tensor::is_non_overlapping_and_dense).
   bool is_dense() const noexcept;
 
-  // Another view of the same storage; offset absolute, in elements of the new dtype.
+  // Another view of the same storage. offset counts from the storage's start, in elements of the new dtype.
   Tensor as_strided(IntSpan sizes, IntSpan strides, int64_t offset) const;
   Tensor view_as(DType dtype, IntSpan sizes, IntSpan strides, int64_t offset) const;
 
@@ -88,7 +88,7 @@ class Tensor {
   StoragePtr storage_;
   int64_t offset_ = 0;
   int64_t numel_ = 0;
-  int64_t* dims_;  // sizes, then strides; inline_ up to kInlineRank
+  int64_t* dims_;  // sizes, then strides; points to inline_ up to kInlineRank
   uint8_t rank_ = 0;
   DType dtype_ = DType::kFloat32;
   Device device_;
@@ -96,9 +96,9 @@ class Tensor {
   int64_t inline_[2 * kInlineRank];
 };
 
-// Row-major strides: the last dimension is 1, a zero-sized dimension counts as 1. out has sizes.size() elements.
+// Row-major strides, last one 1; a size of 0 counts as 1. out has room for sizes.size() elements.
 void contiguous_strides(IntSpan sizes, int64_t* out) noexcept;
-// Bytes of storage from element 0 that the view can touch; 0 if any size is 0. kInvalidArgument on overflow.
+// How many bytes of the storage, from element 0, the view can touch; 0 if any size is 0. kInvalidArgument on overflow.
 size_t storage_bytes_needed(IntSpan sizes, IntSpan strides, int64_t offset, size_t itemsize);
 // "float32 [2, 3] strides [3, 1]"
 std::string describe(const Tensor& tensor);

@@ -5,7 +5,7 @@
 
 namespace sconce {
 
-// Length of the UTF-8 sequence at p, 0 if it is none (overlong forms, surrogates and values above U+10FFFF are none).
+// Length of the UTF-8 sequence at p; 0 for overlong forms, surrogates, values above U+10FFFF and other bytes.
 inline size_t utf8_length(const char* p, const char* end) noexcept {
   const auto byte = [&](ptrdiff_t i) { return static_cast<unsigned char>(p[i]); };
   const auto tail = [&](ptrdiff_t i) { return end - p > i && (byte(i) & 0xc0) == 0x80; };

@@ -1,14 +1,14 @@
 // Sources of weights: files and byte streams that are read straight into the memory of a WeightUpdate. No whole copy of
-// the weights is made on the way, and no file is mapped whose bytes are staged.
+// the weights is made, and files that are staged are not mapped.
 //
 //   auto update = model.begin_update({.label = "step-1200"});
 //   stage_file(*update, "step-1200.safetensors", {.constants = model.constants()});
 //   update->finish();                                     // staged; commit_weights() publishes
 //
-// Nothing is trusted: an error names the source, the tensor and the reason. Objects are confined to one thread at a
-// time. Codes besides those of WeightUpdate: kIo (cannot be read), kCorruptPackage (the source lies about itself, or
-// ends too early or too late), kUnsupported (a type or layout that Sconce does not take), kInvalidArgument (wrong
-// digest), kFailedPrecondition (the file changed while it was read), kCancelled.
+// Input is checked: an error names the source, the tensor and the reason. One thread at a time may use an object. Codes
+// besides those of WeightUpdate: kIo (cannot be read), kCorruptPackage (the source contradicts itself, or is too short
+// or too long), kUnsupported (a type or layout that Sconce does not take), kInvalidArgument (wrong digest),
+// kFailedPrecondition (the file changed while it was read), kCancelled.
 #pragma once
 
 #include <array>
@@ -31,27 +31,27 @@ namespace sconce {
 using Sha256Digest = std::array<std::byte, 32>;
 
 enum class WeightFormat : int8_t {
-  kDetect,  // by the first bytes; raw blobs by their length
+  kDetect,  // by the first bytes; a raw blob by its length
   kSafetensors,
   kNpz,      // members stored or deflated
-  kNpy,      // one tensor, named as the file without ".npy"
-  kPackage,  // a .pt2 (file or directory) or a model's .so: its stored constants by FQN, without those that its
-             // graph writes, which belong to a replica
-  kBlob,     // stored constants back to back, each data_size bytes, in the model's order: a package's weights blob.
-             // Those that the graph writes are passed over
+  kNpy,      // one tensor, named after the file without ".npy"
+  kPackage,  // a .pt2 (file or directory) or a model's .so: its stored constants by FQN, except those that its
+             // graph writes, because each replica has its own
+  kBlob,     // a package's weights blob: stored constants back to back in the model's order, each data_size bytes.
+             // Constants that the graph writes are skipped
 };
 
 struct FileOptions {
   WeightFormat format = WeightFormat::kDetect;
   std::vector<ConstantSpec> constants = {};  // of the model that takes the weights (Model::constants()); for kBlob
   std::string package_model = {};            // which model of a package; "" as in Package::model
-  std::optional<Sha256Digest> sha256 = {};   // of the file's bytes; compared when all is read
-  // After each block: bytes done and all bytes. Called on the thread that stages; may throw to stop.
+  std::optional<Sha256Digest> sha256 = {};   // of the file's bytes; compared at the end
+  // Called after each block with the bytes done and the total, on the thread that stages. May throw to stop.
   std::function<void(uint64_t done, uint64_t total)> progress = {};
-  const std::atomic<bool>* cancel = nullptr;  // looked at before each block
+  const std::atomic<bool>* cancel = nullptr;  // checked before each block
 };
 
-// A file that holds weights. Its entries are in the order in which they are best read.
+// A file of weights. Its entries are in the best order for reading.
 class WeightFile {
  public:
   static std::unique_ptr<WeightFile> open(const std::filesystem::path& path, const FileOptions& options = {});
@@ -63,11 +63,12 @@ class WeightFile {
   uint64_t bytes(size_t entry) const noexcept { return bytes_[entry]; }
   uint64_t bytes() const noexcept { return total_; }  // of all entries
 
-  // The next bytes of an entry, row-major and little endian. Entries are read one after the other, each from its start;
-  // `out` holds whole elements, no more than are left. What an earlier call left of another entry is skipped.
+  // Reads the next bytes of an entry, row-major and little endian. Read entries one after the other, each from its
+  // start. `out` holds whole elements, no more than the entry has left. The unread rest of the previous entry is
+  // skipped.
   virtual void read(size_t entry, std::span<std::byte> out) = 0;
-  // When all is read: kInvalidArgument if the file's SHA-256 is not the one in the options, kFailedPrecondition if the
-  // file changed since it was opened.
+  // Call this when all is read. kInvalidArgument if the file's SHA-256 is not the one in the options,
+  // kFailedPrecondition if the file changed since it was opened.
   virtual void check_whole() = 0;
 
  protected:
@@ -79,12 +80,12 @@ class WeightFile {
   uint64_t total_ = 0;
 };
 
-// Declares what the file holds, reads it in and completes every entry. finish() remains to the caller.
+// Declares the file's entries, reads them in and completes each. The caller then calls finish().
 void stage_file(WeightUpdate& update, const std::filesystem::path& path, const FileOptions& options = {});
 
 struct StreamOptions {
   std::string source = "body";              // its name in errors
-  std::optional<uint64_t> bytes = {};       // of the whole stream, where known
+  std::optional<uint64_t> bytes = {};       // of the whole stream, if known
   std::optional<Sha256Digest> sha256 = {};  // of the whole stream
 };
 
@@ -95,7 +96,7 @@ struct StreamOptions {
 //   stream.end();
 //   update->finish();
 //
-// The update is declared when the header is complete. After an error the stream is of no more use.
+// The update is declared once the header is complete. After an error the stream cannot be used any more.
 class WeightStream {
  public:
   explicit WeightStream(WeightUpdate& update, StreamOptions options = {});
@@ -103,25 +104,25 @@ class WeightStream {
   WeightStream(const WeightStream&) = delete;
   WeightStream& operator=(const WeightStream&) = delete;
 
-  // Where the next bytes go; never empty, not even behind the end of the data. Valid until advance().
+  // Where to put the next bytes. Never empty, even at the end of the data. Valid until advance().
   std::span<std::byte> next();
-  // So many bytes have been written there. kCorruptPackage for bytes behind the end of the data.
+  // Says how many bytes were put there. kCorruptPackage for bytes after the end of the data.
   void advance(size_t bytes);
-  // The stream has ended. kCorruptPackage if bytes are missing, kInvalidArgument if the digest differs.
+  // Ends the stream. kCorruptPackage if bytes are missing, kInvalidArgument if the digest differs.
   void end();
 
   uint64_t bytes_done() const noexcept;
-  uint64_t bytes_total() const noexcept;  // 0 as long as it is not known
+  uint64_t bytes_total() const noexcept;  // 0 until it is known
 
  private:
   class Decoder;
   std::unique_ptr<Decoder> decoder_;
 };
 
-// The weights of any file as the bytes of a safetensors file, to be sent in pieces.
+// Turns the weights of any file into the bytes of a safetensors file, piece by piece.
 class SafetensorsEncoder {
  public:
-  // kUnsupported names a tensor whose dtype safetensors does not have.
+  // kUnsupported names a tensor whose dtype safetensors lacks.
   explicit SafetensorsEncoder(std::unique_ptr<WeightFile> file);
   ~SafetensorsEncoder();
   SafetensorsEncoder(SafetensorsEncoder&&) noexcept;
@@ -129,8 +130,8 @@ class SafetensorsEncoder {
 
   uint64_t bytes() const noexcept { return header_.size() + file_->bytes(); }
   const WeightFile& file() const noexcept { return *file_; }
-  // Fills `out`, whose size is a multiple of 16, up to the end of the stream; returns how many bytes it wrote, 0 when
-  // all are out. Checks the whole file before it returns the last ones.
+  // Fills `out`, whose size is a multiple of 16, unless the stream ends before. Returns the bytes written, 0 at the
+  // end. Checks the whole file before it returns the last bytes.
   size_t read(std::span<std::byte> out);
 
  private:
@@ -141,7 +142,7 @@ class SafetensorsEncoder {
   uint64_t position_ = 0;  // in the entry
 };
 
-// SHA-256 of all that the encoder has left to send.
+// SHA-256 of what the encoder still has to send.
 Sha256Digest digest_of(SafetensorsEncoder& encoder);
 
 }  // namespace sconce

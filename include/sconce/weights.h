@@ -1,8 +1,7 @@
 // Weights of a model that serves: sets, generations, and the two phases of an update.
 //
-// A model has one active constant set, at most one other set beside it (staged, or the previous one, kept for
-// rollback), and numbers what it publishes: 1, 2, 3... A rollback publishes anew: it takes a number of its own. Walk of
-// an update:
+// A model has one active constant set and at most one other: a staged set, or the previous one, which is kept for
+// rollback. Published sets are numbered 1, 2, 3...; a rollback takes a new number. The steps of an update:
 //
 //   auto update = model.begin_update({.full = true, .label = "step-1200"});   // kBusy while another is under way
 //   update->declare(entries);                       // every name, dtype and shape is checked; memory is taken
@@ -10,8 +9,8 @@
 //   update->finish();                               // folded, containers ready: staged
 //   model.commit_weights();                         // one pointer is exchanged; or abort_weights()
 //
-// Whatever fails before commit leaves the active set as it is, byte for byte. The previous set goes when declare() has
-// accepted the names of the next one.
+// If a step before commit fails, the active set stays as it is, byte for byte. The previous set is freed once declare()
+// has accepted the names of the next one.
 #pragma once
 
 #include <chrono>
@@ -29,44 +28,44 @@
 namespace sconce {
 
 struct UpdateOptions {
-  // All constants must be named (buffers, tensor constants and empty parameters may be left out); else what is left out
-  // comes from the active set, by reference.
+  // Requires all constants, except buffers, tensor constants and empty parameters. Constants that are not named share
+  // the active set's values.
   bool full = true;
-  // Names that may be declared and are left out: their values are taken and forgotten. For what a state_dict() has and
-  // the model has not, since the compiler wrote it into the code (docs/weights.md). Of a constant that the model has,
-  // the value stays what it is; a full update still demands it.
+  // Names that may be declared but are not used: their values are read and dropped. For entries of a state_dict() that
+  // the compiler wrote into the code, so that the model has no such constant (docs/weights.md). A constant that the
+  // model does have keeps its value; a full update still requires it.
   std::vector<std::string> ignore = {};
-  std::string label = {};     // shown with answers in place of the generation; at most 256 bytes, printable
-  bool check_finite = false;  // kInvalidArgument for the first NaN or infinity, naming constant and element
-  bool dry_run = false;       // finish() checks everything that can be checked and stages nothing
-  // Called in finish(), on its thread, for each replica: before its container is made and folded (false), and when it
-  // is ready (true). Must not throw.
+  std::string label = {};     // shown with answers instead of the generation; at most 256 bytes, printable
+  bool check_finite = false;  // kInvalidArgument names the first NaN or infinity: constant and element
+  bool dry_run = false;       // finish() does all possible checks and stages nothing
+  // Called in finish(), on its thread, twice for each replica: before its container is made and folded (false), and
+  // when it is ready (true). Must not throw.
   std::function<void(int replica, bool ready)> progress = {};
 };
 
 // The values of one constant, row-major, little endian.
 struct WeightEntry {
-  std::string name;  // FQN; where a constant has none, its own name
+  std::string name;  // FQN, or the constant's own name if it has none
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
 };
 
-// A set that is being filled. One thread at a time. Destroying it before finish() gives everything back.
+// A set that is being filled, by one thread at a time. Destroying it before finish() frees everything.
 class WeightUpdate {
  public:
   virtual ~WeightUpdate() = default;
 
-  // Once, before the rest. kNotFound for a name, kInvalidArgument for dtype, shape, a name given twice or, with `full`,
-  // one that is missing, and for a name in `ignore` that was not declared and is none of the model's. kUnsupported for
-  // a constant that cannot be replaced (oneDNN-packed), kOutOfMemory.
+  // Call this once, first. kNotFound for an unknown name; kInvalidArgument for a wrong dtype or shape, a name given
+  // twice, a missing name with `full`, and a name in `ignore` that is neither declared nor the model's; kUnsupported
+  // for a constant that cannot be replaced (oneDNN-packed); kOutOfMemory.
   virtual void declare(std::span<const WeightEntry> entries) = 0;
-  // Where the bytes of an entry go: its size exactly, 64-byte aligned, valid until complete() of it. The final place
-  // wherever the model keeps the constant row-major; else one tensor's worth of scratch.
+  // Where to put the bytes of an entry: exactly its size, 64-byte aligned, valid until complete() is called for it. If
+  // the model keeps the constant row-major, this is its final place, else scratch memory for one tensor.
   virtual std::span<std::byte> memory(size_t entry) = 0;
-  // All bytes of the entry are there: scans them if asked to, lays them out in the model's strides.
+  // Ends an entry whose bytes are all there: scans them if asked to, and lays them out in the model's strides.
   virtual void complete(size_t entry) = 0;
-  // Every entry is complete. Folds on every replica and makes the containers: the set is staged then, unless dry_run.
-  // kFailedPrecondition if an entry is not complete; kModelFailed with the model's words; kOutOfMemory.
+  // Call this when every entry is complete. Makes and folds a container for every replica; the set is then staged,
+  // unless dry_run. kFailedPrecondition if an entry is not complete; kModelFailed with the model's words; kOutOfMemory.
   virtual void finish() = 0;
 };
 
@@ -76,9 +75,9 @@ struct WeightSetInfo {
   WeightState state = WeightState::kActive;
   uint64_t generation = 0;  // 0: staged, not published yet
   std::string label;
-  uint64_t bytes = 0;      // of all constants of the set
-  uint64_t own_bytes = 0;  // of those that it does not share with the active set; of the active: all
-  std::chrono::system_clock::time_point since;  // staged or published
+  uint64_t bytes = 0;                           // of all constants of the set
+  uint64_t own_bytes = 0;                       // not shared with the active set; for the active set: all
+  std::chrono::system_clock::time_point since;  // when it was staged or published
 };
 
 }  // namespace sconce

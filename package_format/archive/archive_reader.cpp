@@ -23,7 +23,7 @@ constexpr std::string_view kElfMagic = "\177ELF";
 constexpr std::string_view kZipMagic = "PK";
 constexpr std::string_view kFormatMember = "archive_format";
 constexpr std::string_view kModelFolder = "data/aotinductor/";
-// Content that may be inflated from an archive: this much, or this many times the archive's size if that is more.
+// Limit on content inflated from an archive: this much, or this many times the archive's size if that is more.
 constexpr uint64_t kMaxInflatedBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxInflation = 100;
 
@@ -92,7 +92,7 @@ void ArchiveReader::open_archive() {
 
 namespace {
 
-// The files of a directory and those below it, as paths from `root`.
+// Adds the files of a directory and of the directories below it, as paths from `root`.
 void add_files(const fs::path& root, const std::string& below, int depth, std::vector<std::string>& paths) {
   std::error_code error;
   const std::vector<std::string> names = names_in(root / below, error);
@@ -221,7 +221,7 @@ std::string ArchiveReader::why_lost() const {
   return {};
 }
 
-// A file that somebody had open for writing may have been half of one and half of another: only checksums tell.
+// A file that somebody had open for writing may mix two contents: only checksums tell.
 void ArchiveReader::check_not_torn() const {
   for (const MappedFile& file : files_)
     if (file.means() == KeptFile::Means::kCopyOfWritten) {

@@ -1,7 +1,7 @@
 // The members of a package: a .pt2 archive, a directory with the archive's layout, or a bare model .so (one member).
 //
-// Stored members are handed out where they lie in the mapping; deflated ones are inflated once and kept. All bytes
-// stay valid as long as the reader lives, and unchanged unless check_files() says otherwise. Thread-safe.
+// Stored members are views of the mapping. Deflated ones are inflated once and kept. All bytes stay valid as long as
+// the reader lives, and unchanged unless check_files() throws. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace sconce {
 
 struct ArchiveMember {
   std::string path;       // as in the archive
-  std::string_view name;  // below the root folder, where the archive has one: "data/aotinductor/model/x.wrapper.so"
+  std::string_view name;  // without the archive's root folder: "data/aotinductor/model/x.wrapper.so"
   uint64_t size = 0;
   bool deflated = false;
   uint64_t offset = 0;  // of the stored bytes in their file
@@ -47,37 +47,35 @@ class ArchiveReader {
 
   Kind kind() const noexcept { return kind_; }
   const std::filesystem::path& path() const noexcept { return path_; }
-  // The folder that all of PyTorch's members are in since torch 2.8, with its slash: "model/". Empty where there is
-  // none.
+  // The folder that has all of PyTorch's members since torch 2.8, with its slash: "model/". Empty if there is none.
   std::string_view root() const noexcept { return root_; }
   std::span<const ArchiveMember> members() const noexcept { return members_; }  // in the archive's order
-  // By name below the root. Null if absent.
+  // By name without the root. Null if absent.
   const ArchiveMember* find(std::string_view name) const noexcept;
   // All members whose name starts with the prefix, sorted by name.
   std::vector<const ArchiveMember*> list(std::string_view prefix) const;
 
-  // Content with its CRC checked (once; a directory has none). kCorruptPackage names the member.
+  // The content. Its CRC is compared at the first call (a directory has none). kCorruptPackage names the member.
   std::span<const std::byte> read(const ArchiveMember& member) const;
   std::string_view read_text(const ArchiveMember& member) const;
-  // Content without that: weights are checked on request only. Deflated members are always checked.
+  // The content of a member whose CRC need not be compared (weights); deflated members are always checked.
   std::span<const std::byte> view(const ArchiveMember& member) const;
 
-  // Whether the member is what its CRC says now, however often it was looked at before. Reads all of it.
+  // Whether the member has the content of its CRC now. Reads all of it at every call.
   bool is_sound(const ArchiveMember& member) const;
   // Whether these bytes lie in the mapping of a file.
   bool maps(std::span<const std::byte> bytes) const noexcept;
-  // These, where they do, need not be resident: they are read again when they are touched.
+  // Frees the pages of bytes in a mapping; reading them loads them again.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept;
 
-  // Whether bytes that were read may not be those that were opened, since somebody writes a file in place, and
-  // check_files() has to tell. One load.
+  // Whether somebody writes one of the files in place, so that check_files() must look. Costs one load.
   bool concerned() const noexcept { return concern_.load(std::memory_order_acquire) != 0; }
-  // kUnavailable, if what was read until now may not have been what was opened.
+  // kUnavailable if bytes that were read so far may differ from those that were opened.
   void check_files() const;
-  // Why that is, as far as it is known without looking; empty: nothing speaks against it.
+  // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const;
 
-  // Reads every member with its CRC and lets libzip check the archive as well. kCorruptPackage.
+  // Compares the CRC of every member, and lets libzip check the archive too. kCorruptPackage.
   void verify() const;
 
  private:
@@ -98,9 +96,9 @@ class ArchiveReader {
   std::vector<MappedFile> files_;  // one, or one per member of a directory
   std::vector<ArchiveMember> members_;
   std::vector<uint32_t> by_name_;                         // sorted
-  mutable std::unique_ptr<std::atomic<bool>[]> checked_;  // per member: its CRC was right
+  mutable std::unique_ptr<std::atomic<bool>[]> checked_;  // per member: its CRC was found right
   mutable std::mutex inflate_mutex_;
-  mutable std::vector<std::unique_ptr<std::byte[]>> inflated_;  // per member, filled under the mutex; empty: none is
+  mutable std::vector<std::unique_ptr<std::byte[]>> inflated_;  // per member, filled under the mutex; empty if none is
   mutable uint64_t inflated_bytes_ = 0;
 };
 

@@ -21,7 +21,7 @@ namespace {
 constexpr uint16_t kVersionNeeded = 20;
 constexpr uint16_t kVersionNeededZip64 = 45;
 
-// A record being put together, little endian.
+// Builds a record, little endian.
 class Record {
  public:
   template <class T>

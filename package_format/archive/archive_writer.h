@@ -1,8 +1,7 @@
-// Writes a .pt2 archive as libtorch does: stored members whose data begin at multiples of 64 bytes, a zip64 end record.
-// The same members give the same bytes. Not thread-safe.
+// Writes a .pt2 archive as libtorch does: stored members whose data start at multiples of 64 bytes, a zip64 end record.
+// Equal members give equal bytes. Not thread-safe.
 //
-// The archive appears under its name when finish() has written it all; before that, and after an error, what was there
-// is untouched.
+// finish() puts the archive under its name once all is written. Until then, and after an error, an earlier file stays.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +17,8 @@
 namespace sconce {
 
 struct ArchiveWriterOptions {
-  bool descriptors = true;  // CRC and sizes behind the data, as libtorch; false: in the local header
-  bool zip64 = false;       // 64-bit sizes and offsets for every member, not just where they are needed
+  bool descriptors = true;  // puts CRC and sizes after the data, as libtorch does; false: into the local header
+  bool zip64 = false;       // uses 64-bit sizes and offsets for every member, needed or not
 };
 
 class ArchiveWriter {
@@ -29,7 +28,7 @@ class ArchiveWriter {
   ArchiveWriter(const ArchiveWriter&) = delete;
   ~ArchiveWriter();
 
-  // kInvalidArgument for a name that readers refuse or that is there already; kIo.
+  // kInvalidArgument for a name that readers refuse or that was added before; kIo.
   void add(std::string_view name, std::span<const std::byte> bytes);
   void add(std::string_view name, std::string_view text) { add(name, std::as_bytes(std::span(text))); }
   void add_file(std::string_view name, const std::filesystem::path& file);

@@ -14,24 +14,24 @@ using zip::load;
 
 struct Directory {
   uint64_t offset, bytes, entries;
-  uint64_t end;  // of what lies before the end records
+  uint64_t end;  // of everything before the end records
 };
 
-// One member while it is checked.
+// A member while it is checked.
 struct Entry {
   ZipMember member;
   uint16_t flags;
   uint64_t local_offset;
-  uint64_t region_end;  // behind data and descriptor
+  uint64_t region_end;  // after data and descriptor
   bool folder;
 };
 
 #define SCONCE_SOUND(condition, ...) SCONCE_CHECK(condition, kCorruptPackage, __VA_ARGS__)
 
-// True where [offset, offset + size) lies below `limit`; no sum that could overflow.
+// Whether [offset, offset + size) lies below `limit`, without a sum that could overflow.
 bool fits(uint64_t offset, uint64_t size, uint64_t limit) noexcept { return offset <= limit && size <= limit - offset; }
 
-// For messages: a name may hold anything.
+// Makes a name fit for messages; it may hold any bytes.
 std::string printable(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
@@ -42,7 +42,7 @@ Directory find_directory(std::span<const std::byte> file) {
   SCONCE_SOUND(file.size() >= zip::kEndBytes, "archive is truncated or not a ZIP archive: it has ", file.size(),
                " bytes");
   const std::byte* base = file.data();
-  // The end record is the last thing in the file but for its comment, which must end with the file.
+  // Only a comment may follow the end record, and the comment must end with the file.
   const size_t last = file.size() - zip::kEndBytes;
   const size_t first = last - std::min<size_t>(last, UINT16_MAX);
   size_t at = last;
@@ -104,7 +104,7 @@ Directory find_directory(std::span<const std::byte> file) {
   return directory;
 }
 
-// Replaces saturated values by those of the zip64 field, in their fixed order.
+// Replaces saturated values by those of the zip64 field, which has them in a fixed order.
 void read_zip64(std::span<const std::byte> extra, std::initializer_list<uint64_t*> values, const std::string& name) {
   const auto saturated = [](uint64_t value) { return value == zip::kSaturated32; };
   bool needed = false;
@@ -125,10 +125,10 @@ void read_zip64(std::span<const std::byte> extra, std::initializer_list<uint64_t
     }
     extra = extra.subspan(4 + size);
   }
-  // A lone 0xffffffff is also the size of a member of that many bytes, and then nothing is missing.
+  // A lone 0xffffffff may also be the real size; then nothing is missing.
 }
 
-// Reads one central header and moves `at` behind it.
+// Reads one central header and moves `at` past it.
 Entry read_central(std::span<const std::byte> file, const Directory& directory, uint64_t& at) {
   SCONCE_SOUND(
       fits(at, zip::kCentralBytes, directory.end) && load<uint32_t>(file.data() + at) == zip::kCentralSignature,
@@ -169,7 +169,7 @@ Entry read_central(std::span<const std::byte> file, const Directory& directory, 
   return entry;
 }
 
-// Bytes of the descriptor behind the data: with or without signature, sizes of 4 or 8 bytes.
+// Size of the descriptor after the data: it may have a signature, and its sizes 4 or 8 bytes.
 size_t descriptor_bytes(std::span<const std::byte> rest, const ZipMember& member) {
   for (const size_t signature : {size_t{4}, size_t{0}})
     for (const size_t width : {size_t{4}, size_t{8}}) {

@@ -1,8 +1,8 @@
 // Reads the directory of a ZIP archive and checks it against every local header.
 //
-// Accepts what the writers of packages make (FORMAT.md) and refuses all else with kCorruptPackage, which names member
-// and reason: names that could leave the archive, duplicates, overlaps, sizes that differ between the headers,
-// encryption, several disks, methods other than stored and deflated. Bytes of members are not looked at.
+// Accepts what writers of packages produce (FORMAT.md). Everything else is kCorruptPackage, which names member and
+// reason: names that leave the archive, duplicates, overlaps, headers that disagree on sizes, encryption, several
+// disks, methods other than stored and deflated. Does not look at the members' bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace sconce {
 
 struct ZipMember {
-  std::string name;          // as in the archive; folders (names ending in '/') are left out
+  std::string name;          // as in the archive; folders (names that end in '/') are left out
   uint64_t offset = 0;       // of the data, from the start of the file
   uint64_t stored_size = 0;  // bytes in the file
   uint64_t size = 0;         // bytes of the content
@@ -23,7 +23,7 @@ struct ZipMember {
   bool deflated = false;
 };
 
-// Why a member cannot have this name; empty if it can. A slash at the end makes a folder.
+// Why a member cannot have this name; empty if it can. A slash at the end means a folder.
 std::string zip_name_fault(std::string_view name);
 
 // In the directory's order.

@@ -9,7 +9,7 @@
 namespace sconce {
 namespace {
 
-// Every zip_error_t that libzip fills is one of ours, freed here.
+// A zip_error_t that libzip fills; frees it.
 class ZipError {
  public:
   ZipError() { zip_error_init(&error_); }
@@ -29,8 +29,8 @@ struct CloseFile {
   void operator()(zip_file_t* file) const noexcept { zip_fclose(file); }
 };
 
-// The archive's fault, unless there was no memory to look. libzip may call that "not a zip archive", which who has read
-// the directory before knows to be wrong.
+// Blames the archive, unless memory ran out: libzip may call that "not a zip archive", but the directory was already
+// read successfully.
 template <class... Parts>
 [[noreturn]] void fail(const zip_error_t* error, const Parts&... parts) {
   const int code = zip_error_code_zip(error);
@@ -64,7 +64,7 @@ void inflate_member(std::span<const std::byte> bytes, const std::string& path, s
     SCONCE_CHECK(got > 0, kCorruptPackage, "member cannot be inflated: ", path, ": it ends early");
     done += static_cast<size_t>(got);
   }
-  // One more read, so that content that is too long is seen; it is also what makes libzip compare the CRC.
+  // Reads one byte more, which finds content that is too long and makes libzip compare the CRC.
   std::byte beyond;
   const zip_int64_t got = zip_fread(file.get(), &beyond, 1);
   if (got < 0)

@@ -1,4 +1,4 @@
-// Deflated members and the second opinion on an archive, both by libzip, which is opened only for these.
+// Inflates members and checks an archive a second time, both by libzip, which is opened only for these.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace sconce {
 
-// Inflates the member at this place of the archive's directory into `out`, which has exactly its size, and checks the
-// CRC. kCorruptPackage names the member.
+// Inflates the member with this path into `out`, which has exactly its size, and compares the CRC. kCorruptPackage
+// names the member.
 void inflate_member(std::span<const std::byte> archive, const std::string& path, std::span<std::byte> out);
 
-// libzip's own consistency checks. kCorruptPackage carries its reason.
+// Runs libzip's consistency checks. kCorruptPackage has its reason.
 void check_with_libzip(std::span<const std::byte> archive);
 
 }  // namespace sconce

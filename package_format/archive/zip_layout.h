@@ -1,4 +1,4 @@
-// The bytes of a ZIP archive, shared by reader and writer. Constants only; FORMAT.md tells what we accept and write.
+// The layout of a ZIP archive, for reader and writer. FORMAT.md says what we accept and write.
 //
 //   local header | data | data descriptor    one per member, in the order of writing
 //   central directory header                 one per member
@@ -12,7 +12,7 @@
 
 namespace sconce::zip {
 
-// Little endian, any alignment.
+// Reads or writes little endian at any alignment.
 template <class T>
 T load(const std::byte* at) noexcept {
   T value;

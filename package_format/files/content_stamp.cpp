@@ -13,7 +13,7 @@ namespace sconce {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-// The clock of files ticks every 10 ms or more often; one that was set back must not keep us.
+// The file clock ticks at least every 10 ms. If it was set back, stop waiting.
 constexpr int kMostWaits = 12;
 constexpr timespec kWait{0, 2'000'000};
 

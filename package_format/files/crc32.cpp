@@ -20,14 +20,14 @@ constexpr std::array<uint32_t, 256> make_table() {
 }
 constexpr std::array<uint32_t, 256> kTable = make_table();
 
-// Byte by byte: for what is too short to fold, and for processors that cannot. `state` is the inverted CRC.
+// Byte by byte, for short data and for processors without carry-less multiplication. `state` is the inverted CRC.
 uint32_t by_table(const std::byte* data, size_t size, uint32_t state) noexcept {
   for (const std::byte* const end = data + size; data != end; ++data)
     state = (state >> 8) ^ kTable[(state ^ static_cast<uint32_t>(*data)) & 0xff];
   return state;
 }
 
-// x^exponent mod P, bits reflected, in the 33-bit position in which a reflected product comes out.
+// x^exponent mod P with bits reflected, in the 33-bit position of a reflected product.
 constexpr int64_t power(int exponent) {
   uint32_t value = 1;
   for (int i = 0; i < exponent; ++i) value = (value << 1) ^ (value & 0x80000000u ? 0x04c11db7u : 0u);
@@ -39,7 +39,7 @@ constexpr int64_t power(int exponent) {
 #define SCONCE_CLMUL [[gnu::target("pclmul,sse4.1")]]
 #define SCONCE_WIDE_CLMUL [[gnu::target("avx512f,avx512vl,vpclmulqdq,pclmul")]]
 
-// What moves a remainder on by a number of bytes.
+// Factors that move a remainder forward by a number of bytes.
 template <int Bytes>
 SCONCE_CLMUL inline __m128i factors() noexcept {
   constexpr int64_t high = power(8 * Bytes - 32), low = power(8 * Bytes + 32);
@@ -52,7 +52,7 @@ SCONCE_WIDE_CLMUL inline __m512i wide_factors() noexcept {
   return _mm512_set_epi64(high, low, high, low, high, low, high, low);
 }
 
-// The remainder `acc`, moved on by the distance that `factors` stands for, plus the bytes found there.
+// Moves the remainder `acc` forward by the distance of `factors` and adds the bytes there.
 SCONCE_CLMUL inline __m128i fold(__m128i acc, __m128i factors, __m128i next) noexcept {
   return _mm_xor_si128(
       next, _mm_xor_si128(_mm_clmulepi64_si128(acc, factors, 0x00), _mm_clmulepi64_si128(acc, factors, 0x11)));
@@ -68,7 +68,8 @@ SCONCE_CLMUL inline __m128i load(const std::byte* at) noexcept {
 }
 SCONCE_WIDE_CLMUL inline __m512i load_wide(const std::byte* at) noexcept { return _mm512_loadu_si512(at); }
 
-// Four blocks of remainder and the bytes behind them become 16 bytes of equal remainder, which the table finishes.
+// Reduces four blocks of remainder and the bytes after them to 16 bytes with the same remainder; the table does the
+// rest.
 SCONCE_CLMUL inline uint32_t finish(__m128i a, __m128i b, __m128i c, __m128i d, const std::byte* data,
                                     size_t size) noexcept {
   const __m128i by_16 = factors<16>();
@@ -79,7 +80,7 @@ SCONCE_CLMUL inline uint32_t finish(__m128i a, __m128i b, __m128i c, __m128i d, 
   return by_table(data, size, by_table(rest, sizeof rest, 0));
 }
 
-// 64 bytes at a time. size >= 64.
+// Folds 64 bytes at a time. size >= 64.
 SCONCE_CLMUL uint32_t by_folding(const std::byte* data, size_t size, uint32_t state) noexcept {
   const __m128i by_64 = factors<64>();
   __m128i a = _mm_xor_si128(load(data), _mm_cvtsi32_si128(static_cast<int>(state)));
@@ -93,7 +94,7 @@ SCONCE_CLMUL uint32_t by_folding(const std::byte* data, size_t size, uint32_t st
   return finish(a, b, c, d, data, size);
 }
 
-// 256 bytes at a time. size >= 256.
+// Folds 256 bytes at a time. size >= 256.
 SCONCE_WIDE_CLMUL uint32_t by_wide_folding(const std::byte* data, size_t size, uint32_t state) noexcept {
   const __m512i by_256 = wide_factors<256>(), by_64 = wide_factors<64>();
   __m512i a = _mm512_xor_si512(load_wide(data), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(state))));

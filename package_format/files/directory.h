@@ -1,4 +1,4 @@
-// What is in a folder. Not std::filesystem's iterators: where there is no memory, GCC's end the process.
+// Lists a folder. GCC's std::filesystem iterators end the process when memory runs out, so they are not used.
 #pragma once
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 namespace sconce {
 
-// Names, sorted. With an error there are none.
+// Sorted; empty if there is an error.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error) {
   struct Close {
     void operator()(DIR* directory) const noexcept { ::closedir(directory); }

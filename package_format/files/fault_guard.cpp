@@ -12,7 +12,7 @@ namespace sconce {
 
 class GuardedRange {
  public:
-  std::atomic<uintptr_t> begin{0}, end{0};  // 0, 0: nobody's
+  std::atomic<uintptr_t> begin{0}, end{0};  // 0, 0: unused
   std::atomic<bool> taken{true};
   FaultNote note{};
   GuardedRange* next = nullptr;
@@ -24,14 +24,14 @@ std::atomic<GuardedRange*> ranges{nullptr};
 std::atomic<bool> guarded{false};
 struct sigaction before {};
 
-// Called by the handler: atomics and system calls only.
+// Runs in the signal handler: atomics and system calls only.
 bool mend(uintptr_t address) noexcept {
   for (GuardedRange* range = ranges.load(std::memory_order_acquire); range; range = range->next) {
     const uintptr_t begin = range->begin.load(std::memory_order_acquire);
     const uintptr_t end = range->end.load(std::memory_order_acquire);
     if (address < begin || address >= end) continue;
-    note_fault(range->note);  // before the zeros can be read
-    // All of it at once: nothing of the range is of use any more, and this costs one mapping instead of one a page.
+    note_fault(range->note);  // before anybody can read the zeros
+    // Replaces the whole range, which is useless now, by one mapping instead of one per page.
     return show_zeros(reinterpret_cast<std::byte*>(begin), end - begin);
   }
   return false;
@@ -42,7 +42,7 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   const bool fault = info->si_code > 0;
   if (before.sa_handler == SIG_IGN && !fault) return;
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  // As without us: the instruction faults again, or the signal is sent again, and ends the process.
+  // Restores the default action: the instruction faults again, or the signal is sent again, and ends the process.
   struct sigaction end {};
   end.sa_handler = SIG_DFL;
   ::sigaction(signal, &end, nullptr);
@@ -77,7 +77,7 @@ void guard_faults() noexcept {
   ours.sa_sigaction = on_fault;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigemptyset(&ours.sa_mask);
-  ::sigaction(SIGBUS, nullptr, &before);  // known before the handler can be called
+  ::sigaction(SIGBUS, nullptr, &before);  // set before the handler can run
   ::sigaction(SIGBUS, &ours, nullptr);
 }
 

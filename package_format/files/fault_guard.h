@@ -1,8 +1,8 @@
-// The SIGBUS guard: who reads a page of a mapped file that cannot be had (the file was truncated, the disk fails) reads
-// zeros instead of ending the process, and the file's owner is told that its bytes are no good any more.
+// The SIGBUS guard. A thread that reads a page of a mapped file that cannot be loaded (the file was truncated, the disk
+// fails) reads zeros instead of ending the process, and the file's owner learns that its bytes are invalid.
 //
-// A signal's handler is the process's, not a library's: nothing is guarded before guard_faults() was called, which the
-// program does and a host may.
+// A signal handler belongs to the process, so a library must not install one unasked: nothing is guarded before
+// guard_faults(), which the program calls and a host may call.
 #pragma once
 
 #include <atomic>
@@ -11,27 +11,26 @@
 
 namespace sconce {
 
-// From now on. Faults elsewhere, and signals that were sent, go to the handler that was there before. Once per process;
-// more calls do nothing.
+// Installs the handler, once per process. Faults elsewhere, and signals that somebody sent, go to the previous handler.
 void guard_faults() noexcept;
 
-// What the handler writes to: `state` becomes `value`, and `concern` one more, unless it is a fault's already.
+// What the handler writes: it sets `state` to `value` and adds one to `concern`, unless `state` is a fault's already.
 struct FaultNote {
   std::atomic<uint32_t>* state;
   std::atomic<uint32_t>* concern;
   uint32_t value;
 };
-inline constexpr uint32_t kFirstFault = 16;  // states from here on are faults'
+inline constexpr uint32_t kFirstFault = 16;  // this state and higher ones mean faults
 
-// The same, of any thread. True if it was none before.
+// Does the same on any thread. Returns whether it was the first fault.
 bool note_fault(const FaultNote& note) noexcept;
 
-// Zeros at these addresses, which take no memory; nothing changes where that cannot be had. The plain system call: in a
-// handler nothing may run that a library has put in the place of mmap().
+// Maps zeros at these addresses, which take no memory. If that fails, nothing changes. A plain system call, because a
+// signal handler must not run a library's replacement of mmap().
 bool show_zeros(std::byte* begin, size_t bytes) noexcept;
 
-class GuardedRange;  // a place in the handler's list; never freed, used again
-// Null without memory for it: the range is not guarded then. `begin` and `bytes` are whole pages.
+class GuardedRange;  // an entry of the handler's list; never freed, only reused
+// `begin` and `bytes` are whole pages. Null if there is no memory for it; the range is then not guarded.
 GuardedRange* guard_range(const void* begin, size_t bytes, const FaultNote& note) noexcept;
 void forget_range(GuardedRange* range) noexcept;
 

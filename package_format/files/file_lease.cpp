@@ -16,11 +16,11 @@
 namespace sconce {
 namespace {
 
-// Of the thread only. Blocked there, it waits however it is disposed of elsewhere.
+// Only this thread blocks it and waits for it, whatever other threads do with the signal.
 constexpr int kSignal = SIGIO;
 
-// File systems whose files nobody can write but through this system's own calls. Of others, a lease does not keep the
-// writers of other machines away.
+// File systems whose files can be written only through this kernel. On others, a lease does not stop writers on other
+// machines.
 bool is_local(int fd) noexcept {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return false;
@@ -53,7 +53,7 @@ class Leases {
     if (!running_)
       if (const int error = start()) return error;
     const f_owner_ex owner{F_OWNER_TID, thread_id_.load()};
-    // The owner first: without one, taking the lease makes the process it.
+    // Sets the owner first, because taking a lease without one makes the process the owner.
     int error = ::fcntl(fd, F_SETOWN_EX, &owner) != 0 || ::fcntl(fd, F_SETSIG, kSignal) != 0 ? errno : 0;
     if (error == 0) {
       const std::lock_guard lock(holders_mutex_);
@@ -88,7 +88,7 @@ class Leases {
     thread_id_ = 0;
     sigset_t all, before;
     sigfillset(&all);
-    // The thread inherits it: no signal of the process is handled there.
+    // The thread inherits the mask, so it handles none of the process's signals.
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const auto run = [](void* self) -> void* {
       static_cast<Leases*>(self)->run();
@@ -128,7 +128,7 @@ class Leases {
     }
   }
 
-  // Signals of one kind do not queue: whoever is meant, all are looked at. Allocates nothing.
+  // Signals of one kind do not queue, so check every lease. Allocates nothing.
   void give_way() noexcept {
     {
       const std::lock_guard lock(holders_mutex_);
@@ -153,7 +153,7 @@ class Leases {
 };
 
 Leases& leases() noexcept {
-  static Leases& all = *new Leases;  // files may be closed after the end of main
+  static Leases& all = *new Leases;  // never destroyed: files may be closed after main ends
   return all;
 }
 

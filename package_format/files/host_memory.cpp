@@ -14,7 +14,7 @@
 namespace sconce {
 namespace {
 
-// A path put together of pieces; cut where they are too long, which names no file.
+// A path made of pieces. If they are too long it is cut, and names no file.
 class Path {
  public:
   Path(std::initializer_list<std::string_view> pieces) noexcept {
@@ -32,7 +32,7 @@ class Path {
   size_t size_ = 0;
 };
 
-// The start of a file; empty if it is not there.
+// The start of a file; empty if the file is not there.
 class Content {
  public:
   explicit Content(const Path& path) noexcept {
@@ -44,7 +44,7 @@ class Content {
     }
     ::close(fd);
   }
-  // False at the end.
+  // Returns false at the end.
   bool next_line(std::string_view& line) noexcept {
     const std::string_view rest = std::string_view(text_.data(), size_).substr(at_);
     if (rest.empty()) return false;
@@ -58,7 +58,7 @@ class Content {
   size_t size_ = 0, at_ = 0;
 };
 
-// None of "max".
+// nullopt for "max".
 std::optional<uint64_t> number(std::string_view text) noexcept {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   uint64_t value = 0;
@@ -72,7 +72,7 @@ std::optional<uint64_t> number_in(const Path& path) noexcept {
   return content.next_line(line) ? number(line) : std::nullopt;
 }
 
-// What the line of that key says: "key 12", "key:  12 kB".
+// The number on the line with that key: "key 12", "key:  12 kB".
 std::optional<uint64_t> number_of(const Path& path, std::string_view key) noexcept {
   Content content(path);
   for (std::string_view line; content.next_line(line);)
@@ -90,8 +90,8 @@ constexpr Names kVersion2{"/memory.max", "/memory.current", "active_file", "inac
 
 uint64_t less(uint64_t from, uint64_t by) noexcept { return from - std::min(from, by); }
 
-// By a group and those it is in. In a container the group's path may be one of the host's that is not there: then what
-// is mounted is the container's own.
+// Applies the limits of a group and of the groups around it. In a container, the path may be the host's and not exist
+// here; then the mounted folder is the container's own group.
 void narrow(HostMemory& memory, std::string_view root, std::string_view mounted, std::string_view group,
             const Names& names) noexcept {
   if (group == "/") group = {};
@@ -112,7 +112,7 @@ void narrow(HostMemory& memory, std::string_view root, std::string_view mounted,
   }
 }
 
-// Whether a list such as "cpu,memory" has it.
+// Whether a list such as "cpu,memory" contains "memory".
 bool has_memory(std::string_view controllers) noexcept {
   for (;;) {
     const size_t comma = controllers.find(',');
@@ -132,7 +132,7 @@ HostMemory host_memory(std::string_view root) noexcept {
     memory.left_without_swap = *available * 1024;
     memory.left = memory.left_without_swap + number_of(machine, "SwapFree:").value_or(0) * 1024;
   }
-  // "0::/kubepods/pod1" of version 2, "9:cpu,memory:/docker/1" of version 1.
+  // "0::/kubepods/pod1" for version 2, "9:cpu,memory:/docker/1" for version 1.
   Content groups({root, "/proc/self/cgroup"});
   for (std::string_view line; groups.next_line(line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);

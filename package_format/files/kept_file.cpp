@@ -21,12 +21,13 @@
 namespace sconce {
 namespace {
 
-// Up to this size a copy costs less than what a mapping takes: a descriptor and a lease.
+// Up to this size, copying costs less than keeping a mapping with its descriptor and lease.
 constexpr size_t kSmall = 64 << 10;
-// What is copied and put in place at once: memory for so much more is needed while pages of the file are there too.
+// How much is copied and put in place at once: the copy needs that much more memory while the file's pages are still
+// there.
 constexpr size_t kPiece = 64 << 20;
-constexpr uint64_t kSpare = 32 << 20;  // that is left to others
-// A writer that is at it for a moment only is waited for.
+constexpr uint64_t kSpare = 32 << 20;  // memory that is left to others
+// How often to wait for a writer that may soon be done.
 constexpr int kMostWaits = 20;
 constexpr timespec kWait{0, 50'000'000};
 
@@ -37,7 +38,7 @@ size_t whole_pages(size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// 0 when all is read, the system's error, or -1 where the file ends before.
+// Returns 0 when all is read, the system's error, or -1 if the file is shorter.
 int read_all(int fd, size_t offset, std::span<std::byte> out) noexcept {
   while (!out.empty()) {
     const ssize_t n = ::pread(fd, out.data(), std::min(out.size(), kPiece), static_cast<off_t>(offset));
@@ -66,7 +67,7 @@ std::shared_ptr<KeptFile> KeptFile::open(const std::string& path, std::atomic<ui
   struct Opening {
     std::shared_ptr<KeptFile> file;
     ~Opening() {
-      if (file) file->close();  // the thread of the leases may know it
+      if (file) file->close();  // the lease thread may still know it
     }
   } opening{std::shared_ptr<KeptFile>(new KeptFile(path, concern))};
   opening.file->open_descriptor();
@@ -77,7 +78,7 @@ std::shared_ptr<KeptFile> KeptFile::open(const std::string& path, std::atomic<ui
 KeptFile::~KeptFile() { close(); }
 
 void KeptFile::close() noexcept {
-  if (closing_.exchange(true)) return;  // a copy that is being made ends
+  if (closing_.exchange(true)) return;  // a copy that is being made stops
   if (means_ == Means::kLease) forget_lease(*this);
   const std::lock_guard copying(copy_mutex_);
   forget_range(range_);
@@ -87,7 +88,7 @@ void KeptFile::close() noexcept {
 }
 
 void KeptFile::open_descriptor() {
-  // Not blocking: a FIFO in the place of a file must not stop us before fstat tells.
+  // Does not block: a FIFO in place of a file must not hold us up before fstat.
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   SCONCE_CHECK(fd_ >= 0, kIo, "cannot open file: ", path_, ": ", std::strerror(errno));
   struct stat status {};
@@ -139,7 +140,7 @@ void KeptFile::map() {
   SCONCE_CHECK(range_, kOutOfMemory, "no memory to watch the mapping of file: ", path_);
 }
 
-// On a file system whose files can share blocks: one without a name, which nobody else can open.
+// Copies the file into one without a name, which nobody else can open, on a file system that can share blocks.
 bool KeptFile::clone() {
   const std::string folder = std::filesystem::path(path_).parent_path().string();
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, S_IRUSR);
@@ -190,7 +191,7 @@ bool KeptFile::look() noexcept {
     if (leased_ && ::fcntl(fd_, F_GETLEASE) == F_RDLCK) return true;
     if (stamp_.still_of(fd_)) return true;
   }
-  // Changed, unless it was copied before that.
+  // Mark it as changed, unless it was copied before.
   const std::lock_guard copying(copy_mutex_);
   if (state_.load() == kMapped) lose(kChanged);
   return state_.load() < kFirstFault;
@@ -231,7 +232,7 @@ void KeptFile::tell(uint64_t copied) noexcept {
 
 void KeptFile::lose(State reason) noexcept {
   note_fault({&state_, &concern_, reason});
-  // Whoever reads on reads zeros rather than what is written now, or faults; and is told at the end.
+  // From now on readers get zeros or a fault instead of new content, and the error when they end.
   show_zeros(data_, mapped_);
   tell(0);
 }
@@ -239,7 +240,7 @@ void KeptFile::lose(State reason) noexcept {
 void KeptFile::give_up_pages(std::span<const std::byte> bytes) noexcept {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::unique_lock copying(copy_mutex_, std::try_to_lock);
-  // What is not the file's pages would not come back.
+  // A range that does not hold the file's pages would not come back, so keep it.
   if (!copying || state_.load() != kMapped) return;
   const auto first = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
@@ -249,7 +250,7 @@ void KeptFile::give_up_pages(std::span<const std::byte> bytes) noexcept {
 bool KeptFile::asked() noexcept {
   const std::lock_guard looking(look_mutex_);
   if (closing_ || !leased_ || fd_ < 0 || ::fcntl(fd_, F_GETLEASE) == F_RDLCK) return false;
-  // A writer that waits for longer than the system lets it gets in all the same: until there is a copy, runs look.
+  // The kernel lets a writer in after some time even if the lease is held: until there is a copy, runs must check.
   if (!std::exchange(asked_, true)) concern_.fetch_add(1);
   return true;
 }
@@ -291,9 +292,9 @@ KeptFile::State KeptFile::copy_piece(std::byte* to, size_t offset, size_t bytes)
   State result = kPrivate;
   if (const int error = read_all(fd_, offset, {copy, bytes}); error != 0)
     result = error > 0 ? kUncopied : kChanged;
-  else if (!unchanged())  // a writer that would not wait any longer
+  else if (!unchanged())  // a writer that stopped waiting
     result = kChanged;
-  // In one step for who reads there: the same bytes, before and after.
+  // Replaces the pages in one step, so that readers see equal bytes before and after.
   if (result == kPrivate && (::mprotect(copy, pages, PROT_READ) != 0 ||
                              ::mremap(copy, pages, pages, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED))
     result = kNoMemory;

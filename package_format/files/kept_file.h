@@ -1,10 +1,9 @@
-// KeptFile: the bytes of a file at an address, and what keeps them what they were while others write the file.
+// KeptFile: the bytes of a file at an address, protected against writers of the file.
 //
-// In the order in which they are tried: a read lease, under which the bytes are copied to the same addresses before a
-// writer is let in; a copy that shares the disk's blocks (reflink), which nobody else can open; and where neither is to
-// be had, a look at the file's stamp whenever bytes were used, which finds out that they may have changed. Then the
-// file is lost: check() says so from then on. A file of up to 64 KiB, and one that somebody writes just now, is copied
-// at once. Thread-safe.
+// It tries three ways, in this order. (1) A read lease: before a writer is let in, the bytes are copied to the same
+// addresses. (2) A copy that shares the disk's blocks (reflink) and that nobody else can open. (3) A look at the file's
+// stamp whenever bytes were used; if the stamp differs, the file is lost, and check() reports that from then on. A file
+// of up to 64 KiB, or one that is being written, is copied at once. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,20 +24,20 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
  public:
   enum class Means : int8_t { kLease, kClone, kStamp, kCopy, kCopyOfWritten };
 
-  // `concern` counts the files of a package that have to be looked at, or are lost: while it is 0, check() of all of
-  // them would do nothing. Outlives this. kIo, kUnavailable, kOutOfMemory name path and reason.
+  // `concern` counts the package's files that must be looked at or are lost. While it is 0, check() of each does
+  // nothing. It outlives this object. kIo, kUnavailable and kOutOfMemory name path and reason.
   static std::shared_ptr<KeptFile> open(const std::string& path, std::atomic<uint32_t>& concern);
   ~KeptFile() override;
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   Means means() const noexcept { return means_; }
-  // kUnavailable, if what was read until now may not have been what was opened.
+  // kUnavailable if bytes that were read so far may differ from those that were opened.
   void check();
-  // What is known of that without looking; empty: nothing speaks against it.
+  // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const;
-  // Pages that need not be resident: they are read again when they are touched.
+  // Frees pages; reading them loads them again.
   void give_up_pages(std::span<const std::byte> bytes) noexcept;
-  // Unmaps it. Before the last reference goes.
+  // Unmaps it. Call this before the last reference goes.
   void close() noexcept;
 
  private:
@@ -57,10 +56,11 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
   void map();
   bool clone();
   void copy_now(Means means);
-  bool look() noexcept;  // false: it is lost
+  bool look() noexcept;  // returns false if the file is lost
   bool asked() noexcept override;
   void give_way() noexcept override;
-  // With copy_mutex_: why not all could be copied; kPrivate if all was, kMapped if it need not be any more.
+  // Needs copy_mutex_. Returns why not everything could be copied; kPrivate if it was, kMapped if that is no longer
+  // needed.
   State copy_to_same_place() noexcept;
   State copy_piece(std::byte* to, size_t offset, size_t bytes) noexcept;
   void lose(State reason) noexcept;
@@ -79,7 +79,7 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
 
   std::mutex copy_mutex_;  // what lies at the addresses
   std::mutex look_mutex_;  // taken second, for moments; what follows
-  int fd_ = -1;            // -1 once nothing is to be asked of the file any more
+  int fd_ = -1;            // -1 once the file need not be looked at any more
   ContentStamp stamp_;
   bool asked_ = false, leased_ = false;
 };

@@ -1,5 +1,5 @@
-// A whole regular file, mapped read-only and shared with the page cache. Its bytes stay what they were when others
-// write the file, or check() says that they do not: kept_file.h tells how.
+// A whole regular file, mapped read-only and shared with the page cache. If others write the file, its bytes stay as
+// they were, or check() reports that they did not (kept_file.h).
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace sconce {
 class MappedFile {
  public:
   MappedFile() = default;
-  // `concern` outlives this: while it is 0, check() would do nothing. The errors of KeptFile::open.
+  // `concern` outlives this object; while it is 0, check() does nothing. The errors of KeptFile::open.
   MappedFile(const std::filesystem::path& path, std::atomic<uint32_t>& concern)
       : file_(KeptFile::open(path.native(), concern)) {}
   MappedFile(MappedFile&& other) noexcept : file_(std::move(other.file_)) {}
@@ -30,11 +30,11 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return file_ ? file_->bytes() : std::span<const std::byte>(); }
   KeptFile::Means means() const noexcept { return file_->means(); }
-  // kUnavailable, if what was read until now may not have been what was opened.
+  // kUnavailable if bytes that were read so far may differ from those that were opened.
   void check() const { file_->check(); }
-  // Why it is lost, as far as is known without looking; empty: it is not.
+  // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const { return file_->why_lost(); }
-  // These need not be resident: they are read again when they are touched.
+  // Frees pages; reading them loads them again.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept { file_->give_up_pages(bytes); }
 
  private:

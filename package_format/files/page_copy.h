@@ -1,5 +1,5 @@
-// PageCopy: private copies of some pages of bytes that another process may change. Each page is copied once, so what
-// was checked in a copy stays true. Not thread-safe.
+// PageCopy: private copies of pages that another process may change. Each page is copied once, so checks of a copy stay
+// valid. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@ namespace sconce {
 
 class PageCopy {
  public:
-  // Borrows `source`. Reserves addresses for all of it, and memory for nothing yet. kOutOfMemory.
+  // Borrows `source`. Reserves addresses for all of it, but no memory yet. kOutOfMemory.
   explicit PageCopy(std::span<const std::byte> source);
   ~PageCopy();
   PageCopy(const PageCopy&) = delete;
   PageCopy& operator=(const PageCopy&) = delete;
 
-  // Copies the pages of a range inside the source, as far as they have not been yet.
+  // Copies those pages of a range that were not copied before.
   void take(ByteRange range) noexcept;
-  // What was taken, at the offsets of the source; zeros elsewhere.
+  // The copies, at the offsets of the source; zeros elsewhere.
   std::span<const std::byte> bytes() const noexcept { return {data_, source_.size()}; }
 
  private:
   const std::span<const std::byte> source_;
-  std::vector<bool> taken_;  // by page
+  std::vector<bool> taken_;  // per page
   std::byte* data_ = nullptr;
 };
 

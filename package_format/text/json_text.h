@@ -1,5 +1,5 @@
-// JSON of a package. nlohmann's parser takes any depth, but what walks, copies or prints its values calls itself for
-// each level, so depth is bounded before anything is built.
+// JSON of a package. nlohmann's parser takes any depth, but code that walks, copies or prints its values recurses. So
+// the depth is limited before any value is built.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@ namespace sconce {
 
 constexpr int kMaxJsonDepth = 256;  // PyTorch's own members have about 20 levels
 
-// A discarded value where the text is no JSON. kCorruptPackage, naming `what`, where it is nested deeper than `levels`.
+// Returns a discarded value if the text is not JSON. kCorruptPackage, naming `what`, if it is nested deeper than
+// `levels`.
 SortedJson parse_json(std::string_view text, std::string_view what, int levels = kMaxJsonDepth);
 
 }  // namespace sconce

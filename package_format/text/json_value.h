@@ -1,6 +1,6 @@
-// nlohmann's JSON values, which are destroyed without taking memory: its own put what they hold on a stack of theirs
-// first, and where there is no memory for that the process ends. Here the stack is a list through the values
-// themselves.
+// nlohmann's JSON values, changed so that destroying them takes no memory. nlohmann's destructor pushes nested values
+// onto a stack that allocates, which ends the process when memory runs out. Here that stack is a list threaded through
+// the values themselves.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sconce {
 
-// Tells arrays from the stack, which has the standard allocator.
+// An allocator type that tells arrays apart from the stack, which has the standard allocator.
 template <class T>
 struct JsonAllocator : std::allocator<T> {
   JsonAllocator() noexcept = default;
@@ -25,7 +25,7 @@ struct JsonAllocator : std::allocator<T> {
   };
 };
 
-// What an array or an object has room for while it is destroyed: the value below it on the stack.
+// Space in each array and object for a link to the value below it on the stack.
 struct JsonBelow {
   JsonBelow() noexcept = default;
   JsonBelow(const JsonBelow&) noexcept {}
@@ -54,7 +54,7 @@ using JsonWith = nlohmann::basic_json<Object, JsonArray, std::string, bool, int6
 using SortedJson = JsonWith<SortedJsonObject>;    // as nlohmann::json
 using OrderedJson = JsonWith<OrderedJsonObject>;  // as nlohmann::ordered_json
 
-// The stack: what nlohmann's destructor asks of a vector.
+// The stack: the members of std::vector that nlohmann's destructor uses.
 template <class Json>
 class JsonStack {
  public:
@@ -65,7 +65,7 @@ class JsonStack {
   void push_back(Json&& value) noexcept {
     Json item(std::move(value));
     JsonBelow* const room = below(item);
-    if (room == nullptr) return;  // nothing is in it: it can go now
+    if (room == nullptr) return;  // it is empty and can be destroyed now
     static_assert(sizeof(Json) <= sizeof room->value && alignof(Json) <= alignof(void*));
     ::new (static_cast<void*>(room->value)) Json(std::move(top_));
     top_ = std::move(item);

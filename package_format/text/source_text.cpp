@@ -5,34 +5,13 @@
 namespace sconce {
 namespace {
 
-// The character that an escape stands for; `text` starts behind the backslash.
+// The character that an escape stands for; `text` starts after the backslash.
 std::optional<char> skip_escape(std::string_view& text) {
   if (text.empty()) return std::nullopt;
   const char c = text.front();
   text.remove_prefix(1);
-  switch (c) {
-    case 'n':
-      return '\n';
-    case 't':
-      return '\t';
-    case 'r':
-      return '\r';
-    case 'a':
-      return '\a';
-    case 'b':
-      return '\b';
-    case 'f':
-      return '\f';
-    case 'v':
-      return '\v';
-    case '\\':
-    case '"':
-    case '\'':
-    case '?':
-      return c;
-    default:
-      break;
-  }
+  constexpr std::string_view kEscapes = "ntrabfv\\\"'?", kMeanings = "\n\t\r\a\b\f\v\\\"'?";
+  if (const size_t at = kEscapes.find(c); at != std::string_view::npos) return kMeanings[at];
   const bool hex = c == 'x';
   if (!hex && (c < '0' || c > '7')) return std::nullopt;
   const char* begin = hex ? text.data() : text.data() - 1;

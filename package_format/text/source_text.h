@@ -1,4 +1,4 @@
-// Reading generated C++ line by line. Views into the caller's text.
+// Reads generated C++ line by line. Results are views of the caller's text.
 #pragma once
 
 #include <charconv>
@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-// As text.find(mark, from), several times faster on long texts.
+// Like text.find(mark, from), but several times faster on long texts.
 inline size_t find_text(std::string_view text, std::string_view mark, size_t from = 0) noexcept {
   if (from >= text.size()) return std::string_view::npos;
   const void* at = ::memmem(text.data() + from, text.size() - from, mark.data(), mark.size());
@@ -23,14 +23,14 @@ inline std::string_view trim(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// Removes `prefix` from the front; false, and nothing removed, if it is not there.
+// Removes `prefix` from the front. Returns false, and removes nothing, if it is not there.
 inline bool skip(std::string_view& text, std::string_view prefix) noexcept {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
-// Removes and returns what lies before `stop`, and `stop` itself; nullopt, and nothing removed, if there is none.
+// Removes and returns the text before `stop`, and removes `stop`. nullopt, and nothing removed, if there is none.
 inline std::optional<std::string_view> skip_to(std::string_view& text, std::string_view stop) noexcept {
   const size_t at = find_text(text, stop);
   if (at == std::string_view::npos) return std::nullopt;
@@ -59,7 +59,7 @@ inline std::string_view skip_word(std::string_view& text) noexcept {
   return word;
 }
 
-// The next line, without its end and the blanks around it; nullopt at the end.
+// Removes and returns the next line without blanks around it; nullopt at the end.
 inline std::optional<std::string_view> skip_line(std::string_view& text) noexcept {
   if (text.empty()) return std::nullopt;
   const size_t end = text.find('\n');
@@ -68,8 +68,8 @@ inline std::optional<std::string_view> skip_line(std::string_view& text) noexcep
   return trim(line);
 }
 
-// One C++ string value: adjacent literals, plain (with escapes) or raw, up to a character that starts none.
-// nullopt if there is no literal or one does not end.
+// Removes and returns one C++ string value: adjacent literals, plain (with escapes) or raw. nullopt if there is no
+// literal or one does not end.
 std::optional<std::string> skip_string(std::string_view& text);
 
 }  // namespace sconce

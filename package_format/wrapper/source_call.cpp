@@ -18,7 +18,7 @@ size_t literal_length(std::string_view text) {
   return text.size();
 }
 
-// Calls `visit(index, depth)` for each character outside literals, with the depth in front of it, until it says stop.
+// Calls visit(index, depth) for each character outside literals, with the depth before it, until visit returns false.
 template <class Visit>
 void scan(std::string_view text, Visit visit) {
   int depth = 0;

@@ -1,4 +1,4 @@
-// Calls and lists in generated C++. Views into the caller's text.
+// Calls and lists in generated C++. Results are views of the caller's text.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace sconce {
 
-// Splits "a, f(b, c), {d, }" at its outer commas; empty parts are left out.
+// Splits "a, f(b, c), {d, }" at its outer commas and drops empty parts.
 std::vector<std::string_view> split_arguments(std::string_view text);
 
-// The text between the bracket at the front of `text` and its partner, which are removed with it. nullopt if there is
-// no bracket at the front or no partner. Strings may hold brackets.
+// Removes the bracket at the front of `text` up to its partner and returns what was between. nullopt if there is no
+// bracket at the front or no partner. Brackets inside strings do not count.
 std::optional<std::string_view> skip_bracketed(std::string_view& text);
 
 // "const float" -> float32, "at::BFloat16" -> bfloat16.

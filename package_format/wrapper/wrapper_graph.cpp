@@ -16,7 +16,7 @@ struct Value {
   bool has_shape = false;
   std::vector<Dim> dims;
   std::vector<std::optional<int64_t>> strides;
-  int input = -1;  // index, where the value is an input itself
+  int input = -1;  // index, if the value is an input itself
 };
 
 constexpr int kUnknown = -1;
@@ -40,8 +40,8 @@ std::optional<Device> device_constant(std::string_view text) {
   return std::nullopt;
 }
 
-// Operators that often end a model and whose results have the dtype of their first argument. Before torch 2.14 nothing
-// else records it.
+// Operators that often end a model and return the dtype of their first argument. Before torch 2.14 nothing else records
+// that dtype.
 bool keeps_dtype(std::string_view function) {
   for (const std::string_view device : {"cpu_", "cuda_"}) skip(function, device);
   for (const std::string_view name :
@@ -98,7 +98,7 @@ class GraphReader {
   std::vector<Value> values_;
   std::unordered_map<std::string_view, int> names_;
   std::unordered_map<std::string_view, std::string_view> lists_;    // int_array_3 -> "2L, s77"
-  std::unordered_map<std::string_view, std::string_view> aliases_;  // a symbol that is another one
+  std::unordered_map<std::string_view, std::string_view> aliases_;  // a symbol that equals another one
   std::unordered_map<std::string_view, DType> numbers_;             // C++ numbers other than int64_t: zuf0 -> float32
   std::vector<int> outputs_;
 };
@@ -119,7 +119,7 @@ void GraphReader::bind(std::string_view target, int value) {
   }
 }
 
-// What both values have in common: the same variable after either branch of a condition.
+// Joins the values that a variable has after the two branches of a condition: keeps what they have in common.
 int GraphReader::merged(int a, int b) {
   if (a == b || a < 0 || b < 0) return b;
   const Value& x = values_[static_cast<size_t>(a)];
@@ -147,7 +147,7 @@ std::vector<std::string_view> GraphReader::list(std::string_view text) const {
   return split_arguments(inner.value_or(std::string_view()));
 }
 
-// "2L*s43" -> "2*s27", where s43 is s27.
+// "2L*s43" -> "2*s27", if s43 equals s27.
 std::string GraphReader::symbol(std::string_view text) const {
   std::string result;
   while (!text.empty()) {
@@ -194,7 +194,7 @@ int GraphReader::view(std::string_view source, std::string_view sizes, std::stri
   return add(std::move(value));
 }
 
-// A number that the model returns: a tensor without dimensions, of the expression's C++ type.
+// A number that the model returns becomes a tensor without dimensions, of the expression's C++ type.
 int GraphReader::scalar(std::string_view expression) {
   Value value;
   value.device = Device{};
@@ -215,7 +215,7 @@ int GraphReader::scalar(std::string_view expression) {
   return add(std::move(value));
 }
 
-// "float zuf0_raw;" and "auto zuf0 = zuf0_raw;". False if the line is neither.
+// Reads "float zuf0_raw;" and "auto zuf0 = zuf0_raw;". False if the line is neither.
 bool GraphReader::declare_number(std::string_view line) {
   std::string_view rest = line;
   const std::string_view type = skip_word(rest);
@@ -234,7 +234,7 @@ bool GraphReader::declare_number(std::string_view line) {
   return dtype.has_value();
 }
 
-// The value of an expression; kUnknown for forms that are not a tensor or not ours.
+// The value of an expression; kUnknown if it is no tensor or of an unknown form.
 int GraphReader::evaluate(std::string_view text) {
   text = trim(text);
   for (;;) {
@@ -291,7 +291,7 @@ void GraphReader::declare_list(std::string_view line) {
   lists_[name] = value;
 }
 
-// "s77 = arg0_1_size[0];", where the variable is the size of an input, and "s43 = s77;"
+// "s77 = arg0_1_size[0];", where the variable is an input's size, and "s43 = s77;"
 void GraphReader::declare_integer(std::string_view line) {
   const std::string_view name = skip_word(line);
   if (!skip(line, " = ")) return;
@@ -315,7 +315,7 @@ void GraphReader::note_symbol(Value& value, size_t d, std::string_view text) {
   spec_.inputs[static_cast<size_t>(value.input)].dims[d].symbol = value.dims[d].symbol;
 }
 
-// "name = value;" or "name(value);"; fresh: a declaration, which cannot be the other branch of a condition.
+// "name = value;" or "name(value);". fresh: a declaration, so it is not the other branch of a condition.
 void GraphReader::assign(std::string_view line, bool fresh) {
   std::string_view rest = line;
   std::string_view name = skip_word(rest);
@@ -358,7 +358,7 @@ void GraphReader::call(std::string_view line) {
   const std::string_view name = skip_word(line);
   const auto inner = skip_bracketed(line);
   if (!inner) return;
-  if (inner->find('&') == std::string_view::npos) return;  // makes nothing
+  if (inner->find('&') == std::string_view::npos) return;  // creates nothing
   const std::vector<std::string_view> arguments = split_arguments(*inner);
   if (arguments.size() >= 7 && name.starts_with("empty_strided")) {
     Value value;
@@ -377,7 +377,7 @@ void GraphReader::call(std::string_view line) {
   } else if (arguments.size() == 6 && name == "_reinterpret_tensor") {
     bind(arguments[5], view(arguments[0], arguments[2], arguments[3]));
   } else {
-    // Results of an operator: their shape may be asserted later.
+    // The results of an operator; their shape may be asserted later.
     const std::optional<Device> device = name.starts_with("cpu_")    ? std::optional(Device{})
                                          : name.starts_with("cuda_") ? std::optional(Device{DeviceType::kCuda, 0})
                                                                      : std::nullopt;
@@ -389,7 +389,7 @@ void GraphReader::call(std::string_view line) {
   }
 }
 
-// "(const float*)(buf0.data_ptr())": a dtype, where nothing else tells.
+// "(const float*)(buf0.data_ptr())" gives a dtype that nothing else records.
 void GraphReader::casts(std::string_view line) {
   constexpr std::string_view kBehindType = "*)(";
   for (size_t at = line.find(kBehindType); at != std::string_view::npos; at = line.find(kBehindType, at + 1)) {
@@ -428,8 +428,8 @@ void GraphReader::statement(std::string_view line) {
   }
 }
 
-// Up to torch 2.12 only the first of several equal sizes is given a symbol. A dimension without one must be made of
-// symbols that were bound before it; where just one symbol has its very range, it is that one.
+// Up to torch 2.12 only the first of several equal sizes has a symbol. A dimension without one consists of symbols that
+// were bound before it; if exactly one symbol has the same range, it is that one.
 void GraphReader::infer_symbols() {
   struct Bound {
     const Dim* dim;

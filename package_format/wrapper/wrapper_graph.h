@@ -1,8 +1,8 @@
-// What the body of a generated run_impl tells beyond the checks: which dimensions share a symbol, what the outputs are,
-// and dtypes that no check names (torch 2.6).
+// Reads from the body of a generated run_impl what the input checks do not say: which dimensions share a symbol, what
+// the outputs are, and dtypes that no check names (torch 2.6).
 //
-// The body is straight-line code, one statement a line, of a few dozen forms (FORMAT.md). Values of tensors are
-// followed by the names of their C++ variables. A statement of another form leaves what it makes unknown.
+// The body is straight-line code, one statement a line, in a few dozen forms (FORMAT.md). Tensors are tracked by the
+// names of their C++ variables. The results of a statement of another form are unknown.
 #pragma once
 
 #include <string_view>

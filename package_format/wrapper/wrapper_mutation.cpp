@@ -8,7 +8,7 @@
 namespace sconce {
 namespace {
 
-// Names of the parameters of `function`, as its definition in the text has them; empty if there is none.
+// The parameter names of `function`'s definition in the text; empty if there is none.
 std::vector<std::string_view> parameters(std::string_view text, std::string_view function) {
   std::string head(function);
   const size_t at = find_text(text, head.append("("));
@@ -24,7 +24,7 @@ std::vector<std::string_view> parameters(std::string_view text, std::string_view
   return names;
 }
 
-// The argument that a function of the C ABI writes; -1 if none, which is so for all that make new tensors.
+// The argument that a function of the C ABI writes; -1 if none, as for all functions that make new tensors.
 int written_argument(std::string_view function) {
   if (function == "tensor_copy_" || function == "assign_tensors") return 1;  // (source, destination)
   if (function.find("_pointwise_binary_") != std::string_view::npos && function.ends_with("_")) return 1;  // (x, sum)
@@ -75,7 +75,7 @@ void MutationReader::for_each_use(std::string_view line, Visit visit) const {
   }
 }
 
-// A variable for a constant or an input, or for a view or the handle of one. False if the line is something else.
+// Handles a variable that is a constant, an input, a view of one or its handle. False if the line is something else.
 bool MutationReader::declares(std::string_view line) {
   skip(line, "[[maybe_unused]] ");
   std::string_view rest = line;
@@ -133,7 +133,7 @@ void MutationReader::statement(std::string_view line) {
       line.find(" = std::move(RAIIAtenTensorHandle(") != std::string_view::npos || line.ends_with(".release();"))
     return;
   if (line.find(".data_ptr())") != std::string_view::npos) {
-    // A compiled kernel: the cast in front of each pointer tells.
+    // A compiled kernel: the cast before each pointer says whether it is written.
     for_each_use(line, [&](size_t constant, size_t at) {
       const std::string_view before = line.substr(0, at);
       const size_t open = before.rfind('(', before.size() < 3 ? 0 : before.size() - 3);
@@ -155,8 +155,8 @@ void MutationReader::statement(std::string_view line) {
     if (written >= 0) reads[static_cast<size_t>(written)] = false;
     arguments(*list, reads);
   } else {
-    // A Triton kernel's launcher, whose generated parameters are called in_ptr, in_out_ptr and out_ptr; a kernel of the
-    // user's and an operator of the proxy executor may write everything.
+    // A Triton kernel's launcher has parameters in_ptr, in_out_ptr and out_ptr. A user's kernel and an operator of the
+    // proxy executor may write every argument.
     std::vector<bool> reads;
     for (const std::string_view name : parameters(text_, function)) reads.push_back(name.starts_with("in_ptr"));
     reads.push_back(false);

@@ -12,14 +12,14 @@ namespace {
 
 // A tensor's variable while the graph runs.
 struct Rows {
-  bool carries = false;        // made of rows of the batch
-  bool sized = false;          // its shape depends on their number
+  bool carries = false;        // computed from rows of the batch
+  bool sized = false;          // its shape depends on how many rows there are
   bool shaped = false;         // its shape is known
-  std::string_view joined;     // the tensor of fixed size, made of rows, that it descends from; empty: none
+  std::string_view joined;     // the fixed-size tensor of rows that it is computed from; empty: none
   std::string_view base = {};  // of a view
 };
 
-// As batch_symbol() of the server: the symbol of the first dimension that all inputs share.
+// The symbol of the first dimension that all inputs share, as the server's batch_symbol().
 std::string_view batch_symbol(const ModelSpec& spec) {
   std::string_view symbol;
   for (const TensorSpec& input : spec.inputs) {
@@ -30,15 +30,15 @@ std::string_view batch_symbol(const ModelSpec& spec) {
   return symbol;
 }
 
-// 1: more than a half's rounding error, 2: a bfloat16's.
+// How coarsely values of the dtype are rounded.
 int coarseness(std::optional<DType> dtype) noexcept {
   return dtype == DType::kBFloat16 ? 2 : dtype == DType::kFloat16 ? 1 : 0;
 }
 
 enum class Use : int8_t { kNone, kRead, kWrite, kBoth };
 
-// A compiled kernel: its steps, and in each what becomes of each parameter. PyTorch puts computations that have nothing
-// to do with each other into one kernel for the CPU, as blocks that follow each other.
+// A compiled kernel: its steps, and how each step uses each parameter. PyTorch puts unrelated computations into one CPU
+// kernel, as blocks after each other.
 struct Kernel {
   std::vector<std::string_view> parameters;
   std::vector<std::vector<Use>> steps;
@@ -53,7 +53,7 @@ Use use_of(std::string_view parameter) noexcept {
 
 size_t indent_of(std::string_view line) noexcept { return std::min(line.find_first_not_of(' '), line.size()); }
 
-// What a line of a kernel does with pointers: "auto tmp0 = out_ptr0[0L];" and "loadu(out_ptr0 + ..." read what an
+// Notes how a line of a kernel uses pointers: "auto tmp0 = out_ptr0[0L];" and "loadu(out_ptr0 + ..." read what an
 // earlier step has written.
 void note_uses(std::string_view line, const Kernel& kernel, std::vector<Use>& step) {
   constexpr std::string_view kPointer = "_ptr";
@@ -72,7 +72,7 @@ void note_uses(std::string_view line, const Kernel& kernel, std::vector<Use>& st
   }
 }
 
-// The steps of a kernel's definition, which `text` starts with; none of a declaration.
+// Reads the steps of the kernel definition at the start of `text`; a declaration has none.
 void read_steps(std::string_view text, Kernel& kernel) {
   const std::vector<Use> unused(kernel.parameters.size(), Use::kNone);
   bool parallel = false;
@@ -94,7 +94,7 @@ class RowsReader {
  public:
   explicit RowsReader(ModelSpec& spec) : spec_(spec), integers_{batch_symbol(spec)} {}
 
-  // Launchers of Triton kernels, kernels for the CPU or their declarations.
+  // Reads launchers of Triton kernels, and CPU kernels or their declarations.
   void declare(std::string_view text) {
     declare_kernels(text, "static inline void call_");
     declare_kernels(text, "extern \"C\"  void  cpp_");
@@ -142,11 +142,11 @@ class RowsReader {
   }
 
   ModelSpec& spec_;
-  std::unordered_set<std::string_view> integers_;                   // that depend on the batch
+  std::unordered_set<std::string_view> integers_;                   // those that depend on the batch
   std::unordered_map<std::string_view, Rows> rows_;                 // tensors
   std::unordered_map<std::string_view, std::string_view> numbers_;  // read from a joined tensor
   std::unordered_map<std::string_view, Kernel> kernels_;
-  std::string_view condition_;  // what the `if` of the line before looks at, where that is joined
+  std::string_view condition_;  // what the `if` of the previous line tests, if that is joined
 };
 
 // "static inline void call_NAME(\n const in_ptr0_type_& in_ptr0, ...)" and "extern "C"  void  cpp_NAME(const float*
@@ -206,8 +206,7 @@ void RowsReader::statement(std::string_view line) {
   }
 }
 
-// Another name of a tensor, or a view of one: "std::move(x)", "wrap_with_raii_handle_if_needed(reinterpret...(x,
-// ...))".
+// Another name of a tensor, or a view of it: "std::move(x)", "wrap_with_raii_handle_if_needed(reinterpret...(x, ...))".
 void RowsReader::assign(std::string_view target, std::string_view value) {
   constexpr std::string_view kInput = "std::move(inputs[", kView = "reinterpret_tensor_wrapper(";
   if (skip(value, kInput)) {
@@ -227,7 +226,7 @@ void RowsReader::assign(std::string_view target, std::string_view value) {
     const std::vector<std::string_view> arguments = split_arguments(value);
     if (arguments.size() >= 4) {
       const bool sized = depends_on_batch(arguments[2]);
-      if (rows.carries && rows.sized && !sized && rows.joined.empty()) rows.joined = target;  // certain rows
+      if (rows.carries && rows.sized && !sized && rows.joined.empty()) rows.joined = target;  // its rows are certain
       rows.sized = sized;
       rows.shaped = true;
       rows.base = from;
@@ -288,7 +287,7 @@ void RowsReader::abi_call(std::string_view function, const std::vector<std::stri
       numbers_[last.substr(1)] = rows_[from].joined;
     return;
   }
-  if (function == "proxy_executor_call_function") return;  // which tensors it writes is not told
+  if (function == "proxy_executor_call_function") return;  // does not say which tensors it writes
   if (arguments.size() == 2 && (function == "assign_tensors_out" || function == "new_tensor_handle")) {
     if (last.starts_with("&")) assign(last.substr(1), arguments[0]);
     return;
@@ -313,7 +312,6 @@ void RowsReader::call(std::string_view function, std::string_view list) {
   if (function == "assert_size_stride") return assert_shape(list);
   const std::vector<std::string_view> arguments = split_arguments(list);
   if (skip(function, "aoti_torch_")) return abi_call(function, arguments);
-  // A compiled kernel.
   std::string_view name = function;
   if (!skip(name, "call_")) skip(name, "cpp_");
   const auto kernel = kernels_.find(name);

@@ -1,8 +1,8 @@
-// Which generated graphs join the rows of their batch: a tensor of a fixed size is made of all of them, and outputs are
-// made of that. Amax over all rows for a common scale, a mean, a condition on a sum.
+// Finds generated graphs that join the rows of their batch: a fixed-size tensor is computed from all rows, and outputs
+// from that tensor. Examples: amax over all rows for a common scale, a mean, a condition on a sum.
 //
-// A graph that does is found by the sizes of what it makes, not by what its kernels compute; one that joins rows within
-// a kernel (a sort over the batch) is not found. So the answer can be yes, and else is not known.
+// It looks at the sizes of results, not at what kernels compute, so it misses a graph that joins rows within a kernel
+// (a sort over the batch). The answer is therefore "yes" or "unknown".
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace sconce {
 
-// Sets ModelSpec::rows_joined and coarsest_buffer. The inputs' symbols are known. kernels: what comes before run_impl
-// in the source, and the sources of its kernels.
+// Sets ModelSpec::rows_joined and coarsest_buffer. The inputs' symbols are known. kernels: the source before run_impl,
+// and the sources of its kernels.
 void find_joined_rows(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec);
 
 }  // namespace sconce

@@ -11,13 +11,13 @@ namespace {
 
 constexpr int64_t kMaxCount = 65536;
 
-// `text` from behind `mark` on; empty if it is not there.
+// The part of `text` after `mark`; empty if it is not there.
 std::string_view behind(std::string_view text, std::string_view mark) {
   const size_t at = find_text(text, mark);
   return at == std::string_view::npos ? std::string_view() : text.substr(at + mark.size());
 }
 
-// "{8, 3, 3}": integers, a comma may be last. Written out: a packed weight's metadata are hundreds.
+// "{8, 3, 3}": integers; a comma may follow the last. Written by hand, as a packed weight has hundreds.
 template <class T>
 bool read_list(std::string_view text, std::vector<T>& values) {
   const char* at = text.data();
@@ -45,7 +45,7 @@ std::optional<Device> device_named(std::string_view type) {
   return std::nullopt;
 }
 
-// The word behind `prefix`, wherever that is: "static_cast<int32_t>(cached_torch_dtype_float32)".
+// The word after the first `prefix`: "static_cast<int32_t>(cached_torch_dtype_float32)".
 std::string_view word_behind(std::string_view text, std::string_view prefix) {
   text = behind(text, prefix);
   return skip_word(text);
@@ -59,7 +59,7 @@ ConstantType constant_type(std::string_view name) {
   return ConstantType::kUnknown;
 }
 
-// `field = value;` of one constant. A value of another form than ours leaves the field unknown.
+// Reads `field = value;` of one constant. A value of an unknown form leaves the field unknown.
 void read_constant_field(std::string_view field, std::string_view value, ConstantSpec& constant) {
   const auto text = [&] {
     std::string_view rest = value;
@@ -99,7 +99,7 @@ void read_constant_field(std::string_view field, std::string_view value, Constan
   }
 }
 
-// "[12].field = value;" -> the element, with `text` at the field; null if the index is not below the list's size.
+// "[12].field = value;" -> the element, with `text` at the field. Null if the index is outside the list.
 template <class T>
 T* skip_element(std::string_view& text, std::vector<T>& list) {
   if (!skip(text, "[")) return nullptr;
@@ -117,7 +117,7 @@ void resize(std::vector<T>& list, std::string_view& text, const char* what) {
   text.remove_prefix(std::min(text.find_first_not_of(", \n\r\t"), text.size()));
 }
 
-// From "AOTInductorModelBase(" to the end of the constructor; returns what follows it.
+// Reads from "AOTInductorModelBase(" to the end of the constructor; returns the rest.
 std::string_view read_constructor(std::string_view text, ModelSpec& spec, WrapperSource& source) {
   resize(spec.inputs, text, "inputs");
   resize(spec.outputs, text, "outputs");
@@ -147,10 +147,9 @@ std::string_view read_constructor(std::string_view text, ModelSpec& spec, Wrappe
   }
 }
 
-// State of the checks of one input.
 struct InputCheck {
   TensorSpec* input = nullptr;
-  std::string_view name;  // of the C++ variable
+  std::string_view name;  // its C++ variable
 
   Dim& dim(int64_t index) {
     if (static_cast<size_t>(index) >= input->dims.size()) {
@@ -161,7 +160,7 @@ struct InputCheck {
   }
 };
 
-// "NAME_size[D]" with what follows left in `text`.
+// Reads "NAME_size[D]" and leaves the rest in `text`.
 std::optional<int64_t> skip_indexed(std::string_view& text, std::string_view name, std::string_view what) {
   std::string_view rest = text;
   if (!skip(rest, name) || !skip(rest, what) || !skip(rest, "[")) return std::nullopt;
@@ -192,7 +191,7 @@ void read_condition(std::string_view text, InputCheck& check) {
   }
 }
 
-// The checks of all inputs, in functions check_input_N or, in torch 2.7, in one.
+// Reads the checks of all inputs: functions check_input_N, or one function in torch 2.7.
 void read_checks(std::string_view text, ModelSpec& spec) {
   InputCheck check;
   while (const auto next = skip_line(text)) {
@@ -222,7 +221,7 @@ void read_checks(std::string_view text, ModelSpec& spec) {
   }
 }
 
-// "-march=x86-64-v3 -mavx2 -mfma"; -mno-NAME takes away, -mNAME=VALUE is no instruction set.
+// "-march=x86-64-v3 -mavx2 -mfma". -mno-NAME removes a name; -mNAME=VALUE is no instruction set.
 void read_compile_command(std::string_view command, ModelSpec& spec) {
   constexpr std::string_view kMachine = "-m", kArchitecture = "-march=";
   while (!command.empty()) {
@@ -256,7 +255,8 @@ WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec) {
   if (rest.empty()) return source;
   source.found = true;
   rest = read_constructor(rest, spec, source);
-  // Behind the constructor: what folds constants, checks, the body of run_impl, and the compile command as a comment.
+  // After the constructor come the code that folds constants, the checks, the body of run_impl, and the compile command
+  // as a comment.
   const size_t run = std::min(find_text(rest, "::run_impl("), rest.size());
   const std::string_view before = rest.substr(0, run);
   source.body = rest.substr(run);

@@ -28,7 +28,7 @@ uint64_t number(const std::string& digits) {
   return value;
 }
 
-// The answer to what is done, and stays so: where there is no memory to describe it, that it is done.
+// Answers a change that is done and stays done: if there is no memory to describe it, the answer is just {}.
 template <class Describe>
 std::string told(const Describe& describe) {
   std::string text;
@@ -49,7 +49,7 @@ std::string weights_text(const ServedModel& served, bool digest) {
   return weights_document(served.interface(), sets, digests);
 }
 
-// change: what is done to the model. done: that it was, for the log.
+// change: what to do to the model. done: the same in the past tense, for the log.
 std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done) {
   const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(service, request);
@@ -108,8 +108,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   std::vector<int> cpus;
   uint64_t count = 1;
   if (!request.body.empty()) {
-    JsonCursor json(request.body);
-    json.object("the request", [&](std::string_view key) {
+    JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
       if (key == "count") {
         count = json.unsigned_integer("'count'");
       } else if (key == "device") {
@@ -126,14 +125,13 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
         SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
       }
     });
-    json.finish();
   }
   SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMostReplicas, kInvalidArgument,
                "a model may have 1 to ", kMostReplicas, " replicas");
   const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
-  // Whatever happens, requests are let in for as many replicas as there are.
+  // Whatever happens, admit requests for as many replicas as there are.
   struct Recount {
     ServedModel& served;
     int64_t count;

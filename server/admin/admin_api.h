@@ -1,4 +1,4 @@
-// The admin port's own routes: constants, weights, replicas, operations. docs/admin.md is what clients are told.
+// Routes that only the admin port has: constants, weights, replicas, operations. docs/admin.md documents them.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace sconce::server {
 
-// A handler, which AdminThreads run: the answer's JSON.
+// A handler that AdminThreads run; returns the answer's JSON.
 using AdminText = std::string(Service& service, const AdminRequest& request);
-// One that starts its threads itself. kUnavailable.
+// A handler that starts its threads itself. kUnavailable.
 using AdminStart = void(Service& service, AdminRequest request, AdminDone done);
 
-// Runs the handler on a thread of its own. kUnavailable.
+// Runs the handler on a new thread. kUnavailable.
 void start_admin(Service& service, AdminRequest request, AdminText& handler, AdminDone done);
 
 namespace admin {
@@ -26,7 +26,7 @@ AdminStart stage_weights;
 
 }  // namespace admin
 
-// The body of POST .../weights as Content-Type names it.
+// How Content-Type describes the body of POST .../weights.
 enum class WeightsBody : int8_t { kStream, kReference, kUnsupported };
 WeightsBody weights_body(std::string_view content_type) noexcept;
 

@@ -5,8 +5,9 @@
 
 #include <iterator>
 
-#include "package_format/text/json_value.h"
+#include "server/base/enum_name.h"
 #include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 #include "server/signature/constant_type.h"
 
 namespace sconce::server {
@@ -14,66 +15,22 @@ namespace {
 
 using Json = OrderedJson;
 
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Json of_model(const std::string& name, int64_t version) {
   return {{"model", name}, {"version", std::to_string(version)}};
 }
 
-const char* state_name(WeightState state) noexcept {
-  switch (state) {
-    case WeightState::kStaged:
-      return "staged";
-    case WeightState::kPrevious:
-      return "previous";
-    case WeightState::kActive:
-      break;
-  }
-  return "active";
-}
+const char* state_name(WeightState state) noexcept { return name_of(state, {"active", "staged", "previous"}); }
 
 const char* state_name(Operation::State state) noexcept {
-  switch (state) {
-    case Operation::State::kRunning:
-      return "running";
-    case Operation::State::kFailed:
-      return "failed";
-    case Operation::State::kCancelled:
-      return "cancelled";
-    case Operation::State::kDone:
-      break;
-  }
-  return "done";
+  return name_of(state, {"running", "done", "failed", "cancelled"});
 }
 
 const char* phase_name(Operation::Phase phase) noexcept {
-  switch (phase) {
-    case Operation::Phase::kStarting:
-      return "starting";
-    case Operation::Phase::kReceiving:
-      return "receiving";
-    case Operation::Phase::kFolding:
-      return "folding";
-    case Operation::Phase::kCommitting:
-      return "committing";
-    case Operation::Phase::kOver:
-      break;
-  }
-  return "over";
+  return name_of(phase, {"starting", "receiving", "folding", "committing", "over"});
 }
 
 const char* outcome_name(Operation::Outcome outcome) noexcept {
-  switch (outcome) {
-    case Operation::Outcome::kChecked:
-      return "checked";
-    case Operation::Outcome::kStaged:
-      return "staged";
-    case Operation::Outcome::kActive:
-      return "active";
-    case Operation::Outcome::kNone:
-      break;
-  }
-  return "none";
+  return name_of(outcome, {"none", "checked", "staged", "active"});
 }
 
 std::string time_text(std::chrono::system_clock::time_point time) {
@@ -87,7 +44,6 @@ std::string weight_version(uint64_t generation, const std::string& label) {
   return label.empty() ? std::to_string(generation) : label;
 }
 
-// Of a replica within an operation.
 const char* replica_state(const Operation::View& view, const Operation::Replica& replica) noexcept {
   using State = Operation::Replica::State;
   if (view.state == Operation::State::kDone) return outcome_name(view.outcome);
@@ -96,8 +52,7 @@ const char* replica_state(const Operation::View& view, const Operation::Replica&
   return replica.state == State::kWaiting ? "waiting" : replica.state == State::kFolding ? "folding" : "ready";
 }
 
-// Written by hand: nlohmann's values take memory when they are destroyed, and these documents are for when there is
-// none.
+// By hand, because these documents are needed when memory is short, and nlohmann's values allocate on destruction.
 void append_member(std::string& text, const char* key, std::string_view value) {
   text.append(text.back() == '{' ? "\"" : ",\"").append(key).append("\":");
   append_json_string(text, value);

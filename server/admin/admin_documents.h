@@ -15,7 +15,7 @@
 namespace sconce::server {
 
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants);
-// digests: one for each set, or none at all.
+// digests: one for each set, or none.
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
                              std::span<const std::string> digests);
 std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);

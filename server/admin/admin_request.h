@@ -1,4 +1,4 @@
-// What a session hands to the admin side, and what it gets back.
+// What a session gives to an admin handler, and what it gets back.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct AdminRequest {
   std::string model, version, number;  // as in RouteMatch
   std::string query;
   std::string content_type, content_digest;  // fields; empty: absent
-  std::string body;                          // of all but an upload
+  std::string body;                          // except for uploads
 
-  // An upload: its body is read from the connection.
+  // An upload, whose body the handler reads from the connection.
   bool upload = false;
   UploadSource source;
   bool expects_continue = false;
@@ -27,11 +27,11 @@ struct AdminRequest {
 struct AdminAnswer {
   int status = 200;
   std::string text;
-  bool body_left = false;  // of an upload: not read to its end
+  bool body_left = false;  // of an upload: it was not read to its end
   uint64_t received = 0;   // bytes of an upload
 };
 
-// Called once, on another thread than the session's, with the answer. Must not throw.
+// Called once with the answer, on another thread than the session's. Must not throw.
 using AdminDone = std::function<void(AdminAnswer)>;
 
 }  // namespace sconce::server

@@ -12,7 +12,7 @@ void AdminThreads::run(std::function<void()> work, std::function<void(const std:
     SCONCE_CHECK(!stopping_, kUnavailable, "the server is shutting down");
     SCONCE_CHECK(threads_.size() < kMost, kUnavailable, "too many admin requests at once: ", threads_.size());
     const auto self = threads_.emplace(threads_.end());
-    // The thread cannot reach its end, where it takes the lock, before it stands in the list.
+    // The thread takes the lock at its end, so it cannot end before it is in the list.
     const auto body = [this, self, work = std::move(work), failed = std::move(failed),
                        abandoned = std::move(abandoned)]() mutable noexcept {
       std::exception_ptr problem;

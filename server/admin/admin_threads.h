@@ -1,5 +1,5 @@
-// AdminThreads: requests of the admin port run on threads of their own, so that neither a slow client nor a long fold
-// holds up anything else. Thread-safe.
+// AdminThreads: runs each request of the admin port on a thread of its own, so that a slow client or a long fold holds
+// up nothing else. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -18,12 +18,12 @@ class AdminThreads {
   AdminThreads& operator=(const AdminThreads&) = delete;
   ~AdminThreads() { stop(); }
 
-  // Runs `work` on a new thread; if that throws, `failed`; if that throws too, for want of memory, `abandoned`, which
-  // must not. kUnavailable if too many run, or after stop().
+  // Runs `work` on a new thread. If that throws, runs `failed`; if that throws too, for lack of memory, runs
+  // `abandoned`, which must not throw. kUnavailable if too many threads run, or after stop().
   void run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
            std::function<void()> abandoned);
 
-  // Waits for all threads, starts no more.
+  // Waits for all threads and starts no more.
   void stop();
 
  private:

@@ -1,4 +1,4 @@
-// ModelClaims: who changes the weights or the replicas of which model. Thread-safe.
+// ModelClaims: which models have their weights or replicas changed, and by what. Thread-safe.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@ namespace sconce::server {
 
 class ModelClaims {
  public:
-  // While it lives nobody else can claim the model.
+  // While it lives, nobody else can claim the model.
   class Claim {
    public:
-    // what: as others are told, "its replicas are being changed". kBusy with what the other one said.
+    // what: the text for others' errors, "its replicas are being changed". kBusy with the text of the other claim.
     Claim(ModelClaims& claims, const ServedModel& model, std::string what);
     ~Claim();
     Claim(const Claim&) = delete;

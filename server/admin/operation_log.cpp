@@ -89,7 +89,7 @@ std::shared_ptr<Operation> OperationLog::open(std::string model, int64_t version
   }
   auto operation =
       std::make_shared<Operation>(++last_id_, std::move(model), version, std::move(label), std::move(replicas));
-  // Stopped in the meantime: end as if it had come before.
+  // stop() came in the meantime: cancel this one too.
   if (stopping_) operation->cancel(kShutdown);
   records_.push_back(operation);
   return operation;
@@ -100,7 +100,7 @@ std::shared_ptr<Operation> OperationLog::find(uint64_t id) const {
   for (const auto& record : records_) {
     if (record->id == id) return record;
   }
-  SCONCE_FAIL(kNotFound, "no operation ", id, ", or it has been over for long");
+  SCONCE_FAIL(kNotFound, "no operation ", id, ": it never was, or ended long ago");
 }
 
 std::vector<std::shared_ptr<Operation>> OperationLog::list() const {

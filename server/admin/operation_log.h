@@ -1,4 +1,4 @@
-// OperationLog: the record of the weight updates that run or ran lately. Thread-safe.
+// OperationLog: the weight updates that run or ran lately. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -35,15 +35,15 @@ class Operation {
   const int64_t version;
   const std::string label;
 
-  // Of the operation's thread.
+  // Called by the operation's thread.
   void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
   void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
-  // A replica's new container is begun, or ready.
+  // The new container of a replica is being made, or is ready.
   void advance(int replica, bool ready) noexcept;
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   void end(Outcome outcome, uint64_t generation) noexcept;
   void end(Failure failure) noexcept;
-  // kCancelled if it was asked for.
+  // kCancelled if somebody cancelled it.
   void check_cancelled() const;
 
   void cancel(std::string reason);
@@ -54,7 +54,7 @@ class Operation {
     int index;
     Device device;
     State state = State::kWaiting;
-    double seconds = 0;  // of the folding
+    double seconds = 0;  // of folding
     Clock::time_point begin{};
   };
   struct View {
@@ -63,10 +63,10 @@ class Operation {
     uint64_t bytes, total;
     double seconds;
     Outcome outcome;
-    uint64_t generation;  // of kActive
-    int status;           // of kFailed and kCancelled
+    uint64_t generation;  // for kActive
+    int status;           // for kFailed and kCancelled
     std::string error;
-    std::vector<Replica> replicas;  // as the operation began
+    std::vector<Replica> replicas;  // when the operation began
   };
   View view() const;
   State state() const noexcept;
@@ -94,7 +94,7 @@ class OperationLog {
   OperationLog(const OperationLog&) = delete;
   OperationLog& operator=(const OperationLog&) = delete;
 
-  // A new record. Of those that are over, the last kKept are kept.
+  // Makes a record. Of the finished ones, the last kKept are kept.
   std::shared_ptr<Operation> open(std::string model, int64_t version, std::string label,
                                   std::vector<ReplicaInfo> replicas);
   std::shared_ptr<Operation> find(uint64_t id) const;  // kNotFound
@@ -103,9 +103,9 @@ class OperationLog {
   const UpdateCounters& counters() const noexcept { return counters_; }
   void count(const Operation& over) noexcept;
 
-  // Cancels what runs; what is not over goes on until it sees that.
+  // Cancels running operations. Each goes on until it notices.
   void cancel_all(const std::string& reason);
-  // The same for the end of the server: what is opened later is cancelled as well.
+  // Does the same when the server ends; operations that are opened later are cancelled too.
   void stop();
 
  private:

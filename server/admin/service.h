@@ -1,4 +1,4 @@
-// Service: what all connections share. Made before the first connection, outlives the last.
+// Service: what all connections share. It is made before the first connection and outlives the last.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct Service {
   std::vector<ConnectionCounters> counters;  // one per io thread
   double start_time = 0;                     // seconds since 1970
   std::string public_url;                    // "http://127.0.0.1:8000", for the page
-  std::atomic<bool> draining{false};         // readiness is false, answers close their connections
+  std::atomic<bool> draining{false};         // the server is not ready, and answers close their connections
   OpenConnections& connections;
   RequestBudget& request_memory;
   Credentials credentials;
@@ -40,7 +40,7 @@ struct Service {
   LogLimit refusals{}, failures{};  // lines about requests
   HeavyWork heavy_work{};
   ModelClaims claims{};
-  AdminThreads admin_threads{};  // whose work uses the others
+  AdminThreads admin_threads{};  // their work uses the other members
 };
 
 }  // namespace sconce::server

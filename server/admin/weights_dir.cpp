@@ -17,7 +17,7 @@
 namespace sconce::server {
 namespace {
 
-// A FIFO must not hold up the thread that opens it.
+// O_NONBLOCK: opening a FIFO must not wait.
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 struct Descriptor {
@@ -63,7 +63,7 @@ int open_stepwise(int directory, const std::string& name) {
 }
 
 WeightsFile::WeightsFile(const std::string& directory, const std::string& name) {
-  SCONCE_CHECK(!directory.empty(), kForbidden, "files of weights cannot be named: weights_dir is not set");
+  SCONCE_CHECK(!directory.empty(), kForbidden, "this server reads no weights from files: weights_dir is not set");
   SCONCE_CHECK(!name.empty() && name.find('\0') == std::string::npos, kInvalidArgument, "not a file's name: '",
                excerpt(name), "'");
   const Descriptor base{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
@@ -79,7 +79,7 @@ WeightsFile::WeightsFile(const std::string& directory, const std::string& name) 
                  "the file cannot be opened: '", shown, "': ", std::strerror(problem));
     SCONCE_FAIL(kIo, "the file cannot be opened: '", shown, "': ", std::strerror(problem));
   }
-  Descriptor file{fd_};  // until nothing can fail any more
+  Descriptor file{fd_};  // closes it if something fails
   struct stat status {};
   SCONCE_CHECK(::fstat(fd_, &status) == 0, kIo, "the file cannot be read: '", excerpt(name),
                "': ", std::strerror(errno));

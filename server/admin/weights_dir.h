@@ -1,4 +1,4 @@
-// Files below weights_dir, by names that come from clients.
+// Opens files below weights_dir by names that clients send.
 #pragma once
 
 #include <filesystem>
@@ -6,12 +6,12 @@
 
 namespace sconce::server {
 
-// An open file. `path` names it through its descriptor: what is opened there is the file that was checked, whatever
-// becomes of its name.
+// An open file. `path` names it through its descriptor, so it always means the file that was checked, even if its name
+// now means another.
 class WeightsFile {
  public:
-  // kForbidden if no directory is set, or if the name leads out of it, through '..', as an absolute path or by links;
-  // kNotFound; kInvalidArgument if it is no regular file; kIo.
+  // kForbidden if no directory is set, or if the name leads out of it by '..', an absolute path or links; kNotFound;
+  // kInvalidArgument if it is not a regular file; kIo.
   WeightsFile(const std::string& directory, const std::string& name);
   ~WeightsFile();
   WeightsFile(const WeightsFile&) = delete;
@@ -24,8 +24,8 @@ class WeightsFile {
   std::filesystem::path path_;
 };
 
-// For kernels without openat2, and sandboxes that forbid it: the same, following no links at all. The descriptor, or -1
-// and errno.
+// Opens the file without following any links, for kernels without openat2 and sandboxes that forbid it. Returns the
+// descriptor, or -1 and errno.
 int open_stepwise(int directory, const std::string& name);
 
 }  // namespace sconce::server

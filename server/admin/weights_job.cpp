@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// Room for a stream's header beside the weights themselves.
+// Allowance for a stream's header, besides the weights.
 constexpr uint64_t kHeaderBytes = 32 * 1024 * 1024;
 
 WeightFormat format_from(std::string_view name) {
@@ -51,7 +51,8 @@ void WeightsJob::run() {
   Operation::Outcome outcome = Operation::Outcome::kChecked;
   uint64_t generation = 0;
   {
-    // Let go of before anybody hears that it is over: the next request must not find the model busy.
+    // The claim ends before anybody hears that the update is over, so that the next request does not find the model
+    // busy.
     const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
     UpdateOptions update_options = options_.update;
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
@@ -67,7 +68,7 @@ void WeightsJob::run() {
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
     if (!options_.update.dry_run) {
-      // What is staged and cannot be published, or was cancelled, goes while nobody else can have changed it.
+      // Drops a staged set that was cancelled or cannot be published, while the claim keeps others from changing it.
       struct Undo {
         Model& model;
         bool done = false;
@@ -113,7 +114,7 @@ void WeightsJob::read_options() {
 
 void WeightsJob::find_model() { model_ = service_.repository.snapshot()->ready(request_.model, request_.version); }
 
-// What is served no more need not be updated: a version that was unloaded or replaced meanwhile.
+// Stops the update of a version that was unloaded or replaced meanwhile.
 void WeightsJob::check_served() const {
   const std::string version = std::to_string(model_->interface().version);
   SCONCE_CHECK(service_.repository.snapshot()->ready(model_->interface().name, version) == model_, kUnavailable,
@@ -155,8 +156,7 @@ void WeightsJob::read_reference() {
   SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
                "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
   FileOptions& options = options_.file;
-  JsonCursor json(request_.body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(request_.body, [&](JsonCursor& json, std::string_view key) {
     if (key == "file") {
       file_ = json.string("'file'");
     } else if (key == "format") {
@@ -171,13 +171,12 @@ void WeightsJob::read_reference() {
       SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
     }
   });
-  json.finish();
 }
 
 void WeightsJob::read_file(WeightUpdate& update) {
   FileOptions& options = options_.file;
   const WeightsFile file(service_.config.weights_dir, file_);
-  // Its tensor would be named after the descriptor.
+  // The tensor would be named after the descriptor.
   SCONCE_CHECK(!file_.ends_with(".npy"), kInvalidArgument, "an .npy file names no tensor, use .npz: '", excerpt(file_),
                "'");
   opened_ = file.path().string();
@@ -193,7 +192,7 @@ void WeightsJob::read_file(WeightUpdate& update) {
   stage_file(update, file.path(), options);
 }
 
-// The generation; 0 if the set stays staged.
+// Returns the generation; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
   Model& model = model_->model();
   operation_->check_cancelled();
@@ -204,12 +203,12 @@ uint64_t WeightsJob::publish() {
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
-  // Done, but no memory to say what.
+  // The work is done, but there is no memory to say what.
   if (over_) return answer(200, {});
   Failure failure = describe_failure(problem);
-  // What it sent, or named, is of a kind that a model's weights cannot be read from.
+  // The client sent or named something from which a model's weights cannot be read: its mistake.
   if (failure.code == ErrorCode::kUnsupported) failure.status = http_status(ErrorCode::kInvalidArgument);
-  // What the client named, not what it was opened under.
+  // The client knows the file by the name it sent, not by the path it was opened under.
   if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {
     failure.message.replace(at, opened_.size(), excerpt(file_));
   }

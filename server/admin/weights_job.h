@@ -1,4 +1,4 @@
-// WeightsJob: POST .../weights, from the request to the staged or published set. Confined to its thread of
+// WeightsJob: handles POST .../weights, from the request to the staged or published set. Used only by its thread of
 // AdminThreads.
 #pragma once
 
@@ -21,14 +21,14 @@ class WeightsJob {
   ~WeightsJob();
 
   void run();                                    // throws
-  void fail(const std::exception_ptr& problem);  // what run() threw
-  void abandon() noexcept;                       // fail() threw
+  void fail(const std::exception_ptr& problem);  // with what run() threw
+  void abandon() noexcept;                       // after fail() threw
 
  private:
   struct Options {
     UpdateOptions update;
     bool async = false, commit = false;
-    FileOptions file;  // of a reference
+    FileOptions file;  // options for a file that the request names
   };
 
   void read_options();
@@ -48,8 +48,8 @@ class WeightsJob {
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
   std::optional<Upload> upload_;
-  bool over_ = false;          // all that was asked for is done
-  std::string file_, opened_;  // a reference: its name, and the path that it was opened under
+  bool over_ = false;          // everything that was asked for is done
+  std::string file_, opened_;  // a named file: its name, and the path it was opened under
 };
 
 }  // namespace sconce::server

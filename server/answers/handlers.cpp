@@ -70,7 +70,7 @@ void model_ready(const RequestView& request, Response& response) {
                         version.fault().empty();
   response.status = is_ready ? 200 : 503;
   response.set_text("{\"name\":\"");
-  response.set_text(request.route.model);  // a name that was found: letters, digits, '_', '-', '.'
+  response.set_text(request.route.model);  // a known name: letters, digits, '_', '-', '.'
   response.set_text(is_ready ? "\",\"ready\":true}" : "\",\"ready\":false}");
 }
 
@@ -104,7 +104,7 @@ void statistics(const RequestView& request, Response& response) {
         models.push_back(v.model->statistics_now());
     }
   }
-  // Says why, where a model was named that is not there or not ready.
+  // If a model was named that is missing or not ready, throws why.
   if (models.empty() && !route.model.empty()) request.catalog.ready(route.model, route.version);
   response.set_text(statistics_document(models));
 }

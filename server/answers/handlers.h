@@ -1,5 +1,5 @@
-// Handlers of routes that are answered where the request was read: health, metadata, configuration, statistics, index,
-// metrics, page. Which route has which: routes.cpp.
+// Handlers that answer on the I/O thread that read the request: health, metadata, configuration, statistics, index,
+// metrics, page. routes.cpp assigns them to routes.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,7 @@ struct RequestView {
   bool accepts_html = false;
 };
 
-// Errors as the client shall see them.
+// Throws errors as clients shall see them.
 using AnswerHere = void(const RequestView& request, Response& response);
 
 namespace answers {
@@ -32,7 +32,7 @@ AnswerHere model_list, model_status, model_signature;
 
 }  // namespace answers
 
-// {"error": message}, with its status.
+// Makes the answer {"error": message} with this status.
 void answer_error(int status, std::string_view message, Response& response);
 
 }  // namespace sconce::server

@@ -1,7 +1,5 @@
 #include "server/answers/openapi.h"
 
-#include <vector>
-
 #include "package_format/text/json_value.h"
 #include "sconce/version.h"
 #include "server/answers/routes.h"
@@ -115,7 +113,7 @@ Json operation(const Description& text) {
   Json json = {{"tags", Json::array({text.tag})},
                {"summary", text.summary},
                {"responses", {{"200", std::move(done)}, {"4XX", error}, {"5XX", error}}}};
-  // Their 503 has the same form as their 200.
+  // Their 503 has the form of their 200.
   if (text.answer == "Ready" || text.answer == "ModelReady" || text.answer == "ModelStatus") {
     json["responses"]["503"] = {{"description", "Not ready"}, {"content", answer_content(text)}};
   }
@@ -147,23 +145,10 @@ void add_path(Json& all, std::string_view text, const Route& route) {
 
 Json paths(Listeners listener) {
   Json all = Json::object();
-  std::vector<const Route*> apart;  // whose further paths are still to come
-  const auto add_further = [&](const Route& route) {
-    for (const std::string_view* path = route.paths.begin() + 1; path != route.paths.end(); ++path)
-      add_path(all, *path, route);
-  };
-  const auto add_apart = [&] {
-    for (const Route* route : apart) add_further(*route);
-    apart.clear();
-  };
   for (const Route& route : kRoutes) {
     if ((route.listeners & listener) == 0) continue;
-    const bool later = (route.description.remarks & Description::kVersionsApart) != 0;
-    if (!later) add_apart();
-    add_path(all, route.paths.first(), route);
-    later ? apart.push_back(&route) : add_further(route);
+    for (const std::string_view path : route.paths) add_path(all, path, route);
   }
-  add_apart();
   return all;
 }
 

@@ -1,5 +1,5 @@
-// The OpenAPI description of the server's routes: GET /openapi.json. Made from the table of routes, so that none can be
-// missing.
+// The OpenAPI description of the server's routes: GET /openapi.json. It is made from the table of routes, so it has
+// all.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sconce::server {
 
-// Of the routes that the listener has.
+// Describes the routes that the listener has.
 std::string openapi_document(Listeners listener);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// GET /: a short page that says what is served and how to ask for it.
+// GET /: a short page that says what is served and how to use it.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The table of routes: everything that the server knows of each. Which requests it takes, from whom, how much of them,
-// who answers them on which thread, and what the OpenAPI document says of it. The session dispatches by it; the access
-// that it asks for, the names of routes in the metrics and the document follow from it.
+// The table of routes has everything that the server knows about each: which requests match, who may send them, how
+// large they may be, who answers them on which thread, and what the OpenAPI document says. Sessions dispatch by it;
+// access checks, metric labels and the document follow from it.
 #pragma once
 
 #include <algorithm>
@@ -23,15 +23,14 @@
 
 namespace sconce::server {
 
-// Handlers. Functions are taken by reference and nothing has a default, so that a route without one does not compile.
+// Handlers. They hold functions by reference and have no defaults, so that a route without a handler does not compile.
 
-// Answers on the connection's own thread.
+// Answers on the connection's I/O thread.
 struct Here {
   consteval explicit Here(AnswerHere& function) : answer(&function) {}
   AnswerHere* answer;
 };
 
-// Answers on a thread of AdminThreads.
 struct OnAdminThread {
   consteval explicit OnAdminThread(AdminText& function) : text(&function) {}
   consteval explicit OnAdminThread(AdminStart& function) : starts(&function) {}
@@ -43,7 +42,7 @@ struct OnAdminThread {
   AdminStart* starts = nullptr;
 };
 
-// Works on a model, by its name, on the thread of Control. The body is checked before.
+// Works on a model, by name, on Control's thread. The body is checked before.
 struct OnControlThread {
   using Check = void(std::string_view body);
   using Work = void (Control::*)(const std::string& model);
@@ -54,7 +53,7 @@ struct OnControlThread {
   Work work;
 };
 
-// Runs a model, on a lane or, where its runs are short, here.
+// Runs a model, on a lane or, if its runs are short, on the I/O thread.
 struct OnLane {
   consteval explicit OnLane(Inference::Form form) : form(form) {}
   Inference::Form form;
@@ -63,32 +62,31 @@ struct OnLane {
 using Handler = std::variant<Here, OnAdminThread, OnControlThread, OnLane>;
 
 enum class Access : int8_t {
-  kAnyone,      // probes carry no token
+  kAnyone,      // probes, which carry no token
   kOfListener,  // whoever may use the listener
-  kControl,     // of administration; on the public listener only where http_admin allows it
+  kControl,     // administration; on the public listener only if http_admin allows it
 };
 
-// What a route takes of a body.
+// How large a body the route takes.
 enum class BodyLimit : int8_t {
-  kText,     // JSON that is read by the thread that other connections wait for: 64 KiB
-  kInputs,   // what the model's inputs can need
-  kWeights,  // of JSON as kText; a stream of weights, by Content-Type, is read by the handler
+  kText,     // JSON that is read on the I/O thread: 64 KiB
+  kInputs,   // as much as the model's inputs can need
+  kWeights,  // by Content-Type: JSON as kText, or a stream of weights that the handler reads
 };
 
-// What the OpenAPI document says. Schemas are those of openapi.cpp; empty: no body.
+// What the OpenAPI document says. Schemas are named as in openapi.cpp; empty: no body.
 struct Description {
   std::string_view tag, summary;
   std::string_view request, answer;
   enum Remark : uint8_t {
     kBodyOptional = 1,
-    kAnswersBinary = 2,  // too
+    kAnswersBinary = 2,  // may answer in binary as well
     kAnswersLater = 4,   // 202
-    kVersionsApart = 8,  // its further paths stand behind those of the next routes
   };
   uint8_t remarks = 0;
 };
 
-// As in RoutePattern; the first names the route in the metrics.
+// Forms as in RoutePattern. Metrics use the first as the route's name.
 class Paths {
  public:
   constexpr Paths(std::initializer_list<std::string_view> paths) : count_(paths.size()) {
@@ -120,25 +118,24 @@ extern const std::span<const std::string_view> kRouteNames;  // of kRoutes, for 
 inline RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
   return find_route(kRoutePatterns, path, method, listener);
 }
-// Of a match that found one.
 inline const Route& route_of(const RouteMatch& match) noexcept { return kRoutes[match.route]; }
-// Null where none was found.
+// Null if none was found.
 inline const Route* found_route(const RouteMatch& match) noexcept {
   return match.result == RouteMatch::Result::kFound ? &route_of(match) : nullptr;
 }
 
-// nullopt: it runs no model.
+// nullopt if the route runs no model.
 constexpr std::optional<Inference::Form> form_of(const Route& route) noexcept {
   const OnLane* const run = std::get_if<OnLane>(&route.handler);
   return run != nullptr ? std::optional(run->form) : std::nullopt;
 }
 constexpr bool is_inference(const Route& route) noexcept { return std::holds_alternative<OnLane>(route.handler); }
 
-// Whether the route is not for this listener, as the server is set up.
+// Whether the server's settings close the route on this listener.
 constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
   return route.access == Access::kControl && listener == kPublic && !http_admin;
 }
-// What a token must be good for. route: null where none was found.
+// The scope that a token must have. route: null if none was found.
 constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {
   if (route != nullptr && route->access == Access::kAnyone) return kNoScope;
   if (listener == kMetrics) return kMetricsScope;

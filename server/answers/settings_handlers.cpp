@@ -1,17 +1,15 @@
 #include "server/answers/settings_handlers.h"
 
-#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 #include "server/base/log.h"
 
 namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
-
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string log_document() {
   const LogSettings settings = log_settings();
@@ -25,8 +23,7 @@ std::string log_document() {
 
 void change_log_settings(std::string_view body) {
   LogSettings settings = log_settings();
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view key) {
     if (key == "log_info") {
       settings.info = json.boolean("'log_info'");
     } else if (key == "log_warning") {
@@ -46,7 +43,6 @@ void change_log_settings(std::string_view body) {
       SCONCE_FAIL(kInvalidArgument, "unknown log setting: '", excerpt(key), "'");
     }
   });
-  json.finish();
   change_log(settings);
   write_log(LogLevel::kInfo, "log settings were changed over HTTP");
 }
@@ -72,7 +68,7 @@ void unregister(SharedMemory& memory, SharedMemory::Kind kind, std::string_view 
   region.empty() ? memory.remove_all(kind) : memory.remove(kind, region);
 }
 
-// kNotFound: the route names one that is not there.
+// kNotFound if the route names a model that is not there.
 void check_model(const RequestView& request) {
   if (!request.route.model.empty()) request.catalog.entry(request.route.model);
 }

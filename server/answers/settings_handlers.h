@@ -1,5 +1,5 @@
-// Handlers of Triton's extensions that look at and change the running server: trace and log settings, shared memory. No
-// path is ever set.
+// Handlers of Triton's extensions that show and change the running server: trace and log settings, shared memory. None
+// of them sets a path.
 #pragma once
 
 #include "server/answers/handlers.h"
@@ -9,6 +9,6 @@ namespace sconce::server::answers {
 AnswerHere trace_settings, change_trace;
 AnswerHere log_settings, change_log;
 AnswerHere regions, register_region, unregister_region;                 // "system": POSIX shared memory
-AnswerHere cuda_regions, register_cuda_region, unregister_cuda_region;  // of devices
+AnswerHere cuda_regions, register_cuda_region, unregister_cuda_region;  // device memory
 
 }  // namespace sconce::server::answers

@@ -1,4 +1,4 @@
-// AlarmClock: calls back at set times, on a thread of its own. Thread-safe.
+// AlarmClock: rings alarms at set times, on a thread of its own. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -19,14 +19,14 @@ class AlarmClock {
     explicit Alarm(AlarmClock& clock);  // kNever
     Alarm(const Alarm&) = delete;
     Alarm& operator=(const Alarm&) = delete;
-    virtual ~Alarm();  // stop() has been called
-    // Rings at that time, if not before: the earliest of all times that were set since it last rang.
+    virtual ~Alarm();  // call stop() first
+    // Rings at this time or earlier: the earliest time set since the last ring counts.
     void set(Clock::time_point time) noexcept;
 
    protected:
     // Must be brief. May set the alarm again.
     virtual void ring() noexcept = 0;
-    // Waits while it rings; it never does again.
+    // Waits while it rings. It does not ring again.
     void stop() noexcept;
 
    private:
@@ -36,7 +36,7 @@ class AlarmClock {
   };
 
   AlarmClock() : thread_([this] { loop(); }) {}
-  ~AlarmClock();  // there are no alarms left
+  ~AlarmClock();  // all alarms must be gone
 
  private:
   void loop() noexcept;
@@ -46,7 +46,7 @@ class AlarmClock {
   std::vector<Alarm*> alarms_;
   const Alarm* ringing_ = nullptr;
   bool stopping_ = false;
-  std::thread thread_;  // last: the others are there when it starts
+  std::thread thread_;  // last, because the thread uses the others from its start
 };
 
 }  // namespace sconce::server

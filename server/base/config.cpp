@@ -26,7 +26,7 @@ struct Source {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// A number and the unit after it.
+// Splits a number from the unit after it.
 std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_view text) {
   int64_t number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -114,60 +114,23 @@ server::Address Address(const Source& source) {
   return address;
 }
 
-template <class E>
-E choice(const Source& source, std::initializer_list<std::pair<std::string_view, E>> choices) {
-  std::string names;
-  for (const auto& [name, value] : choices) {
-    if (source.value == name) return value;
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  }
-  source.fail("one of " + names);
-}
-template <class E>
-E Choice(const Source& source);
-template <>
-Versions Choice<Versions>(const Source& source) {
-  return choice<Versions>(source, {{"latest", Versions::kLatest}, {"all", Versions::kAll}});
-}
-template <>
-TlsMode Choice<TlsMode>(const Source& source) {
-  return choice<TlsMode>(source, {{"off", TlsMode::kOff}, {"on", TlsMode::kOn}, {"mutual", TlsMode::kMutual}});
-}
-template <>
-Batching Choice<Batching>(const Source& source) {
-  return choice<Batching>(source, {{"auto", Batching::kAuto}, {"on", Batching::kOn}, {"off", Batching::kOff}});
-}
-template <>
-DeviceFault Choice<DeviceFault>(const Source& source) {
-  return choice<DeviceFault>(
-      source, {{"stay", DeviceFault::kStay}, {"end", DeviceFault::kEnd}, {"restart", DeviceFault::kRestart}});
-}
-template <>
-TimeoutAction Choice<TimeoutAction>(const Source& source) {
-  return choice<TimeoutAction>(source, {{"reject", TimeoutAction::kReject}, {"delay", TimeoutAction::kDelay}});
-}
-template <>
-LogLevel Choice<LogLevel>(const Source& source) {
-  return choice<LogLevel>(source, {{"trace", LogLevel::kTrace},
-                                   {"debug", LogLevel::kDebug},
-                                   {"info", LogLevel::kInfo},
-                                   {"warn", LogLevel::kWarn},
-                                   {"error", LogLevel::kError},
-                                   {"off", LogLevel::kOff}});
-}
+// The names of an enum's values in their order.
+constexpr std::string_view names(Versions) { return "latest, all"; }
+constexpr std::string_view names(TlsMode) { return "off, on, mutual"; }
+constexpr std::string_view names(Batching) { return "auto, on, off"; }
+constexpr std::string_view names(DeviceFault) { return "stay, end, restart"; }
+constexpr std::string_view names(TimeoutAction) { return "reject, delay"; }
+constexpr std::string_view names(LogLevel) { return "trace, debug, info, warn, error, off"; }
+constexpr std::string_view names(LogFormat) { return "text, json"; }
+constexpr std::string_view names(TraceFormat) { return "chrome, otlp"; }
+constexpr std::string_view names(TraceLevel) { return "off, timestamps, tensors"; }
 
-template <>
-LogFormat Choice<LogFormat>(const Source& source) {
-  return choice<LogFormat>(source, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
-}
-template <>
-TraceFormat Choice<TraceFormat>(const Source& source) {
-  return choice<TraceFormat>(source, {{"chrome", TraceFormat::kChrome}, {"otlp", TraceFormat::kOtlp}});
-}
-template <>
-TraceLevel Choice<TraceLevel>(const Source& source) {
-  return choice<TraceLevel>(
-      source, {{"off", TraceLevel::kOff}, {"timestamps", TraceLevel::kTimestamps}, {"tensors", TraceLevel::kTensors}});
+template <class E>
+E Choice(const Source& source) {
+  const std::vector<std::string> all = split(names(E{}), ',');
+  const auto found = std::find(all.begin(), all.end(), source.value);
+  if (found == all.end()) source.fail("one of " + std::string(names(E{})));
+  return static_cast<E>(found - all.begin());
 }
 
 }  // namespace read

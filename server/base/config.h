@@ -1,6 +1,6 @@
-// Settings: their types, where they come from, and what they are in the end.
+// Settings: their types, their sources, and their final values.
 //
-// Later sources win: defaults, the file, the environment, the command line. Every error is kInvalidArgument and names
+// Later sources win: defaults, the file, the environment, the command line. All errors are kInvalidArgument and name
 // the setting, where its value was read, and what was expected.
 #pragma once
 
@@ -58,7 +58,7 @@ struct ModelConfig {
 #undef SERVER
 };
 
-// A setting of one model, or of all ("*"), as it was written.
+// A setting of one model, or of all ("*"), as written.
 struct ModelSetting {
   std::string model, key, value, origin;
 };
@@ -74,9 +74,9 @@ struct ServerConfig {
 
   ServerConfig();  // the defaults
 
-  // Settings of the named model: defaults, then "*", then its own.
+  // Settings of the named model: defaults, then those of "*", then its own.
   ModelConfig model(std::string_view name) const;
-  // kInvalidArgument if settings are given for a model that is not among the names.
+  // kInvalidArgument if a setting is for a model that is not among the names.
   void check_model_names(std::span<const std::string> names) const;
 
   void set(std::string_view key, std::string_view value, std::string_view origin);
@@ -85,13 +85,13 @@ struct ServerConfig {
   // kIo if the file cannot be read.
   void read_file(const std::filesystem::path& path);
   void read_text(std::string_view text, std::string_view name);
-  // `lookup` gives an environment variable's value, null if unset.
+  // `lookup` returns an environment variable's value, null if unset.
   void read_environment(const std::function<const char*(const char*)>& lookup);
 };
 
 struct SettingRow {
   std::string_view key, default_value, text;
-  std::string_view section, section_text;  // set in the first row of a section
+  std::string_view section, section_text;  // in the first row of each section only
   bool of_model = false;
 };
 std::span<const SettingRow> setting_rows() noexcept;
@@ -102,7 +102,7 @@ std::string environment_name(std::string_view key);  // -> "SCONCE_MAX_BODY_BYTE
 // conf/sconce.conf: every setting with its text and default.
 std::string annotated_configuration();
 
-// Letters, digits, '_', '-' and '.', not first a '.', 128 characters at most.
+// Letters, digits, '_', '-' and '.', at most 128 characters, not starting with '.'.
 bool is_model_name(std::string_view name) noexcept;
 
 }  // namespace sconce::server

@@ -40,7 +40,7 @@ void add(std::vector<int>& cores, int core) {
   if (std::find(cores.begin(), cores.end(), core) == cores.end()) cores.push_back(core);
 }
 
-// Of this process. Machines may have more cores than a cpu_set_t.
+// The cores of this process. Machines may have more than a cpu_set_t holds.
 std::vector<bool> usable_cores() {
   std::vector<bool> usable(kMostCores);
   const size_t bytes = CPU_ALLOC_SIZE(kMostCores);

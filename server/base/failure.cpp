@@ -10,7 +10,7 @@ namespace sconce::server {
 
 namespace {
 
-// Models may have much to say; what clients sent is cut where it is repeated.
+// Models may produce long messages. What clients sent is cut where it is repeated.
 constexpr size_t kMostMessage = 1500;
 
 Failure described(ErrorCode code, const char* message) {
@@ -27,7 +27,7 @@ Failure describe_failure(const std::exception_ptr& problem) {
   } catch (const std::bad_alloc&) {
     return described(ErrorCode::kOutOfMemory, "no memory for this request");
   } catch (const std::system_error& e) {
-    // A thread that cannot be started now.
+    // The system cannot start a thread now.
     if (e.code() != std::errc::resource_unavailable_try_again) return described(ErrorCode::kInternal, e.what());
     return described(ErrorCode::kUnavailable, e.what());
   } catch (const std::length_error&) {

@@ -14,7 +14,7 @@ struct Failure {
   std::string message;
 };
 
-// What a caller wants done, for as long as it waits. Takes no memory.
+// A reference to a caller's function, valid during the call. Takes no memory.
 class Work {
  public:
   template <class F>
@@ -28,11 +28,11 @@ class Work {
 };
 
 Failure describe_failure(const std::exception_ptr& problem);
-// Does `work`; what it threw, in words, or nothing. For what may fail without anybody waiting for it.
+// Does `work` and returns what it threw in words, or "". For failures that nobody waits for.
 std::string problem_of(Work work);
-// The same, for another thread to throw again.
+// The same as an exception, to be thrown on another thread.
 std::exception_ptr exception_of(Work work) noexcept;
-// The same where nobody cares why it failed.
+// The same if the reason does not matter.
 bool succeeds(Work work) noexcept;
 
 }  // namespace sconce::server

@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// As many as there are cores, but a few: the models need theirs.
+// All cores but a few, which the models need.
 size_t threads_at_most() noexcept {
   constexpr int kMost = 4;
   cpu_set_t cores;
@@ -30,7 +30,7 @@ void HeavyWork::submit(Task& task) {
       threads_.reserve(most_);
       threads_.emplace_back([this] { run(); });
     };
-    // With one thread it goes on, if more slowly.
+    // One thread is enough to go on, if more slowly.
     threads_.empty() ? start() : (void)succeeds(start);
   }
   task.next = nullptr;
@@ -46,7 +46,7 @@ void HeavyWork::run() noexcept {
   for (;;) {
     ++idle_;
     const auto called = [this] { return first_ != nullptr || stopping_; };
-    // What a task made is large, and other threads free it when it is over: once this one is idle, it is given back.
+    // Tasks leave large memory that other threads freed: an idle thread gives it back.
     while (worked && !wake_.wait_for(lock, std::chrono::milliseconds(500), called)) {
       worked = false;
       give_back_free_memory();
@@ -58,7 +58,7 @@ void HeavyWork::run() noexcept {
     first_ = task.next;
     --waiting_;
     lock.unlock();
-    task.work(task.context);  // which may end the task's life
+    task.work(task.context);  // may destroy the task
     lock.lock();
     worked = true;
   }

@@ -1,5 +1,5 @@
-// HeavyWork: threads for what would hold up all connections of an io thread: reading and writing large JSON,
-// decompressing and compressing. Started when they are first needed. Thread-safe.
+// HeavyWork: threads for work that would hold up all connections of an I/O thread: reading and writing large JSON,
+// compression and decompression. They start when first needed. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -23,10 +23,10 @@ class HeavyWork {
   HeavyWork(const HeavyWork&) = delete;
   ~HeavyWork() { stop(); }
 
-  // The task is called on one of the threads, in the order in which tasks came. std::system_error if there is no thread
-  // and none can be started; the task is not called then.
+  // Calls the task on one of the threads, in the order of arrival. std::system_error if there is no thread and none can
+  // be started; the task is then not called.
   void submit(Task& task);
-  // Ends when all tasks are done. None may come any more.
+  // Ends when all tasks are done. No more may be submitted.
   void stop() noexcept;
 
  private:

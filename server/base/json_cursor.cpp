@@ -34,7 +34,7 @@ void append_utf8(std::string& out, uint32_t code) {
   }
 }
 
-// Four hexadecimal digits, checked to be there; nullopt-like -1 if one is not.
+// The value of four hexadecimal digits; -1 if one is missing.
 int32_t hex4(const char* p) noexcept {
   int32_t value = 0;
   const auto [end, ec] = std::from_chars(p, p + 4, value, 16);
@@ -93,7 +93,7 @@ std::string_view JsonCursor::key() {
   bool escaped;
   const std::string_view token = string_token(escaped);
   if (!escaped) return token;
-  if (keys_.empty()) keys_.resize(kMaxDepth + 1);  // never moved: outer keys are still looked at
+  if (keys_.empty()) keys_.resize(kMaxDepth + 1);  // never moved, because outer keys are still in use
   return keys_[static_cast<size_t>(depth_)] = unescape(token);
 }
 
@@ -119,36 +119,22 @@ std::string JsonCursor::unescape(std::string_view token) const {
       text += *p;
       continue;
     }
-    switch (*++p) {
-      case 'b':
-        text += '\b';
-        break;
-      case 'f':
-        text += '\f';
-        break;
-      case 'n':
-        text += '\n';
-        break;
-      case 'r':
-        text += '\r';
-        break;
-      case 't':
-        text += '\t';
-        break;
-      case 'u': {
-        uint32_t code = static_cast<uint32_t>(hex4(p + 1));
-        p += 4;
-        if (code >= 0xd800 && code < 0xe000) {
-          const int32_t low = code < 0xdc00 && end - p > 6 && p[1] == '\\' && p[2] == 'u' ? hex4(p + 3) : -1;
-          if (low < 0xdc00 || low >= 0xe000) fail("unpaired surrogate in a string");
-          code = 0x10000 + ((code - 0xd800) << 10) + (static_cast<uint32_t>(low) - 0xdc00);
-          p += 6;
-        }
-        append_utf8(text, code);
-        break;
+    constexpr std::string_view kEscapes = "bfnrt", kMeanings = "\b\f\n\r\t";
+    const char c = *++p;
+    if (const size_t at = kEscapes.find(c); at != std::string_view::npos) {
+      text += kMeanings[at];
+    } else if (c != 'u') {
+      text += c;
+    } else {
+      uint32_t code = static_cast<uint32_t>(hex4(p + 1));
+      p += 4;
+      if (code >= 0xd800 && code < 0xe000) {
+        const int32_t low = code < 0xdc00 && end - p > 6 && p[1] == '\\' && p[2] == 'u' ? hex4(p + 3) : -1;
+        if (low < 0xdc00 || low >= 0xe000) fail("unpaired surrogate in a string");
+        code = 0x10000 + ((code - 0xd800) << 10) + (static_cast<uint32_t>(low) - 0xdc00);
+        p += 6;
       }
-      default:
-        text += *p;
+      append_utf8(text, code);
     }
   }
   return text;
@@ -269,7 +255,7 @@ std::string_view JsonCursor::skip() {
         if (c != '-' && !is_digit(c)) fail("expected a value");
         skip_number();
     }
-    // What follows a value: closing brackets, then a comma and the next value, or the end.
+    // After a value come closing brackets, then a comma and the next value, or the end.
     while (open > 0 && peek() == closers[open - 1]) {
       ++p_;
       --open;
@@ -300,7 +286,7 @@ std::string_view JsonCursor::skip_unchecked() {
       open += opening - closing;
       p_ += 32;
     }
-    // Byte by byte through a stretch that has a string, the end, or too many brackets to add up blindly.
+    // Goes byte by byte through a stretch with a string, the end, or too many brackets for counting.
     const char* const stop = end_ - p_ >= 32 ? p_ + 32 : end_;
     while (p_ < stop) {
       switch (*p_) {

@@ -1,9 +1,8 @@
-// JsonCursor: reads JSON text in place, value by value, as the caller asks for it. RFC 8259, plus the tokens NaN,
-// Infinity and -Infinity where a number is read as a float.
+// JsonCursor: reads JSON text in place; the caller asks for value after value. RFC 8259, plus the tokens NaN, Infinity
+// and -Infinity where a number is read as a float.
 //
-// Allocates only for strings with escapes, and keeps no more than twice the bytes of the text. Nesting is limited,
-// recursion is not used. Every error is kInvalidArgument and names the byte offset. Confined to one thread; views point
-// into the text.
+// Allocates only for strings with escapes, at most twice the bytes of the text. Limits nesting and does not recurse.
+// All errors are kInvalidArgument and name the byte offset. Used by one thread; views point into the text.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,12 @@ class JsonCursor {
 
   explicit JsonCursor(std::string_view text) noexcept : begin_(text.data()), p_(begin_), end_(begin_ + text.size()) {}
 
-  // First character of the next value or separator, whitespace skipped; '\0' at the end of the text.
+  // First character of the next value or separator, after whitespace; '\0' at the end of the text.
   char peek() noexcept {
     skip_whitespace();
     return p_ == end_ ? '\0' : *p_;
   }
-  // Named in errors from here on: "input 'x'". The view must stay valid while it is set.
+  // Errors name this from now on: "input 'x'". The view must stay valid while it is set.
   void set_context(std::string_view context) noexcept { context_ = context; }
   size_t offset() const noexcept { return static_cast<size_t>(p_ - begin_); }
   void seek(size_t offset) noexcept { p_ = begin_ + offset; }
@@ -34,63 +33,44 @@ class JsonCursor {
   const char* end() const noexcept { return end_; }
   void set_position(const char* p) noexcept { p_ = p; }
 
-  // Calls member(key) for each member, with the cursor at its value; member must consume the value. `what` names the
-  // object in errors. The key is a view of the text or, if it has escapes, lives until `member` returns.
+  // Calls member(key) for each member with the cursor at its value, which member must consume. Errors call the object
+  // `what`. The key is a view of the text; if it has escapes, it lives until `member` returns.
   template <class F>
   void object(std::string_view what, F&& member) {
-    open('{', what);
-    if (peek() == '}') {
-      close();
-      return;
-    }
-    for (;;) {
+    each('{', what, [&](size_t) {
       const std::string_view name = key();
       expect(':');
       member(name);
-      if (peek() == ',') {
-        ++p_;
-        continue;
-      }
-      if (peek() != '}') fail("expected ',' or '}'");
-      close();
-      return;
-    }
+    });
   }
-  // Calls element(index) for each element, with the cursor at it.
+  // Calls element(index) for each element with the cursor at it.
   template <class F>
   void array(std::string_view what, F&& element) {
-    open('[', what);
-    if (peek() == ']') {
-      close();
-      return;
-    }
-    for (size_t i = 0;; ++i) {
-      element(i);
-      if (peek() == ',') {
-        ++p_;
-        continue;
-      }
-      if (peek() != ']') fail("expected ',' or ']'");
-      close();
-      return;
-    }
+    each('[', what, element);
   }
 
-  // A view of the text or, if it has escapes, one that lives as long as the cursor.
+  // Reads a request whose whole text is one object, by member(cursor, key).
+  template <class F>
+  static void read_request(std::string_view text, F&& member) {
+    JsonCursor json(text);
+    json.object("the request", [&](std::string_view key) { member(json, key); });
+    json.finish();
+  }
+
+  // A view of the text; if it has escapes, a view that lives as long as the cursor.
   std::string_view string(std::string_view what);
-  // The string token as it stands in the text, quotes and escapes included.
+  // The string as it stands in the text, with quotes and escapes.
   std::string_view raw_string(std::string_view what);
   uint64_t unsigned_integer(std::string_view what);
   bool boolean(std::string_view what);
-  // Any number, read as a double.
   double number(std::string_view what);
   bool consume_null();
 
-  // Checks and passes over one value; returns its text.
+  // Checks and skips one value; returns its text.
   std::string_view skip();
-  // Passes over one array or object whose content is read later: only brackets and strings are looked at.
+  // Skips an array or object that is read later; looks only at brackets and strings.
   std::string_view skip_unchecked();
-  // Nothing but whitespace may follow.
+  // Throws unless only whitespace follows.
   void finish();
 
   [[noreturn, gnu::cold, gnu::noinline]] void fail(std::string_view problem) const;
@@ -104,12 +84,21 @@ class JsonCursor {
     if (peek() != c) fail(c == ':' ? "expected ':'" : "malformed text");
     ++p_;
   }
-  void open(char bracket, std::string_view what) {
-    if (peek() != bracket) fail_expected(what, bracket == '{' ? "an object" : "an array");
+  // Calls visit(index) for each member or element.
+  template <class F>
+  void each(char bracket, std::string_view what, F&& visit) {
+    const bool object = bracket == '{';
+    const char end = object ? '}' : ']';
+    if (peek() != bracket) fail_expected(what, object ? "an object" : "an array");
     if (++depth_ > kMaxDepth) fail("nested deeper than 100 levels");
     ++p_;
-  }
-  void close() noexcept {
+    if (peek() != end) {
+      for (size_t i = 0;; ++i, ++p_) {
+        visit(i);
+        if (peek() != ',') break;
+      }
+      if (peek() != end) fail(object ? "expected ',' or '}'" : "expected ',' or ']'");
+    }
     --depth_;
     ++p_;
   }
@@ -124,11 +113,11 @@ class JsonCursor {
   const char* end_;
   int depth_ = 0;
   std::string_view context_;
-  std::vector<std::string> keys_;        // with escapes: of each level the one that is being read
-  std::forward_list<std::string> kept_;  // values with escapes, one behind the other; never grown in place
+  std::vector<std::string> keys_;        // keys with escapes: the current one of each level
+  std::forward_list<std::string> kept_;  // values with escapes; a list, so that they never move
 };
 
-// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.
+// Appends text as a JSON string with quotes. Bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace sconce::server

@@ -22,35 +22,23 @@ constexpr const char* kShortPattern = "%L%m%d %H:%M:%S.%f %P %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
 
 spdlog::level::level_enum spdlog_level(LogLevel level) noexcept {
-  switch (level) {
-    case LogLevel::kTrace:
-      return spdlog::level::trace;
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-    case LogLevel::kOff:
-      break;
-  }
-  return spdlog::level::off;
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
+                                                   spdlog::level::warn,  spdlog::level::err,   spdlog::level::off};
+  return kLevels[static_cast<size_t>(level)];
 }
 
 constexpr uint32_t bit(LogLevel level) noexcept { return 1U << static_cast<unsigned>(level); }
 
-// Which levels are written, one bit each.
+// The levels that are written, one bit each.
 std::atomic<uint32_t> enabled{bit(LogLevel::kInfo) | bit(LogLevel::kWarn) | bit(LogLevel::kError)};
 std::atomic<bool> json_lines{false}, short_dates{false};
 thread_local LogRequest::Context current;
 
-// What may wait for whoever reads the log: some thousand lines.
+// How many bytes may wait for the log's reader: some thousand lines.
 constexpr size_t kRoom = 1024 * 1024;
 constexpr std::chrono::milliseconds kLastLines{1000};
 
-// Formats lines one after the other, and hands them to the writer, where there is one.
+// Formats one line at a time and gives it to the writer, if there is one.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void start();
@@ -68,7 +56,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string line = formatted(message);
     if (writer_) return writer_->put(line);
-    // Tools, and what is said before a server starts.
+    // tools, and messages before a server starts
     for (std::string_view left = line; !left.empty();) {
       const ssize_t done = ::write(STDERR_FILENO, left.data(), left.size());
       if (done <= 0) return;
@@ -91,7 +79,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   std::shared_ptr<LogWriter> writer_;  // guarded by the base's mutex
 };
 
-// Never destroyed: threads may log until the process is gone.
+// Never destroyed, because threads may log until the process ends.
 Sink& sink() {
   static Sink& instance = *new Sink;
   return instance;
@@ -132,7 +120,7 @@ void append_field(std::string& line, const LogField& field) {
   line += '"';
 }
 
-// A line's text, in the form of the log.
+// A line's text, in the log's form.
 std::string line_of(std::string_view message) {
   std::string line;
   if (json_lines.load(std::memory_order_relaxed)) {
@@ -140,7 +128,7 @@ std::string line_of(std::string_view message) {
     append_json_string(line, message);
     return line;
   }
-  // Whoever wrote the message: one line is one line.
+  // Control characters must not make two lines of one.
   for (const char c : message) {
     const auto byte = static_cast<unsigned char>(c);
     byte < 0x20 || byte == 0x7f ? (void)(line += fmt::format("\\x{:02x}", byte)) : (void)(line += c);
@@ -148,7 +136,7 @@ std::string line_of(std::string_view message) {
   return line;
 }
 
-// Stands where lines were lost. Not through the logger: its locks are held.
+// A line in place of lost ones. It does not go through the logger, whose locks are held.
 std::string notice_of(uint64_t lost) {
   const std::string text = line_of(fmt::format("{} lines were lost: the log was not read in time", lost));
   spdlog::pattern_formatter formatter(json_lines ? kJsonPattern : short_dates ? kShortPattern : kIsoPattern);

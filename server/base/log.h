@@ -1,5 +1,5 @@
-// The server's log, to standard error, as text or JSON lines. From start_log() on a thread of its own writes it, and
-// whoever logs never waits: lines for which there is no room are lost and counted. Thread-safe.
+// The server's log, on standard error, as text or JSON lines. From start_log() on, a thread of its own writes it, so
+// callers never wait; lines that find no room are counted and dropped. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>
@@ -16,12 +16,12 @@
 namespace sconce::server {
 
 void start_log(LogLevel level, LogFormat format);
-// Waits for what is not written yet, but no longer than a second: before the process ends.
+// Waits at most a second for unwritten lines. Call this before the process ends.
 void end_log() noexcept;
 uint64_t lost_log_lines() noexcept;
 bool log_enabled(LogLevel level) noexcept;
 
-// A member of a line besides its message: key=value, or a member of the JSON object.
+// A field of a line besides its message: key=value in text, a member in JSON.
 struct LogField {
   std::string_view key;
   std::string value;
@@ -29,8 +29,7 @@ struct LogField {
 };
 void write_log(LogLevel level, std::string_view message, std::span<const LogField> fields = {}) noexcept;
 
-// While it lives, lines of this thread carry the request's id and the address of the client at the other end, which
-// outlive it.
+// While it lives, lines of this thread have the request's id and the client's address, which must outlive it.
 class LogRequest {
  public:
   LogRequest(const RequestId& id, const std::string& peer) noexcept;
@@ -46,7 +45,7 @@ class LogRequest {
   const Context outer_;
 };
 
-// What Triton's logging extension shows and sets.
+// The settings of Triton's logging extension.
 struct LogSettings {
   bool info = true, warning = true, error = true;
   uint64_t verbose = 0;      // 1: debug, 2: trace
@@ -56,14 +55,14 @@ LogSettings log_settings() noexcept;
 // kInvalidArgument for short dates in JSON lines.
 void change_log(const LogSettings& settings);
 
-// Bytes from a client or a package as they may stand in a log line: control and non-ASCII bytes as \xNN.
+// Makes bytes from a client or package fit for a log line: control and non-ASCII bytes become \xNN.
 std::string printable(std::string_view text);
 
-// The same for a message that is put together here.
+// The functions behind log(): they format the message.
 void write_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept;
-// Lines of a kind that `limit` keeps within bounds.
+// Writes the line unless `limit` drops it.
 void write_limited(LogLimit& limit, LogLevel level, fmt::string_view format, fmt::format_args args) noexcept;
-// Says how many lines `limit` has held back, if that was not said yet and may be now. what: "refusals of requests".
+// Reports how many lines `limit` dropped, if that is due. what: "refusals of requests".
 void report_held(LogLimit& limit, std::string_view what) noexcept;
 
 template <class... Args>

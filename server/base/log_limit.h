@@ -1,5 +1,5 @@
-// LogLimit: keeps lines that clients can cause at will from filling the log: some at once, then a few a second; later
-// lines say how many were held back. Thread-safe.
+// LogLimit: keeps lines that clients can cause at will from filling the log. It admits some lines at once, then a few a
+// second; later lines say how many were dropped. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class LogLimit {
   static constexpr int kBurst = 20;
   static constexpr std::chrono::milliseconds kEach{200};
 
-  // True: the line may be written now, and `held` others were not since the last one.
+  // Whether the line may be written now; `held` is how many were dropped since the last one.
   bool admit(Clock::time_point now, uint64_t& held) noexcept {
     const std::lock_guard lock(mutex_);
     if (!take(now)) {
@@ -26,7 +26,7 @@ class LogLimit {
     held = std::exchange(held_, 0);
     return true;
   }
-  // Of those that nothing was said about, if it may be said now; else 0.
+  // Dropped lines that were not reported yet, if they may be reported now; else 0.
   uint64_t take_held(Clock::time_point now) noexcept {
     const std::lock_guard lock(mutex_);
     return held_ != 0 && take(now) ? std::exchange(held_, 0) : 0;
@@ -37,7 +37,7 @@ class LogLimit {
   }
 
  private:
-  // A bucket of kBurst lines that fills by one each kEach: full_at_ is when it is full again.
+  // A bucket of kBurst lines that gains one every kEach. full_at_ is when it is full again.
   bool take(Clock::time_point now) noexcept {
     const Clock::time_point from = full_at_ > now ? full_at_ : now;
     if (from + kEach - now > kBurst * kEach) return false;

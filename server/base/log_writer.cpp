@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-// False: nobody will ever take it.
+// Returns false if the descriptor will never take it.
 bool write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t done = ::write(descriptor, text.data(), text.size());
@@ -47,10 +47,10 @@ struct LogWriter::State {
   std::condition_variable wake, written;
   std::string waiting;
   bool writing = false, stopping = false;
-  uint64_t lost = 0, told = 0;  // told: of the lost, those that a line tells of
+  uint64_t lost = 0, told = 0;  // told: how many lost lines were reported by a line
 
   void count_lost(uint64_t lines) noexcept { lost += lines; }
-  // Where lines were lost, a line says so. False: there is no room for it.
+  // Reports lost lines by a line in their place. Returns false if there is no room for it.
   bool tell() {
     if (lost == told) return true;
     const std::string line = notice(lost - told);
@@ -76,8 +76,8 @@ void LogWriter::put(std::string_view line) noexcept {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   const bool kept = succeeds([&] {
-    // A line that is longer than all room is lost whatever else waits; a lost line keeps later ones out until it is
-    // told of, so that the order shows where it was.
+    // A line longer than all the room is always lost. After a loss, lines are dropped until the loss is reported, so
+    // that the report stands in the right place.
     if (state.waiting.size() + line.size() > state.room || !state.tell() ||
         state.waiting.size() + line.size() > state.room) {
       return state.count_lost(1);
@@ -111,7 +111,7 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
   std::unique_lock lock(state.mutex);
   for (;;) {
     state.wake.wait(lock, [&] { return !state.waiting.empty() || state.lost != state.told || state.stopping; });
-    // Without memory for the notice the next line brings it.
+    // If there is no memory for the report, the next line brings it.
     if (!succeeds([&] { state.tell(); }) && state.waiting.empty()) {
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -125,7 +125,7 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
     const bool taken = write_all(state.descriptor, text);
     lock.lock();
     state.writing = false;
-    if (!taken) state.told = state.lost += lines_of(text);  // a notice would go the same way
+    if (!taken) state.told = state.lost += lines_of(text);  // a report would be lost too
     if (state.waiting.empty()) state.written.notify_all();
   }
 }

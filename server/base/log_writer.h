@@ -1,6 +1,5 @@
-// LogWriter: lines on their way to a descriptor, written by a thread of its own: who logs never waits for a pipe that
-// nobody reads or a disk that is slow. What finds no room is lost, and a line in its place says how many were.
-// Thread-safe.
+// LogWriter: a thread that writes lines to a descriptor, so that callers never wait for a full pipe or a slow disk.
+// Lines that find no room are dropped, and a line in their place says how many. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -15,17 +14,17 @@ namespace sconce::server {
 
 class LogWriter {
  public:
-  // room: bytes that may wait. notice: a line, with its end, that says how many were lost.
+  // room: bytes that may wait. notice: makes the line, with its end, that reports lost lines.
   LogWriter(int descriptor, size_t room, std::function<std::string(uint64_t lost)> notice);
   LogWriter(const LogWriter&) = delete;
-  // Does not wait for what was not written: flush() does.
+  // Does not wait for unwritten lines; flush() does.
   ~LogWriter();
 
-  // A line with its end. Never waits for the descriptor.
+  // A line with its end. Never waits.
   void put(std::string_view line) noexcept;
-  // For a line that was lost before it came here.
+  // Counts a line that was lost before it came here.
   void lose() noexcept;
-  // True: all that was put is written. False: not within this time.
+  // Returns true once every line is written, false if that takes longer.
   bool flush(std::chrono::milliseconds at_most) noexcept;
   uint64_t lost() const noexcept;
 
@@ -33,7 +32,7 @@ class LogWriter {
   struct State;
   static void run(const std::shared_ptr<State>& state) noexcept;
 
-  const std::shared_ptr<State> state_;  // its thread's as well, which may hang in a write
+  const std::shared_ptr<State> state_;  // shared with its thread, which may hang in a write
 };
 
 }  // namespace sconce::server

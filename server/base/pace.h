@@ -1,6 +1,6 @@
-// By when a client must have sent or taken more. At first it has a grace; each byte that moves gives it the time that
-// the byte takes at the least rate, and never has it more than the grace from now: only bytes that came count, not
-// those that were announced, and a client that was quick at first may not stall later.
+// Computes by when a client must have sent or taken more. It starts with a grace period. Each byte that moves adds the
+// time of one byte at the least rate, but the deadline is never further away than the grace period. So announced bytes
+// do not count, and a client that was fast at first may not stall later.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@ struct Pace {
   using Time = std::chrono::steady_clock::time_point;
 
   std::chrono::nanoseconds grace{};
-  uint64_t rate = 1;  // bytes a second
+  uint64_t rate = 1;  // bytes per second
 
-  // As settings have them.
+  // As given by settings.
   static Pace of(std::chrono::nanoseconds grace, int64_t rate) noexcept {
     return {grace, static_cast<uint64_t>(std::max<int64_t>(rate, 1))};
   }
   Time first(Time now) const noexcept { return now + grace; }
-  // `deadline` is what held until these bytes moved.
+  // The new deadline; `deadline` is the one before these bytes moved.
   Time next(Time deadline, Time now, uint64_t bytes) const noexcept {
     const double earned = 1e9 * static_cast<double>(bytes) / static_cast<double>(std::max<uint64_t>(rate, 1));
     const auto most = static_cast<double>(grace.count());

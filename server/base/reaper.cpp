@@ -22,7 +22,7 @@ void Reaper::take(Reaped* object) noexcept {
 void Reaper::run() noexcept {
   bool ending = false;
   for (;;) {
-    // What is destroyed may let go of more.
+    // Destroying one object may drop others.
     Reaped* object = taken_.exchange(nullptr, std::memory_order_acquire);
     if (!object) {
       if (ending) return;

@@ -1,5 +1,5 @@
-// Reaper: takes apart, on a thread of its own, what the io threads were the last to let go of: models and catalogs.
-// Unmapping weights, joining lanes and closing libraries takes milliseconds that no request shall wait for.
+// Reaper: a thread that destroys models and catalogs whose last reference an I/O thread dropped. Unmapping weights,
+// joining lanes and closing libraries takes milliseconds, which no request should wait for.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace sconce::server {
 
-// Something that a reaper destroys.
+// An object that a reaper destroys.
 class Reaped {
  public:
   virtual ~Reaped() = default;
@@ -22,9 +22,9 @@ class Reaped {
 class Reaper {
  public:
   Reaper();
-  ~Reaper();  // when all that was let go of is gone
+  ~Reaper();  // waits until everything dropped is destroyed
 
-  // Shared from now on; whoever lets go of it last hands it to the reaper.
+  // Makes a shared pointer; dropping its last reference gives the object to the reaper.
   template <class T>
   std::shared_ptr<T> own(std::unique_ptr<T> object) {
     return std::shared_ptr<T>(object.release(), [this](T* last) { take(const_cast<std::remove_const_t<T>*>(last)); });
@@ -34,8 +34,8 @@ class Reaper {
   void take(Reaped* object) noexcept;
   void run() noexcept;
 
-  std::atomic<Reaped*> taken_{nullptr};  // the last one taken first
-  Reaped end_;                           // stands for the end of work
+  std::atomic<Reaped*> taken_{nullptr};  // newest first
+  Reaped end_;                           // marks the end of work
   std::thread thread_;
 };
 

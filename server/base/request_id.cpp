@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongest = 128;
 
-// Numbers that differ, in this process and from another's.
+// Numbers that differ from each other and from those of other processes.
 uint64_t next_number() {
   static const uint64_t base = (static_cast<uint64_t>(std::random_device()()) << 32) | std::random_device()();
   static std::atomic<uint64_t> count{0};

@@ -1,5 +1,5 @@
-// RequestId: what a request is called in logs, traces and its answer: the client's X-Request-Id, else a random number
-// that is made when it is first needed. Reused from request to request; confined to the connection's thread.
+// RequestId: a request's name in logs, traces and its answer. It is the client's X-Request-Id, else a random number
+// made when first needed. Reused for each request; used only by the connection's thread.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace sconce::server {
 
 class RequestId {
  public:
-  // field: the client's, empty if it sent none. One that is longer than 128 characters or not printable counts as none.
+  // field: what the client sent, or empty. Ignored if it has more than 128 characters or unprintable ones.
   void begin(std::string_view field);
   bool given() const noexcept { return given_; }
   const std::string& text() const;

@@ -1,4 +1,4 @@
-// Text without the characters of `blanks` at its ends, those of HTTP's fields unless told; and lists of such.
+// Removes `blanks` (HTTP's, by default) at the ends of text, and splits lists.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ inline std::string_view trim(std::string_view text, std::string_view blanks = " 
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-// What stands between the separators, trimmed; empty parts are left out.
+// The parts between separators, trimmed; empty parts are left out.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {

@@ -9,10 +9,10 @@
 namespace sconce::server {
 namespace {
 
-// Rows that are put together where neither package nor settings name a limit.
+// Most rows of a run if neither package nor settings set a limit.
 constexpr int64_t kDefaultRows = 64;
 
-// Whether dimension 0 lies outside all others in the recorded strides.
+// Whether the recorded strides have dimension 0 outside all others.
 bool rows_outermost(const TensorSpec& spec) {
   if (spec.strides.size() != spec.dims.size() || spec.strides.empty() || !spec.strides[0]) return true;
   for (size_t d = 1; d < spec.dims.size(); ++d) {
@@ -21,7 +21,7 @@ bool rows_outermost(const TensorSpec& spec) {
   return true;
 }
 
-// Whether the batch has a say in another dimension than the first: "2*s0" has s0 in it, "s01" has not.
+// Whether a dimension other than the first depends on the batch: "2*s0" contains s0, "s01" does not.
 bool batch_elsewhere(const TensorSpec& spec, std::string_view symbol) {
   const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   for (size_t d = 1; d < spec.dims.size(); ++d) {
@@ -41,7 +41,7 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
   if (symbol.empty()) return "its inputs share no variable first dimension";
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     if (!rows_outermost(model.spec.inputs[i]))
-      return "rows of input '" + model.input_names.name(i) + "' do not lie one behind the other";
+      return "rows of input '" + model.input_names.name(i) + "' are not stored one after the other";
     if (batch_elsewhere(model.spec.inputs[i], symbol))
       return "input '" + model.input_names.name(i) + "' has the batch in another dimension, too";
   }
@@ -49,7 +49,7 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
     const TensorSpec& output = model.spec.outputs[i];
     if (output.none || model.batch_observed) continue;
     const std::string name = "output '" + model.output_names.name(i) + "'";
-    if (!output.has_shape) return "the package does not tell the shape of " + name;
+    if (!output.has_shape) return "the package does not record the shape of " + name;
     if (output.dims.empty() || output.dims[0].symbol != symbol)
       return name + " does not have a row for each of the inputs";
     if (batch_elsewhere(output, symbol)) return name + " has the batch in another dimension, too";

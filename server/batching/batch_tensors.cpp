@@ -9,7 +9,7 @@
 namespace sconce::server {
 namespace {
 
-// Memory of which recent runs used less than half is given back after this many.
+// After so many runs, memory of which they used less than half is freed.
 constexpr int kRecent = 256;
 
 }  // namespace

@@ -24,7 +24,7 @@ std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds
 
 }  // namespace
 
-// One run, again and again.
+// A slot for one run at a time, used again and again.
 class Batcher::Execution final : public RunRequest {
  public:
   explicit Execution(Batcher& owner) : batcher(owner) {
@@ -60,7 +60,7 @@ class Batcher::Execution final : public RunRequest {
     batcher.end(*this, time);
   }
 
-  // What its requests are told of it.
+  // Gives its requests the run's results.
   void tell() noexcept {
     const bool batch = requests.size() > 1, good = error == nullptr;
     int64_t rows = 0;
@@ -68,13 +68,13 @@ class Batcher::Execution final : public RunRequest {
     for (QueuedRequest* request : requests) {
       request->info = info;
       request->info.queue = started - request->submitted_;
-      // The lane gives its own reference away, so that the last client's thread frees the error. end() needs it only
-      // where no run has begun.
+      // The last request gets the lane's own reference, so that the last client's thread frees the error. end() needs
+      // the error only if no run has begun.
       request->error = begun && request == requests.back() ? std::exchange(error, nullptr) : error;
       request->gather = batch ? gathered - started : std::chrono::nanoseconds(0);
       request->split = batch ? splitting : std::chrono::nanoseconds(0);
       request->run_rows = good ? std::exchange(rows, -1) : -1;
-      request->finished();  // it may be gone after this
+      request->finished();  // may destroy the request
     }
   }
 
@@ -102,7 +102,7 @@ Batcher::Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock
 
 Batcher::~Batcher() {
   stop();
-  // An execution's last step is out of its hands; it takes no time.
+  // An execution that is not idle is in its last step, which takes no time.
   while (out_.load() != 0) std::this_thread::sleep_for(kPoll);
 }
 
@@ -121,7 +121,7 @@ void Batcher::release_permit() noexcept {
 
 void Batcher::reserve(int64_t replicas) {
   std::vector<std::unique_ptr<Execution>> made;
-  // Room for all there will ever be: ending a run must not fail.
+  // Makes room for every possible execution, because ending a run must not fail.
   section_.enter();
   const auto have = static_cast<int64_t>(executions_.size());
   section_.leave();
@@ -148,7 +148,7 @@ void Batcher::set_replicas(int64_t replicas) noexcept {
 }
 
 void Batcher::submit(QueuedRequest& request) {
-  // Those that are about to start need not wait.
+  // Requests that are about to start do not count as waiting.
   const int64_t room = policy_.queue + std::max<int64_t>(free_.load(std::memory_order_relaxed), 0) +
                        launched_.load(std::memory_order_relaxed);
   if (waiting_.fetch_add(1) >= room) {
@@ -164,7 +164,7 @@ void Batcher::submit(QueuedRequest& request) {
   QueuedRequest* head = arrivals_.load(std::memory_order_relaxed);
   do request.next_ = head;
   while (!arrivals_.compare_exchange_weak(head, &request));
-  // From here on it may be over.
+  // The request may be over from here on.
   if (deadline != Clock::time_point::max()) wake_at(deadline);
   if (free_.load() > 0) attend();
 }
@@ -212,7 +212,7 @@ Batcher::Clock::time_point Batcher::next_due() const noexcept {
   return policy_.delay ? queue_.due(*policy_.delay, SIZE_MAX) : queue_.due(pace_.delay(), pace_.enough());
 }
 
-// The next execution, where one is due and has a place.
+// The next execution, if one is due and has a replica.
 Batcher::Execution* Batcher::next_run() noexcept {
   if (static_cast<int64_t>(queue_.size()) <= launched_.load(std::memory_order_relaxed) || idle_.empty() ||
       !acquire_permit()) {
@@ -231,7 +231,7 @@ void Batcher::attend() noexcept {
 }
 
 void Batcher::look() noexcept {
-  // Whoever sets again_ and cannot enter was seen before by the thread inside, which looks after it has left.
+  // If a thread sets again_ but cannot enter, the thread inside sees again_ here after it has left.
   while (again_.load() && section_.try_enter()) {
     again_.store(false);
     const Clock::time_point now = Clock::now();
@@ -274,7 +274,7 @@ void Batcher::start(Execution& execution) noexcept {
   drain();
   QueuedRequest* const late = queue_.take_late(now);
   for (QueuedRequest* request = late; request; request = RequestQueue::next(*request)) waiting_.fetch_sub(1);
-  // The others that are on their way get their share.
+  // Leaves their share to the other executions under way.
   const auto launched = static_cast<size_t>(launched_.fetch_sub(1));
   if (next_due() <= now) queue_.take((queue_.size() + launched - 1) / launched, execution.requests);
   waiting_.fetch_sub(static_cast<int64_t>(execution.requests.size()));
@@ -305,7 +305,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
     waiting_.fetch_add(static_cast<int64_t>(count));
   }
   if (good) pace_.ran(count, rows, time, queue_.size());
-  // Where no run is possible, what waits would wait for ever.
+  // If no run is possible, waiting requests would wait for ever.
   QueuedRequest* lost = begun ? nullptr : queue_.take_all();
   for (QueuedRequest* request = lost; request; request = RequestQueue::next(*request)) waiting_.fetch_sub(1);
   requests.clear();
@@ -322,11 +322,11 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
     release_permit();
     look();
   } else {
-    // submit_() has called, and look() goes on.
+    // called from submit_(); look() goes on
     launched_.fetch_sub(1);
     free_.fetch_add(1);
   }
-  out_.fetch_sub(1);  // the batcher may be gone after this
+  out_.fetch_sub(1);  // may destroy the batcher
 }
 
 }  // namespace sconce::server

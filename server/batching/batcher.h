@@ -1,10 +1,10 @@
-// Batcher: the queue in front of a model's replicas. Requests that wait when a replica becomes free, and fit together,
-// share its next run; a batch grows until the run starts.
+// Batcher: the queue in front of a model's replicas. When a replica becomes free, the waiting requests that fit
+// together share its next run; a batch grows until the run starts.
 //
-// There are as many permits as replicas: a thread that holds one may run. Requests arrive through a lock-free stack;
-// the queue behind it is one thread's at a time. A thread that brings a request and finds another in there leaves it to
-// that one, so that no request waits for another one's thread. A batch of one runs in place. Where a batch fails, its
-// halves run again, and theirs, so that one bad request costs the others time but no answer. Thread-safe.
+// There is one permit per replica, and a thread with a permit may run. Requests arrive on a lock-free stack; one thread
+// at a time works on the queue behind it. A thread that finds another one there leaves its request to it, so no request
+// waits for another's thread. A batch of one runs in place. If a batch fails, its halves run again, and so on, so that
+// a bad request costs others time but no answer. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -29,30 +29,30 @@ class Batcher final : private AlarmClock::Alarm {
   using Clock = QueuedRequest::Clock;
   using Submit = std::function<void(RunRequest&)>;  // Model::submit
 
-  // name: of the model, for errors. inline_policy: is told what runs took.
+  // name: the model's, for errors. inline_policy: receives the times of runs.
   Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock& clock, InlinePolicy& inline_policy,
           int64_t replicas);
-  // Waits for runs to let go of it. No request is left.
+  // Waits for runs to end. No request may be left.
   ~Batcher() override;
 
   const BatchPolicy& policy() const noexcept { return policy_; }
 
-  // A permit for a run of the caller's own, if one is free.
+  // Takes a permit for a run of the caller's own, if one is free.
   bool acquire_permit() noexcept;
   void release_permit() noexcept;
 
-  // Queues the request. kQueueFull: nothing happens to it.
+  // Queues the request. If this throws kQueueFull, nothing happens to the request.
   void submit(QueuedRequest& request);
   // True: it was still waiting, and finished() will not be called.
   bool cancel(QueuedRequest& request) noexcept;
   int64_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
-  // Makes room for so many replicas. Takes memory; set_replicas(), of no more than that, does not.
+  // Allocates room for so many replicas, so that set_replicas() up to that number need not.
   void reserve(int64_t replicas);
   void set_replicas(int64_t replicas) noexcept;
 
  private:
   class Execution;
-  // What is one thread's at a time. Leaving costs no system call unless somebody waits.
+  // Admits one thread at a time. Leaving makes a system call only if somebody waits.
   class Section {
    public:
     bool try_enter() noexcept {
@@ -73,17 +73,16 @@ class Batcher final : private AlarmClock::Alarm {
   };
 
   void ring() noexcept override;
-  // Starts runs for requests that wait: here, or in the thread that is at it.
+  // Starts runs for waiting requests: on this thread, or on the one that is in the section.
   void attend() noexcept;
   void look() noexcept;
-  // In the section.
+  // Call this in the section.
   void drain() noexcept;
   Clock::time_point next_due() const noexcept;
   Execution* next_run() noexcept;
   void wake_at(Clock::time_point time) noexcept;
   void finish_late(QueuedRequest* late, Clock::time_point now) noexcept;
 
-  // For executions.
   void start(Execution& execution) noexcept;
   void end(Execution& execution, std::chrono::nanoseconds time) noexcept;
 
@@ -94,10 +93,10 @@ class Batcher final : private AlarmClock::Alarm {
 
   alignas(64) std::atomic<QueuedRequest*> arrivals_{nullptr};  // newest first
   std::atomic<int64_t> waiting_{0};                            // not yet part of a run
-  std::atomic<bool> again_{false};                             // who is in the section is to look again
-  std::atomic<Clock::rep> alarm_at_{INT64_MAX};                // when it rings at the latest
+  std::atomic<bool> again_{false};                             // the thread in the section must look again
+  std::atomic<Clock::rep> alarm_at_{INT64_MAX};                // the latest time at which it rings
 
-  alignas(64) std::atomic<int64_t> free_;  // permits; below zero after replicas were removed
+  alignas(64) std::atomic<int64_t> free_;  // permits; negative after replicas were removed while they ran
   std::atomic<int64_t> launched_{0};       // executions on their way to a replica
   std::atomic<int64_t> out_{0};            // executions that are not idle
   Section section_;

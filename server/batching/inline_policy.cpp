@@ -5,14 +5,14 @@
 namespace sconce::server {
 namespace {
 
-constexpr int64_t kProbation = 8;  // runs to look at before one is trusted to be quick
+constexpr int64_t kProbation = 8;  // runs to watch before one is trusted to be quick
 constexpr int64_t kAverageOver = 8;
 constexpr int64_t kHandOver = 8000;  // ns that the way through the queue costs a request
-constexpr int64_t kTry = 64;         // requests of a try
+constexpr int64_t kTry = 64;         // requests of a trial
 constexpr int64_t kStay = 1024;
 constexpr int64_t kRest = 256, kLongestRest = 8192;
 constexpr int64_t kLarger = 4;       // times the usual bytes
-constexpr int64_t kFewBytes = 4096;  // never too many
+constexpr int64_t kFewBytes = 4096;  // always allowed
 
 void add(std::atomic<int64_t>& number, int64_t value) noexcept {
   number.store(number.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);

@@ -1,9 +1,10 @@
-// InlinePolicy: whether a request runs where it was read or through the queue, going by what runs have taken.
+// InlinePolicy: decides whether a request runs on the I/O thread or goes through the queue, by the times of earlier
+// runs.
 //
-// A run that takes less than handing it over runs where it was read, unless its inputs are much larger than those that
-// are known to be quick: all connections of the thread would wait for it. Where runs take longer, waiting requests may
-// share one: from time to time some go through the queue, and if they cost less there than by themselves, they stay.
-// Thread-safe; numbers that two threads count at the same time may be off by one.
+// If a run is shorter than a thread hand-over, it executes on the I/O thread, unless its inputs are much larger than
+// those known to be quick, because all connections of the thread wait meanwhile. Longer runs may be shared by waiting
+// requests: now and then some requests go through the queue, and all do if those cost less there than alone.
+// Thread-safe; numbers that two threads count at once may be off by one.
 #pragma once
 
 #include <atomic>
@@ -17,12 +18,13 @@ class InlinePolicy {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  // below: runs that take longer on average are no one's to do but a lane's; 0: all. batches: requests can share runs.
+  // below: longer runs always go to a lane; 0: no such limit. batches: requests can share runs.
   InlinePolicy(nanoseconds below, bool batches) noexcept : below_(below.count()), batches_(batches) {}
 
-  // For the next request, whose inputs have so many bytes.
+  // Decides for the next request; bytes: of its inputs.
   bool run_inline(size_t bytes = 0) noexcept;
-  // A run of `requests` took `time` of its thread. It counts as one by itself where there was one, of so many bytes.
+  // A run of `requests` used its thread for `time`. If there was one request, with inputs of `bytes`, it counts as
+  // alone.
   void ran(nanoseconds time, size_t requests, bool queued, size_t bytes = 0) noexcept;
 
  private:
@@ -31,11 +33,11 @@ class InlinePolicy {
   const int64_t below_;
   const bool batches_;
   std::atomic<int64_t> singles_{0};             // seen, up to a few
-  std::atomic<int64_t> single_{0};              // ns of one by itself, moving average
-  std::atomic<int64_t> bytes_{0};               // of its inputs, likewise
+  std::atomic<int64_t> single_{0};              // ns of a run alone, moving average
+  std::atomic<int64_t> bytes_{0};               // of its inputs, moving average
   std::atomic<bool> queue_{false};              // where requests go at present
-  std::atomic<int64_t> left_{0};                // requests until that is looked at again
-  std::atomic<int64_t> rest_{256};              // how many do not try the queue after a try in vain
+  std::atomic<int64_t> left_{0};                // requests until that is decided again
+  std::atomic<int64_t> rest_{256};              // requests that skip the queue after a trial in vain
   std::atomic<int64_t> busy_{0}, requests_{0};  // of the queue's runs since then
   std::atomic<bool> turning_{false};
 };

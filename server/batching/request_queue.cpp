@@ -5,10 +5,10 @@
 namespace sconce::server {
 namespace {
 
-// Requests that are looked at for one run.
+// How many requests are considered for one run.
 constexpr size_t kLookAt = 4096;
 
-// Rows lie one behind the other without gaps: a run's input is made of such by copying each in one piece.
+// Whether rows are stored one after the other without gaps, so that the tensor can be copied in one piece.
 bool is_block(const Tensor& tensor, int64_t rows) noexcept {
   if (tensor.dim() == 0 || tensor.size(0) != rows || tensor.numel() == 0) return false;
   return tensor.is_dense() && (rows == 1 || tensor.stride(0) == tensor.numel() / rows);

@@ -33,16 +33,16 @@ using Code = beast::error_code;
 constexpr char kDefaultPort[] = "8003";
 constexpr size_t kBlock = size_t{1} << 20, kRead = size_t{64} << 10;
 constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
-// How long a server may take to say "100 Continue" before the body is sent unasked.
+// How long to wait for a server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
 
-// One connection. Each step waits until it is done or the time is over.
+// One connection. Each step waits until it is done or times out.
 class Connection {
  public:
   Connection(const AdminServer& server, const TlsContext* tls, std::chrono::seconds patience)
       : server_(server), tls_(server.tls ? tls : nullptr), patience_(patience) {}
 
-  // "" or why not.
+  // Returns "" or the reason why it failed.
   std::string connect() {
     Code code;
     asio::ip::tcp::resolver resolver(context_);
@@ -86,7 +86,7 @@ class Connection {
     return {};
   }
 
-  // Whether something of an answer is there, or the server has closed the connection.
+  // Whether part of an answer has come, or the server has closed the connection.
   bool readable(int milliseconds) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
@@ -95,12 +95,12 @@ class Connection {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
       pollfd one{transport_->socket().native_handle(), POLLIN, 0};
       if (::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) != 1) return false;
-      // With TLS it may be something else than an answer.
+      // With TLS, the bytes may be no answer.
       if (!transport_->encrypted()) return true;
     }
   }
 
-  // The next answer that is not "100 Continue", or with `invited` that one too.
+  // The next answer except "100 Continue"; with `invited`, that one too.
   Code receive(Answer& answer, bool* invited = nullptr) {
     for (;;) {
       http::response_parser<http::string_body> parser;
@@ -142,7 +142,7 @@ class Connection {
     }
   }
 
-  // Until the connection can go on.
+  // Waits until the connection can go on.
   Code wait() {
     pollfd one{transport_->socket().native_handle(), transport_->poll_events(), 0};
     const int64_t time = std::chrono::milliseconds(patience_).count();
@@ -250,7 +250,7 @@ std::string Answer::reason() const {
   if (json.is_object())
     if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
   if (text.empty()) text = body.substr(0, 200);
-  // A server's words go to a terminal.
+  // Made fit for a terminal.
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return std::to_string(status) + (text.empty() ? "" : ": " + text);
@@ -291,7 +291,7 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
     if (!code && !invited) return answer;  // refused before the first byte
   }
   std::vector<std::byte> block(kBlock);
-  // What has gone out whole may be staged: that upload is not stopped, its answer tells.
+  // A request that was sent completely may be staged, so do not stop it: its answer says.
   uint64_t left = body.bytes();
   while (!code && left > 0 && !connection.readable(0)) {
     if (flags.stop) {
@@ -304,7 +304,7 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
     left -= bytes;
   }
   answer.delivered = !code && left == 0;
-  // An answer may be there although not all could be sent: why the server would not have it.
+  // If sending failed, an answer may say why the server refused it.
   const Code received = connection.receive(answer);
   if (received) {
     answer.problem = answer.delivered || !code ? network_problem("no answer", received)

@@ -1,7 +1,7 @@
-// A client of the admin port: plain requests, and uploads of weights. One connection per request, closed behind it.
+// A client of the admin port, for plain requests and uploads of weights. Each request has a connection of its own.
 //
-// Nothing throws for what a server or the network does: an Answer says it. Confined to one thread, but for the flags
-// and counters of an upload.
+// Failures of the server or the network are not thrown but returned in Answer. Used by one thread, except the flags and
+// counters of an upload.
 #pragma once
 
 #include <atomic>
@@ -20,20 +20,20 @@ namespace sconce::server::commands {
 struct AdminServer {
   std::string text;  // as the user wrote it
   std::string host, port, prefix;
-  std::string address;  // where to connect to, if that is not what host means
+  std::string address;  // to connect to, if not what `host` resolves to
   bool tls = false;
 };
 // "http://host:8003", "https://host", "host:8003", "host", "http://gateway/prefix". kInvalidArgument.
 AdminServer parse_admin_server(std::string_view text);
 
-// One for each address of the host, which then stands in `text`: every pod behind a headless service. kIo.
+// One server for each address of the host, for every pod behind a headless service; `text` has the address. kIo.
 std::vector<AdminServer> every_address(const AdminServer& server);
 
 struct Answer {
-  int status = 0;  // 0: none came
+  int status = 0;  // 0: no answer came
   std::string body;
-  std::string problem;     // why there is none
-  bool delivered = false;  // the whole request went out: without an answer it is unknown what the server did
+  std::string problem;     // why there is no answer
+  bool delivered = false;  // the whole request was sent: without an answer, it is unknown what the server did
   bool ok() const noexcept { return status >= 200 && status < 300; }
   // "404: no such model", "cannot connect: Connection refused".
   std::string reason() const;
@@ -41,12 +41,12 @@ struct Answer {
 
 struct UploadFlags {
   std::atomic<uint64_t> sent{0};  // bytes of the body
-  std::atomic<bool> stop{false};  // looked at between blocks: the upload ends with the problem "stopped"
+  std::atomic<bool> stop{false};  // checked between blocks; ends the upload with the problem "stopped"
 };
 
 class AdminClient {
  public:
-  // patience: the longest time without a byte in either direction. token: empty for none. tls: for https.
+  // patience: the longest time without a byte in either direction. token: may be empty. tls: for https.
   AdminClient(AdminServer server, std::string token, std::chrono::seconds patience,
               std::shared_ptr<const TlsContext> tls)
       : server_(std::move(server)), token_(std::move(token)), patience_(patience), tls_(std::move(tls)) {}
@@ -55,7 +55,7 @@ class AdminClient {
 
   Answer get(const std::string& target) const { return request("GET", target); }
   Answer post(const std::string& target) const { return request("POST", target); }
-  // Sends the body as safetensors with its length and Content-Digest. The server may refuse before or while it is sent.
+  // Sends the body as safetensors with its length and Content-Digest. The server may refuse it at any time.
   Answer upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
                 UploadFlags& flags) const;
 
@@ -68,7 +68,7 @@ class AdminClient {
   std::shared_ptr<const TlsContext> tls_;
 };
 
-// Text as one segment of a path, or as a value of a query.
+// Encodes text as one segment of a path or one value of a query.
 std::string percent_encoded(std::string_view text);
 
 }  // namespace sconce::server::commands

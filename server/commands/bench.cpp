@@ -36,7 +36,7 @@ struct Options {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Memory of this process that is not another's: private pages and its share of shared ones.
+// Memory of this process: private pages, and its share of shared ones.
 uint64_t proportional_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string line; std::getline(file, line);)
@@ -57,7 +57,7 @@ struct Samples {
   }
 };
 
-// Runs one after the other on the calling thread.
+// Runs one after another on the calling thread.
 Samples run_for(Model& model, const std::vector<Tensor>& inputs, double duration_s) {
   constexpr size_t kMostSamples = size_t{1} << 24;
   Samples samples;
@@ -75,13 +75,13 @@ Samples run_for(Model& model, const std::vector<Tensor>& inputs, double duration
   return samples;
 }
 
-// `callers` threads run as fast as they can; an error of any of them is thrown here.
+// Runs on `callers` threads at full speed, and throws here the error of any of them.
 Samples run_concurrently(Model& model, const Options& options, int callers) {
   std::vector<std::vector<Tensor>> inputs;
   for (int i = 0; i < callers; ++i) inputs.push_back(make_inputs(model.info().spec, options.inputs));
-  run_for(model, inputs[0], 0);  // errors of the inputs appear here, on this thread
+  run_for(model, inputs[0], 0);  // throws errors of the inputs on this thread
   const Clock::time_point start = Clock::now();
-  std::vector<std::future<Samples>> running;  // get() throws here what was thrown there
+  std::vector<std::future<Samples>> running;  // get() throws what the thread threw
   for (const std::vector<Tensor>& tensors : inputs)
     running.push_back(std::async(std::launch::async, [&] { return run_for(model, tensors, options.duration_s); }));
   std::vector<Samples> all;
@@ -105,7 +105,7 @@ Json measure(const Options& options, int replicas, int threads) {
   start = Clock::now();
   run_for(*model, inputs, 0);
   const double first_s = seconds_since(start);
-  run_for(*model, inputs, std::min(0.5, options.duration_s / 4));  // caches, clock rates
+  run_for(*model, inputs, std::min(0.5, options.duration_s / 4));  // warms caches and clock rates
   Samples alone = run_for(*model, inputs, options.duration_s);
   const int callers = options.callers > 0 ? options.callers : replicas;
   Samples loaded = run_concurrently(*model, options, callers);

@@ -17,7 +17,7 @@ struct Options {
   std::vector<std::string> op_libraries;
 };
 
-// The exit status for what is wrong is main's: 1 where the package would not run, 2 where it cannot be read.
+// main() chooses the exit status of errors: 1 if the package would not run, 2 if it cannot be read.
 int check(const Options& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
   package->verify();

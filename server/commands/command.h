@@ -1,5 +1,5 @@
-// The subcommands of the program. Each adds its options to `app` when the command line is set up and returns what is
-// to be done once it has been parsed: a callable that gives the exit status. Errors are thrown; main prints them.
+// The subcommands of the program. Each function adds its options to `app` and returns a callable, which runs the parsed
+// command and returns the exit status. Errors are thrown; main prints them.
 #pragma once
 
 #include <CLI/App.hpp>

@@ -10,6 +10,7 @@
 
 #include "sconce/model.h"
 #include "sconce/runnable.h"
+#include "server/base/enum_name.h"
 #include "server/commands/terminal.h"
 #include "server/signature/constant_type.h"
 #include "server/signature/names.h"
@@ -37,7 +38,7 @@ std::string describe_list(const std::vector<std::optional<int64_t>>& values) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-// A pytree as Python would write it, tensors by their names.
+// A pytree as Python would write it, with tensors by name.
 std::string describe_tree(const SpecNode& node, std::span<const std::string> names, size_t& leaf) {
   if (node.kind == SpecNode::Kind::kLeaf) {
     const size_t i = leaf++;
@@ -142,7 +143,7 @@ void add_model(std::string& out, const ModelSpec& model, bool all) {
                        model.march.empty() ? "" : ", -march=" + model.march));
   add_line(out, "threads", model.threads == 0 ? "one, or unknown" : std::to_string(model.threads));
   add_line(out, "code", fmt::format("{}, {}", format_bytes(model.so_bytes), model.so_member));
-  add_line(out, "weights", fmt::format("{}, {}", format_bytes(model.weights_bytes), name_of(model.weights_form)));
+  add_line(out, "weights", fmt::format("{}, {}", format_bytes(model.weights_bytes), form_name(model.weights_form)));
   add_line(out, "signature",
            model.has_source ? "from the generated source" : "the package has no source: shapes are unknown");
   add_line(out, "call", describe_call(model));
@@ -247,7 +248,7 @@ Json to_json(const ModelSpec& model) {
           {"metadata", model.metadata},
           {"has_source", model.has_source},
           {"code", {{"member", model.so_member}, {"bytes", model.so_bytes}}},
-          {"weights", {{"form", name_of(model.weights_form)}, {"bytes", model.weights_bytes}}},
+          {"weights", {{"form", form_name(model.weights_form)}, {"bytes", model.weights_bytes}}},
           {"inputs", to_json(model.inputs, TensorNames::of_inputs(model))},
           {"outputs", to_json(model.outputs, TensorNames::of_outputs(model))},
           {"call_spec", call},
@@ -271,22 +272,9 @@ std::string describe(const TensorSpec& spec) {
   return text;
 }
 
-const char* name_of(WeightsForm form) {
-  switch (form) {
-    case WeightsForm::kNone:
-      return "none";
-    case WeightsForm::kEmbedded:
-      return "embedded in the code";
-    case WeightsForm::kAppended:
-      return "appended to the code";
-    case WeightsForm::kBlob:
-      return "one blob";
-    case WeightsForm::kFiles:
-      return "files";
-    case WeightsForm::kUserProvided:
-      return "provided by the user";
-  }
-  return "unknown";
+const char* form_name(WeightsForm form) {
+  return name_of(form,
+                 {"none", "embedded in the code", "appended to the code", "one blob", "files", "provided by the user"});
 }
 
 std::vector<std::string> operators_of(const ModelSpec& model) {

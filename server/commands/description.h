@@ -1,4 +1,4 @@
-// What a package says about itself, for people and as JSON. What is not recorded is called unknown (JSON: null).
+// Prints what a package says about itself, for people and as JSON. What is not recorded is "unknown" (JSON: null).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,15 +9,14 @@
 
 namespace sconce::server::commands {
 
-// `all`: without leaving out the rest of long lists.
+// `all`: does not shorten long lists.
 std::string describe_text(const Package& package, std::span<const ModelSpec* const> models, bool all);
 nlohmann::ordered_json describe_json(const Package& package, std::span<const ModelSpec* const> models);
 
 // "float32 [s77 (1..64), 16] strides [16, 1]", "float32, shape unknown".
 std::string describe(const TensorSpec& spec);
-const char* name_of(ConstantType type);
-const char* name_of(WeightsForm form);
-// Functions of the C ABI behind compiled code: "aoti_torch_cpu_addmm_out".
+const char* form_name(WeightsForm form);
+// Functions of the C ABI that the compiled code calls: "aoti_torch_cpu_addmm_out".
 std::vector<std::string> operators_of(const ModelSpec& model);
 
 }  // namespace sconce::server::commands

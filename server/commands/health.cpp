@@ -1,4 +1,4 @@
-// `sconce health`: asks a server whether it is ready; for the health checks of containers, which have no curl.
+// `sconce health`: asks a server whether it is ready, for health checks of containers, which have no curl.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
@@ -18,7 +18,7 @@ struct Options {
   bool live = false;
 };
 
-// Of the server that the same settings make: a listener that asks for no certificate of this machine's name.
+// The URL of a server with the same settings: a listener without TLS, so no certificate has to fit this host's name.
 std::string own_url(const Options& options) {
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);

@@ -1,4 +1,4 @@
-// Which model to load and how, as the command line says it.
+// Options of the command line that say which model to load and how.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -17,9 +17,9 @@ struct LoadSettings {
   bool no_input_checks = false, verify = false;
 };
 
-// --op-library, as often as there are libraries.
+// --op-library, which may be given several times.
 CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths);
-// The positional PACKAGE and the options of loading.
+// The positional PACKAGE and the options for loading.
 void add_load_options(CLI::App& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);
 std::shared_ptr<Model> load_model(const LoadSettings& settings);

@@ -18,8 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Strides that a tensor of these sizes has to have: the recorded ones, and for those that are not known the ones of a
-// tensor whose dimensions of unknown stride lie outside the others, row-major.
+// The recorded strides of a tensor of these sizes. Dimensions of unknown stride lie outside the others, row-major.
 std::vector<int64_t> recorded_strides(const TensorSpec& spec, IntSpan sizes) {
   std::vector<int64_t> strides(sizes.size());
   contiguous_strides(sizes, strides.data());
@@ -94,7 +93,7 @@ class InputFiles {
 
   void add(const std::string& argument) {
     const size_t equals = argument.find('=');
-    // A file's name may have a '=' of its own.
+    // A file's name may contain '='.
     if (equals == std::string::npos || fs::exists(argument))
       add_all(argument);
     else

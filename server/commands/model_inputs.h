@@ -1,4 +1,4 @@
-// Inputs of a model as the command line gives them: files, or random values.
+// Makes a model's inputs from files, or from random values.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -12,17 +12,17 @@
 namespace sconce::server::commands {
 
 struct InputOptions {
-  std::vector<std::string> files;  // "NAME=FILE", or "FILE" whose tensors are named as the inputs
+  std::vector<std::string> files;  // "NAME=FILE", or "FILE" with tensors named like the inputs
   std::vector<std::string> sizes;  // "SYMBOL=N", for random inputs
   uint64_t seed = 0;
 };
 
 void add_input_options(CLI::App& app, InputOptions& options);
 
-// In flat order and in the strides that the package recorded; a .json file holds an object of nested lists by name, or
-// for NAME=FILE one nested list. Without files every input is random: floats from a normal distribution, integers 0
-// and 1 (safe as indices), sizes those of --size or the smallest that are allowed and not below 2.
-// kInvalidArgument names the input.
+// Tensors in flat order, in the strides that the package recorded. A .json file has an object of nested lists by name,
+// or one nested list for NAME=FILE. Without files all inputs are random: floats from a normal distribution, integers 0
+// and 1 (safe as indices), sizes those of --size or the smallest allowed ones that are at least 2. kInvalidArgument
+// names the input.
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options);
 
 }  // namespace sconce::server::commands

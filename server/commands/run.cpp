@@ -30,7 +30,7 @@ struct Options {
   std::string output, format = "npy";
 };
 
-// A name as a file's: what could leave the folder or confuse a shell becomes '_'.
+// Makes a name fit for a file: characters that could leave the folder or confuse a shell become '_'.
 std::string file_stem(const std::string& name) {
   std::string stem = name;
   for (char& c : stem)

@@ -1,4 +1,4 @@
-// `sconce serve`: settings from the table, the file, the environment and the command line; then the server.
+// `sconce serve`: reads settings from defaults, file, environment and command line, then runs the server.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <linux/close_range.h>
@@ -26,14 +26,13 @@ namespace {
 
 struct Options {
   std::vector<std::string> serve;            // packages and repositories
-  std::map<std::string, std::string> flags;  // key of a setting and its value
+  std::map<std::string, std::string> flags;  // setting's key and value
   std::vector<std::string> model_settings, op_libraries;
   std::string config;
   bool print_config = false;
 };
 
-// The program in place of this process, with the arguments that it has; what this process holds of devices and files
-// goes with it.
+// Replaces this process by a new run of the program with the same arguments, which frees its devices and files.
 [[noreturn]] void start_anew() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

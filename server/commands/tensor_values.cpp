@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/element_walk.h"
-#include "sconce/float_types.h"
+#include "server/base/cpp_type.h"
 #include "server/json/tensor_json.h"
 
 namespace sconce::server::commands {
@@ -62,15 +62,9 @@ void fill_random(Tensor& tensor, uint64_t seed) {
   std::mt19937_64 engine(seed);
   auto* data = static_cast<std::byte*>(tensor.storage()->data());
   const size_t item = tensor.itemsize();
-  // All of the storage: strides may leave gaps that a kernel reads.
+  // Fills the whole storage, because strides may leave gaps that a kernel reads.
   const size_t count = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, item) / item;
-  switch (tensor.dtype()) {
-#define SCONCE_X(enumerator, type) \
-  case DType::enumerator:          \
-    return fill<type>(data, count, engine);
-    SCONCE_CPP_TYPES(SCONCE_X)
-#undef SCONCE_X
-  }
+  with_cpp_type(tensor.dtype(), [&]<class T>() { fill<T>(data, count, engine); });
 }
 
 void copy_elements(const Tensor& from, Tensor& to) {

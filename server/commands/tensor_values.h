@@ -1,4 +1,4 @@
-// Values of tensors in main memory: from JSON, random, copied between layouts.
+// Fills tensors in host memory: from JSON, at random, from other layouts.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace sconce::server::commands {
 
-// A nested list or one number; complex elements are [re, im]. The cursor stands at the value and ends behind it.
+// Reads a nested list or one number at the cursor; complex elements are [re, im].
 Tensor read_json_tensor(JsonCursor& cursor, DType dtype);
-// Floats from N(0, 1), integers and bools 0 or 1; a function of seed, dtype and the number of elements.
+// Floats from N(0, 1), integers and bools 0 or 1. The values depend only on seed, dtype and number of elements.
 void fill_random(Tensor& tensor, uint64_t seed);
-// Both of the same sizes and dtype.
+// Sizes and dtypes must be equal.
 void copy_elements(const Tensor& from, Tensor& to);
 
 }  // namespace sconce::server::commands

@@ -1,4 +1,4 @@
-// Colour for people: used only where standard output is a terminal and NO_COLOR is not set. Immutable.
+// Colours, used only if standard output is a terminal and NO_COLOR is not set. Immutable.
 #pragma once
 
 #include <string>

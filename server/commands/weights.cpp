@@ -1,4 +1,4 @@
-// `sconce weights`: the admin ports of running servers, from the command line.
+// `sconce weights`: uses the admin ports of running servers.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -55,7 +55,7 @@ std::vector<AdminClient> clients_of(const Options& options) {
       SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
                    "a server is named twice: ", server.text);
       seen.push_back(place);
-      // OpenSSL writes to a connection that is closed as to a pipe.
+      // OpenSSL would raise it when it writes to a closed connection.
       if (server.tls) std::signal(SIGPIPE, SIG_IGN);
       if (server.tls && !tls) tls = TlsContext::of_client(options.ca, options.certificate, options.key);
       clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls);
@@ -78,7 +78,7 @@ void print_failure(const AdminClient& client, const std::string& reason) {
   std::cout << client.server().text << ": " << red(reason) << "\n";
 }
 
-// Text of a member, whatever it is; empty for null and where there is none.
+// A member as text, whatever its type; "" for null or no member.
 std::string text_of(const Json& object, const char* key) {
   const auto at = object.find(key);
   if (at == object.end() || at->is_null()) return "";
@@ -135,7 +135,7 @@ int rollback(const Options& options) {
   const auto target = [&](const char* action) {
     return weights_target(options.push.model, options.push.version, action);
   };
-  // None is changed where one could not follow.
+  // Look at all servers first, so that none is changed if another one cannot be.
   const std::vector<Answer> sets = ask_all(clients, [&](const AdminClient& client) { return client.get(target("")); });
   bool ready = true;
   for (size_t i = 0; i < sets.size(); ++i) {

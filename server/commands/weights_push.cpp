@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 std::atomic<bool> interrupted{false};
 
-// While weights are being sent, Ctrl-C ends that, and what is staged is dropped.
+// While weights are sent, Ctrl-C stops that and drops what is staged.
 class Interruption {
  public:
   Interruption() : before_(std::signal(SIGINT, [](int) { interrupted = true; })) {}
@@ -33,7 +33,7 @@ class Interruption {
   void (*before_)(int);
 };
 
-// All at once, one thread each; the results in the servers' order.
+// Calls all at once, one thread each; results are in the servers' order.
 template <class F>
 auto on_all(size_t count, F&& work) {
   std::vector<std::future<decltype(work(size_t{}))>> running;
@@ -43,7 +43,7 @@ auto on_all(size_t count, F&& work) {
   return results;
 }
 
-// What GET .../weights says of the active set.
+// The active set, as GET .../weights describes it.
 struct Active {
   uint64_t generation = 0;
   std::string version;  // label, or the generation
@@ -63,7 +63,7 @@ class Push {
   Push(const std::vector<AdminClient>& servers, const PushOptions& options)
       : servers_(servers), options_(options), states_(servers.size()) {}
 
-  // An error that is thrown between staging and commit leaves nothing staged.
+  // If an error is thrown between staging and commit, nothing stays staged.
   ~Push() { abort_staged(); }
 
   int run() {
@@ -100,7 +100,7 @@ class Push {
     std::cout << fmt::format("{}: {}\n", servers_[i].server().text, good ? text : red(text)) << std::flush;
   }
 
-  // Before much is read or sent: all servers are there, know the model and let us in.
+  // Before large reads or sends, checks that all servers answer, have the model and admit us.
   bool look() {
     const std::vector<Answer> answers = on_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
     bool good = true;
@@ -130,7 +130,7 @@ class Push {
     std::vector<std::future<Answer>> running;
     for (size_t i = 0; i < servers_.size(); ++i)
       running.push_back(std::async(std::launch::async, [this, i, &digest] {
-        // One that fails stops the others.
+        // The first failure stops the others.
         struct StopAll {
           Push& push;
           bool good = false;
@@ -186,13 +186,13 @@ class Push {
     if (on_terminal()) std::cout << "\r\x1b[K" << std::flush;
   }
 
-  // Drops what is staged, or may be, on every server.
+  // Drops what is or may be staged, on every server.
   void abort_staged() {
     const std::vector<Answer> answers = on_all(
         servers_.size(), [&](size_t i) { return states_[i].staged ? servers_[i].post(target("/abort")) : Answer(); });
     for (size_t i = 0; i < answers.size(); ++i) {
       if (!std::exchange(states_[i].staged, false)) continue;
-      // 400: nothing was staged there after all.
+      // 400: nothing is staged there
       const bool good = answers[i].ok() || answers[i].status == 400;
       if (!good) report(i, false, "may have weights staged that could not be dropped: " + answers[i].reason());
     }
@@ -205,7 +205,7 @@ class Push {
     std::vector<Active> active(servers_.size());
     for (size_t i = 0; i < answers.size(); ++i) {
       std::optional<Active> now = active_of(answers[i]);
-      // Without an answer the server says itself what it did.
+      // Without an answer, ask the server what it did.
       if (!answers[i].ok() || !now) now = active_of(servers_[i].get(target()));
       states_[i].committed = now && now->generation != states_[i].before;
       if (answers[i].ok() || states_[i].committed) states_[i].staged = false;

@@ -1,4 +1,4 @@
-// New weights for a model on several servers: staged on all, then published on all, or on none.
+// Pushes new weights of a model to several servers: stages on all, then publishes on all or on none.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@ struct PushOptions {
   bool partial = false, dry_run = false, check_finite = false;
 };
 
-// "/v2/admin/models/M/weights", with the version if there is one, and an action behind it.
+// "/v2/admin/models/M/weights", with the version if given, and with an action after it.
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action = {});
 
-// Prints what happens. 0: published everywhere (or would be, for a dry run); 1: nowhere, or as far as what is printed
-// says. Throws for a file that cannot be used.
+// Prints its progress. Returns 0 if the weights are published everywhere (for a dry run: would be), 1 if nowhere or
+// only as printed. Throws for a file that cannot be used.
 int push_weights(const std::vector<AdminClient>& servers, const PushOptions& options);
 
 }  // namespace sconce::server::commands

@@ -1,4 +1,4 @@
-// A connection that was accepted and that no session has yet: closed, and off the count, if none gets it.
+// An accepted connection that has no session yet. If it gets none, it is closed and no longer counted.
 #pragma once
 
 #include <unistd.h>
@@ -29,11 +29,11 @@ class Accepted {
   }
 
   int descriptor() const noexcept { return descriptor_; }
-  // "192.0.2.7:50000"; of IPv6 with brackets.
+  // "192.0.2.7:50000"; IPv6 addresses have brackets.
   std::string peer() const;
   bool v6() const noexcept { return v6_; }
   Listeners listener() const noexcept { return listener_; }
-  // From now on another object owns the descriptor and closes it.
+  // From now on another object owns and closes the descriptor.
   void give_away() noexcept { descriptor_ = -1; }
   OpenConnections::Slot take_slot() noexcept { return std::move(slot_); }
 

@@ -1,6 +1,6 @@
-// BusyPoll: whether a thread that has nothing to do looks again at once, or sleeps until it is woken. Waking takes the
-// kernel longer than a small request takes us: where requests have been coming faster than that, sleeping pays for
-// nobody. Confined to a thread.
+// BusyPoll: decides whether an idle thread looks for work again at once or sleeps. The kernel takes longer to wake a
+// thread than we take for a small request, so sleeping does not pay while requests come faster than that. Used by one
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,17 @@ class BusyPoll {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // limit: of looking in vain; 0: never.
+  // limit: how long to look in vain; 0: never look.
   explicit BusyPoll(std::chrono::nanoseconds limit) noexcept : limit_(limit), interval_(kMiss * limit) {}
 
-  // Something came.
+  // Call this when something came.
   void came(Clock::time_point now) noexcept {
     add(now - last_);
     last_ = now;
   }
-  // Whether things have been coming fast enough to look for the next one.
+  // Whether things come fast enough to look for the next one.
   bool pays() const noexcept { return interval_ < limit_; }
-  // Nothing was there; of one that pays. False: enough.
+  // Call this when nothing was there, if pays(). Returns false once the limit is over.
   bool again(Clock::time_point now) noexcept {
     if (now - last_ < limit_) return true;
     add(kMiss * limit_);
@@ -30,14 +30,14 @@ class BusyPoll {
   }
 
  private:
-  static constexpr int kMiss = 4;  // what a wait counts for at most, in limits
+  static constexpr int kMiss = 4;  // the most that one wait counts, in limits
 
   void add(std::chrono::nanoseconds interval) noexcept {
     interval_ = (3 * interval_ + std::min(interval, kMiss * limit_)) / 4;
   }
 
   const std::chrono::nanoseconds limit_;
-  std::chrono::nanoseconds interval_;  // moving average between two that came
+  std::chrono::nanoseconds interval_;  // moving average of the time between two arrivals
   Clock::time_point last_{};
 };
 

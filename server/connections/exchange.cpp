@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// Of a request line, in the access log.
+// The text of a request line in the access log.
 std::string shown(std::string_view text) {
   return text.size() <= kExcerptBytes ? printable(text) : printable(text.substr(0, kExcerptBytes - 3)) + "...";
 }
@@ -45,7 +45,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   }
   routed_ = true;
   const bool found = route_.result == RouteMatch::Result::kFound;
-  // What is asked of nobody is refused before its body is read.
+  // A request that runs no handler is refused before its body is read.
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
   if (listener_ == kAdmin) {
@@ -58,10 +58,10 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   return Next::kReadBody;
 }
 
-// How much the request may have: what its route, which was found, can use. False: it has more.
+// Sets how large the request may be: what its route can use. Returns false if it is larger.
 bool Exchange::limit_body() {
   most_body_ = reader_.most_body();
-  // The errors of a model that is not there, before its request is read.
+  // Throws the errors of a model that is not there before the request is read.
   const bool inference = route_of(route_).body == BodyLimit::kInputs;
   const uint64_t most =
       inference ? io_thread_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
@@ -129,7 +129,7 @@ Exchange::Next Exchange::resume() {
   }
 }
 
-// Who has had it until now.
+// Returns the previous holder.
 Exchange::Holder Exchange::let_go() noexcept {
   if (holder_ == Holder::kModel) io_thread_.lane_requests(-1);
   return std::exchange(holder_, Holder::kSession);
@@ -153,7 +153,7 @@ void Exchange::take_back() noexcept {
 void Exchange::abandon() noexcept {
   cancel();
   count_body(0);
-  if (computing()) return;  // the holder works with the rest
+  if (computing()) return;  // the holder still works with the rest
   inference_.clear();
   answer_room_.give_back();
 }
@@ -191,7 +191,7 @@ AnswerWriter::Form Exchange::finish_response() {
   return form_;
 }
 
-// What went wrong can be looked up.
+// Lets clients find the log lines of an error.
 void Exchange::name_response() {
   if (request_id_.given() || response_.status >= 400) response_.request_id = request_id_.text();
 }

@@ -1,4 +1,4 @@
-// The part of an exchange that administration has: who may ask, and requests that other threads work on.
+// Exchange: who may administrate, and requests that other threads work on.
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/answers/routes.h"
@@ -10,12 +10,12 @@
 namespace sconce::server {
 namespace {
 
-// What is said where there was not even memory to say it.
+// Answers for when there was no memory for a real one.
 constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\"}", kDone = "{}";
 
 }  // namespace
 
-// An upload has its body read by the task that it begins.
+// The task of an upload reads the body itself.
 Exchange::Next Exchange::begin_admin(uint64_t length) {
   const RequestHead& head = reader_.head();
   if (head.coding != Coding::kIdentity) {
@@ -60,7 +60,7 @@ bool Exchange::refuse_access() {
   const CredentialSet& known = io_thread_.credentials();
   const RequestHead& head = reader_.head();
   CredentialSet::Refusal refusal = known.check(scope, head.authorization);
-  // A page from anywhere can make its reader's browser send this.
+  // Any web page could make a visitor's browser send this.
   if (scope == kAdminScope && !known.needs_token(scope) && !head.origin.empty() && head.method != Method::kGet)
     refusal = {403, "requests of web pages need a token: token_file"};
   if (refusal.status == 0) return false;
@@ -82,8 +82,8 @@ Exchange::Next Exchange::start_task(const OnAdminThread& handler) {
 }
 
 Exchange::Next Exchange::answer_task() {
-  // The work is done, so an error would be wrong. Where there is no memory for the answer, the connection just ends.
-  // (The writer has room for the answer: AnswerWriter::reserve().)
+  // The work is done, so an error would be wrong. If there is no memory for the answer, the connection just ends. (The
+  // writer has room for a short answer: AnswerWriter::reserve().)
   const bool told = succeeds([this] {
     if (admin_) take_admin_answer();
     name_response();

@@ -1,4 +1,4 @@
-// The part of an exchange that gives long work to other threads: others of its io thread are answered meanwhile.
+// Exchange: gives long work to other threads, so that the I/O thread answers other requests meanwhile.
 #include <algorithm>
 
 #include "server/base/failure.h"
@@ -7,10 +7,10 @@
 namespace sconce::server {
 namespace {
 
-// What takes about a millisecond on the slowest machines.
+// Sizes that take about a millisecond on the slowest machines.
 constexpr size_t kLongText = 256 * 1024;       // of JSON to read
 constexpr size_t kLongBody = 8 * 1024 * 1024;  // of tensors, which may have to be copied
-constexpr size_t kLongCompressed = 1024;       // gzip makes a thousand bytes of one
+constexpr size_t kLongCompressed = 1024;       // gzip may expand one byte to a thousand
 
 }  // namespace
 

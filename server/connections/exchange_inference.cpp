@@ -1,4 +1,4 @@
-// The part of an exchange that runs models.
+// Exchange: runs models.
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/answers/routes.h"
@@ -24,7 +24,7 @@ Exchange::Next Exchange::answer_by(const OnLane& handler) {
   return run_decoded();
 }
 
-// Any thread, as is encode_answer().
+// On any thread, like encode_answer().
 void Exchange::decode_request() {
   const uint64_t most = static_cast<uint64_t>(io_thread_.service().config.max_inflated_bytes);
   reader_.inflate(std::min(most, inference_.most_body_bytes()));
@@ -50,7 +50,7 @@ Exchange::Next Exchange::answer_run() {
 void Exchange::encode_answer() {
   inference_.encode(response_);
   compress_answer();
-  // A client may be long in taking it. What is smaller is little beside the connection itself.
+  // The client may take long to read it. Smaller answers are small compared with the connection itself.
   constexpr size_t kLargeAnswer = 64 * 1024;
   if (const size_t bytes = response_.body_bytes(); bytes > kLargeAnswer)
     answer_room_.take(io_thread_.service().request_memory, bytes, "an answer");
@@ -62,7 +62,7 @@ Exchange::Next Exchange::finish_answer() {
   return Next::kAnswer;
 }
 
-// True: the request was still waiting, and the model knows nothing of it any more.
+// Returns true if the request was still waiting; the model has then forgotten it.
 bool Exchange::cancel() noexcept {
   if (!running() || !inference_.cancel()) return false;
   let_go();
@@ -76,7 +76,7 @@ bool Exchange::cancel_for_client() noexcept {
 }
 
 void Exchange::run_out_of_time() {
-  // What a run works with stays until it is over, and so does not serve another request.
+  // A run still uses this memory, so it cannot serve another request.
   if (!cancel()) form_.close = true;
   inference_.fail(ErrorCode::kDeadlineExceeded);
   answer_error(http_status(ErrorCode::kDeadlineExceeded),
@@ -85,7 +85,7 @@ void Exchange::run_out_of_time() {
 
 void Exchange::compress_answer() {
   const int64_t above = io_thread_.service().config.compress_above;
-  // Clients decompress tensors and nothing else.
+  // Clients decompress tensors only.
   if (above <= 0 || form_of(route_of(route_)) != Inference::Form::kInfer ||
       static_cast<int64_t>(response_.body_bytes()) <= above)
     return;

@@ -1,4 +1,4 @@
-// What an exchange leaves behind of a request: counts, the access log, traces.
+// Exchange: what is recorded of a request: counts, the access log, traces.
 #include <array>
 
 #include "server/base/log.h"
@@ -6,7 +6,7 @@
 
 namespace sconce::server {
 
-// From here on the request's body has so many bytes; 0: it is over.
+// Sets the bytes of the request's body from here on; 0: the body is freed.
 void Exchange::count_body(size_t bytes) noexcept {
   if (bytes == counted_) return;
   ConnectionCounters::add(io_thread_.counters().bodies_in, bytes);
@@ -40,7 +40,7 @@ void Exchange::trace_outputs() {
 void Exchange::record_trace(Clock::time_point encoded) {
   const Inference::Timeline timeline = inference_.timeline();
   TraceRecord record;
-  // A path may be as long as a header.
+  // A path may be as long as the whole head.
   constexpr size_t kLongest = 256;
   record.model = route_.model.substr(0, kLongest);
   record.version = route_.version.substr(0, kLongest);

@@ -22,11 +22,11 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How often deadlines are looked at; those of models' requests are kept to the smaller one.
+// How often deadlines are checked. While models' requests have deadlines, it is the shorter one.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
-// Hands out the I/O thread's own bytes for the handler that passes notices on: that must not fail, and is one at a
-// time.
+// Gives asio the I/O thread's own memory for the handler that passes on notices. There is one at a time, and it must
+// not fail.
 template <class T>
 struct NoticeAllocator {
   using value_type = T;
@@ -48,7 +48,7 @@ struct NoticeAllocator {
 std::chrono::nanoseconds busy_poll_of(const Service& service) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  // On a single core whoever looks keeps the others from coming.
+  // On a single core, polling keeps others from producing work.
   const bool alone = sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < 2;
   return alone ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(service.config.busy_poll);
 }
@@ -71,7 +71,7 @@ void IoThread::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-// Whatever is thrown for want of memory is that of one connection; the loop goes on.
+// If memory runs out, only one connection fails; the loop goes on.
 void IoThread::run() {
   while (!context_.stopped()) {
     if (sleeps_ && succeeds([this] { turn(); })) continue;
@@ -95,7 +95,7 @@ void IoThread::stop() {
   if (!thread_.joinable()) return;
   context_.stop();
   thread_.join();
-  // What a run works with is the connection's.
+  // Wait until no other thread uses a connection's memory.
   for (bool running = true; running;) {
     pass_on_notices();
     running = false;
@@ -198,7 +198,7 @@ void IoThread::notify(Session& session) noexcept {
   Session* head = noticed_.load(std::memory_order_relaxed);
   do session.next_notice_ = head;
   while (!noticed_.compare_exchange_weak(head, &session, std::memory_order_release, std::memory_order_relaxed));
-  // The handler frees its memory before it runs, and so before the list is empty again.
+  // The handler's memory is freed before it runs, so before the list is empty again.
   if (!head) {
     asio::post(context_,
                asio::bind_allocator(NoticeAllocator<std::byte>(notice_memory_.data()), [this] { pass_on_notices(); }));
@@ -260,7 +260,7 @@ void IoThread::update_date() {
   date_second_ = std::chrono::seconds(now);
   std::tm utc{};
   gmtime_r(&now, &utc);
-  // Not strftime: names of days and months are English whatever the locale.
+  // strftime would use the locale's names of days and months.
   constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -1,4 +1,4 @@
-// IoThread: one I/O thread, its event loop and the connections it serves. Everything of a connection happens on that
+// IoThread: one I/O thread with its event loop and its connections. Everything about a connection happens on this
 // thread, so connections need no locks.
 #pragma once
 
@@ -29,7 +29,7 @@ class IoThread {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // index: of the I/O thread's counters.
+  // index: selects the I/O thread's counters.
   IoThread(Service& service, size_t index);
   ~IoThread();
 
@@ -38,17 +38,17 @@ class IoThread {
   size_t index() const noexcept { return index_; }
   ConnectionCounters& counters() noexcept { return service_.counters[index_]; }
 
-  void start();  // runs the loop on a thread of its own
-  // Ends the loop and joins the thread. Connections that are left are dropped.
+  void start();  // runs the loop on a new thread
+  // Ends the loop, joins the thread and drops the connections that are left.
   void stop();
 
   // Any thread.
   void serve(Accepted accepted);
-  // Before start(): the listener is looked at now and then.
+  // Call this before start(): the loop calls the listener's look() now and then.
   void watch(Listener& listener) { watched_.push_back(&listener); }
 
-  // On the I/O thread: the connection that has waited for its client for longest. One between two requests comes
-  // before one within a request; those that came or were answered just now do not count.
+  // On the I/O thread: the connection that has waited longest for its client. A connection between two requests comes
+  // before one within a request; connections that opened or were answered just now do not count.
   struct Idle {
     bool any = false, between_requests = false;
     Clock::time_point since{};
@@ -61,27 +61,27 @@ class IoThread {
   Idle idlest(Listeners listener) const noexcept;
   void close_idlest(Listeners listener) noexcept;
 
-  // Any thread: closes connections without a request under way, now.
+  // On any thread: closes connections without a request under way.
   void close_idle();
-  // Any thread: closes those that wait for their client, now.
+  // On any thread: closes connections that wait for their client.
   void end_clients(bool tell);
 
   // For sessions, on the I/O thread.
   const Catalog& catalog();  // valid until the handler returns
   const CredentialSet& credentials();
-  const TlsContext* tls_of(Listeners listener);  // null for none
+  const TlsContext* tls_of(Listeners listener);  // null: no TLS
   std::string_view date() const noexcept { return {date_, 29}; }
   using Sessions = std::list<std::unique_ptr<Session>>;
-  void retire(Sessions::iterator session) noexcept;  // deleted later, not within the call
-  // Deadlines are looked at by then, rather than at the next tick.
+  void retire(Sessions::iterator session) noexcept;  // deletes it later, not within the call
+  // Checks deadlines at this time, if that is before the next tick.
   void wake_by(Clock::time_point time) noexcept;
-  // A session's request went to a lane, or has come back.
+  // A session's request went to a lane (+1) or came back (-1).
   void lane_requests(int change) noexcept { lane_requests_ += change; }
-  // A session has freed blocks of a size that is not worth keeping: the next tick gives them back.
+  // A session freed large blocks: the next tick returns them to the system.
   void freed_much() noexcept { freed_much_ = true; }
 
-  // Any thread, and it cannot fail: the session's on_notice() is called on the I/O thread. Once per session at a
-  // time.
+  // Makes the I/O thread call the session's on_notice(). On any thread; cannot fail. At most one notice per session may
+  // be under way.
   void notify(Session& session) noexcept;
 
  private:
@@ -97,12 +97,12 @@ class IoThread {
   Service& service_;
   const size_t index_;
   std::atomic<Session*> noticed_{nullptr};                // newest first
-  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the handler that passes them on
+  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the handler that passes on notices
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;
   Clock::time_point wakes_at_;
-  bool sleeps_ = false;  // the timer will call tick()
+  bool sleeps_ = false;  // waits for the timer, which calls tick()
   BusyPoll busy_poll_;
   int lane_requests_ = 0;
   bool freed_much_ = false;

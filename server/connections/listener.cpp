@@ -19,9 +19,9 @@ namespace {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
-// Connections that are accepted in a row before others of the thread have their turn.
+// How many connections to accept before other events get a turn.
 constexpr int kInARow = 64;
-// A search for the idlest connection that a busy I/O thread holds up, or that was lost for want of memory, begins anew.
+// When to repeat the search for the idlest connection, if a busy I/O thread delays it or memory ran out.
 constexpr std::chrono::seconds kSearch{1};
 constexpr std::chrono::seconds kComplain{10};
 
@@ -62,7 +62,7 @@ bool Listener::is_loopback() const noexcept {
 
 void Listener::start() { accept(); }
 
-// What is not under way afterwards begins with the next look().
+// If this fails to wait for a connection, the next look() tries again.
 void Listener::accept() noexcept {
   if (stopped_ || waiting_) return;
   succeeds([this] {
@@ -90,7 +90,7 @@ bool Listener::someone_waits() noexcept {
   return ::poll(&one, 1, 0) > 0;
 }
 
-// False: there is none, or none can be had now.
+// Returns false if no connection is there, or none can be accepted now.
 bool Listener::accept_one() {
   tcp::endpoint peer;
   auto size = static_cast<socklen_t>(peer.capacity());
@@ -117,7 +117,7 @@ bool Listener::accept_one() {
       return false;
     }
     default:
-      return true;  // that concerned the one connection
+      return true;  // only this connection failed
   }
 }
 
@@ -129,7 +129,7 @@ void Listener::wait_for_next() {
   waiting_ = true;
 }
 
-// Asks one I/O thread after the other for its idlest connection, and has the idlest of these closed.
+// Asks each I/O thread in turn for its idlest connection, then closes the idlest of all.
 struct Listener::Search {
   Listener* listener;
   size_t asked = 0;

@@ -1,6 +1,6 @@
-// Listener: accepts connections on one address and hands them to I/O threads in turn. Where its allowance of
-// connections is used up, the idlest one makes room for the next; where descriptors or memory are, it waits. Whatever
-// fails, it goes on listening. Confined to one I/O thread, its own.
+// Listener: accepts connections on one address and gives them to I/O threads in turn. At its limit of connections it
+// closes the idlest one for a new one; without descriptors or memory it waits. It never stops listening because of an
+// error. Used only on its own I/O thread.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -18,12 +18,12 @@ class Listener {
   // Binds and listens. kIo with address and reason; kInvalidArgument for a host that cannot be resolved.
   Listener(IoThread& own, std::vector<IoThread*> io_threads, const Address& address, Listeners kind);
 
-  std::string address() const;  // "127.0.0.1:8000", with the port that was taken
+  std::string address() const;  // "127.0.0.1:8000", with the port that the system chose
   bool is_loopback() const noexcept;
-  void start();  // before own's thread runs
-  // On own's thread: takes what already waits to be accepted, then accepts no more.
+  void start();  // call this before own's thread runs
+  // On own's thread: accepts connections that already wait, then no more.
   void stop();
-  // On own's thread, now and then: goes on if it waits and no longer must.
+  // On own's thread, now and then: goes on after a wait, if it can.
   void look() noexcept;
 
  private:
@@ -41,10 +41,10 @@ class Listener {
   const std::vector<IoThread*> io_threads_;
   const Listeners kind_;
   boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::ip::tcp::endpoint endpoint_;  // with the port that was taken
+  boost::asio::ip::tcp::endpoint endpoint_;  // with the port that the system chose
   size_t next_ = 0;
   bool v6_ = false;
-  bool waiting_ = false;    // for the next connection: asio will call
+  bool waiting_ = false;    // asio calls when the next connection comes
   bool searching_ = false;  // for the idlest connection
   bool stopped_ = false;
   Clock::time_point search_end_{}, complain_again_{};

@@ -12,13 +12,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Requests of one connection that are answered in a row before others have their turn.
+// How many requests of one connection are answered before other connections get a turn.
 constexpr int kInARow = 16;
 // Memory that a connection keeps for its next request.
 constexpr size_t kKeepBytes = 256 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
 
-// Of an upload of weights, which Exchange::begin_admin() takes, the limit is its own.
+// The limit here does not concern uploads of weights; Exchange::begin_admin() takes those.
 uint64_t most_body(const ServerConfig& config, Listeners listener) noexcept {
   return listener == kAdmin ? INT64_MAX : static_cast<uint64_t>(config.max_body_bytes);
 }
@@ -53,7 +53,7 @@ void Session::start(IoThread::Sessions::iterator self) {
   proceed();
 }
 
-// The loop, and what stops it: the one place where a request's exceptions end.
+// Runs steps() until one waits. The only place where a request's exceptions are caught.
 void Session::proceed() noexcept {
   const LogRequest log_request(exchange_.request_id(), exchange_.peer());
   for (;;) {
@@ -63,7 +63,7 @@ void Session::proceed() noexcept {
     } catch (...) {
       problem = std::current_exception();
     }
-    // Of an answer that has begun no other can follow.
+    // After part of an answer was sent, no other answer can follow.
     if (state_ == State::kWriting) return close();
     try {
       exchange_.fail(problem);
@@ -123,10 +123,14 @@ Session::Next Session::handshake() {
     close();
     return Next::kWait;
   }
+  return wait_for_transport();
+}
+
+Session::Next Session::wait_for_transport() {
   begin_operation([this] {
-    transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
+    transport_.socket().async_wait(transport_.wait_type(), [this, state = state_](error_code e) {
       released();
-      if (state_ != State::kHandshake) return;
+      if (state_ != state) return;
       if (e) return close();
       proceed();
     });
@@ -145,7 +149,7 @@ Session::Next Session::read_request() {
     }
     step = RequestReader::Step::kRefused;
   }
-  // What a handler has changed must not be answered as failed because the answer finds no memory.
+  // A handler's change must not be answered as failed because memory for the answer is missing.
   writer_.reserve();
   switch (step) {
     case RequestReader::Step::kHead: {
@@ -195,7 +199,7 @@ void Session::on_notice() noexcept {
     state_ = State::kReturned;
     return proceed();
   }
-  // Closed, or answered in the meantime.
+  // The session closed or answered in the meantime.
   exchange_.take_back();
   retire_if_over();
 }
@@ -213,15 +217,7 @@ Session::Next Session::write() {
     error_code ec;
     const size_t sent = writer_.write(ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) {
-      begin_operation([this] {
-        transport_.socket().async_wait(transport_.wait_type(), [this](error_code e) {
-          released();
-          if (state_ != State::kWriting) return;
-          if (e) return close();
-          proceed();
-        });
-      });
-      return Next::kWait;
+      return wait_for_transport();
     }
     if (ec) {
       close();
@@ -237,7 +233,7 @@ void Session::finish_request() {
   exchange_.end(writer_.bytes(), clock_.phase_start());
   const bool unread = reader_.unfinished();
   reader_.end();
-  // What was large is of no use to the next request, which may be long in coming.
+  // The next request may come late and needs no large memory.
   if (largest() > kKeepBytes && !exchange_.lent()) trim(kKeepBytes);
   if (writer_.closes()) return linger(unread);
   state_ = State::kReading;
@@ -246,9 +242,9 @@ void Session::finish_request() {
   clock_.until(now + io_thread_.service().config.idle_timeout);
 }
 
-// unread: the request was not read to its end.
+// unread: part of the request was not read.
 void Session::linger(bool unread) noexcept {
-  // Without unread bytes nothing can turn into a reset: close at once.
+  // Without unread bytes the client sees no reset, so close at once.
   if (!unread) return close();
   state_ = State::kLingering;
   transport_.shutdown_send();

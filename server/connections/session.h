@@ -1,6 +1,6 @@
-// Session: one connection. It owns the socket and its clock, the reader that makes requests of bytes, the writer that
-// sends answers, and the exchange, which is the request under way. It decides which of them goes on. It answers one
-// request after the other, and looks at the next one only when the last is answered.
+// Session: one connection. It owns the socket and its clock, the reader that turns bytes into requests, the writer that
+// sends answers, and the exchange, which is the current request. It decides which of them goes on. It answers one
+// request after the other and starts the next only when the last is answered.
 //
 //                     +------------------- all bytes are sent, and the client may ask again ------------------+
 //                     v                                                                                       |
@@ -16,11 +16,11 @@
 //                                                                                                           v
 //                                                                                                         kClosed
 //
-// Every state can end in kClosed: the client goes, its time is up, the server ends. A closed session stays until no
-// operation of the event loop and no other thread needs it. RequestReader knows how far a request was read, Exchange
-// which thread works on it.
+// Every state can end in kClosed: the client leaves, a deadline passes, the server ends. A closed session stays until
+// no event of the loop and no other thread uses it. RequestReader knows how much of a request was read, Exchange which
+// thread works on it.
 //
-// Deadlines are looked at by the I/O thread's tick, which comes in time for those of runs. Confined to the I/O thread.
+// The I/O thread's tick checks deadlines, early enough for those of runs. Used only on the I/O thread.
 #pragma once
 
 #include <algorithm>
@@ -54,22 +54,22 @@ class Session {
 
   void start(IoThread::Sessions::iterator self);
   void check_deadline(Clock::time_point now);
-  // By when the model's answer must be there; max() if none is waited for.
+  // When the model's answer is due; max() if none is awaited.
   Clock::time_point run_deadline() const noexcept {
     return waits_for_model() ? clock_.deadline() : Clock::time_point::max();
   }
   Listeners listener() const noexcept { return exchange_.listener(); }
   // How it waits for its client; see IoThread::idlest().
   IoThread::Idle idle(Clock::time_point now) const noexcept;
-  // Closes the connection to make room for another one. False: it is not idle after all.
+  // Closes the connection to make room for another. Returns false if it is no longer idle.
   bool make_room() noexcept;
-  void leave() noexcept { slot_.release(); }  // counts no more
-  // For the end of serving: closes the connection if no request is under way or about to come.
+  void leave() noexcept { slot_.release(); }  // is not counted any more
+  // When serving ends: closes the connection unless a request is under way or about to come.
   void close_if_idle(Clock::time_point now);
-  // For the end of serving, when time is up: closes a connection whose client has not sent its request or not taken
-  // its answer. tell: a client that has not sent its request is answered first.
+  // When time is up: closes a connection whose client has not sent its request or not taken its answer. tell: first
+  // answers a client that has not sent its request.
   void end_client(bool tell) noexcept;
-  // For the end of the I/O thread: closes the connection. True: other threads still compute its answer.
+  // When the I/O thread ends: closes the connection. Returns true if other threads still compute its answer.
   bool abandon() noexcept {
     close();
     return exchange_.computing();
@@ -88,15 +88,16 @@ class Session {
   };
   enum class Read : int8_t {
     kNone,
-    kNeeded,  // the state goes on when it is over
-    kAhead,   // begun while the model had the request before; see watch_client()
+    kNeeded,  // the state goes on when it ends
+    kAhead,   // started while the model had the previous request; see watch_client()
   };
-  enum class Next : int8_t { kContinue, kWait };  // whether steps() goes on
+  enum class Next : int8_t { kContinue, kWait };  // whether steps() continues
 
-  // session.cpp: from state to state
+  // session.cpp: the change of states
   void proceed() noexcept;
   void steps();
   Next handshake();
+  Next wait_for_transport();
   Next read_request();
   void follow(Exchange::Next next);
   void begin_answer();
@@ -105,13 +106,13 @@ class Session {
   void on_notice() noexcept;
   void linger(bool unread) noexcept;
   void close() noexcept;
-  // session_read.cpp: bytes that come
+  // session_read.cpp: incoming bytes
   void read(std::span<char> room);
   bool read_encrypted(std::span<char> room, error_code& ec, size_t& bytes);
   void on_read(error_code ec, size_t bytes) noexcept;
   void on_read_ahead(error_code ec, size_t bytes) noexcept;
   void watch_client() noexcept;
-  // session_limits.cpp: its time and memory
+  // session_limits.cpp: deadlines and memory
   void refuse_late(int status, std::string_view message) noexcept;
   size_t largest() const noexcept { return std::max(reader_.largest(), exchange_.largest()); }
   void trim(size_t keep) noexcept;
@@ -119,28 +120,28 @@ class Session {
 
   bool between_requests() const noexcept { return state_ == State::kReading && reader_.idle(); }
   bool waits_for_model() const noexcept { return state_ == State::kWaiting && exchange_.running(); }
-  // Begins an operation of the event loop, which refers to this object until it calls released(). What throws did not
-  // begin.
+  // Begins an operation of the event loop, which refers to this object until it calls released(). If this throws, the
+  // operation did not begin.
   template <class Begin>
   void begin_operation(Begin&& begin);
   void released() noexcept;
   void retire_if_over() noexcept;
 
-  IoThread& io_thread_;                // whose thread all of this happens on
+  IoThread& io_thread_;                // everything happens on its thread
   IoThread::Sessions::iterator self_;  // in the I/O thread's list
   OpenConnections::Slot slot_;         // counts the connection
   Transport transport_;                // the socket, and TLS
-  ClientClock clock_;                  // by when the client, or the model, must have done what is waited for
+  ClientClock clock_;                  // the deadline of the client or the model
   RequestReader reader_;               // bytes from the transport -> requests
   AnswerWriter writer_;                // responses -> bytes to the transport
   Exchange exchange_;                  // the request under way
   State state_ = State::kReading;
-  Read read_ = Read::kNone;         // the one that is under way
-  int operations_ = 0;              // of the event loop, that refer to this object
-  error_code ended_;                // what a read ahead ended with: nothing comes any more
+  Read read_ = Read::kNone;         // the read under way
+  int operations_ = 0;              // operations of the event loop that refer to this object
+  error_code ended_;                // the error of a read ahead: nothing more comes
   size_t thrown_away_ = 0;          // bytes that came in kLingering
-  bool freed_ = false;              // trim() has freed memory that the thread's heap has not given back yet
-  Session* next_notice_ = nullptr;  // in the I/O thread's list of sessions that a holder has let go of
+  bool freed_ = false;              // trim() freed memory that the thread's heap still has
+  Session* next_notice_ = nullptr;  // the next session whose holder let go, in the I/O thread's list
 };
 
 template <class Begin>

@@ -1,4 +1,4 @@
-// What a session may take: the time of its client and of its model, a place among the connections, memory.
+// Session: limits on its time, its place among the connections, and its memory.
 #include <algorithm>
 
 #include "server/base/failure.h"
@@ -7,12 +7,12 @@
 namespace sconce::server {
 namespace {
 
-// Memory that an idle connection keeps where that of requests is scarce.
+// Memory that an idle connection keeps when memory for requests is scarce.
 constexpr size_t kLeastBytes = 16 * 1024;
 constexpr std::chrono::milliseconds kQuiet{50};
-// A client from which nothing comes, or to which nothing goes, for so long within a request may have to make room.
+// If a client moves no byte for so long within a request, its connection may be closed to make room.
 constexpr std::chrono::seconds kStalled{1};
-// The time that a connection has for its first bytes, and between requests, in a shutdown and where there is no room.
+// How long a connection has for its first bytes, and between requests, during a shutdown or when there is no room.
 constexpr std::chrono::milliseconds kFresh{300};
 
 }  // namespace
@@ -28,7 +28,7 @@ IoThread::Idle Session::idle(Clock::time_point now) const noexcept {
     case State::kLingering:
       return {now - since >= kStalled, false, since};
     default:
-      return {};  // it waits for the server
+      return {};  // the client waits for the server
   }
 }
 
@@ -38,7 +38,7 @@ bool Session::make_room() noexcept {
     return false;
   }
   close();
-  slot_.release();  // now, or whoever waits for room would have another one closed
+  slot_.release();  // now, or the waiting listener would have another connection closed
   return true;
 }
 
@@ -64,7 +64,7 @@ void Session::check_deadline(Clock::time_point now) {
   }
 }
 
-// A request of which something is missing.
+// Answers a request that came only in part.
 void Session::refuse_late(int status, std::string_view message) noexcept {
   const bool told = succeeds([&] {
     exchange_.refuse(status, message);
@@ -83,31 +83,31 @@ void Session::end_client(bool tell) noexcept {
     case State::kLingering:
       return close();
     default:
-      return;  // it waits for the server
+      return;  // the client waits for the server
   }
 }
 
 void Session::close_if_idle(Clock::time_point now) {
   if ((!between_requests() && state_ != State::kHandshake) || now - clock_.phase_start() < kFresh) return;
-  // A request that is here but was not read yet is answered.
+  // A request that has arrived but was not read yet is answered.
   if (state_ == State::kHandshake || !transport_.has_unread()) close();
 }
 
-// Of a request that is over; nothing uses its memory.
+// Frees memory after a request; nothing uses it.
 void Session::trim(size_t keep) noexcept {
   reader_.trim(keep);
   exchange_.trim(keep);
   freed_ = true;
 }
 
-// At each tick, for a connection that does little.
+// Called at each tick, for connections that do little.
 void Session::trim_idle() noexcept {
   const bool idle = between_requests();
   if (idle && io_thread_.service().request_memory.is_tight() &&
       std::max(reader_.capacity(), exchange_.capacity()) > kLeastBytes) {
     trim(kLeastBytes);
   }
-  // Not while it goes from one large request to the next.
+  // Not between two large requests.
   if (freed_ && (idle || (state_ == State::kReading && reader_.in_body())) &&
       Clock::now() - clock_.quiet_since() > kQuiet) {
     freed_ = false;

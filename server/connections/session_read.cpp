@@ -1,4 +1,4 @@
-// The bytes that come to a session: one read at a time.
+// Session: incoming bytes, one read at a time.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// After a refusal the client may go on sending this much, this long, so that it sees the answer rather than a reset.
+// After a refusal, the session discards this many bytes for this long, so that the client sees the answer, not a reset.
 constexpr size_t kLingerBytes = 4 * 1024 * 1024;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Session::read(std::span<char> room) {
   read_ = Read::kNeeded;
 }
 
-// False: on_read() is called once there is something.
+// Returns false if nothing is there yet; on_read() is called later.
 bool Session::read_encrypted(std::span<char> room, error_code& ec, size_t& bytes) {
   bytes = transport_.read_some(room.data(), room.size(), ec);
   if (ec != asio::error::would_block) return true;
@@ -63,26 +63,26 @@ void Session::on_read(error_code ec, size_t bytes) noexcept {
       break;
   }
   if (read_was == Read::kAhead) return on_read_ahead(ec, bytes);
-  if (state_ != State::kReading) return;  // answered in the meantime: what came is of no interest
+  if (state_ != State::kReading) return;  // answered in the meantime: these bytes do not matter
   reader_.received(bytes);
   if (ec) return close();
   proceed();
 }
 
-// Reads on while the model has the request: the client's next request, or that it has gone.
+// Reads while the model has the request, to see the next request or that the client left.
 void Session::watch_client() noexcept {
   if (read_ != Read::kNone || reader_.room_ahead().empty()) return;
-  // Without memory for it the client is seen again when it is answered.
+  // If there is no memory for this, the client is looked at again after its answer.
   if (succeeds([this] { read(reader_.room_ahead()); })) read_ = Read::kAhead;
 }
 
 void Session::on_read_ahead(error_code ec, size_t bytes) noexcept {
   reader_.received_ahead(bytes);
-  ended_ = ec;  // for the next read: the socket may say it but once
+  ended_ = ec;  // for the next read, as the socket may report it only once
   if (waits_for_model()) {
     if (!ec) return watch_client();
     const bool waited = exchange_.cancel_for_client();
-    // A run that has begun is answered: the client may only have said that it asks for nothing more.
+    // After a run has begun, send its answer: the client may only have closed its sending side.
     if (waited || ec != asio::error::eof) close();
     return;
   }

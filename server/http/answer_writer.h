@@ -1,5 +1,5 @@
-// AnswerWriter: sends one answer after the other: head and text as one piece, then the tensors from where they are.
-// What it sends belongs to the Response, which must not change before done(). Nothing here waits. Confined to the
+// AnswerWriter: sends answers one after the other: head and text in one piece, then the tensors from where they are.
+// The data belong to the Response, which must not change before done(). Nothing here blocks. Used only on the
 // connection's thread.
 #pragma once
 
@@ -19,25 +19,25 @@ class AnswerWriter {
  public:
   using error_code = boost::system::error_code;
 
-  // What an answer's head depends on beside the answer.
+  // What the head depends on besides the Response.
   struct Form {
     bool http11 = true;      // the request's version
     bool head_only = false;  // HEAD: the head without the body
-    bool close = false;      // it is the connection's last
+    bool close = false;      // last answer of the connection
   };
 
   AnswerWriter(Transport& transport, ClientClock& clock) noexcept : transport_(transport), clock_(clock) {}
   AnswerWriter(const AnswerWriter&) = delete;
 
-  // Takes the memory that an answer of text needs: begin() of such a one cannot fail afterwards.
+  // Takes the memory for an answer of text only, so that begin() cannot fail for it.
   void reserve() {
     pieces_.clear();
     pieces_.reserve(1);
   }
-  // The next answer. If it throws, nothing of it was sent and another one can begin. date: of the head. pace: what the
-  // client must keep to while it takes the answer.
+  // Starts the next answer. If this throws, nothing was sent and another answer can begin. date: for the head. pace:
+  // how fast the client must take the answer.
   void begin(Response& response, Form form, std::string_view date, Pace pace);
-  // Sends what the transport takes now; the bytes. Not if done().
+  // Sends what the transport takes now and returns how many bytes. Call this only if not done().
   size_t write(error_code& ec);
   bool done() const noexcept { return sent_ == bytes_; }
 

@@ -5,7 +5,7 @@
 namespace sconce::server {
 namespace {
 
-// Overhead that a chunked body may have.
+// Limit on a chunked body's overhead.
 constexpr uint64_t kMaxChunks = 65536;
 constexpr uint32_t kMaxExtensionBytes = 16384, kMaxTrailerBytes = 16384;
 constexpr uint64_t kMinChunkBytes = 128;
@@ -25,7 +25,7 @@ bool is_token(char c) noexcept {
 
 bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
 
-// What a field's value and a quoted string are made of.
+// Characters of a field's value and of a quoted string.
 bool is_text(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return c == '\t' || (byte >= 0x20 && byte != 0x7f);
@@ -146,7 +146,7 @@ void ChunkDecoder::take_extension(char c) noexcept {
 }
 
 void ChunkDecoder::begin_chunk() noexcept {
-  // A long upload has many chunks: what counts is what they carry.
+  // Long uploads have many chunks, so the limit depends on how many bytes they carry.
   if (++chunks_ > std::max(kMaxChunks, decoded_ / kMinChunkBytes)) return refuse("too many chunks");
   state_ = left_ == 0 ? State::kTrailerStart : State::kData;
 }

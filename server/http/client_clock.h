@@ -1,6 +1,5 @@
-// ClientClock: how long a connection waits for its client: when bytes last moved, and by when more of them, or the
-// whole of a step, must have come. A wait for anything else sets its deadline by until(). Confined to the connection's
-// thread.
+// ClientClock: when bytes last moved on a connection, and by when more bytes, or the end of a step, must come. until()
+// sets the deadline for any other wait. Used only on the connection's thread.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +16,10 @@ class ClientClock {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  // The connection turns to something else: it begins to read a request, to write an answer, to wait for the next one.
+  // The connection starts to read a request, to write an answer, or to wait for the next request.
   void begin_phase(Time now) noexcept { phase_start_ = now; }
   void until(Time deadline) noexcept { deadline_ = deadline; }
-  // Bytes moved that give the client no more time, or the client is known to be there.
+  // The client is there, or moved bytes that do not extend its time.
   void moved(Time now) noexcept { moved_ = now; }
 
   // From now on the client must keep to `pace`.
@@ -29,7 +28,7 @@ class ClientClock {
     moved_ = Clock::now();
     deadline_ = pace_.first(moved_);
   }
-  // So many bytes moved since.
+  // So many bytes moved.
   void keep_pace(size_t bytes) noexcept {
     if (bytes == 0) return;
     moved_ = Clock::now();
@@ -38,12 +37,12 @@ class ClientClock {
 
   Time deadline() const noexcept { return deadline_; }
   Time phase_start() const noexcept { return phase_start_; }
-  // Since when nothing has happened that the client did.
+  // The client's last action.
   Time quiet_since() const noexcept { return std::max(moved_, phase_start_); }
 
  private:
   Time phase_start_{}, deadline_{};
-  Time moved_{};  // when bytes came or went last, as far as it counts
+  Time moved_{};  // when bytes last moved, as far as that counts
   Pace pace_;
 };
 

@@ -39,7 +39,7 @@ struct Deflater {
 constexpr size_t kMostAtOnce = size_t{1} << 30;
 constexpr size_t kPiece = 64 * 1024;
 
-// "0.5" and the like in thousandths; what is malformed counts as 0.
+// A quality such as "0.5" in thousandths; 0 if malformed.
 int quality(std::string_view text) noexcept {
   if (text.empty() || (text[0] != '0' && text[0] != '1')) return 0;
   int thousandths = text[0] == '1' ? 1000 : 0, unit = 100;

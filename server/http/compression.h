@@ -1,5 +1,4 @@
-// gzip and zlib ("deflate") over whole bodies: Content-Encoding of requests, Accept-Encoding of answers. Pure
-// functions.
+// gzip and zlib ("deflate") for whole bodies: Content-Encoding of requests, Accept-Encoding of answers. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +12,18 @@ namespace sconce::server {
 
 enum class Coding : int8_t { kIdentity, kGzip, kDeflate };
 
-// Of a Content-Encoding field; nullopt for a coding that is not known, or several.
+// The coding of a Content-Encoding field; nullopt for an unknown one or several.
 std::optional<Coding> coding_from_name(std::string_view name) noexcept;
 
-// The coding that an Accept-Encoding field likes best of ours: the highest q, the first of equals; kIdentity where
-// neither gzip nor deflate is named. '*' names nothing.
+// The coding of ours that an Accept-Encoding field prefers: the highest q, the first of equals. kIdentity if it names
+// neither gzip nor deflate; '*' does not count.
 Coding accepted_coding(std::string_view field) noexcept;
 
-// aligned_at: see BodyBuffer::prepare. kInvalidArgument for what is damaged, cut short or followed by other bytes;
-// kTooLarge beyond `limit` bytes, of which no more are ever written.
+// aligned_at: as in BodyBuffer::prepare. kInvalidArgument if the data are damaged, cut short or followed by other
+// bytes; kTooLarge beyond `limit` bytes, and no more than these are written.
 void decompress(Coding coding, const BodyBuffer& body, size_t aligned_at, uint64_t limit, BodyBuffer& plain);
 
-// Text and segments become one compressed text, unless that is no smaller. json_length goes on counting plain bytes.
+// Compresses text and segments into one text, unless that is no smaller. json_length still counts plain bytes.
 void compress(Coding coding, Response& response);
 
 }  // namespace sconce::server

@@ -8,11 +8,11 @@
 
 namespace sconce::server {
 
-// The sha-256 of a Content-Digest field; nullopt if the field is empty. kInvalidArgument for a malformed field and for
-// one with other digests only: they would go unchecked.
+// The sha-256 of a Content-Digest field; nullopt for an empty field. kInvalidArgument for a malformed field, and for
+// one that has only other digests, which would stay unchecked.
 std::optional<Sha256Digest> content_digest(std::string_view field);
 
-// 64 hexadecimal digits, "sha-256:" before them or not. kInvalidArgument.
+// 64 hexadecimal digits, with or without "sha-256:". kInvalidArgument.
 Sha256Digest digest_from_hex(std::string_view text);
 
 }  // namespace sconce::server

@@ -30,7 +30,7 @@ std::string read_text(const char* setting, const std::string& path) {
   return text;
 }
 
-// The certificates of a file in PEM, as base64 without blanks.
+// The certificates of a PEM file, as base64 without blanks.
 std::vector<std::string> certificates_of(const std::string& path) {
   const std::string text = read_text("tls_client_ca", path);
   constexpr std::string_view kBegin = "-----BEGIN ", kDashes = "-----";
@@ -90,7 +90,7 @@ void append_tokens(const std::string& path, std::vector<CredentialSet::Token>& t
     const uint8_t scopes = scopes_from(line.substr(0, blank));
     const std::string_view token =
         blank == std::string_view::npos ? std::string_view() : trim(line.substr(blank), kBlanks);
-    // The line itself may be a secret.
+    // The message does not show the line, which may be a secret.
     SCONCE_CHECK(scopes != kNoScope && is_token(token), kInvalidArgument, "setting token_file: ", path, ":", number,
                  ": expected SCOPES TOKEN, with scopes of infer, metrics, admin and a token of 16 to 4096 printable "
                  "characters without spaces");
@@ -99,7 +99,7 @@ void append_tokens(const std::string& path, std::vector<CredentialSet::Token>& t
   SCONCE_CHECK(tokens.size() > before, kInvalidArgument, "setting token_file: ", path, " holds no token");
 }
 
-// The time it takes depends on the length of `given` alone.
+// Takes a time that depends only on the length of `given`.
 bool same_token(std::string_view given, std::string_view token) noexcept {
   volatile unsigned char difference = given.size() != token.size();
   for (size_t i = 0; i < given.size(); ++i) {
@@ -117,7 +117,7 @@ CredentialSet::Refusal CredentialSet::check(uint8_t scope, std::string_view auth
   if (!boost::beast::iequals(scheme, {kScheme.data(), kScheme.size()}))
     return {401, "a token is needed: Authorization: Bearer TOKEN"};
   const std::string_view given = trim(authorization.substr(kScheme.size()), kBlanks);
-  // All are looked at, whichever it is.
+  // Looks at all tokens, even after a match.
   uint8_t scopes = 0;
   for (const Token& token : tokens_) scopes |= static_cast<uint8_t>(same_token(given, token.text) * token.scopes);
   if ((scopes & scope) != 0) return {};
@@ -179,7 +179,7 @@ void Credentials::read_certificates(CredentialSet& set) const {
     const char* name;
     TlsMode mode;
     const std::string& own_ca;
-    const std::string& ca;  // that counts
+    const std::string& ca;  // the one that applies
   };
   const auto one = [&](const char* name, TlsMode mode, const std::string& own_ca) {
     return One{name, mode, own_ca, own_ca.empty() ? config_.tls_client_ca : own_ca};
@@ -253,10 +253,10 @@ void Credentials::refresh(bool all) {
       const auto has = [](const auto& list, uint8_t scope) {
         return std::any_of(list.begin(), list.end(), [&](const auto& token) { return (token.scopes & scope) != 0; });
       };
-      // What was closed must not open because a line is missing.
+      // What needed a token must not become open because a line is missing.
       for (const uint8_t scope : {kInferScope, kMetricsScope, kAdminScope})
         SCONCE_CHECK(!has(next.tokens_, scope) || has(found, scope), kInvalidArgument,
-                     "a scope that needed a token has none any more; to open it, start anew");
+                     "no token is left for a scope that needs one; restart the server to open it to everybody");
       next.tokens_ = std::move(found);
     });
   }

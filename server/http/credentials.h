@@ -1,4 +1,4 @@
-// Credentials: who may ask for what, and the server's certificates. Read from files, and again when those change.
+// Credentials: who may do what, and the server's certificates. Read from files, and again when these change.
 //
 // A snapshot is immutable. Thread-safe.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace sconce::server {
 
-// What a token is good for, as a set.
+// What a token allows, as a set.
 enum Scopes : uint8_t { kNoScope = 0, kInferScope = 1, kMetricsScope = 2, kAdminScope = 4 };
 
 class CredentialSet {
@@ -28,42 +28,42 @@ class CredentialSet {
     uint8_t scopes = 0;
   };
   struct Refusal {
-    int status = 0;  // 0: none
+    int status = 0;  // 0: not refused
     std::string_view message;
   };
 
   bool needs_token(uint8_t scope) const noexcept { return (needed_ & scope) != 0; }
-  // authorization: the field, empty where the request has none.
+  // authorization: the request's field, or empty.
   Refusal check(uint8_t scope, std::string_view authorization) const noexcept;
-  // Of a listener's connections; null where it has no TLS.
+  // For connections of a listener; null if it has no TLS.
   const TlsContext* tls(Listeners listener) const noexcept;
 
  private:
   friend class Credentials;
   std::vector<Token> tokens_;
-  uint8_t needed_ = 0;                                    // scopes that some token has
+  uint8_t needed_ = 0;                                    // scopes that some token has, so that they need one
   std::array<std::shared_ptr<const TlsContext>, 3> tls_;  // in the order of Listeners
 };
 
 class Credentials {
  public:
-  // kIo, kInvalidArgument: the setting, the file and what is wrong with it.
+  // kIo and kInvalidArgument name the setting, the file and what is wrong with it.
   explicit Credentials(const ServerConfig& config);
 
   std::shared_ptr<const CredentialSet> snapshot() const;
-  // Grows with each new snapshot.
+  // Increases with each new snapshot.
   uint64_t revision() const noexcept { return revision_.load(std::memory_order_acquire); }
   bool from_files() const noexcept { return !files_.empty(); }
-  // Reads what has changed, or all. What is no good leaves what there was, and the log says so.
+  // Reads changed files, or all. A bad file leaves the old state, and the log says so.
   void refresh(bool all = false);
 
  private:
   struct File {
     std::string path;
     bool of_tls = false;
-    uint64_t stamp[5] = {};  // device, inode, size, time: of what was read
+    uint64_t stamp[5] = {};  // device, inode, size, time of what was read
   };
-  static bool restamp(File& file) noexcept;  // whether it is another one
+  static bool restamp(File& file) noexcept;  // whether the file changed
 
   std::vector<CredentialSet::Token> read_tokens() const;
   void read_certificates(CredentialSet& set) const;
@@ -72,10 +72,10 @@ class Credentials {
   const ServerConfig& config_;
   std::mutex refreshing_;
   std::vector<File> files_;
-  // A reading that failed is tried again at each look, since descriptors or memory may be available by then.
+  // If reading failed, each look tries again, because descriptors or memory may be available by then.
   struct Reading {
     bool stale = false;
-    std::string problem;  // the last one, which is logged once
+    std::string problem;  // the last one, logged once
   };
   Reading tokens_, certificates_;  // guarded by refreshing_
   mutable std::mutex mutex_;

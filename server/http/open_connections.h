@@ -1,4 +1,4 @@
-// OpenConnections: how many there are, by listener. A Slot counts one. Thread-safe.
+// OpenConnections: counts connections by listener, with a Slot for each. Thread-safe.
 #pragma once
 
 #include <array>

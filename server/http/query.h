@@ -1,5 +1,4 @@
-// The query of an admin request. Strict: a parameter that is not known is an error, since what was asked for would not
-// happen.
+// The query of an admin request. An unknown parameter is an error, because the server would not do what it asks for.
 #pragma once
 
 #include <initializer_list>
@@ -13,11 +12,11 @@ namespace sconce::server {
 
 class Query {
  public:
-  // kInvalidArgument for malformed escapes, a parameter given twice, and one that is not among `known`.
+  // kInvalidArgument for malformed escapes, a repeated parameter, or one that is not in `known`.
   Query(std::string_view query, std::initializer_list<std::string_view> known);
 
   std::optional<std::string_view> text(std::string_view key) const noexcept;
-  // "true", "1" and a key without a value; "false", "0" and no such key.
+  // True: "true", "1" or no value. False: "false", "0" or no such key.
   bool flag(std::string_view key) const;
 
  private:

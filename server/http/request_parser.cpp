@@ -20,7 +20,7 @@ bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// RFC 3986's host and port, not looked at closer.
+// RFC 3986's host and port, roughly.
 bool is_host(std::string_view text) noexcept {
   constexpr std::string_view kOthers = "-._~!$&'()*+,;=:%[]";
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -32,7 +32,7 @@ bool is_host(std::string_view text) noexcept {
 }  // namespace
 
 RequestParser::RequestParser(uint64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {
-  header_limit(UINT32_MAX);  // the connection's buffer is the limit
+  header_limit(UINT32_MAX);  // the connection's buffer sets the limit
   body_limit(max_body_bytes);
 }
 
@@ -52,7 +52,7 @@ std::string_view RequestParser::problem(error_code ec) const noexcept {
   if (problem_ != nullptr) return problem_;
   if (ec == http::error::body_limit) return "request body is larger than max_body_bytes";
   if (ec == http::error::bad_version) return "malformed request line, or not HTTP/1.0 or HTTP/1.1";
-  // Ours is endless: this is Beast's own, of folded lines.
+  // We set no limit, so this is Beast's, for folded lines.
   if (ec == http::error::header_limit) return kFolded;
   if (ec == http::error::bad_method) return "malformed request: method";
   if (ec == http::error::bad_target) return "malformed request: target";
@@ -79,7 +79,7 @@ void RequestParser::on_request_impl(verb method, string_view method_text, string
                                                              : Method::kOther;
 }
 
-// RFC 9112, 5.2. Beast unfolds such a value into memory of its own, or takes its second line as the whole.
+// RFC 9112, 5.2. Beast copies such a value into memory of its own, or takes its second line for the whole value.
 bool RequestParser::is_folded(string_view name, string_view value) const noexcept {
   const auto at = reinterpret_cast<uintptr_t>(value.data()), begin = reinterpret_cast<uintptr_t>(parsed_.data());
   if (at < begin || at + value.size() > begin + parsed_.size()) return true;
@@ -90,6 +90,10 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
   if (is_folded(name_text, value)) return refuse(400, kFolded, ec);
   const auto is = [&](std::string_view expected) {
     return boost::beast::iequals(value, {expected.data(), expected.size()});
+  };
+  const auto keep = [&](std::string_view& text, const char* twice = nullptr) {
+    if (twice != nullptr && !text.empty()) return refuse(400, twice, ec);
+    text = trim(view(value));
   };
   switch (name) {
     case field::host:
@@ -125,32 +129,18 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       head_.accepts_html = view(value).find("text/html") != std::string_view::npos;
       return;
     case field::authorization:
-      if (!head_.authorization.empty()) return refuse(400, "two Authorization fields", ec);
-      head_.authorization = trim(view(value));
-      return;
+      return keep(head_.authorization, "two Authorization fields");
     case field::origin:
-      head_.origin = trim(view(value));
-      return;
+      return keep(head_.origin);
     case field::content_type:
-      head_.content_type = trim(view(value));
-      return;
+      return keep(head_.content_type);
     case field::unknown: {
       const auto named = [&](std::string_view expected) {
         return boost::beast::iequals(name_text, {expected.data(), expected.size()});
       };
-      if (named("X-Request-Id")) {
-        head_.request_id = trim(view(value));
-        return;
-      }
-      if (named("traceparent")) {
-        head_.traceparent = trim(view(value));
-        return;
-      }
-      if (named("Content-Digest")) {
-        if (!head_.content_digest.empty()) return refuse(400, "two Content-Digest fields", ec);
-        head_.content_digest = trim(view(value));
-        return;
-      }
+      if (named("X-Request-Id")) return keep(head_.request_id);
+      if (named("traceparent")) return keep(head_.traceparent);
+      if (named("Content-Digest")) return keep(head_.content_digest, "two Content-Digest fields");
       if (!named("Inference-Header-Content-Length")) return;
       const std::string_view digits = trim(view(value));
       uint64_t length = 0;

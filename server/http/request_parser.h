@@ -1,9 +1,8 @@
-// RequestParser: Beast's HTTP/1 parser for the header, keeping only what the server asks about a request, and a
-// ChunkDecoder for the body. No allocation: texts are views of the buffer that was parsed, until forget_texts(). What
-// could be understood in two ways (two lengths, a length and chunks, unknown transfer codings, folded lines) is
-// refused.
+// RequestParser: Beast's HTTP/1 parser for the head, reduced to what the server needs, and a ChunkDecoder for the body.
+// Allocates nothing: texts are views of the parsed buffer until forget_texts(). It refuses what could be read in two
+// ways (two lengths, a length and chunks, unknown transfer codings, folded lines).
 //
-// One object parses one request; confined to the connection's thread.
+// One object parses one request. Used only on the connection's thread.
 #pragma once
 
 #include <boost/beast/http/basic_parser.hpp>
@@ -28,9 +27,9 @@ struct RequestHead {
   std::string_view method_text, target;
   std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
   Coding coding = Coding::kIdentity;    // of the body
-  Coding accepts = Coding::kIdentity;   // what the answer may be compressed with
+  Coding accepts = Coding::kIdentity;   // what may compress the answer
   std::string_view request_id, traceparent;
-  // Fields that the admin port looks at; empty: absent.
+  // Fields for the admin port; empty: absent.
   std::string_view authorization, origin, content_type, content_digest;
 };
 
@@ -41,22 +40,22 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   explicit RequestParser(uint64_t max_body_bytes);
 
   const RequestHead& head() const noexcept { return head_; }
-  // The buffer is about to be used for something else: from here on the header's texts are empty.
+  // Call this before the buffer is reused; the head's texts are empty afterwards.
   void forget_texts() noexcept;
-  // The header; behind it, of a body with chunks, what collect() takes. Returns the bytes that are not to come again.
+  // Parses the head and then, for a chunked body, the data for collect(). Returns how many bytes are used up.
   size_t put(boost::asio::const_buffer bytes, error_code& ec);
   bool is_done() const noexcept { return basic_parser::is_done() || chunks_.done(); }
-  // Where the bytes of a chunked body go.
+  // Sets where the bytes of a chunked body go.
   void collect(BodyBuffer& body) noexcept { body_ = &body; }
-  // Without collect(): some bytes of a chunked body, from `here` to `room`. Those that were used are not to come again;
-  // none: more are needed.
+  // Without collect(): decodes bytes of a chunked body from `here` to `room`. `used` bytes are used
+  // up; if there are none, more are needed.
   struct Decoded {
     size_t used = 0, bytes = 0;
   };
   Decoded decode_chunks(std::string_view here, std::span<std::byte> room, error_code& ec);
-  // A smaller limit than that of the construction, before the body of a request with chunks is read.
+  // Lowers the limit of the constructor, before a chunked body is read.
   void limit_body(uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
-  // Status and text for an error that put() returned.
+  // Status and text for an error of put().
   int status(error_code ec) const noexcept;
   std::string_view problem(error_code ec) const noexcept;
 
@@ -80,7 +79,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   size_t collect_chunks(std::string_view here, error_code& ec);
 
   RequestHead head_;
-  std::string_view parsed_;  // the buffer that put() is at
+  std::string_view parsed_;  // the buffer that put() works on
   BodyBuffer* body_ = nullptr;
   ChunkDecoder chunks_;
   uint64_t max_body_bytes_;

@@ -56,11 +56,11 @@ RequestReader::Step RequestReader::read_head() {
   return Step::kHead;
 }
 
-// One before a request is ignored: some clients send it behind a body. False: only half of it is there.
+// Ignores one before a request, since some clients send it after a body. Returns false if only half of it has come.
 bool RequestReader::skip_empty_line() noexcept {
   if (buffer_.size() < 2) return false;
   empty_line_ = true;
-  if (buffer_.here()[1] != '\n') return true;  // that is the parser's to say
+  if (buffer_.here()[1] != '\n') return true;  // the parser reports that
   buffer_.use(2);
   buffer_.mark();
   if (!buffer_.empty()) return true;
@@ -72,11 +72,11 @@ bool RequestReader::skip_empty_line() noexcept {
 bool RequestReader::begin_body() {
   const bool here = body_is_here();
   const uint64_t length = content_length();
-  // What the head says was looked at, and copied where it is needed: the body is read over it.
+  // The head was used, and copied where needed; the body overwrites it.
   parser_->forget_texts();
   if (!here && length > body_.capacity()) budget_.check(length - body_.capacity());
   if (head().expects_continue && !here) {
-    // A client that waits for this has room for it; one that does not take it is not worth waiting for.
+    // A client that waits for this has room for it. If it does not take it, waiting is useless.
     Transport::error_code ec;
     const asio::const_buffer line = asio::buffer(kContinue);
     if (transport_.write_some({&line, &line + 1}, ec) != kContinue.size()) return false;
@@ -126,7 +126,7 @@ std::span<char> RequestReader::room() {
         refuse(431, "request header is larger than max_header_bytes");
         return {};
       }
-      // The head began behind another request: it moves to the front and is parsed anew.
+      // The head began after another request: move it to the front and parse it again.
       buffer_.rewind();
       buffer_.compact();
       parser_.emplace(most_body_);
@@ -159,7 +159,7 @@ void RequestReader::inflate(uint64_t most) {
   const Coding coding = head().coding;
   if (coding == Coding::kIdentity) return;
   part_ = Part::kPlain;
-  // Of a body that is refused halfway as well.
+  // Also for a body that is refused halfway.
   struct Noted {
     size_t& largest;
     const BodyBuffer& plain;

@@ -1,12 +1,12 @@
-// RequestReader: makes requests of the bytes of a connection, one after the other: first a head, then the body that
-// belongs to it. It never waits. Its owner asks step() whether the bytes that were read are enough; if not, it reads
-// more into room() and tells received() how many.
+// RequestReader: turns the bytes of a connection into requests, each a head and its body. It never blocks. The owner
+// calls step(), which says whether there are enough bytes. If not, the owner reads more into room() and reports them to
+// received().
 //
 //   kNothing --bytes--> kHead --begin_body()--> kFixedBody or kChunkedBody --all bytes--> kWhole --inflate()--> kPlain
 //      ^                                                                                    |                     |
 //      +--------------------------------------- end() --------------------------------------+---------------------+
 //
-// What comes behind a request stays in the buffer until end(). Confined to the connection's thread, but for inflate().
+// Bytes after a request stay in the buffer until end(). Used only on the connection's thread, except inflate().
 #pragma once
 
 #include <algorithm>
@@ -30,81 +30,81 @@ class RequestBudget;
 
 class RequestReader {
  public:
-  // What the bytes that are here come to.
+  // What the bytes so far amount to.
   enum class Step : int8_t {
     kMore,     // not enough: read into room()
-    kHead,     // the head is here, which is said once: begin_body(), or an answer
-    kBody,     // the body is here, which is said once
-    kTooLong,  // the body is longer than limit_body() allows
-    kRefused,  // the bytes are no request; see refusal()
+    kHead,     // the head has come, reported once: call begin_body() or answer
+    kBody,     // the body has come, reported once
+    kTooLong,  // the body exceeds the limit of limit_body()
+    kRefused,  // the bytes are not a request; see refusal()
   };
   struct Refusal {
     int status = 0;
-    std::string_view message;  // as long as the request
+    std::string_view message;  // valid during the request
   };
 
-  // most_body: bytes that a body may have where limit_body() does not say otherwise. config, budget, transport and
-  // clock outlive the reader.
+  // most_body: largest body, unless limit_body() lowers it. config, budget, transport and clock outlive the reader.
   RequestReader(const ServerConfig& config, uint64_t most_body, RequestBudget& budget, Transport& transport,
                 ClientClock& clock);
   RequestReader(const RequestReader&) = delete;
 
   Step step() { return part_ <= Part::kHead ? read_head() : read_body(); }
-  // Where the next bytes of the request go; empty: there is no room for them, and refusal() says why. Not while another
-  // read is under way. Throws what RequestBudget::take() does.
+  // Where to put the next bytes of the request. Empty: there is no room, and refusal() says why. Call this only if no
+  // read is under way. Throws the errors of RequestBudget::take().
   std::span<char> room();
   void received(size_t bytes) noexcept;
-  // Where bytes go that are read before anybody needs them, while the request is being answered; may be empty.
+  // Where to put bytes that are read ahead while the request is answered; may be empty.
   std::span<char> room_ahead() noexcept { return buffer_.room(); }
   void received_ahead(size_t bytes) noexcept { buffer_.add(bytes); }
-  // Where bytes go that nobody will look at.
+  // Where to put bytes to be discarded.
   std::span<char> room_for_nothing() noexcept { return buffer_.all(); }
   const Refusal& refusal() const noexcept { return refusal_; }
 
-  // No byte of the next request has come yet.
+  // Whether no byte of the next request has come.
   bool idle() const noexcept { return part_ == Part::kNothing; }
   bool in_body() const noexcept { return part_ == Part::kFixedBody || part_ == Part::kChunkedBody; }
-  // A request has begun whose end was not read: what follows is not the beginning of another one.
+  // Whether a request was not read to its end, so that the following bytes do not start another one.
   bool unfinished() const noexcept { return part_ > Part::kNothing && part_ < Part::kWhole; }
 
-  // Of the head. Its texts are valid until begin_body().
+  // Its texts are valid until begin_body().
   const RequestHead& head() const noexcept { return parser_->head(); }
   bool keep_alive() const { return parser_->keep_alive(); }
   uint64_t content_length() const { return parser_->content_length().value_or(0); }
   uint64_t most_body() const noexcept { return most_body_; }
-  // The whole body has come with the head.
+  // Whether the whole body came with the head.
   bool body_is_here() const { return !parser_->chunked() && content_length() <= buffer_.size(); }
-  // For a body in chunks, whose length is seen only while it comes.
+  // For a chunked body, whose length is only known as it comes.
   void limit_body(uint64_t bytes) noexcept { parser_->limit_body(bytes); }
-  // The request is admitted: invites its body, if the client waits for that, and takes memory for its first bytes.
-  // False: the client does not take the invitation. Throws what RequestBudget::take() does.
+  // Admits the request: invites its body if the client waits for that, and takes memory for the first bytes. Returns
+  // false if the client does not take the invitation. Throws the errors of RequestBudget::take().
   bool begin_body();
-  // Instead of begin_body(): another thread reads the body. Nothing else may be called until it has, then end_upload().
+  // Instead of begin_body(), for a thread that reads the body itself. Call nothing else until it is done, then
+  // end_upload().
   UploadSource begin_upload() noexcept { return {&transport_, &*parser_, &buffer_}; }
   void end_upload(bool whole) noexcept;
 
-  // As it came; after inflate(), decompressed.
+  // The body as sent, or decompressed after inflate().
   const BodyBuffer& body() const noexcept { return part_ == Part::kPlain ? plain_ : body_; }
-  // Decompresses the body, if it is compressed, to `most` bytes at most. Any thread.
+  // Decompresses a compressed body to at most `most` bytes. On any thread.
   void inflate(uint64_t most);
-  // The request is over.
+  // Ends the request.
   void end() noexcept;
 
   // Bytes of the largest body since the last trim().
   size_t largest() const noexcept { return largest_; }
   size_t capacity() const noexcept { return std::max(body_.capacity(), plain_.capacity()); }
-  // Frees memory of bodies beyond `keep` bytes. No request is under way.
+  // Frees memory of bodies beyond `keep` bytes. No request may be under way.
   void trim(size_t keep) noexcept;
 
  private:
-  // How far the request was read. The order matters.
+  // How much of the request was read. The order matters.
   enum class Part : int8_t {
     kNothing,      // nothing of it is here
-    kHead,         // some of its head, or all of it but not all of its body
+    kHead,         // part of its head, or all of it but not the whole body
     kFixedBody,    // its body of known length is being read
     kChunkedBody,  // its body comes in chunks
     kWhole,        // to its end
-    kPlain,        // so it was, and plain_ has its body decompressed
+    kPlain,        // read completely; plain_ has its decompressed body
   };
 
   Step read_head();
@@ -117,11 +117,11 @@ class RequestReader {
   RequestBudget& budget_;
   Transport& transport_;
   ClientClock& clock_;
-  InputBuffer buffer_;  // marked where the head begins that is being parsed
+  InputBuffer buffer_;  // the mark is where the current head begins
   std::optional<RequestParser> parser_;
   Part part_ = Part::kNothing;
-  bool empty_line_ = false;  // one was skipped before this request; another one is an error
-  size_t body_bytes_ = 0;    // of a fixed body, in the end
+  bool empty_line_ = false;  // skipped before this request; a second one is an error
+  size_t body_bytes_ = 0;    // the full size of a fixed body
   BodyBuffer body_, plain_;
   size_t largest_ = 0;
   Refusal refusal_;

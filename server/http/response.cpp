@@ -1,5 +1,6 @@
 #include "server/http/response.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -7,60 +8,37 @@ namespace sconce::server {
 namespace {
 
 std::string_view reason_phrase(int status) noexcept {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 202:
-      return "Accepted";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 411:
-      return "Length Required";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 417:
-      return "Expectation Failed";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 499:
-      return "Client Closed Request";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    case 507:
-      return "Insufficient Storage";
-    default:
-      return "Error";
-  }
+  constexpr std::pair<int, std::string_view> kPhrases[] = {{200, "OK"},
+                                                           {202, "Accepted"},
+                                                           {400, "Bad Request"},
+                                                           {401, "Unauthorized"},
+                                                           {403, "Forbidden"},
+                                                           {404, "Not Found"},
+                                                           {405, "Method Not Allowed"},
+                                                           {408, "Request Timeout"},
+                                                           {409, "Conflict"},
+                                                           {411, "Length Required"},
+                                                           {413, "Content Too Large"},
+                                                           {415, "Unsupported Media Type"},
+                                                           {417, "Expectation Failed"},
+                                                           {429, "Too Many Requests"},
+                                                           {431, "Request Header Fields Too Large"},
+                                                           {499, "Client Closed Request"},
+                                                           {500, "Internal Server Error"},
+                                                           {501, "Not Implemented"},
+                                                           {503, "Service Unavailable"},
+                                                           {504, "Gateway Timeout"},
+                                                           {505, "HTTP Version Not Supported"},
+                                                           {507, "Insufficient Storage"}};
+  const auto* const found = std::lower_bound(std::begin(kPhrases), std::end(kPhrases), status,
+                                             [](const auto& one, int wanted) { return one.first < wanted; });
+  return found != std::end(kPhrases) && found->first == status ? found->second : "Error";
 }
 
 }  // namespace
 
 std::string_view Response::finish(bool http11, bool close, bool head_only, std::string_view date) noexcept {
-  // Everything of variable length is short: the head fits its room whatever the answer.
+  // All fields of variable length are short, so every head fits.
   char head[kHeadRoom];
   char* p = head;
   const auto put = [&](std::string_view text) {

@@ -1,5 +1,5 @@
-// Response: an answer before it is sent. Its text stands behind room for the head, so that head and text leave as one
-// piece; tensors follow from where they are. Reused from request to request; confined to the connection's thread.
+// Response: an answer before it is sent. There is room for the head in front of the text, so that both leave in one
+// piece; tensors follow from where they are. Reused for each request; used only on the connection's thread.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class Response {
   std::string_view type = content_type::kJson;
   std::string_view fields;            // further header fields, each with CRLF; static text
   std::optional<size_t> json_length;  // Inference-Header-Content-Length
-  uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none did
+  uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none
   std::string_view request_id;        // X-Request-Id, 128 characters at most; empty: not sent
   std::vector<Segment> segments;      // bytes after the text; their owners live until the answer is sent
 
@@ -58,8 +58,8 @@ class Response {
     return bytes;
   }
 
-  // Writes the head into the room before the text. `date` is the value of the Date field.
-  // Returns head and text, without the text if `head_only`.
+  // Writes the head in front of the text. `date` is the Date field's value. Returns head and text, or only the head if
+  // `head_only`.
   std::string_view finish(bool http11, bool close, bool head_only, std::string_view date) noexcept;
 
  private:

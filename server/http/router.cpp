@@ -9,7 +9,7 @@
 namespace sconce::server {
 namespace {
 
-// Takes the next segment off a path that starts with '/'.
+// Removes the first segment of a path that starts with '/'.
 std::string_view next_segment(std::string_view& path) noexcept {
   path.remove_prefix(1);
   const size_t end = std::min(path.find('/'), path.size());
@@ -24,7 +24,7 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
   const std::string_view suffix = pattern.substr(name.size());
   if (!segment.ends_with(suffix) || segment.size() == suffix.size()) return false;
   value = segment.substr(0, segment.size() - suffix.size());
-  // A verb after a colon is no part of a name.
+  // A name has no colon; what follows one is a verb.
   return value.find(':') == std::string_view::npos;
 }
 
@@ -56,7 +56,7 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
 }  // namespace
 
 CanonicalTarget canonical_target(std::string_view target) {
-  // Triton's C++ client names regions of shared memory after tensors and sends their brackets as they are.
+  // Triton's C++ client names shared memory regions after tensors and does not encode the brackets.
   std::string encoded_brackets;
   const std::string_view path = target.substr(0, target.find('?'));
   if (target.starts_with('/') && path.find_first_of("[]") != std::string_view::npos) [[unlikely]] {
@@ -85,7 +85,7 @@ CanonicalTarget canonical_target(std::string_view target) {
   const auto encoded = url.encoded_query();
   canonical.query.assign(encoded.data(), encoded.size());
 
-  // An encoded slash would be one after decoding, so count those that were there before.
+  // After decoding, an encoded slash looks like any other, so count the slashes first.
   const auto raw = url.encoded_path();
   SCONCE_CHECK(canonical.path[0] == '/' && std::count(canonical.path.begin(), canonical.path.end(), '/') ==
                                                std::max<ptrdiff_t>(std::count(raw.begin(), raw.end(), '/'), 1),
@@ -103,7 +103,7 @@ CanonicalTarget canonical_target(std::string_view target) {
 
 RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view path, Method method,
                       Listeners listener) noexcept {
-  // By set of methods: GET 1, POST 2, DELETE 4.
+  // Indexed by set of methods: GET 1, POST 2, DELETE 4.
   constexpr std::string_view kAllow[] = {"",
                                          "Allow: GET, HEAD\r\n",
                                          "Allow: POST\r\n",

@@ -1,5 +1,5 @@
-// Router: which route a request asks for. A path is made canonical once and every decision is taken on that. Knows
-// patterns of paths, not what answers them: the table of routes is server/answers/routes.cpp.
+// Router: finds the route of a request. It makes the path canonical once, and everything is decided on that. It knows
+// patterns of paths only; the routes themselves are in server/answers/routes.cpp.
 //
 // Pure functions, no state.
 #pragma once
@@ -15,18 +15,17 @@ namespace sconce::server {
 
 enum class Method : int8_t { kGet, kPost, kDelete, kOther };  // HEAD is kGet
 
-// On which listeners a route exists, as a set.
+// The listeners that have a route, as a set.
 enum Listeners : uint8_t { kPublic = 1, kMetrics = 2, kAdmin = 4 };
 
-// A path of a route. {model}, {region}: any segment; {version}, {number}: one of digits. Of patterns that match the
-// same path the first is found.
+// A path of a route. {model}, {region}: any segment; {version}, {number}: digits. The first pattern that matches wins.
 struct RoutePattern {
   std::string_view path;
   Method method = Method::kOther;
   uint8_t listeners = 0;
   uint8_t segments = 0;
   uint16_t literal_bytes = 0;  // before the first variable
-  size_t route = 0;            // an index that means something to whoever made the pattern
+  size_t route = 0;            // an index whose meaning the pattern's maker defines
 
   constexpr RoutePattern() = default;
   constexpr RoutePattern(Method method, std::string_view path, uint8_t listeners, size_t route)
@@ -40,8 +39,8 @@ struct RouteMatch {
   enum class Result : int8_t { kFound, kNotFound, kMethodNotAllowed };
   Result result = Result::kNotFound;
   Listeners listener = kPublic;
-  size_t route = 0;          // of kFound: its pattern's
-  std::string_view model;    // of the canonical path; empty where the route has none
+  size_t route = 0;          // of the pattern found, if kFound
+  std::string_view model;    // from the canonical path; empty if the route has none
   std::string_view version;  // digits; empty: the default
   std::string_view region;   // of shared memory
   std::string_view number;   // digits: of an operation or a replica
@@ -51,16 +50,16 @@ struct RouteMatch {
 RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view path, Method method,
                       Listeners listener) noexcept;
 
-// A request-target as the router sees it.
+// A request-target in the router's form.
 struct CanonicalTarget {
-  std::string path;   // percent-decoded once; starts with '/', no empty, '.' or '..' segment, no control bytes
+  std::string path;   // decoded once; starts with '/', without empty, '.' or '..' segments and control bytes
   std::string query;  // as sent, without the '?'
 };
 
 // Accepts the origin form and the absolute form. kInvalidArgument for everything that could be read in two ways.
 CanonicalTarget canonical_target(std::string_view target);
 
-// First value of a query parameter; empty if it is absent. No decoding: values that need it match nothing.
+// First value of a query parameter; empty if it is absent. Does not decode: values that need it match nothing.
 std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
 }  // namespace sconce::server

@@ -15,7 +15,7 @@
 namespace sconce::server {
 namespace {
 
-// What TLS 1.2 may use; TLS 1.3 brings none but such.
+// Ciphers of TLS 1.2; all those of TLS 1.3 are of this kind.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 std::string_view last_reason() noexcept {
@@ -23,7 +23,7 @@ std::string_view last_reason() noexcept {
   return text != nullptr ? text : "unknown error";
 }
 
-// A key with a passphrase must not make the program ask for it on a terminal.
+// Keeps OpenSSL from asking for a key's passphrase on the terminal.
 int no_passphrase(char*, int, int, void*) noexcept { return 0; }
 
 void check_readable(const std::string& file, const char* what) {
@@ -74,7 +74,7 @@ std::shared_ptr<const TlsContext> TlsContext::of_server(const std::string& certi
                                  static_cast<unsigned>(sessions.size()));
   if (!client_ca.empty()) {
     trust(handle.get(), client_ca);
-    // The names that clients choose their certificate by.
+    // The issuers that clients choose their certificate by.
     SSL_CTX_set_client_CA_list(handle.get(), SSL_load_client_CA_file(client_ca.c_str()));
     SSL_CTX_set_verify(handle.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
@@ -114,7 +114,7 @@ TlsStream::TlsStream(const TlsContext& context, int descriptor, const std::strin
   SCONCE_CHECK(done, kInvalidArgument, "not a host's name: ", host);
 }
 
-// What an operation's result means, right behind it.
+// Interprets an operation's result; call this directly after it.
 TlsStream::Step TlsStream::step(int result) noexcept {
   if (result > 0) return {static_cast<size_t>(result)};
   switch (SSL_get_error(handle_.get(), result)) {

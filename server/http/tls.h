@@ -1,8 +1,8 @@
-// TLS 1.2 and later, by OpenSSL, which is opened when the first context is made.
+// TLS 1.2 and later, by OpenSSL, which is opened for the first context.
 //
-// A context is what connections have in common: certificate, key, whom to trust. Immutable once made, used by any
-// thread; connections keep the one they began with. A stream is one connection's TLS over a descriptor that does not
-// block; confined to one thread at a time.
+// A context is what connections share: certificate, key, trusted issuers. It is immutable and thread-safe; connections
+// keep the one they started with. A stream is the TLS of one connection over a non-blocking descriptor; one thread at a
+// time uses it.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ namespace sconce::server {
 
 class TlsContext {
  public:
-  // kIo, kInvalidArgument: a file and what is wrong with it. kUnavailable without OpenSSL. Empty client_ca: clients
-  // show no certificate; else each must, issued by one of these. sessions: only connections of the same name resume
-  // each other's sessions.
+  // kIo and kInvalidArgument name a file and what is wrong with it. kUnavailable without OpenSSL. client_ca: each
+  // client must show a certificate that one of these issued; empty: none is asked for. sessions: connections resume
+  // sessions only of contexts with the same name.
   static std::shared_ptr<const TlsContext> of_server(const std::string& certificate, const std::string& key,
                                                      const std::string& client_ca, std::string_view sessions);
-  // Empty ca: the system's. certificate and key: what to show to servers that ask; both or none.
+  // ca: empty for the system's. certificate and key: for servers that ask for them; both or none.
   static std::shared_ptr<const TlsContext> of_client(const std::string& ca, const std::string& certificate,
                                                      const std::string& key);
 
@@ -41,22 +41,22 @@ class TlsContext {
 class TlsStream {
  public:
   enum class Want : int8_t { kNothing, kReadable, kWritable };
-  // bytes > 0: done. Else want says what the descriptor must become before the same is tried again; nothing: over,
-  // which is `closed` if the other side said so, else an error.
+  // bytes > 0: done. Otherwise `want` says what the descriptor must be ready for before the call is repeated. If it
+  // wants nothing, the connection is over: `closed` if the other side said so, else an error.
   struct Step {
     size_t bytes = 0;
     Want want = Want::kNothing;
     bool closed = false;
   };
 
-  // Of a server, or, with a host, of a client, which the server's certificate must be for. std::bad_alloc.
+  // host: empty for a server; for a client, the name that the server's certificate must have. std::bad_alloc.
   TlsStream(const TlsContext& context, int descriptor, const std::string& host = {});
 
-  Step handshake() noexcept;  // bytes: 1 when it is done
+  Step handshake() noexcept;  // bytes is 1 once it is done
   Step read(void* at, size_t room) noexcept;
-  // Takes no more than one record; the same bytes again after a step that wants something.
+  // Takes one record at most. After a step that wants something, pass the same bytes again.
   Step write(const void* at, size_t bytes) noexcept;
-  bool has_data() noexcept;     // whether a read has something to say, be it the end
+  bool has_data() noexcept;     // whether a read returns something, or the end
   void finish() noexcept;       // tells the other side that no more comes
   std::string problem() const;  // why the handshake failed
 

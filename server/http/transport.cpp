@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 
 constexpr size_t kRecord = 16384;  // the largest of TLS
 
-// A signal is no reason to do anything but to try again.
+// Repeats an operation that a signal interrupted.
 template <class Operation>
 size_t unless_interrupted(const boost::system::error_code& ec, const Operation& operation) {
   for (;;) {

@@ -1,5 +1,5 @@
-// Transport: the bytes of one connection, as they are or through TLS. Nothing here waits: what cannot go on has the
-// error would_block, and wait_type() says what for. Confined to one thread at a time.
+// Transport: the bytes of one connection, plain or through TLS. Nothing here blocks: an operation that cannot go on
+// reports would_block, and wait_type() says what to wait for. Used by one thread at a time.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -15,7 +15,7 @@ class Transport {
  public:
   using Socket = boost::asio::ip::tcp::socket;
   using error_code = boost::system::error_code;
-  // What is left to send.
+  // The buffers left to send.
   struct Buffers {
     using value_type = boost::asio::const_buffer;
     using const_iterator = const boost::asio::const_buffer*;
@@ -24,16 +24,16 @@ class Transport {
     const_iterator end() const noexcept { return last; }
   };
 
-  // tls: null for none. host: as TlsStream has it.
+  // tls: null for none. host: as in TlsStream.
   Transport(Socket socket, const TlsContext* tls, const std::string& host = {});
 
-  Socket& socket() noexcept { return socket_; }  // for waiting, and for reading and writing if not encrypted
+  Socket& socket() noexcept { return socket_; }  // for waiting and, if not encrypted, for reading and writing
   bool encrypted() const noexcept { return tls_ != nullptr; }
-  // True: done. Encrypted connections begin with it.
+  // Returns true when it is done. Encrypted connections begin with it.
   bool handshake(error_code& ec) noexcept;
   std::string handshake_problem() const { return tls_->problem(); }
 
-  // Bytes that were read or written, at least one without an error.
+  // Bytes read or written; at least one unless there is an error.
   size_t read_some(char* at, size_t room, error_code& ec) noexcept;
   size_t write_some(const Buffers& buffers, error_code& ec);
   Socket::wait_type wait_type() const noexcept { return writable_ ? Socket::wait_write : Socket::wait_read; }
@@ -48,7 +48,7 @@ class Transport {
 
   Socket socket_;
   std::unique_ptr<TlsStream> tls_;
-  std::unique_ptr<char[]> record_;  // small buffers that go out as one
+  std::unique_ptr<char[]> record_;  // joins small buffers
   bool writable_ = false;           // what is waited for
 };
 

@@ -19,9 +19,9 @@
 namespace sconce::server {
 namespace {
 
-// Small enough for what looks at the bytes next to find them in the cache.
+// Small enough that the next user of the bytes finds them in the cache.
 constexpr size_t kPiece = 1024 * 1024;
-// How soon a cancellation is seen while nothing arrives.
+// How soon a cancellation is noticed while nothing arrives.
 constexpr std::chrono::milliseconds kSlice{50};
 constexpr uint64_t kDiscardBytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds kDiscardTime{5};

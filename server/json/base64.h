@@ -9,11 +9,11 @@
 
 namespace sconce::server {
 
-// Bytes that a text of this length can decode to at most.
+// Most bytes that a text of this length can decode to.
 constexpr size_t base64_decoded_bound(size_t text) noexcept { return text / 4 * 3; }
 
-// Decodes to `out`, which has room for base64_decoded_bound(text.size()) bytes; returns how many there are. nullopt for
-// characters outside the alphabet, wrong or missing padding, and bits set behind the last byte.
+// Decodes to `out`, which has room for base64_decoded_bound(text.size()) bytes, and returns how many there are. nullopt
+// for characters outside the alphabet, bad padding, and bits set after the last byte.
 std::optional<size_t> decode_base64(std::string_view text, std::byte* out) noexcept;
 
 void append_base64(TextBuffer& out, const std::byte* data, size_t bytes);

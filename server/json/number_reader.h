@@ -1,5 +1,5 @@
-// One element of a tensor in JSON text: integers exact, floats correctly rounded. Every error is kInvalidArgument and
-// names the byte offset. Confined to one thread.
+// Reads one element of a tensor in JSON text: integers exactly, floats correctly rounded. All errors are
+// kInvalidArgument and name the byte offset. Used by one thread.
 #pragma once
 
 #include <immintrin.h>
@@ -36,7 +36,7 @@ constexpr std::array<long double, 28> kPow10L = {1e0L,  1e1L,  1e2L,  1e3L,  1e4
 
 inline unsigned digit(char c) noexcept { return static_cast<unsigned char>(c) - '0'; }
 
-// Digits at the start of the eight bytes at p: how many, and their value. No branch depends on the data.
+// Counts the digits at the start of the eight bytes at p and computes their value, without branches on the data.
 inline unsigned digit_run(const char* p, uint64_t& value) noexcept {
   uint64_t v;
   std::memcpy(&v, p, 8);
@@ -50,7 +50,7 @@ inline unsigned digit_run(const char* p, uint64_t& value) noexcept {
   return count;
 }
 
-// Appends the digits at p to value, which wraps if there are too many; returns where they end.
+// Appends the digits at p to value, which wraps if there are too many. Returns where they end.
 inline const char* read_digits(const char* p, const char* end, uint64_t& value) noexcept {
   while (end - p >= 8) {
     uint64_t run;
@@ -63,7 +63,7 @@ inline const char* read_digits(const char* p, const char* end, uint64_t& value) 
   return p;
 }
 
-// A JSON number as mantissa * 10^exponent; exact says that the mantissa did not overflow.
+// A JSON number as mantissa * 10^exponent. `exact`: the mantissa did not overflow.
 struct Decimal {
   uint64_t mantissa = 0;
   int64_t exponent = 0;
@@ -71,22 +71,22 @@ struct Decimal {
   bool exact = true;
 };
 
-// Reads a number of at most 15 digits, with or without a point, from 16 bytes that may be read; no branch depends on
-// where the digits and the point are. Returns where it ends; null if it is longer or no such number.
+// Reads a number of at most 15 digits, with or without a point, from 16 readable bytes. No branch depends on where the
+// digits and the point are. Returns where it ends; null if it is longer or not such a number.
 inline const char* read_short(const char* p, Decimal& d) noexcept {
   const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   const __m128i digits = _mm_sub_epi8(text, _mm_set1_epi8('0'));
   const __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits);
   const unsigned others = static_cast<unsigned>(_mm_movemask_epi8(is_digit)) ^ 0xffff;
   const unsigned points = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('.'))));
-  const unsigned point = others & (0 - others) & points;  // the bit of the first other, if that is a point
+  const unsigned point = others & (0 - others) & points;  // the bit of the first non-digit, if that is a point
   const unsigned behind = others ^ point;
   if (behind == 0) return nullptr;
   const int whole = std::countr_zero(others), end = std::countr_zero(behind);
   if (whole == 0 || end == whole + 1 || (whole > 1 && *p == '0')) return nullptr;
   const int count = end - (point != 0);
   d.exponent = whole - count;
-  // The digits moved to the end of the vector, over the point; zeros before them.
+  // Moves the digits to the end of the vector, over the point, with zeros before them.
   const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   __m128i from = _mm_add_epi8(iota, _mm_set1_epi8(static_cast<char>(count - 16)));
   from = _mm_sub_epi8(from, _mm_cmpgt_epi8(from, _mm_set1_epi8(static_cast<char>(whole - 1))));
@@ -104,7 +104,7 @@ class ElementReader {
  public:
   explicit ElementReader(JsonCursor& in) : in_(in), end_(in.end()) {}
 
-  // One element at p, whitespace before it already passed.
+  // One element at p, after whitespace.
   const char* read(const char* p, T& out) const {
     if constexpr (std::same_as<T, bool>) {
       return read_bool(p, out);
@@ -240,14 +240,14 @@ class ElementReader {
     return p;
   }
 
-  // True if the result is known to be correctly rounded.
+  // Returns whether the result is known to be correctly rounded.
   static bool convert_fast(const Decimal& d, float& out) noexcept {
     if (!d.exact || d.exponent < -22 || d.exponent > 22) return false;
     if (d.mantissa == 0) {
       out = d.negative ? -0.0f : 0.0f;
       return true;
     }
-    // Off by two units in the last place at most, which matters only next to the middle between two floats.
+    // Two units in the last place off at most, which matters only next to the middle between two floats.
     const double value = static_cast<double>(d.mantissa) * kScale[static_cast<size_t>(d.exponent + 22)];
     if (value < FLT_MIN || value > FLT_MAX) return false;
     const uint64_t tail = std::bit_cast<uint64_t>(value) & 0x1fffffff;
@@ -288,7 +288,7 @@ class ElementReader {
     }
   }
 
-  // Of a number that is no float of the type: whether it is too large rather than too small.
+  // For a number outside the type's range: whether it is too large rather than too small.
   static bool above_one(const char* p, const char* end) noexcept {
     int64_t magnitude = 0, exponent = 0;
     bool fraction = false, nonzero = false;

@@ -1,5 +1,5 @@
-// One element of a tensor as JSON text: integers exact, floats as the shortest decimal that reads back the same, with a
-// point or an exponent. NaN, Infinity and -Infinity are bare tokens.
+// Writes one element of a tensor as JSON text: integers exactly, floats as the shortest decimal that reads back the
+// same, with a point or an exponent. NaN, Infinity and -Infinity are bare tokens.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ namespace sconce::server {
 // Bytes that writing one element may touch.
 constexpr size_t kElementRoom = 33;
 
-// The digits of a number below 10^8 as byte values, the first one lowest.
+// The digits of a number below 10^8 as bytes, the first digit in the lowest byte.
 inline uint64_t eight_digits(uint64_t number) noexcept {
   uint64_t v = number / 10000 | (number % 10000) << 32;
   const uint64_t hundreds = (v * 10486) >> 20 & 0x0000007f0000007f;
@@ -30,8 +30,8 @@ inline uint64_t eight_digits(uint64_t number) noexcept {
   return tens | (v - 10 * tens) << 8;
 }
 
-// Writes a float that is no whole number, if it is a decimal of at most digits10 digits and not below 0.001; else null.
-// No two such decimals are the same float, so the one that reads back as the value is its shortest form.
+// Writes a float that is not whole, if it is a decimal of at most digits10 digits and not below 0.001; else returns
+// null. Different such decimals are different floats, so the one that reads back as the value is its shortest form.
 template <std::floating_point T>
 char* write_short(char* p, T value) noexcept {
   constexpr int kDigits = std::numeric_limits<T>::digits10;
@@ -80,7 +80,7 @@ char* write_element(char* p, T value) noexcept {
       std::memcpy(p, text.data(), text.size());
       return p + text.size();
     }
-    // Whole numbers with as many digits as the type holds for sure are their own shortest form.
+    // Whole numbers that the type holds exactly are their own shortest form.
     constexpr T kWhole = std::same_as<T, float> ? T(1 << 24) : T(int64_t{1} << 53);
     if (std::fabs(value) < kWhole && std::trunc(value) == value && (value != 0 || !std::signbit(value))) {
       char* const end = std::to_chars(p, p + kElementRoom, static_cast<int64_t>(value)).ptr;

@@ -33,7 +33,7 @@ const Float8Format& format_of(DType dtype) noexcept {
   return *std::find_if(kFormats.begin(), kFormats.end(), [&](const Float8Format& f) { return f.dtype == dtype; });
 }
 
-// Value of a code below the sign bit that is finite.
+// Value of a finite code without its sign bit.
 float magnitude(uint8_t code, const Float8Format& f) noexcept {
   if (!f.is_signed) return std::ldexp(1.0f, code - f.bias);
   const int exponent = code >> f.mantissa_bits;
@@ -75,7 +75,7 @@ std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept {
   const Float8Format& f = format_of(dtype);
   if (std::isnan(value)) return f.nan;
   if (!f.is_signed && value <= 0) return std::nullopt;
-  // The types without a negative zero have their NaN there.
+  // Types without a negative zero use its code for NaN.
   const bool negative = std::signbit(value);
   const uint8_t sign = negative ? 0x80 : 0;
   const float size = std::fabs(value);
@@ -83,7 +83,7 @@ std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept {
     if (f.infinity < 0) return std::nullopt;
     return static_cast<uint8_t>(f.infinity | sign);
   }
-  // First code whose value is not below.
+  // Finds the first code whose value is not smaller.
   int low = 0, high = f.largest;
   while (low < high) {
     const int middle = (low + high) / 2;
@@ -95,7 +95,7 @@ std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept {
   }
   const float above = magnitude(static_cast<uint8_t>(low), f);
   if (above < size) {
-    // Beyond the largest: it still rounds to it up to half a step.
+    // Beyond the largest value, up to half a step still rounds to it.
     const float step = above - magnitude(static_cast<uint8_t>(low - 1), f);
     const bool odd = (low & 1) != 0;
     const double limit = static_cast<double>(above) + 0.5 * step;

@@ -9,7 +9,7 @@ inline const char* skip_space(const char* p, const char* end) noexcept {
   return p;
 }
 
-// Follows the nesting: the first row closed at a level fixes its length.
+// Tracks nesting. The first row that closes at a level fixes the length there.
 class ShapeTracker {
  public:
   int depth() const noexcept { return depth_; }

@@ -8,7 +8,7 @@
 namespace sconce::server {
 namespace {
 
-// Elements there is room for at first.
+// Room for so many elements at first.
 constexpr size_t kFirst = 64;
 
 }  // namespace

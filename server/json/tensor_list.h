@@ -1,6 +1,6 @@
 // TensorList: a tensor read from nested JSON lists, whose nesting gives its shape.
 //
-// Confined to the connection's thread. Errors are kInvalidArgument.
+// Used only on the connection's thread. Errors are kInvalidArgument.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace sconce::server {
 
 class TensorList {
  public:
-  // dtype: of the tensor; complex numbers are pairs [re, im].
+  // dtype: the tensor's; complex numbers are pairs [re, im].
   TensorList(DType dtype, TensorScratch& scratch);
   TensorList(const TensorList&) = delete;
   TensorList& operator=(const TensorList&) = delete;
 
-  // Reads the value at the cursor, a list however nested or a single element. All values have one shape.
-  // what: names the tensor in errors.
+  // Reads the value at the cursor, nested lists or a single element. All values must have one shape. what: names the
+  // tensor in errors.
   void add(JsonCursor& json, std::string_view what);
-  // The values that were added, one after the other: in a new first dimension, or just the only one.
+  // The added values along a new first dimension, or the only value itself.
   Tensor stacked(std::string_view what) const;
   Tensor single(std::string_view what) const;
 
@@ -31,7 +31,7 @@ class TensorList {
   Tensor tensor(IntSpan sizes, std::string_view what) const;
 
   const DType dtype_;
-  const size_t itemsize_;  // of an element of the list
+  const size_t itemsize_;  // of a list element
   TensorScratch& scratch_;
   TensorScratch::Piece piece_;
   ElementSink sink_;

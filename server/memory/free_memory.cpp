@@ -1,6 +1,6 @@
 #include "server/memory/free_memory.h"
 
-// Weak: the program is linked with mimalloc, sanitized ones and tests are not.
+// Weak, because the program links mimalloc but sanitizer builds and tests do not.
 extern "C" [[gnu::weak]] void mi_collect(bool force) noexcept;
 
 namespace sconce::server {

@@ -1,9 +1,9 @@
-// What the program's allocator keeps of freed memory, for an idle thread that may not call it for long.
+// Returns freed memory that the program's allocator keeps; for idle threads, which may not call the allocator for long.
 #pragma once
 
 namespace sconce::server {
 
-// Gives the system what the calling thread's heap holds free. Does nothing where the allocator is not mimalloc.
+// Returns the free memory of the calling thread's heap to the system. Does nothing without mimalloc.
 void give_back_free_memory() noexcept;
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// operator new of the program: malloc, and std::bad_alloc where there is no memory. mimalloc's own, where it was built
-// as C, cannot throw and ends the process.
+// operator new of the program: malloc, and std::bad_alloc without memory. mimalloc's own operator new, built as C,
+// cannot throw and ends the process instead.
 #include <cstdlib>
 #include <new>
 
@@ -29,7 +29,7 @@ void* allocate(std::size_t bytes, std::align_val_t alignment) {
 
 }  // namespace
 
-// The nothrow forms stay mimalloc's: they return null.
+// The nothrow forms stay mimalloc's, which return null.
 void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }

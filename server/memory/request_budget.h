@@ -1,5 +1,5 @@
-// RequestBudget: the bytes that all requests together may hold: bodies as they came, decompressed, the tensors that are
-// made of them, and answers until their clients have taken them. Outlives the storages that count in it. Thread-safe.
+// RequestBudget: limits the bytes that all requests together hold: bodies as sent and decompressed, tensors made from
+// them, and answers until their clients have taken them. Outlives the storages that it counts. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,17 @@ class RequestBudget {
   explicit RequestBudget(uint64_t limit) noexcept : limit_(limit) {}
   RequestBudget(const RequestBudget&) = delete;
 
-  // kTooLarge for what could never be had, kUnavailable for what others have now. what: for the error.
+  // kTooLarge if so much is never available, kUnavailable if others have it now. what: names the taker in errors.
   void take(uint64_t bytes, std::string_view what = "a request");
-  // Takes bytes even beyond the limit. For a caller that gives as many back in a moment.
+  // Takes bytes even beyond the limit, for a caller that soon gives as many back.
   void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
   void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  // The same errors if so much cannot be had now; takes nothing.
+  // Throws what take() would throw, and takes nothing.
   void check(uint64_t bytes, std::string_view what = "a request") const;
 
   uint64_t limit() const noexcept { return limit_; }
   uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Whoever keeps memory for later requests gives it back.
+  // Whether memory that is kept for later requests should be given back.
   bool is_tight() const noexcept { return used() > limit_ / 2; }
 
  private:
@@ -33,14 +33,14 @@ class RequestBudget {
   std::atomic<uint64_t> used_{0};
 };
 
-// Bytes of a budget that go back to it.
+// Bytes taken from a budget, which the destructor gives back.
 class BudgetShare {
  public:
   BudgetShare() = default;
   BudgetShare(const BudgetShare&) = delete;
   ~BudgetShare() { give_back(); }
 
-  // Gives back what it has and takes these bytes. Throws as RequestBudget::take() does.
+  // Gives back what it has, then takes these bytes. Throws the errors of RequestBudget::take().
   void take(RequestBudget& budget, uint64_t bytes, std::string_view what);
   void give_back() noexcept;
 

@@ -13,15 +13,15 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kSmallestBlock = 16 * 1024;
-// Of a body, what it gets before any of it has come.
+// A body gets so much before any of it has come.
 constexpr size_t kFirstBytes = 64 * 1024;
-// Then it gets so many times what has come: the larger, the less is copied.
+// Then it grows to this multiple of what has come. A larger multiple means less copying.
 constexpr size_t kGrowth = 4;
 
 size_t round_up(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) & ~(kTensorAlignment - 1); }
 
-// had: bytes of the storage in whose place it comes, which is gone in a moment and counts no more. The smallest blocks
-// do not count, since a connection has only a few of them: a full budget refuses no probe, scrape or small request.
+// had: bytes of the storage that this one replaces, which soon goes and is not counted any more. The smallest blocks
+// are not counted, as a connection has few: so a full budget refuses no probe, scrape or small request.
 StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
   if (bytes <= kSmallestBlock) budget = nullptr;
   if (had <= kSmallestBlock) had = 0;
@@ -181,7 +181,7 @@ TensorScratch::Piece TensorScratch::grow(const Piece& last, size_t bytes) {
 
 void TensorScratch::reset() noexcept {
   for (size_t i = 0; i < used_views_; ++i) {
-    if (views_[i]->references() != 1) views_[i] = {};  // what kept it keeps its bytes
+    if (views_[i]->references() != 1) views_[i] = {};  // whoever keeps the tensor keeps its bytes
     if (views_[i]) views_[i]->reset(nullptr, 0, nullptr, nullptr);
   }
   used_views_ = 0;

@@ -1,9 +1,9 @@
 // Memory that a connection's requests are read into, reused from request to request.
 //
-// Blocks are Storages, so that tensors over them need no copy and no allocation, and so that a tensor that outlives its
-// request (an output that is a view of an input, kept by the model) keeps its bytes: such a block is given up and
-// replaced. Bytes count in a budget, where there is one, until the last that holds them lets go. Confined to the
-// connection's thread, but for the release of the last tensor.
+// Blocks are Storages, so that tensors over them need no copy and no allocation. If a tensor outlives its request (an
+// output that is a view of an input and that the model keeps), it keeps its block, and the connection takes a new one.
+// Bytes count in a budget, if there is one, until the last owner lets go. Used only on the connection's thread, except
+// that any thread may release the last tensor.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,12 @@ class StorageBlock {
  public:
   explicit StorageBlock(RequestBudget* budget = nullptr) noexcept : budget_(budget) {}
 
-  // At least `bytes`, content undefined, nobody else looking at it. kOutOfMemory, and the budget's errors.
+  // Makes room for at least `bytes`, with undefined content that nobody else uses. kOutOfMemory, and the budget's
+  // errors.
   void prepare(size_t bytes);
-  // At least `bytes`, the first `keep` of them unchanged.
+  // Makes room for at least `bytes` and keeps the first `keep`.
   void grow(size_t bytes, size_t keep);
-  // Exactly `bytes`, if that is more than there is now.
+  // Makes room for exactly `bytes`, if there is less now.
   void grow_to(size_t bytes, size_t keep);
   void release() noexcept {
     storage_ = {};
@@ -43,14 +44,14 @@ class StorageBlock {
   size_t capacity_ = 0;
 };
 
-// The body of a request. Its bytes from `aligned_at` on start at a multiple of kTensorAlignment.
+// The body of a request. The address of byte `aligned_at` is a multiple of kTensorAlignment.
 class BodyBuffer {
  public:
   explicit BodyBuffer(RequestBudget* budget = nullptr) noexcept : block_(budget) {}
 
-  // For a body of so many bytes. Takes memory for the first of them: what was announced need not come.
+  // Prepares for a body of so many bytes. Takes memory for the first of them only, since announced bytes need not come.
   void prepare(size_t bytes, size_t aligned_at);
-  // Room behind end() for some of the bytes that are to come, of `all` that the body has in the end.
+  // Makes room after end() for some of the coming bytes; the whole body has `all`.
   size_t make_room(size_t all);
   void append(const char* data, size_t bytes);  // grows as needed
   void commit(size_t bytes) noexcept { size_ += bytes; }
@@ -69,8 +70,8 @@ class BodyBuffer {
   size_t size_ = 0;
 };
 
-// Tensors made for a request: those read from JSON, copies for alignment or other strides. Bump allocation over blocks;
-// after a request that needed several blocks, the next one gets a single block of their size.
+// Tensors made for a request: read from JSON, or copied for alignment or strides. Allocates in order from blocks; after
+// a request that needed several blocks, the next one gets a single block of their total size.
 class TensorScratch {
  public:
   struct Piece {
@@ -82,28 +83,28 @@ class TensorScratch {
   explicit TensorScratch(RequestBudget* budget = nullptr) noexcept : budget_(budget) {}
 
   Piece allocate(size_t bytes);
-  // The last piece, with room for more bytes; its content is kept.
+  // Enlarges the last piece and keeps its content.
   Piece grow(const Piece& last, size_t bytes);
   void reset() noexcept;
   void trim(size_t keep) noexcept;
   size_t capacity() const noexcept { return blocks_.empty() ? 0 : blocks_.back().capacity(); }
 
-  // A new contiguous tensor; elements are not set.
+  // A new contiguous tensor with undefined elements.
   Tensor tensor(IntSpan sizes, DType dtype);
-  // A tensor over bytes of `owner`, with a storage of its own that begins at `data`: a model may ask for the offset and
-  // the size of an input's storage, and PyTorch's operators refuse some offsets (view_as_complex, view.dtype).
+  // A tensor over bytes of `owner`, with a storage of its own that starts at `data`, because a model may ask for the
+  // offset and size of an input's storage, and PyTorch's operators refuse some offsets (view_as_complex, view.dtype).
   Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes, IntSpan strides);
 
  private:
   RequestBudget* budget_;
   std::vector<StorageBlock> blocks_;
-  std::vector<StoragePtr> views_;  // storages that over() made; those behind used_views_ view nothing
+  std::vector<StoragePtr> views_;  // storages that over() made; those after used_views_ are free
   size_t used_views_ = 0;
   size_t used_ = 0;    // of the last block
-  size_t wanted_ = 0;  // bytes of all blocks of the last request, if there were several
+  size_t wanted_ = 0;  // total of the last request's blocks, if there were several
 };
 
-// Copies the elements of a CPU tensor, in row-major order, to contiguous memory; and back into any strides.
+// Copies the elements of a CPU tensor in row-major order to contiguous memory, and back into any strides.
 void copy_to_contiguous(const Tensor& from, std::byte* to) noexcept;
 void copy_from_contiguous(const std::byte* from, const Tensor& to) noexcept;
 

@@ -15,7 +15,7 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kMaxTasks = 1000;
-constexpr std::chrono::seconds kRest{10};  // between looks at what models keep and do not need
+constexpr std::chrono::seconds kRest{10};  // how often unused memory of models is freed
 
 std::string text_of(const std::exception_ptr& problem) {
   try {
@@ -27,7 +27,7 @@ std::string text_of(const std::exception_ptr& problem) {
   }
 }
 
-// This very file is served, and loading it again was not tried in vain.
+// Whether this very file is served and no later attempt to load it has failed.
 bool is_served(const Catalog& catalog, const PackageEntry& package) {
   const Catalog::Entry* entry = catalog.look_up(package.name);
   return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
@@ -35,7 +35,7 @@ bool is_served(const Catalog& catalog, const PackageEntry& package) {
          });
 }
 
-// The files that came from a repository. The watch ignores packages that the command line names one by one.
+// The files that came from a repository; the watch ignores packages that the command line names one by one.
 std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder) {
   std::vector<PackageFile> files;
   for (const PackageEntry& package : packages) {
@@ -45,8 +45,8 @@ std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& pa
   return files;
 }
 
-// Whether a second look finds what the first one saw of a model, unless packages of another stem have its name. A
-// directory that changes while it is read may seem empty: that is no reason to unload what is in it.
+// Whether a second look finds the same files of a model as the first, unless packages of another stem have its name. A
+// directory that changes while it is read may seem empty, which must not unload its models.
 bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const std::vector<PackageFile>& seen) {
   if (found.empty() || found.front().file.stem != stem) return !found.empty();
   return std::all_of(seen.begin(), seen.end(), [&](const PackageFile& file) {
@@ -129,7 +129,7 @@ void Control::run() {
       next_rest = Clock::now() + kRest;
     }
   }
-  // Nobody adds to them any more.
+  // Nobody adds tasks any more.
   for (Task& task : tasks_) {
     task.work = [] { SCONCE_FAIL(kUnavailable, "the server is ending"); };
     perform(std::move(task));
@@ -145,7 +145,7 @@ void Control::perform(Task task) {
     problem = std::current_exception();
   }
   task.work = nullptr;
-  task.done(std::move(problem));  // who takes it is the last to let it go
+  task.done(std::move(problem));  // the receiver drops it last
 }
 
 void Control::load_first() {
@@ -170,7 +170,7 @@ void Control::load(const PackageEntry& package) {
     const bool rewritten = repository_.was_rewritten(package);
     repository_.publish_loading(package);
     if (!package.package) {
-      // Says why. What can be opened by now is for the next load to take: it may hold several models.
+      // Throws why. If the package can be opened by now, the next load takes it: it may hold several models.
       PackageFinder::open(package.file);
       SCONCE_FAIL(kUnavailable, "the package could not be opened");
     }
@@ -213,7 +213,7 @@ Control::Found Control::find(const std::string& name) {
       if (!found.problem) found.problem = std::current_exception();
       const std::string reason = text_of(std::current_exception());
       log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
-      // A name that merely begins like a file's is nothing to remember.
+      // Do not remember a name that only begins like a file's.
       if (file.stem == name || repository_.snapshot()->look_up(name))
         repository_.publish_failure({name, file, {}, nullptr}, reason);
     }
@@ -277,7 +277,7 @@ void Control::look() {
   watch_problem_ = problem;
 }
 
-// A package of the stem came, changed or went. False: something could not be loaded.
+// Handles a package of the stem that came, changed or went. Returns false if something could not be loaded.
 bool Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
   std::set<std::string> known;
   std::map<std::string, std::vector<PackageFile>> names;  // and the files that have them
@@ -305,7 +305,7 @@ bool Control::update_stem(const std::string& stem, const std::vector<PackageFile
     try {
       const Found found = find(name);
       SCONCE_CHECK(found.problem || sees(found.versions, stem, seen), kUnavailable,
-                   "its packages change while they are looked at");
+                   "its packages change while they are read");
       load_found(found, name, false);
     } catch (...) {
       taken = false;

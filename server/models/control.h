@@ -1,5 +1,5 @@
-// Control: the thread that loads and unloads models, one after the other, while others are served; and that looks at
-// the repositories, where that is asked for.
+// Control: the thread that loads and unloads models one at a time while others are served, and that watches the
+// repositories if it is asked to.
 #pragma once
 
 #include <chrono>
@@ -19,31 +19,31 @@ namespace sconce::server {
 
 class Control {
  public:
-  // Told how a task ended, on the control thread: null, or what it threw. Must not throw.
+  // Called on the control thread when a task ends, with null or what it threw. Must not throw.
   using Done = std::function<void(std::exception_ptr)>;
 
-  // packages: what is loaded first. failed: called on the control thread, once, if one of them cannot be loaded and
-  // that shall end the server (exit_on_error).
+  // packages: loaded first. failed: called once, on the control thread, if one of them cannot be loaded and that shall
+  // end the server (exit_on_error).
   Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
           std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed);
   ~Control() { stop(); }
 
-  // The models of the files, by name and version. What cannot be opened is thrown, or, unless exit_on_error, has an
+  // The models of the files, by name and version. If a file cannot be opened, throws with exit_on_error, else makes an
   // entry under its stem. kAlreadyExists for two of one name and version.
   static std::vector<PackageEntry> open(const std::vector<PackageFile>& files, bool exit_on_error);
 
   void start();
-  // Ends after the task at hand; the others are told kUnavailable.
+  // Finishes the current task; the others get kUnavailable.
   void stop();
 
-  // Any thread. Tasks are done in the order in which they came. kQueueFull; kUnavailable once it was stopped.
+  // Queues a task, on any thread. Tasks run in order. kQueueFull; kUnavailable after stop().
   void submit(std::function<void()> work, Done done);
 
   // Tasks.
 
-  // Loads the versions of a model that are new or changed since they were loaded; all of them again if none is. Each
-  // takes the place of what was served once it is ready. Then unloads versions that are not to be served any more. What
-  // cannot be loaded leaves what is served as it is; its error is thrown when the others have been tried. kNotFound.
+  // Loads the versions of a model that are new or changed, or all of them if none is. Each replaces the served one when
+  // it is ready. Then unloads versions that are not to be served any more. If a version cannot be loaded, what is
+  // served stays, and the error is thrown after the others were tried. kNotFound.
   void load_model(const std::string& name);
   // kNotFound.
   void unload_model(const std::string& name);
@@ -59,7 +59,7 @@ class Control {
   void load_first();
   void perform(Task task);
   void load(const PackageEntry& package);
-  // What is found of a model, and the first of what kept the rest from being opened.
+  // The packages found for a model, and the first error that kept others from being opened.
   struct Found {
     std::vector<PackageEntry> versions;
     std::exception_ptr problem;

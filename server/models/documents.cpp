@@ -1,26 +1,26 @@
 #include "server/models/documents.h"
 
-#include "package_format/text/json_value.h"
 #include "sconce/excerpt.h"
 #include "sconce/version.h"
 #include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 
 namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
 
-// Text that came from a client or a package may be no UTF-8.
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-Json tensor_json(const std::string& name, const TensorInterface& tensor) {
-  Json json = {{"name", name}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
-  // What travels in a carrier type is named for those who want to know.
-  if (tensor.dtype &&
-      (is_complex(*tensor.dtype) || is_float8(*tensor.dtype) || *tensor.dtype == DType::kFloat4E2M1FNx2)) {
-    json["parameters"] = {{"dtype", dtype_name(*tensor.dtype)}};
+Json tensors_json(const TensorNames& names, const std::vector<TensorInterface>& tensors) {
+  Json list = Json::array();
+  for (const TensorInterface& tensor : tensors) {
+    Json json = {{"name", names.name(list.size())}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
+    // Names the real dtype if values travel as a carrier type.
+    if (tensor.dtype &&
+        (is_complex(*tensor.dtype) || is_float8(*tensor.dtype) || *tensor.dtype == DType::kFloat4E2M1FNx2))
+      json["parameters"] = {{"dtype", dtype_name(*tensor.dtype)}};
+    list.push_back(std::move(json));
   }
-  return json;
+  return list;
 }
 
 std::string config_type(std::string_view datatype) {
@@ -68,7 +68,7 @@ Json dynamic_batching(const BatchPolicy& policy) {
 
 }  // namespace
 
-// By hand: there may be hardly any memory.
+// By hand, because memory may be short.
 std::string error_document(std::string_view message) {
   constexpr size_t kMost = 2048;
   const auto document = [](const std::string& shown) {
@@ -78,23 +78,24 @@ std::string error_document(std::string_view message) {
   };
   std::string shown = shortened(std::string(message.substr(0, kMost)), kMost);
   std::string text = document(shown);
-  // Escapes may make six bytes of one.
+  // Escapes may turn one byte into six.
   while (text.size() > kMost) text = document(shown = shortened(std::move(shown), shown.size() / 4 * 3));
   return text;
 }
 
 std::string server_document(bool shared_memory) {
-  Json extensions = {"classification",
-                     "model_repository",
-                     "model_repository(unload_dependents)",
-                     "schedule_policy",
-                     "model_configuration",
-                     "binary_tensor_data",
-                     "parameters",
-                     "statistics",
-                     "trace",
-                     "logging",
-                     "generate"};
+  constexpr const char* kExtensions[] = {"classification",
+                                         "model_repository",
+                                         "model_repository(unload_dependents)",
+                                         "schedule_policy",
+                                         "model_configuration",
+                                         "binary_tensor_data",
+                                         "parameters",
+                                         "statistics",
+                                         "trace",
+                                         "logging",
+                                         "generate"};
+  Json extensions(kExtensions);
   if (shared_memory) {
     extensions.push_back("system_shared_memory");
     extensions.push_back("cuda_shared_memory");
@@ -105,14 +106,8 @@ std::string server_document(bool shared_memory) {
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {
   Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", "torch_aoti"}};
   for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
-  json["inputs"] = Json::array();
-  for (size_t i = 0; i < model.inputs.size(); ++i) {
-    json["inputs"].push_back(tensor_json(model.input_names.name(i), model.inputs[i]));
-  }
-  json["outputs"] = Json::array();
-  for (size_t i = 0; i < model.outputs.size(); ++i) {
-    json["outputs"].push_back(tensor_json(model.output_names.name(i), model.outputs[i]));
-  }
+  json["inputs"] = tensors_json(model.input_names, model.inputs);
+  json["outputs"] = tensors_json(model.output_names, model.outputs);
   return dump(json);
 }
 

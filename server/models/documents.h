@@ -1,5 +1,5 @@
-// The JSON documents about models and the server: metadata, configuration, statistics, index. Built with nlohmann;
-// none of them is on the path of an inference.
+// JSON documents about models and the server: metadata, configuration, statistics, index. They are built with nlohmann;
+// no inference needs one.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace sconce::server {
 
-// {"error": message}, of 2048 bytes at most.
+// {"error": message}, at most 2048 bytes.
 std::string error_document(std::string_view message);
-// shared_memory: whether it is allowed.
+// shared_memory: whether the settings allow it.
 std::string server_document(bool shared_memory);
-// GET /v2/models/M. versions: those to list.
+// GET /v2/models/M. versions: the ones to list.
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions);
-// GET /v2/models/M/config. replicas: per device kind, "cpu" or "cuda".
+// GET /v2/models/M/config. replicas: how many for each kind of device, "cpu" or "cuda".
 std::string config_document(const ModelInterface& model, const BatchPolicy& batching, int64_t replicas,
                             std::string_view device);
 
@@ -33,11 +33,11 @@ struct IndexEntry {
   std::string name;
   int64_t version = 1;
   std::string state;   // READY, LOADING, UNAVAILABLE
-  std::string reason;  // why UNAVAILABLE, or why a newer package is not what is READY; else empty
+  std::string reason;  // why UNAVAILABLE, or why a newer package is not the READY one; else empty
 };
 // GET /v1/models.
 std::string model_list_document(std::span<const std::string> names);
-// GET /v1/models/M: KServe's keys and TensorFlow Serving's.
+// GET /v1/models/M: the keys of KServe and of TensorFlow Serving.
 std::string status_document(const std::string& name, bool ready, std::span<const IndexEntry> versions);
 std::string index_document(std::span<const IndexEntry> entries);
 

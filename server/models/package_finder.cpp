@@ -20,7 +20,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ec);
 }
 
-// A directory that is itself a package: it has what the archive has.
+// Whether a directory is itself a package: it has an archive's layout.
 bool is_package_directory(const fs::path& path) {
   return is_there(path / "archive_format") || is_there(path / "data" / "aotinductor");
 }
@@ -32,7 +32,7 @@ bool is_folder(const fs::path& path) {
 
 void add_stamp(const fs::path& path, FileStamp& stamp) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return;  // went away: as good as a change
+  if (::stat(path.c_str(), &status) != 0) return;  // it is gone: counts as a change
   const auto mix = [](uint64_t a, uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15 + (a >> 29); };
   stamp.identity = mix(mix(stamp.identity, status.st_ino), status.st_dev);
   stamp.bytes += static_cast<uint64_t>(status.st_size);
@@ -78,7 +78,7 @@ constexpr auto kAny = [](const std::string&) { return true; };
 
 }  // namespace
 
-// The package files of a repository whose stem is wanted.
+// The package files of a repository with a wanted stem.
 class PackageFinder::Listing {
  public:
   Listing(Versions policy, Note note, std::vector<PackageFile>& files) : policy_(policy), note_(note), files_(files) {}
@@ -128,7 +128,7 @@ PackageFinder::PackageFinder(const ServerConfig& config) : versions_(config.vers
 
 void PackageFinder::add_source(const std::string& argument) {
   const size_t equals = argument.find('=');
-  // A path may have a '=' too: the part before it is a name only if it looks like one.
+  // A path may contain '=' too: the part before it is a name only if it looks like one.
   if (equals != std::string::npos && is_model_name(std::string_view(argument).substr(0, equals))) {
     const fs::path path = argument.substr(equals + 1);
     SCONCE_CHECK(is_there(path), kNotFound, "no such package: ", path.string());

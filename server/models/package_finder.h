@@ -1,7 +1,7 @@
-// PackageFinder: which packages lie where `serve` points, and under which names their models are served.
+// PackageFinder: finds the packages where `serve` points, and the names of their models.
 //
-// Reads directories and opens packages; keeps nothing of either. A name that a client gives is compared with what a
-// directory holds and never made part of a path. Immutable; its calls block on the file system.
+// Reads directories and opens packages, and keeps neither. A client's name is compared with what a directory holds; it
+// never becomes part of a path. Immutable; calls block on the file system.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@
 
 namespace sconce::server {
 
-// Tells one content of a path from the next: writing changes size or time, a rename into place the inode. Of an
-// unpacked package: of everything below it.
+// Identifies the content of a path: writing changes size or time, renaming a file into place changes the inode. For an
+// unpacked package, covers everything below it.
 struct FileStamp {
   uint64_t identity = 0;
   uint64_t bytes = 0;
@@ -28,18 +28,18 @@ struct FileStamp {
 };
 
 struct PackageFile {
-  std::string stem;  // what its models' names begin with
+  std::string stem;  // the start of its models' names
   int64_t version = 1;
   std::filesystem::path path;
   FileStamp stamp;
   friend bool operator==(const PackageFile&, const PackageFile&) = default;
 };
 
-// One version of one model, and where it comes from.
+// One version of one model, and its source.
 struct PackageEntry {
   std::string name;
   PackageFile file;
-  std::string model;                       // inside the package
+  std::string model;                       // in the package
   std::shared_ptr<const Package> package;  // null if it could not be opened
 };
 
@@ -47,23 +47,23 @@ class PackageFinder {
  public:
   using Note = void (*)(const std::string&);
 
-  // kNotFound for a path of `serve` that is not there.
+  // kNotFound for a path of `serve` that does not exist.
   explicit PackageFinder(const ServerConfig& config);
 
-  // All files. A repository's entries that are no models are passed over, `note` is told of each.
+  // All files. Calls `note` for each entry of a repository that is no model, and skips it.
   std::vector<PackageFile> files(Note note) const;
-  // Files in which the model of that name may be, longest stem first, then by version: of a package with several models
-  // the name goes on behind the stem. Once a stem has the model, shorter ones are not to be looked at.
+  // Files that may have the model of that name (in a package with several models, the name continues after the stem):
+  // longest stem first, then by version. Once a stem has the model, ignore shorter ones.
   std::vector<PackageFile> candidates(std::string_view name) const;
   bool has_repository() const noexcept;
-  // Whether it was found in a repository; else it was named by itself.
+  // Whether it was found in a repository, rather than named by itself.
   bool in_repository(const PackageFile& file) const noexcept;
-  // The files of the repositories, by stem and version. None is opened.
+  // The files of the repositories by stem and version, unopened.
   std::vector<PackageFile> repository_files() const;
 
-  // The models of one file, whose names decide theirs. Errors of Package::open, kInvalidArgument for names.
+  // Opens one file; its model names decide the served names. Errors of Package::open, kInvalidArgument for names.
   static std::vector<PackageEntry> open(const PackageFile& file);
-  // By name and version. kAlreadyExists if a version is there twice.
+  // By name and version. kAlreadyExists if a version occurs twice.
   static void sort(std::vector<PackageEntry>& entries);
 
  private:

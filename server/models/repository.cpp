@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// The lines of a file; none of no file. kIo.
+// The lines of a file; none if `path` is empty. kIo.
 std::vector<std::string> read_labels(const std::string& path) {
   std::vector<std::string> labels;
   if (path.empty()) return labels;

@@ -1,7 +1,7 @@
 // Repository: which models are served, in which versions and states.
 //
-// The control thread alone changes it; readers take snapshots and never wait for a load. A snapshot is immutable and
-// keeps the models it names alive: a request goes on with the model it began with, whatever becomes of the name.
+// Only the control thread changes it. Readers take snapshots and never wait for a load. A snapshot is immutable and
+// keeps its models alive, so a request finishes with the model it began with.
 #pragma once
 
 #include <atomic>
@@ -28,15 +28,15 @@ class Catalog final : public Reaped {
  public:
   enum class State : int8_t { kLoading, kReady, kUnavailable, kUnloaded };
   struct Version {
-    PackageFile file;  // what is loaded or was tried last
+    PackageFile file;  // what is loaded, or was tried last
     State state = State::kLoading;
-    // What was wrong with the last load. With kReady: what was loaded before is still served.
+    // The error of the last load. With kReady, the model of an earlier load is still served.
     std::string reason;
-    // The server is not ready before this is: of the models it started with, until they were loaded or unloaded.
+    // The server is not ready before this is. Set for models that it starts with, until they are loaded or unloaded.
     bool awaited = false;
-    std::shared_ptr<ServedModel> model;  // of kReady
+    std::shared_ptr<ServedModel> model;  // if kReady
     int64_t version() const noexcept { return file.version; }
-    // Why a model that is served answers with errors: its package was written to in place. Empty: it does not.
+    // Why a served model answers with errors: somebody wrote its package in place. Empty: it works.
     std::string fault() const { return model ? model->model().package_fault() : std::string(); }
   };
   struct Entry {
@@ -44,15 +44,16 @@ class Catalog final : public Reaped {
     std::vector<Version> versions;  // ascending, at least one
   };
 
-  // Version digits as in the URL; empty: the highest that is ready, else the highest. kNotFound.
+  // Finds a version by its digits in the URL; empty: the highest ready one, else the highest. kNotFound.
   const Version& find(std::string_view name, std::string_view version) const;
-  // The same, if it is ready. Else as Triton: kNotFound if no version was asked for and all are unloaded, kUnavailable.
+  // The same, if it is ready. Otherwise as Triton: kNotFound if no version was named and all are unloaded,
+  // kUnavailable.
   const std::shared_ptr<ServedModel>& ready(std::string_view name, std::string_view version) const;
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const Entry& entry(std::string_view name) const;  // kNotFound
   const Entry* look_up(std::string_view name) const noexcept;
-  // All that is awaited is there, nothing of it is lost for good, and, if there was ever a model, one is served whose
-  // package is what it was.
+  // Whether every awaited model is there, none is lost for good, and, if there ever was a model, at least one is served
+  // whose package is unchanged.
   bool is_ready() const noexcept;
 
  private:
@@ -61,17 +62,17 @@ class Catalog final : public Reaped {
     using is_transparent = void;
     size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
   };
-  Entry& edit(const std::string& name);  // made if there is none
+  Entry& edit(const std::string& name);  // makes one if there is none
   Version& edit(const PackageEntry& package);
   void erase(const std::string& name);
   void index();
 
   std::vector<Entry> entries_;  // by name
-  bool had_models_ = false;     // some time since the start
+  bool had_models_ = false;     // at some time since the start
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
 
-// A model that is loaded and not yet served.
+// A model that is loaded but not served yet.
 struct LoadedModel {
   ModelInterface interface;
   std::shared_ptr<Model> model;
@@ -79,32 +80,33 @@ struct LoadedModel {
 
 class Repository {
  public:
-  // packages: what the server starts with; they are loading from now on. threads: io threads.
+  // packages: loading at the start. threads: number of I/O threads.
   Repository(const ServerConfig& config, AlarmClock& clock, Reaper& reaper, const std::vector<PackageEntry>& packages,
              size_t threads);
 
-  // Grows by one with each published snapshot: a reader that has seen it need not take the lock of snapshot().
+  // Increases with each published snapshot. A reader that has the snapshot of this revision need not take snapshot()'s
+  // lock.
   uint64_t revision() const noexcept { return revision_.load(std::memory_order_acquire); }
   std::shared_ptr<const Catalog> snapshot() const;
 
-  // Control thread from here on.
+  // The rest is for the control thread.
 
-  // Whether the file's content took the place of what was loaded, or tried, before, in the same inode: then it may be
-  // half of each, and only its checksums tell.
+  // Whether the file was rewritten in place since it was loaded or tried. It may then mix two contents, and only
+  // checksums tell.
   bool was_rewritten(const PackageEntry& package) const;
-  // Errors of Model::load and of the model's settings. `verify`: checksums of weights too.
+  // Loads the package. Errors of Model::load and of the model's settings. `verify`: compares checksums of weights too.
   LoadedModel load(const PackageEntry& package, bool verify) const;
-  // Unless it is served: its state is kLoading from now on.
+  // Sets its state to kLoading, unless it is served.
   void publish_loading(const PackageEntry& package);
-  // Served from now on, in the place of what was.
+  // Serves it in place of the earlier one.
   void publish(const PackageEntry& package, LoadedModel loaded);
-  // What was served stays.
+  // Records a failed load. What was served stays.
   void publish_failure(const PackageEntry& package, std::string reason);
-  // Unloads the model's versions that are not among these; forgets those that were unloaded before.
+  // Unloads the model's versions that are not among these, and forgets those that were unloaded before.
   void keep_only(const std::string& name, std::span<const PackageEntry> packages);
-  // Unloads all versions; what is under way is finished. kNotFound.
+  // Unloads all versions; requests under way finish. kNotFound.
   void unload(const std::string& name);
-  // The same, and nothing is known of the name any more.
+  // Unloads all versions and forgets the name.
   void forget(const std::string& name);
 
  private:
@@ -117,7 +119,7 @@ class Repository {
   AlarmClock& clock_;
   Reaper& reaper_;
   const size_t threads_;
-  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload
+  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of served models; they survive a reload
   mutable std::mutex mutex_;
   std::shared_ptr<const Catalog> catalog_;  // guarded by mutex_
   std::atomic<uint64_t> revision_{1};

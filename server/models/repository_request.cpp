@@ -11,15 +11,13 @@ namespace {
 template <class F>
 void read_parameters(std::string_view body, F&& parameter) {
   if (body.empty()) return;
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view key) {
     if (key != "parameters") {
       json.skip();
       return;
     }
     json.object("'parameters'", [&](std::string_view name) { parameter(name, json); });
   });
-  json.finish();
 }
 
 }  // namespace
@@ -27,15 +25,13 @@ void read_parameters(std::string_view body, F&& parameter) {
 bool read_index_request(std::string_view body) {
   bool ready = false;
   if (body.empty()) return ready;
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view key) {
     if (key == "ready") {
       ready = json.boolean("'ready'");
     } else {
       json.skip();
     }
   });
-  json.finish();
   return ready;
 }
 

@@ -1,9 +1,10 @@
-// RepositoryWatch: notices what is added to the repositories, replaced in them and removed. Control thread.
+// RepositoryWatch: notices packages that are added to the repositories, replaced or removed. Used by the control
+// thread.
 //
-// A package counts when two looks in a row saw the same file: size, time of modification and inode. So one that is
-// still being written waits, one that was renamed into place is taken at the second look, and a file that is gone for
-// one look, to be there again at the next, is not removed. A package that could not be loaded is tried again, less and
-// less often: the reason may have been a lack of memory or descriptors that has passed.
+// A change counts after two looks in a row saw the same size, modification time and inode. So a package that is being
+// written waits, one that is renamed into place is taken at the second look, and a file that is missing for only one
+// look is not removed. A package that could not be loaded is tried again, less and less often, because memory or
+// descriptors may have been short.
 #pragma once
 
 #include <map>
@@ -16,14 +17,14 @@ namespace sconce::server {
 
 class RepositoryWatch {
  public:
-  // Notices what differs from `files`, which count as returned.
+  // Notices differences from `files`, which count as returned.
   explicit RepositoryWatch(const std::vector<PackageFile>& files);
 
-  // Looks at what there is now; returns the stems whose packages differ from what they were when they were last
-  // returned, and have settled; and those whose turn it is to be tried again. An exception changes nothing.
+  // Looks at the present files. Returns the stems whose packages differ from what was last returned and have settled,
+  // and those to be tried again. If it throws, nothing changes.
   std::vector<std::string> look(const std::vector<PackageFile>& files);
-  // Says that the packages of a stem, which the last look returned, could not be loaded. Later looks return the stem
-  // again, after 1, 2, 4 and at most 64 looks, unless its packages change before.
+  // Reports that the packages of a stem from the last look could not be loaded. Later looks return it again, after 1,
+  // 2, 4 and at most 64 looks, unless its packages change before.
   void failed(const std::string& stem) noexcept;
 
  private:
@@ -31,12 +32,12 @@ class RepositoryWatch {
   static Stems by_stem(const std::vector<PackageFile>& files);
 
   struct Retry {
-    int looks = 0;  // how many the last wait had
-    int left = 0;   // 0: was returned by the last look
+    int looks = 0;  // the length of the last wait
+    int left = 0;   // 0: the last look returned it
   };
 
   Stems settled_;  // what was last returned
-  Stems pending_;  // differed from it in the last look
+  Stems pending_;  // what differed from it in the last look
   std::map<std::string, Retry> retries_;
 };
 

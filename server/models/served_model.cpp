@@ -13,8 +13,8 @@ std::atomic<bool> restart{false};
 
 std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const ModelConfig& config,
                                       std::chrono::nanoseconds limit) {
-  // A run that writes its buffers stays on its lane: nothing else may run before its outputs were looked at. One that
-  // uses several threads has them on its lane.
+  // A model that writes its buffers stays on its lane, because its outputs must be read before the next run. One that
+  // uses several threads stays there because its lane has them.
   const bool possible = !interface.mutates_constants && interface.spec.threads <= 1 && config.threads <= 1;
   return possible ? limit : std::chrono::nanoseconds(0);
 }
@@ -32,7 +32,7 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
           clock, inline_policy_, model_->info().replicas),
       config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
-      // Sizes that are not checked are not known to be too large.
+      // Without checks of sizes, no input is known to be too large.
       most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
       device_fault_(config.device_fault) {}
 
@@ -41,7 +41,7 @@ ModelStatistics ServedModel::statistics_now() const {
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {
-  // A model that runs on threads of its own would block this one. Requests that wait already go first.
+  // A model that runs on other threads would block this one. Waiting requests go first.
   return model_->runs_on_caller() && batcher_.waiting() == 0 && inline_policy_.run_inline(bytes) &&
          batcher_.acquire_permit();
 }

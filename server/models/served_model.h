@@ -1,5 +1,5 @@
-// ServedModel: one version of a model that is loaded, with what the server knows about it. Thread-safe; destroyed by
-// the reaper once it is served no more and its last request has left.
+// ServedModel: a loaded version of a model with the server's data about it. Thread-safe. The reaper destroys it when it
+// is no longer served and its last request has ended.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace sconce::server {
 
 class ServedModel final : public Reaped {
  public:
-  // statistics: those of earlier loads go on. inline_below: see settings.def.
+  // statistics: continue those of earlier loads. inline_below: see settings.def.
   ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, AlarmClock& clock,
               std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below);
 
@@ -30,24 +30,24 @@ class ServedModel final : public Reaped {
   const std::string& config_json() const noexcept { return config_json_; }
   Statistics& statistics() const noexcept { return *statistics_; }
   ModelStatistics statistics_now() const;
-  // Before replicas are added: how many there may be then.
+  // Call this before replicas are added, with their new number.
   void reserve_replicas(int64_t count) { batcher_.reserve(count); }
-  // Replicas were added or removed: how many there are now.
+  // Call this after replicas were added or removed, with their new number.
   void set_replicas(int64_t count) noexcept { batcher_.set_replicas(count); }
-  // Of a request: none that the model takes has more.
+  // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
   int64_t pending() const noexcept { return batcher_.waiting(); }
 
-  // True: the caller runs the model on its own thread, and then calls ran_here(). False: the request is one for the
-  // queue.
+  // True: the caller runs the model on its own thread, then calls ran_here(). False: the request goes to the queue.
   bool run_here(size_t input_bytes) noexcept;
-  // compute: zero if it did not run.
+  // compute: zero if the model did not run.
   void ran_here(std::chrono::nanoseconds compute, size_t input_bytes) noexcept;
   void submit(QueuedRequest& request) { batcher_.submit(request); }
   bool cancel(QueuedRequest& request) noexcept { return batcher_.cancel(request); }
 
-  // Whether its devices are lost to this process. Says so once, and ends the server where that is configured.
+  // Whether its devices are lost to this process. The first call that finds out logs it, and ends the server if that is
+  // configured.
   bool failed() noexcept;
 
  private:
@@ -62,7 +62,7 @@ class ServedModel final : public Reaped {
   std::atomic<bool> failure_said_{false};
 };
 
-// Whether a model's devices were lost to this process and its settings ask for a new start.
+// Whether a model lost its devices and its settings ask for a restart.
 bool restart_wanted() noexcept;
 
 }  // namespace sconce::server

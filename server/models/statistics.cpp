@@ -5,7 +5,7 @@
 namespace sconce::server {
 namespace {
 
-// The only writer is the caller.
+// Only the caller writes to it.
 void add(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }

@@ -1,7 +1,7 @@
-// Statistics: what a model's requests took. Each io thread has counters of its own, so that counting shares no cache
+// Statistics: a model's requests and their times. Each I/O thread has counters of its own, so counting shares no cache
 // line and needs no atomic read-modify-write; readers add them up.
 //
-// Count on the owner's thread only; totals() on any. Numbers of one request may be seen in part.
+// Count on the owner's thread only; totals() works on any thread. It may see a request partly counted.
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@ struct BatchTotals {
   uint64_t count = 0, input_ns = 0, compute_ns = 0, output_ns = 0;
 };
 
-// Upper bounds of the latency histogram's buckets in microseconds; one more bucket has none.
+// Upper bounds of the latency histogram's buckets in microseconds; the last bucket has no bound.
 constexpr std::array<uint32_t, 16> kLatencyBuckets = {50,    100,   200,    500,    1000,   2000,    5000,    10000,
                                                       20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000};
 
-// Why a request failed, as Triton's metric nv_inference_request_failure names it.
+// Why a request failed, in the words of Triton's metric nv_inference_request_failure.
 enum class FailureReason : int8_t { kRejected, kCanceled, kBackend, kOther };
 constexpr size_t kFailureReasons = 4;
 FailureReason failure_reason(ErrorCode code) noexcept;
@@ -40,9 +40,9 @@ FailureReason failure_reason(ErrorCode code) noexcept;
 struct Totals {
   uint64_t success = 0, failures = 0;
   std::array<uint64_t, kFailureReasons> failures_by_reason{};
-  uint64_t inferences = 0;  // rows, where there is a batch dimension
+  uint64_t inferences = 0;  // rows, if there is a batch dimension
   uint64_t executions = 0;
-  std::map<int64_t, BatchTotals> batches;  // executions by rows
+  std::map<int64_t, BatchTotals> batches;  // runs by number of rows
   uint64_t last_inference_ms = 0;          // since 1970
   uint64_t total_ns = 0, queue_ns = 0, input_ns = 0, compute_ns = 0, output_ns = 0, failure_ns = 0;
   std::array<uint64_t, kLatencyBuckets.size() + 1> latency{};
@@ -61,7 +61,7 @@ class Statistics {
   explicit Statistics(size_t threads) : counters_(threads) {}
 
   void success(size_t thread, const RequestTimes& times, int64_t rows) noexcept;
-  // One run of the model, which may have served several requests. rows: of all of them.
+  // Counts a run, which may have served several requests. rows: the total.
   void execution(size_t thread, int64_t rows, std::chrono::nanoseconds input, std::chrono::nanoseconds compute,
                  std::chrono::nanoseconds output) noexcept;
   void failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept;

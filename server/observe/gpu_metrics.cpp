@@ -7,7 +7,7 @@
 namespace sconce::server {
 namespace {
 
-// The part of NVML's interface that is used, which has not changed since 2012.
+// The used part of NVML's interface, which has not changed since 2012.
 using Device = void*;
 struct Utilization {
   unsigned gpu, memory;  // percent
@@ -17,7 +17,7 @@ struct Memory {
 };
 constexpr int kSuccess = 0;
 
-// Calls a function of the library; false where it is not there or fails.
+// Calls a function of the library; false if it is missing or fails.
 template <class... Parameters, class... Arguments>
 bool call(void* library, int (*)(Parameters...), const char* name, Arguments... arguments) {
   const auto function = reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name));

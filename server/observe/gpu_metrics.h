@@ -1,5 +1,4 @@
-// What the GPUs of this host do, as the driver's management library (NVML) says it. The library comes with the driver
-// and is opened by the first look. Thread-safe.
+// The state of this host's GPUs, from the driver's management library (NVML), which the first look opens. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace sconce::server {
 
-// What a device or its driver does not tell is absent.
+// A value is absent if the device or its driver does not report it.
 struct GpuState {
   std::string uuid;                   // "GPU-..."
   std::optional<double> utilization;  // 0 to 1
@@ -27,7 +26,7 @@ class GpuReader {
   GpuReader& operator=(const GpuReader&) = delete;
   ~GpuReader();
 
-  // In the driver's order; empty where there is no driver.
+  // In the driver's order; empty without a driver.
   std::vector<GpuState> look();
 
  private:

@@ -26,7 +26,7 @@ constexpr MetricRow kRows[] = {
 #undef METRIC
 };
 
-// One model, as the metrics see it.
+// One model's data.
 struct Sample {
   std::string labels;  // model="m",version="1"
   const ServedModel* model;
@@ -112,14 +112,14 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// 0: the system does not say.
+// 0 if the system does not say.
 int64_t open_files() {
   std::error_code ec;
   const size_t count = names_in("/proc/self/fd", ec).size();
   return static_cast<int64_t>(count);
 }
 
-// Answers by path and status: the methods of a path are routes of their own, and one series.
+// Answers by path and status: the methods of a path are separate routes but one series.
 using Responses = std::map<std::string_view, std::array<uint64_t, ConnectionCounters::kStatuses.size()>>;
 
 Responses responses_of(const std::vector<ConnectionCounters>& connections, std::span<const std::string_view> routes) {
@@ -135,7 +135,7 @@ Responses responses_of(const std::vector<ConnectionCounters>& connections, std::
   return responses;
 }
 
-// Bytes in all, and those that are not available.
+// Total bytes, and those that are not available.
 std::pair<uint64_t, uint64_t> host_memory() {
   std::ifstream file("/proc/meminfo");
   uint64_t total = 0, available = 0, value = 0;
@@ -146,7 +146,7 @@ std::pair<uint64_t, uint64_t> host_memory() {
   return {total, total - std::min(total, available)};
 }
 
-// Of all processors, since the last call. Metrics are answered by one thread.
+// The use of all processors since the last call. One thread answers metrics.
 double processor_use() {
   static uint64_t last_busy = 0, last_total = 0;
   std::ifstream file("/proc/stat");
@@ -265,7 +265,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kCpuUse, processor_use());
   single(kCpuMemory, total_memory);
   single(kCpuMemoryUsed, used_memory);
-  // The driver's library is opened for those who use its devices.
+  // Opens the driver's library only if a model uses its devices.
   static GpuReader reader;
   const bool on_gpus = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.devices > 0; });
   text.gpus(on_gpus ? reader.look() : std::vector<GpuState>{});

@@ -1,4 +1,4 @@
-// Metrics in Prometheus' text format (0.0.4), and the counters of the HTTP side.
+// Metrics in Prometheus' text format (0.0.4), and the HTTP side's counters.
 #pragma once
 
 #include <array>
@@ -14,24 +14,24 @@
 
 namespace sconce::server {
 
-// What one io thread counts; it alone writes.
+// Counters that one I/O thread writes.
 struct alignas(64) ConnectionCounters {
   using Counter = std::atomic<uint64_t>;
-  // Every status there is; what is none of them counts as the last, 0.
+  // Every status; others count as the last one, 0.
   static constexpr std::array<int, 24> kStatuses = {200, 202, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
                                                     417, 429, 431, 499, 500, 501, 503, 504, 505, 507, 412, 0};
   static constexpr size_t kMostRoutes = 63;
-  // Answers to what no route was found for.
+  // Counts answers without a route.
   static constexpr size_t kNoRoute = kMostRoutes;
 
   Counter accepted{0}, closed{0}, received{0}, sent{0};
-  Counter bodies_in{0}, bodies_out{0};  // bytes of bodies: of requests that began, and of those that are over
+  Counter bodies_in{0}, bodies_out{0};  // bytes of bodies: of requests that began, and of requests that ended
   std::array<std::array<Counter, kStatuses.size()>, kMostRoutes + 1> responses{};
 
   static void add(Counter& counter, uint64_t value) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
-  // route: its number in the table of routes, or kNoRoute.
+  // route: its index in the table of routes, or kNoRoute.
   void response(size_t route, int status) noexcept {
     size_t i = 0;
     while (i + 1 < kStatuses.size() && kStatuses[i] != status) ++i;
@@ -44,14 +44,14 @@ struct MetricRow {
 };
 std::span<const MetricRow> metric_rows() noexcept;
 
-// What the server counts beside connections and models.
+// Counters besides those of connections and models.
 struct ServerTotals {
   double start_time = 0;  // seconds since 1970
   uint64_t lost_traces = 0, failed_traces = 0;
   uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
 };
-// routes: their names, by number. Several may have one.
+// routes: names by index; several routes may have the same name.
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
                          std::span<const std::string_view> routes, const UpdateCounters& updates,
                          const ServerTotals& totals);

@@ -10,11 +10,11 @@
 #include <random>
 #include <utility>
 
-#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 #include "server/base/log.h"
 
 namespace sconce::server {
@@ -23,13 +23,11 @@ namespace {
 using Json = OrderedJson;
 using std::chrono::nanoseconds;
 
-// Records that may wait for the writer.
+// Records that may wait to be written.
 constexpr size_t kMostWaiting = 65536;
-// Bytes of their tensors.
+// Bytes of the waiting records' tensors.
 constexpr size_t kMostWaitingBytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds kNoteAgain{10};
-
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 bool is_hex(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -37,7 +35,7 @@ bool is_hex(std::string_view text) noexcept {
 
 bool all_zero(std::string_view text) noexcept { return text.find_first_not_of('0') == std::string_view::npos; }
 
-// A number that Triton's clients write as text.
+// Reads a number, which Triton's clients send as text.
 template <class T>
 T number_from_text(JsonCursor& json, std::string_view what) {
   const std::string_view text = json.string(what);
@@ -60,7 +58,7 @@ std::string random_hex(size_t digits) {
 }  // namespace
 
 std::optional<TraceParent> TraceParent::parse(std::string_view field) noexcept {
-  // version-traceid-parentid-flags; later versions may have more behind.
+  // version-traceid-parentid-flags; later versions may append more.
   if (field.size() < 55 || field[2] != '-' || field[35] != '-' || field[52] != '-') return std::nullopt;
   const std::string_view version = field.substr(0, 2), trace = field.substr(3, 32), span = field.substr(36, 16),
                          flags = field.substr(53, 2);
@@ -149,7 +147,7 @@ void Tracer::record(TraceRecord record) {
     }
     waiting_.push_back(std::move(record));
     waiting_bytes_ += bytes;
-    if (waiting_.size() > 1) return;  // the writer knows
+    if (waiting_.size() > 1) return;  // the writer was told already
   }
   wake_.notify_one();
 }
@@ -178,15 +176,14 @@ void Tracer::change(std::string_view model, std::string_view body) {
   const std::lock_guard lock(mutex_);
   const auto known = models_.find(model);
   Changes changes = known != models_.end() ? known->second : Changes{};
-  // Of the server: null is the setting that it started with.
+  // Changes of the server's settings; null restores the setting at start.
   Changes defaults;
   uint64_t records_each = records_each_;
   if (model.empty()) {
     changes = {server_.levels, server_.rate, server_.count};
     defaults = {defaults_.levels, defaults_.rate, defaults_.count};
   }
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view key) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view key) {
     if (key == "trace_level") {
       if (json.consume_null()) {
         changes.levels = defaults.levels;
@@ -232,7 +229,6 @@ void Tracer::change(std::string_view model, std::string_view body) {
       SCONCE_FAIL(kInvalidArgument, "unknown trace setting: '", excerpt(key), "'");
     }
   });
-  json.finish();
   records_each_ = records_each;
   if (model.empty()) {
     server_ = {*changes.levels, *changes.rate, *changes.count};
@@ -278,7 +274,7 @@ bool Tracer::choose_file(uint64_t records_each) {
 }
 
 void Tracer::end_file() {
-  // Without the bracket tools read it all the same.
+  // Tools read the file without the bracket, too.
   if (file_.is_open() && format_ == TraceFormat::kChrome) (void)file_.write(in_file_ == 0 ? "[]\n" : "\n]\n");
   file_.close();
   in_file_ = 0;
@@ -293,7 +289,7 @@ bool Tracer::write(const TraceRecord& record) {
   return true;
 }
 
-// Says in the log that records are lost, and that none are any more; seldom, however often that changes.
+// Logs that records are lost, and that no more are, but seldom, however often that changes.
 void Tracer::note(bool written) {
   const int why = errno;
   if (!written) failed_.fetch_add(1, std::memory_order_relaxed);
@@ -317,7 +313,7 @@ struct Span {
   TraceRecord::Clock::time_point start, end;
 };
 
-// The phases of a request, one after the other; the first is the whole.
+// The phases of a request in order; the first one is the whole request.
 std::vector<Span> spans(const TraceRecord& r) {
   constexpr TraceRecord::Clock::time_point kNever{};
   std::vector<Span> list{{"request", r.start, r.sent}};
@@ -332,7 +328,7 @@ std::vector<Span> spans(const TraceRecord& r) {
   return list;
 }
 
-// When the tensor was at hand.
+// When the tensor was complete.
 TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) {
   return std::strcmp(tensor.activity, kQueueInput) == 0 ? record.decoded : record.run_done;
 }

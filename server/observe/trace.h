@@ -1,8 +1,8 @@
-// Tracer: records of single requests, written to a file by a thread of its own: Chrome's trace format, or
-// OpenTelemetry's OTLP as JSON lines. Triton's trace settings. Thread-safe.
+// Tracer: records single requests; a thread of its own writes them to a file, in Chrome's trace format or as
+// OpenTelemetry's OTLP in JSON lines. Has Triton's trace settings. Thread-safe.
 //
-// A request is recorded if the level says so and its turn has come (one in `rate`), or its traceparent is marked as
-// sampled. What the writer cannot keep up with is dropped and counted.
+// A request is recorded if the level allows it and its turn has come (one in `rate`), or if its traceparent is marked
+// as sampled. If the writer cannot keep up, records are dropped and counted.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct TraceParent {
   std::array<char, 32> trace_id;
   std::array<char, 16> span_id;
   bool sampled = false;
-  // nullopt for what is malformed: such a field counts as absent.
+  // nullopt for a malformed field, which counts as absent.
   static std::optional<TraceParent> parse(std::string_view field) noexcept;
 };
 
@@ -45,7 +45,7 @@ struct TraceRecord {
   std::string model, version, request_id, method_and_path;
   int status = 200;
   std::optional<TraceParent> parent;
-  Clock::time_point start, decoded, run_done, encoded, sent;  // decoded and run_done: zero if it did not come so far
+  Clock::time_point start, decoded, run_done, encoded, sent;  // decoded, run_done: zero if not reached
   std::chrono::nanoseconds queue{}, compute{};
   TraceLevels levels;
   std::vector<TraceTensor> tensors;
@@ -56,19 +56,19 @@ class Tracer {
   // Opens the file that the settings name. kInvalidArgument, kIo.
   explicit Tracer(const ServerConfig& config);
   Tracer(const Tracer&) = delete;
-  ~Tracer();  // writes what is left
+  ~Tracer();  // writes waiting records
 
-  // False: no request is recorded. Costs one load.
+  // Whether any request is recorded. Costs one load.
   bool enabled() const noexcept { return enabled_.load(std::memory_order_relaxed); }
   TraceLevels sample(std::string_view model, const std::optional<TraceParent>& parent);
   void record(TraceRecord record);
 
-  // Triton's trace settings as JSON; of a model, or the server's if `model` is empty.
+  // Triton's trace settings of a model as JSON; of the server if `model` is empty.
   std::string settings(std::string_view model) const;
-  // body: members to change; null: the default again. kInvalidArgument; kUnsupported for what no request may set.
+  // body: members to change; null restores the default. kInvalidArgument; kUnsupported for settings that are fixed.
   void change(std::string_view model, std::string_view body);
 
-  // Records that came faster than they could be written, and those that the file did not take.
+  // Records dropped because they came too fast or the file did not take them.
   uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
@@ -76,9 +76,9 @@ class Tracer {
   struct Settings {
     TraceLevels levels;
     uint64_t rate = 1000;
-    int64_t count = -1;  // how many more; -1: no end
+    int64_t count = -1;  // how many more records; -1: no limit
   };
-  struct Changes {  // of one model; what is absent is the server's
+  struct Changes {  // a model's own settings; absent ones are the server's
     std::optional<TraceLevels> levels;
     std::optional<uint64_t> rate;
     std::optional<int64_t> count;
@@ -87,7 +87,7 @@ class Tracer {
   Settings effective(std::string_view model) const;
   void update_enabled();
   void run() noexcept;
-  // Where the next record goes. False: it cannot be written.
+  // Chooses the file for the next record. Returns false if it cannot be written.
   bool choose_file(uint64_t records_each);
   void end_file();
   bool write(const TraceRecord& record);
@@ -100,24 +100,24 @@ class Tracer {
   const Settings defaults_;
   std::atomic<bool> enabled_{false};
   std::atomic<uint64_t> dropped_{0}, failed_{0};
-  std::chrono::nanoseconds epoch_{};  // of the steady clock's zero, since 1970
+  std::chrono::nanoseconds epoch_{};  // the steady clock's zero, since 1970
 
   mutable std::mutex mutex_;
   Settings server_;  // guarded by mutex_, as is what follows
   std::map<std::string, Changes, std::less<>> models_;
   uint64_t seen_ = 0;
-  uint64_t records_each_ = 0;  // of FILE.0, FILE.1 and so on; 0: one file
+  uint64_t records_each_ = 0;  // records in each of FILE.0, FILE.1 and so on; 0: one file
   std::vector<TraceRecord> waiting_;
   size_t waiting_bytes_ = 0;  // of their tensors
   bool stopping_ = false;
   std::condition_variable wake_;
 
-  TraceFile file_;    // the writer's, as is what follows
+  TraceFile file_;    // used only by the writer, like the following
   std::string text_;  // of the record that is being written
   uint64_t in_file_ = 0, next_file_ = 0;
-  uint64_t row_ = 0;  // of the next record, Chrome's "tid"
+  uint64_t row_ = 0;  // Chrome's "tid" for the next record
   bool failing_ = false;
-  uint64_t noted_ = 0;  // of failed_, what the log says
+  uint64_t noted_ = 0;  // how many of failed_ were logged
   TraceRecord::Clock::time_point note_again_{};
   std::thread thread_;
 };

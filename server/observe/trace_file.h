@@ -1,5 +1,5 @@
-// TraceFile: a file that grows by whole pieces. A piece that cannot be written, on a full disk say, leaves nothing of
-// itself behind, so that what stands before and after it can be read. Confined to its owner's thread.
+// TraceFile: a file that grows by whole pieces. A piece that could be written only in part (on a full disk, say) is
+// removed again, so that the others can be read. Used only on its owner's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { close(); }
 
-  // Creates the file, or empties one that exists. False: errno says why.
+  // Creates or empties the file. Returns false with errno.
   bool open(const std::string& path) noexcept;
   bool is_open() const noexcept { return descriptor_ >= 0; }
-  // False: errno says why, and the file is as it was, but where it is no regular one.
+  // Returns false with errno; a regular file is then as before.
   bool write(std::string_view piece) noexcept;
   void close() noexcept;
 
  private:
   int descriptor_ = -1;
-  int64_t bytes_ = 0;  // that stand
+  int64_t bytes_ = 0;  // bytes of complete pieces
 };
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// UpdateCounters: how weight updates ended, for the metrics. Thread-safe.
+// UpdateCounters: counts how weight updates ended, for metrics. Thread-safe.
 #pragma once
 
 #include <atomic>

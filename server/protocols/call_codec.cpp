@@ -25,7 +25,7 @@ bool is_object(const SpecNode& node) noexcept {
          node.kind == Kind::kDataclass;
 }
 
-// Where a leaf's value stands in the request.
+// The place of a leaf's value in the request.
 struct Leaf {
   enum class Form : int8_t { kAbsent, kScalar, kOther, kTensor };  // kOther: a string or null
   Form form = Form::kAbsent;
@@ -66,7 +66,7 @@ class Decoder {
       }
     });
     json_.finish();
-    // In flat order, whatever order they came in.
+    // in flat order, whatever their order in the text
     walk_part(args, args_at_, "args");
     if (spec_.known) {
       walk_part(spec_.kwargs, kwargs_at_, "kwargs");
@@ -86,7 +86,7 @@ class Decoder {
     walk(node);
   }
 
-  // A subtree that the request leaves out: an error later, if a tensor was meant to be there.
+  // A subtree that the request leaves out; an error is thrown later if it should have a tensor.
   void absent(const SpecNode& node) {
     if (node.kind == Kind::kLeaf) {
       leaves_.push_back({Leaf::Form::kAbsent, 0, path_});
@@ -114,7 +114,7 @@ class Decoder {
       if (!json_.consume_null()) json_.fail_expected(path_, "null");
       return;
     }
-    // Recursion is as deep as the package's spec, not as the request.
+    // Recursion is as deep as the package's spec, whatever the request.
     is_object(node) ? walk_object(node) : walk_array(node);
   }
 
@@ -180,8 +180,8 @@ class Decoder {
     return text.empty() ? "none" : text;
   }
 
-  // Which leaf each input is. Where the package dropped leaves and does not say which: lists and tensor objects are
-  // tensors, and numbers are where only that makes the count right.
+  // Assigns a leaf to each input. If the package dropped leaves and does not say which, lists and tensor objects are
+  // tensors, and numbers are only if otherwise the count is wrong.
   std::vector<size_t> assign_leaves() const {
     if (!spec_.known || model_.input_leaf.size() == model_.inputs.size()) {
       std::vector<size_t> identity = model_.input_leaf;
@@ -258,7 +258,7 @@ class Decoder {
     SCONCE_CHECK(!expected || *dtype == *expected, kInvalidArgument, path, ": dtype must be ",
                  dtype_name(expected.value_or(*dtype)), ", got ", name);
     const IntSpan shape{sizes.data(), rank};
-    // Refused before memory is taken for what the text cannot hold.
+    // Refuse before taking memory for elements that the text cannot hold.
     int64_t bytes = static_cast<int64_t>(dtype_bytes(*dtype));
     bool fits = true;
     for (const int64_t size : shape) fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
@@ -283,7 +283,7 @@ class Decoder {
   TensorScratch& scratch_;
   std::vector<Tensor>& inputs_;
   JsonCursor json_;
-  SpecNode flat_;  // stands in for a call spec that is not known
+  SpecNode flat_;  // in place of an unknown call spec
   std::optional<size_t> args_at_, kwargs_at_;
   std::vector<Leaf> leaves_;
   std::string path_;

@@ -1,11 +1,11 @@
-// The call-spec endpoint's JSON, shaped like the Python call: {"args": [...], "kwargs": {...}} in, the model's return
+// JSON of the call-spec endpoint, shaped like the Python call: {"args": [...], "kwargs": {...}} in, the model's return
 // value out.
 //
-// Containers follow the call spec: tuples, lists, deques and namedtuples are arrays, dicts and dataclasses objects. A
-// tensor is a nested list (complex numbers as [re, im]) or {"dtype", "shape", "base64"}; dtypes are the signature's.
+// Containers follow the call spec: tuples, lists, deques and namedtuples are arrays, dicts and dataclasses are objects.
+// A tensor is a nested list (complex numbers as [re, im]) or {"dtype", "shape", "base64"}; the signature gives dtypes.
 // Leaves that the package dropped (numbers, strings, None) are accepted and ignored. Without a call spec, args is the
-// flat list of inputs, and the answer the output or a list of outputs.
-// Confined to the connection's thread. Errors are kInvalidArgument and say where in the call: args[0]["mask"].
+// flat list of inputs, and the answer is the output or a list of outputs. Used only on the connection's thread. Errors
+// are kInvalidArgument and say where in the call: args[0]["mask"].
 #pragma once
 
 #include <span>

@@ -8,8 +8,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "sconce/check.h"
-#include "server/json/small_floats.h"
+#include "server/base/cpp_type.h"
 #include "server/memory/request_memory.h"
 
 namespace sconce::server {
@@ -50,19 +49,15 @@ void classify_rows(const std::vector<T>& values, size_t rows, size_t k, std::spa
   }
 }
 
-// The elements of a tensor in row-major order, as T read from its storage type S.
-template <class T, class S, class F>
-std::vector<T> elements(const Tensor& tensor, F&& convert) {
+// The elements of a tensor in row-major order: T converted from its storage type S.
+template <class T, class S>
+std::vector<T> elements(const Tensor& tensor) {
   std::vector<S> stored(static_cast<size_t>(tensor.numel()));
   if (!stored.empty()) copy_to_contiguous(tensor, reinterpret_cast<std::byte*>(stored.data()));
   std::vector<T> values(stored.size());
-  std::transform(stored.begin(), stored.end(), values.begin(), convert);
+  std::transform(stored.begin(), stored.end(), values.begin(),
+                 [](S stored_value) { return static_cast<T>(stored_value); });
   return values;
-}
-
-template <class T>
-std::vector<T> elements(const Tensor& tensor) {
-  return elements<T, T>(tensor, [](T v) { return v; });
 }
 
 }  // namespace
@@ -76,50 +71,17 @@ Classes classify(const Tensor& tensor, uint64_t k, bool batched, std::span<const
   if (batched) classes.shape.push_back(tensor.size(0));
   classes.shape.push_back(static_cast<int64_t>(most));
   const auto run = [&](const auto& values) { classify_rows(values, rows, most, labels, classes.elements); };
-  const DType dtype = tensor.dtype();
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kUInt8:
-      run(elements<uint8_t>(tensor));
-      break;
-    case DType::kInt8:
-      run(elements<int8_t>(tensor));
-      break;
-    case DType::kInt16:
-      run(elements<int16_t>(tensor));
-      break;
-    case DType::kUInt16:
-      run(elements<uint16_t>(tensor));
-      break;
-    case DType::kInt32:
-      run(elements<int32_t>(tensor));
-      break;
-    case DType::kUInt32:
-      run(elements<uint32_t>(tensor));
-      break;
-    case DType::kInt64:
-      run(elements<int64_t>(tensor));
-      break;
-    case DType::kUInt64:
-      run(elements<uint64_t>(tensor));
-      break;
-    case DType::kFloat32:
-      run(elements<float>(tensor));
-      break;
-    case DType::kFloat64:
-      run(elements<double>(tensor));
-      break;
-    case DType::kFloat16:
-      run(elements<float, uint16_t>(tensor, decode_float16));
-      break;
-    case DType::kBFloat16:
-      run(elements<float, uint16_t>(tensor, decode_bfloat16));
-      break;
-    default:
-      SCONCE_CHECK(is_float8(dtype), kInvalidArgument, "classification of ", dtype_name(dtype), " is not supported");
-      run(elements<float, uint8_t>(tensor, [&](uint8_t bits) { return decode_float8(bits, dtype); }));
-      break;
-  }
+  with_cpp_type(tensor.dtype(), [&]<class S>() {
+    if constexpr (kIsSmallFloat<S>) {
+      run(elements<float, S>(tensor));
+    } else if constexpr (std::is_same_v<S, bool>) {
+      run(elements<uint8_t, uint8_t>(tensor));
+    } else if constexpr (std::is_arithmetic_v<S>) {
+      run(elements<S, S>(tensor));
+    } else {
+      SCONCE_FAIL(kInvalidArgument, "classification of ", dtype_name(tensor.dtype()), " is not supported");
+    }
+  });
   return classes;
 }
 

@@ -1,7 +1,8 @@
-// Triton's classification extension: an output as its k largest elements, "VALUE:INDEX[:LABEL]" each. Pure functions.
+// Triton's classification extension: the k largest elements of an output, each as "VALUE:INDEX[:LABEL]". Pure
+// functions.
 //
-// The first dimension is the batch where the model has one; the others are one list of classes. NaN is below all else;
-// of equal elements the first is first. kUnsupported for complex and 4-bit elements.
+// The first dimension is the batch if the model has one; the others form one list of classes. NaN sorts last, and equal
+// elements keep their order. kUnsupported for complex and 4-bit elements.
 #pragma once
 
 #include <span>

@@ -14,8 +14,8 @@
 namespace sconce::server {
 namespace {
 
-// The sizes that a flat list of elements has: the metadata's, the batch dimension 1, one variable dimension what is
-// left.
+// Gives a flat list the sizes of the metadata: 1 for the batch dimension, the remaining count for one variable
+// dimension.
 Tensor in_recorded_shape(Tensor tensor, const ModelInterface& model, size_t index, std::string_view what) {
   const TensorInterface& input = model.inputs[index];
   size_t rank = input.shape.size();

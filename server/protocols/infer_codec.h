@@ -1,8 +1,8 @@
-// Open Inference Protocol v2's inference request and answer, JSON and binary tensor extension. Matches Triton 24.10,
-// but for what it gets wrong: integers are exact, sizes are checked without overflow, bad input is always 400.
+// Inference request and answer of Open Inference Protocol v2, with the JSON and binary tensor extension. Matches Triton
+// 24.10, except its errors: here integers are exact, size checks do not overflow, and bad input is always 400.
 //
-// Tensors of a request are views of its body where alignment and strides permit, else copies in the scratch. Confined
-// to the connection's thread. Errors are kInvalidArgument and name the tensor.
+// Tensors of a request are views of its body if alignment and strides permit, else copies in the scratch. Used only on
+// the connection's thread. Errors are kInvalidArgument and name the tensor.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ namespace sconce::server {
 struct InferRequest {
   struct Output {
     size_t index;
-    std::string_view json_name;  // as asked for, a JSON string; views the body
+    std::string_view json_name;  // as in the request, a JSON string; views the body
     bool binary;
-    uint64_t classes = 0;  // of the classification extension; 0: the tensor itself
+    uint64_t classes = 0;  // how many classes (classification extension); 0: the tensor itself
     // Where the bytes go; null: into the answer.
     std::shared_ptr<const SharedRegion> region;
     uint64_t region_offset = 0, region_bytes = 0;
   };
   std::string_view json_id;     // a JSON string; empty: none
   std::vector<Output> outputs;  // in the order of the answer
-  std::vector<Tensor> inputs;   // in the model's order, in the strides that it wants
-  int64_t rows = 1;             // batch size, where the model has a batch dimension
-  bool columns = false;         // of :predict: the request was by columns, not by rows
-  bool device_inputs = false;   // an input is a tensor of a device
-  bool device_outputs = false;  // an output goes to memory of a device
+  std::vector<Tensor> inputs;   // in the model's order and strides
+  int64_t rows = 1;             // batch size, if the model has a batch dimension
+  bool columns = false;         // :predict only: the request has columns, not rows
+  bool device_inputs = false;   // some input is on a device
+  bool device_outputs = false;  // some output goes to device memory
   SchedulePolicy schedule;
-  std::string context;  // of the decoder: names an input in errors; kept for its memory
+  std::string context;  // used by the decoder to name an input in errors; kept for its memory
 
   void clear() noexcept {
     json_id = {};
@@ -50,24 +50,24 @@ struct InferRequest {
   }
 };
 
-// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null where there is none.
+// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null if there is none.
 void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
 
-// weight_version: of the weights that answered, printable ASCII. Tensors that are asked for in binary are sent from
-// where they are: outputs live until the answer is sent.
+// weight_version: of the weights that answered, printable ASCII. Binary outputs are sent from where they are, so
+// `outputs` must live until the answer is sent.
 void encode_infer(const ModelInterface& model, const InferRequest& request, std::string_view weight_version,
                   std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
 
-// How an answer begins: {"id":...,"model_name":"...","model_version":"..."
+// Begins an answer: {"id":...,"model_name":"...","model_version":"..."
 void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text);
 
-// The dtype that stands for a dtype's elements on the wire: components of complex, bytes of float8 and float4.
+// The dtype of a dtype's elements on the wire: components of complex, bytes of float8 and float4.
 DType wire_dtype(DType dtype) noexcept;
 
-// For codecs. kInvalidArgument that names the inputs which the request does not have.
+// For codecs. kInvalidArgument names the inputs that the request lacks.
 void check_inputs_complete(const ModelInterface& model, const InferRequest& request);
-// kUnsupported for an output that is no strided tensor of this host.
+// kUnsupported unless the output is a strided tensor on this host.
 void check_output(const Tensor& tensor);
 
 }  // namespace sconce::server

@@ -20,7 +20,7 @@ struct Shape {
   IntSpan span() const noexcept { return {sizes.data(), rank}; }
 };
 
-// Number of elements; kInvalidArgument where it, or its bytes, do not fit 63 bits, zero sizes left out of account.
+// The number of elements. kInvalidArgument if that or its bytes exceed 63 bits, even if another size is zero.
 int64_t checked_elements(const Shape& shape, size_t itemsize, std::string_view what) {
   int64_t product = 1, bytes = 0;
   bool zero = false;
@@ -34,7 +34,7 @@ int64_t checked_elements(const Shape& shape, size_t itemsize, std::string_view w
   return zero ? 0 : product;
 }
 
-// The tensor of the model's dtype over elements that travel as their carrier's: complex loses its last dimension of 2.
+// The shape of the model's tensor for elements sent in a carrier type: complex loses the last dimension of 2.
 Shape model_shape(Shape shape, DType dtype, std::string_view what) {
   if (!is_complex(dtype)) return shape;
   SCONCE_CHECK(shape.rank > 0 && shape.sizes[shape.rank - 1] == 2, kInvalidArgument, what,
@@ -55,13 +55,13 @@ struct WireTensor {
   uint64_t region_offset = 0;
 };
 
-// The parameters of an input or output that lies in shared memory.
+// The parameters of an input or output in shared memory.
 struct RegionParameters {
   std::string_view region;
   std::optional<uint64_t> bytes;
   uint64_t offset = 0;
 
-  // True if the parameter is one of them.
+  // Reads the parameter if it is one of these, and returns whether it is.
   bool read(JsonCursor& json, std::string_view name) {
     if (name == "shared_memory_region") {
       region = json.string("'shared_memory_region'");
@@ -125,7 +125,7 @@ class Decoder {
     finish_outputs();
   }
 
-  // The body is the bytes of the only input.
+  // The whole body is the only input's bytes.
   void run_raw() {
     SCONCE_CHECK(model_.inputs.size() == 1, kInvalidArgument, "a raw binary request needs a model with one input, '",
                  model_.name, "' has ", model_.inputs.size());
@@ -203,7 +203,7 @@ class Decoder {
                  model_.name, "', inputs are ", model_.input_names.list());
     SCONCE_CHECK(!request_.inputs[*index].defined(), kInvalidArgument, "input '", wire.name, "' is given twice");
     const std::string_view name = wire.name;
-    // Errors name the input; built only where one is at hand.
+    // For errors; built only if there is an input.
     context_.assign("input '").append(name).append("'");
     SCONCE_CHECK(wire.has_shape, kInvalidArgument, context_, " has no 'shape'");
     SCONCE_CHECK(!wire.datatype.empty(), kInvalidArgument, context_, " has no 'datatype'");
@@ -253,7 +253,7 @@ class Decoder {
     SCONCE_CHECK(*wire.binary_bytes == expected, kInvalidArgument, "unexpected total byte size ", *wire.binary_bytes,
                  " for ", what, ", expecting ", expected);
     if (wire.region) {
-      // In place on the device, for a model there that leaves it as it is and wants no other layout.
+      // The bytes on the device are used in place if the model runs there, does not write them and wants this layout.
       const TensorSpec& spec = model_.spec.inputs[index];
       if (wire.region->device() && model_.spec.device_key == "cuda" && expected != 0 && !spec.may_be_written &&
           row_major_is_recorded(shape.span(), spec)) {
@@ -284,7 +284,7 @@ class Decoder {
     const DType carrier = wire_dtype(dtype);
     SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, what, ": receiving ",
                  dtype_oip(dtype), " data via JSON is not supported, use the binary data format");
-    // Each element takes a digit and a separator: refuse before memory is taken for what cannot be there.
+    // Each element takes a digit and a separator: refuse before taking memory for elements that cannot be there.
     const auto count = static_cast<uint64_t>(elements);
     SCONCE_CHECK(count <= wire.data_bytes / 2, kInvalidArgument, what, ": shape ",
                  excerpt(to_string(wire.shape.span())), " has ", elements, " elements, 'data' has fewer");
@@ -358,7 +358,7 @@ class Decoder {
     }
   }
 
-  // What was left open until all of the request was read.
+  // Decides what depends on the whole request.
   void finish_outputs() {
     if (request_.outputs.empty()) {
       for (size_t i = 0; i < model_.outputs.size(); ++i) {
@@ -378,7 +378,7 @@ class Decoder {
   size_t binary_at_;
   bool default_binary_ = false;
   std::string& context_ = request_.context;
-  std::vector<size_t> pending_binary_;  // outputs that say nothing of their form
+  std::vector<size_t> pending_binary_;  // outputs whose form the request does not give
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ void append_sizes(TextBuffer& text, IntSpan sizes) {
   }
 }
 
-// An output of the classification extension, from its datatype on.
+// Appends an output of the classification extension, from its datatype on.
 void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, Response& response) {
   TextBuffer& text = response.text();
   text.append(",\"datatype\":\"BYTES\",\"shape\":[");
@@ -145,7 +145,7 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
                    excerpt(wanted.json_name), ": sending ", dtype_oip(tensor.dtype()),
                    " data via JSON is not supported, use the binary data format");
       text.append("],\"data\":");
-      // float8 and float4 travel as the bytes they are.
+      // float8 and float4 travel as bytes.
       const bool bytes = carrier == DType::kUInt8 && tensor.dtype() != DType::kUInt8;
       write_flat(text,
                  bytes ? tensor.view_as(carrier, tensor.sizes(), tensor.strides(), tensor.storage_offset()) : tensor);

@@ -48,7 +48,7 @@ bool Inference::run() {
   error = nullptr;
   run_rows = -1;
   alone = request_.device_inputs || request_.device_outputs;
-  // An output may be a buffer that the next run writes.
+  // An output may be a buffer that the next run overwrites.
   device_outputs = request_.device_outputs && model_->interface().spec.device_key == "cuda" &&
                    !model_->interface().mutates_constants;
   inputs = request_.inputs;
@@ -61,7 +61,7 @@ bool Inference::run() {
     leave();
     return true;
   }
-  // What cannot run need not wait for its turn.
+  // A run that would fail need not wait for its turn.
   model_->model().check_inputs(request_.inputs);
   outputs = results_;
   rows = request_.rows;
@@ -78,7 +78,7 @@ Inference::Clock::time_point Inference::deadline() const noexcept {
 
 void Inference::ran() {
   if (!model_->interface().mutates_constants) return;
-  // An output may be a buffer that the next run writes.
+  // An output may be a buffer that the next run overwrites.
   for (Tensor& output : results_) {
     if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
     Tensor copy = Tensor::empty(output.sizes(), output.dtype());
@@ -149,7 +149,7 @@ void Inference::encode(Response& response) {
   }
 }
 
-// Those that do not go to memory of a device.
+// Copies outputs to the host, except those that go to device memory.
 void Inference::fetch_outputs() {
   for (const InferRequest::Output& wanted : request_.outputs) {
     Tensor& output = results_[wanted.index];

@@ -1,5 +1,5 @@
-// Inference: one request to a model, from its body to its answer. Lives in its connection and is reused, so that a
-// request takes no memory after warm-up. Confined to the connection's thread, but for finished().
+// Inference: one request to a model, from its body to its answer. A connection has one and reuses it, so that a request
+// needs no new memory after warm-up. Used only on the connection's thread, except finished().
 #pragma once
 
 #include <chrono>
@@ -23,48 +23,48 @@ class Inference final : public QueuedRequest {
  public:
   enum class Form : int8_t { kInfer, kCall, kGenerate, kGenerateStream, kPredict };
   using Clock = std::chrono::steady_clock;
-  // Called when a queued run is over, on any thread. Must not throw.
+  // Called on any thread when a queued run is over. Must not throw.
   using Notify = void (*)(void* context) noexcept;
 
   Inference(size_t thread, Notify notify, void* context, RequestBudget* budget)
       : thread_(thread), notify_(notify), context_(context), scratch_(budget) {}
 
-  // A request that came at `start`. base64: how a call's answer has its tensors.
+  // Starts a request that came at `start`. base64: the form of tensors in a call's answer.
   void begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept;
   uint64_t most_body_bytes() const noexcept { return model_->most_body_bytes(); }
-  // Reads it. Errors of the codecs. Any thread, as is encode(): nobody else may look at the request meanwhile.
+  // Decodes the body, and throws the errors of the codecs. May run on any thread, like encode(); nobody else may use
+  // the request meanwhile.
   void decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory);
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
-  // The request is of no interest any more. True: it was still waiting, and `notify` will not be called.
+  // Nobody wants the answer. True: the request was still waiting, and `notify` will not be called.
   bool cancel() noexcept { return model_->cancel(*this); }
-  // From the start; max: none.
+  // max: no deadline.
   Clock::time_point deadline() const noexcept;
-  // After the run. Throws the run's error.
+  // Call this after the run. Throws the run's error.
   void finish_run();
-  // Then: whether writing the answer takes long. compressed: all of it will be.
+  // After that: whether writing the answer takes long. compressed: all of it will be.
   bool has_long_answer(bool compressed) const noexcept;
   void encode(Response& response);
-  // The answer stands: counts the request.
+  // Counts the request; its answer is ready.
   void succeed();
-  // An error's text as the client shall read it: with the tensor's name over HTTP in the place of its number and the
-  // generated code's name, "input 1 (arg1_1)".
+  // An error's text for the client: a tensor's number and generated name, "input 1 (arg1_1)", become its HTTP name.
   std::string explain(std::string message) const;
-  // For a trace. A time is zero if the request did not come so far.
+  // Times for a trace; zero for steps that did not happen.
   struct Timeline {
     Clock::time_point decoded{}, run_done{};
     std::chrono::nanoseconds queue{}, compute{};
   };
   Timeline timeline() const noexcept;
-  // Adds what a trace says of tensors: after decode(), after encode().
+  // Adds tensors to a trace, after decode() and after encode().
   void trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const;
   void trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const;
-  // Counts a request that failed, if there is one.
+  // Counts a failed request, if there is one.
   void fail(ErrorCode code) noexcept;
-  // Lets go of all tensors and of the model. The answer has been sent.
+  // Drops all tensors and the model, after the answer was sent.
   void clear() noexcept;
 
-  // Frees memory beyond `keep` bytes. No request is under way.
+  // Frees memory beyond `keep` bytes. No request may be under way.
   void trim(size_t keep) noexcept { scratch_.trim(keep); }
   size_t capacity() const noexcept { return scratch_.capacity(); }
 
@@ -81,7 +81,7 @@ class Inference final : public QueuedRequest {
   std::shared_ptr<ServedModel> model_;
   Form form_ = Form::kInfer;
   bool base64_ = false;
-  bool here_ = false;  // holds a place of the model
+  bool here_ = false;  // has a permit of the model
   InferRequest request_;
   std::vector<Tensor> results_;
   TensorScratch scratch_;

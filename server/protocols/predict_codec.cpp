@@ -56,7 +56,7 @@ class Decoder {
   }
 
  private:
-  // Notes where each input's values stand and passes over them.
+  // Notes where each input's values are and skips them.
   void find_values(std::string_view key) {
     if (request_.columns) {
       if (json_.peek() == '{') return find_named();
@@ -79,7 +79,7 @@ class Decoder {
       }
     });
     if (!at_.empty() && at_[0].empty()) {
-      // The list of values, or of none, is the tensor.
+      // The tensor is the list of values, or of none.
       const size_t end = json_.offset();
       json_.seek(start);
       find_unnamed("'instances'");
@@ -128,11 +128,10 @@ class Decoder {
   TensorScratch& scratch_;
   InferRequest& request_;
   JsonCursor json_;
-  std::vector<std::vector<size_t>> at_;  // where the values of each input stand, one for each row
-  bool stacked_whole_ = false;           // 'instances' is the only input's list
+  std::vector<std::vector<size_t>> at_;  // for each input, where the values of each row are
+  bool stacked_whole_ = false;           // 'instances' is the list of the only input
 };
 
-// One row of a tensor.
 Tensor row_of(const Tensor& tensor, int64_t row) {
   return tensor.view_as(tensor.dtype(), tensor.sizes().subspan(1), tensor.strides().subspan(1),
                         tensor.storage_offset() + row * tensor.strides()[0]);

@@ -6,7 +6,7 @@
 namespace sconce::server {
 namespace {
 
-// A century in microseconds: added to a clock it does not overflow.
+// A century in microseconds, so that adding it to a clock does not overflow.
 constexpr uint64_t kMaxTimeout = 100ULL * 366 * 24 * 3600 * 1'000'000;
 
 }  // namespace

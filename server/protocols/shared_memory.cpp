@@ -23,17 +23,17 @@ namespace {
 constexpr size_t kMostRegions = 1024;
 constexpr size_t kLongestName = 256;
 constexpr size_t kLongestKey = 255;
-// Compiled kernels read as many bytes at once.
+// Compiled kernels read so many bytes at once.
 constexpr uintptr_t kDeviceAlignment = 16;
 
-// Of a request's members.
+// The members of a request to register a region.
 struct Registration {
   std::string key, handle;  // decoded
   bool has_handle = false, has_device = false, has_size = false;
   uint64_t offset = 0, device = 0, bytes = 0;
 };
 
-// "/name", no other slash: what shm_open() takes without ambiguity.
+// "/name" without another slash, which shm_open() takes unambiguously.
 bool is_key(std::string_view key) noexcept {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -61,8 +61,7 @@ void read_handle(JsonCursor& json, Registration& registration) {
 Registration read_registration(SharedMemory::Kind kind, std::string_view body) {
   const bool posix = kind == SharedMemory::Kind::kPosix;
   Registration registration;
-  JsonCursor json(body);
-  json.object("the request", [&](std::string_view member) {
+  JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view member) {
     if (posix && member == "key") {
       registration.key = json.string("'key'");
     } else if (posix && member == "offset") {
@@ -79,7 +78,6 @@ Registration read_registration(SharedMemory::Kind kind, std::string_view body) {
       json.skip();
     }
   });
-  json.finish();
   if (posix) {
     SCONCE_CHECK(is_key(registration.key), kInvalidArgument,
                  "'key' must be '/' and a name of letters, digits, '_-.[]': '", excerpt(registration.key), "'");
@@ -107,8 +105,8 @@ bool is_of(const SharedRegion& region, SharedMemory::Kind kind) noexcept {
 
 constexpr int64_t kOneByte = 1;
 
-// The code of an error of shm_open(): kInvalidArgument if the name or the object's permissions are at fault, kIo if
-// this process or the system is.
+// The code for an error of shm_open(): kInvalidArgument if the name or the object's permissions are wrong, kIo for
+// failures of this process or the system.
 ErrorCode code_of_open(int error) noexcept {
   switch (error) {
     case ENOENT:
@@ -149,7 +147,7 @@ PosixRegion::PosixRegion(std::string name, std::string key, uint64_t offset, uin
   const bool known = problem == 0 && S_ISREG(status.st_mode) && status.st_size >= 0;
   const uint64_t size = known ? static_cast<uint64_t>(status.st_size) : 0;
   if (known && offset <= size && bytes <= size - offset) return;
-  close(descriptor_);  // no destructor runs for what was not made
+  close(descriptor_);  // a constructor that throws runs no destructor
   SCONCE_CHECK(problem == 0, kIo, "shared memory region '", excerpt(this->name),
                "' cannot be read: ", std::strerror(problem));
   SCONCE_FAIL(kInvalidArgument, "shared memory region '", excerpt(this->name), "': offset ", offset, " and byte_size ",
@@ -171,7 +169,7 @@ void PosixRegion::read(uint64_t at, std::byte* to, size_t count) const {
 }
 
 void PosixRegion::write(uint64_t at, const std::byte* from, size_t count) const {
-  // A write would make the object larger again.
+  // Writing would enlarge the object again.
   struct stat status {};
   SCONCE_CHECK(fstat(descriptor_, &status) == 0, kIo, "shared memory region '", excerpt(name),
                "' cannot be written: ", std::strerror(errno));
@@ -246,7 +244,7 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
   SCONCE_CHECK(name.size() <= kLongestName, kInvalidArgument, "name of a shared memory region is longer than ",
                kLongestName, " bytes");
   Registration registration = read_registration(kind, body);
-  check_new(name);  // before anything is opened
+  check_new(name);  // before opening anything
   std::shared_ptr<const SharedRegion> region;
   if (kind == Kind::kPosix) {
     region = std::make_shared<const PosixRegion>(std::string(name), std::move(registration.key), registration.offset,
@@ -264,7 +262,7 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
 }
 
 void SharedMemory::remove(Kind kind, std::string_view name) {
-  std::shared_ptr<const SharedRegion> gone;  // closed without the lock
+  std::shared_ptr<const SharedRegion> gone;  // closed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto it = regions_.find(name);
   if (it == regions_.end() || !is_of(*it->second, kind)) return;

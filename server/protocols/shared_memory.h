@@ -1,7 +1,7 @@
-// SharedMemory: the regions of shared memory that clients registered, Triton's extension: POSIX objects ("system"), and
-// memory of CUDA devices. Both kinds share their names. Thread-safe.
+// SharedMemory: regions of shared memory that clients registered (Triton's extension): POSIX objects ("system") and
+// memory of CUDA devices, which share one set of names. Thread-safe.
 //
-// A region that was unregistered lives until the last request that uses it is over.
+// An unregistered region lives until the last request that uses it ends.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +31,17 @@ class SharedRegion {
   virtual const PosixRegion* posix() const noexcept { return nullptr; }
   virtual const DeviceRegion* device() const noexcept { return nullptr; }
 
-  // kInvalidArgument if [at, at + count) is not within the region.
+  // kInvalidArgument if [at, at + count) is not inside the region.
   void check_range(uint64_t at, uint64_t count) const;
-  // check_range() held. kInvalidArgument where it cannot be done.
+  // Call check_range() before. kInvalidArgument if it cannot be read.
   virtual void read(uint64_t at, std::byte* to, size_t count) const = 0;
 
  protected:
   SharedRegion(std::string name, uint64_t bytes) : name(std::move(name)), bytes(bytes) {}
 };
 
-// Bytes are copied in and out through the descriptor and never mapped: an owner that makes its object smaller gets an
-// error, and cannot end the server.
+// Bytes are copied through the descriptor, never mapped: if the owner shrinks its object, it gets an error, and the
+// server lives.
 class PosixRegion final : public SharedRegion {
  public:
   // Opens the object. kInvalidArgument.
@@ -49,11 +49,11 @@ class PosixRegion final : public SharedRegion {
   ~PosixRegion() override;
 
   const std::string key;
-  const uint64_t offset;  // of the region in the object
+  const uint64_t offset;  // of the region, in the object
 
   const PosixRegion* posix() const noexcept override { return this; }
   void read(uint64_t at, std::byte* to, size_t count) const override;
-  // check_range() held. kInvalidArgument where the object has become smaller.
+  // Call check_range() before. kInvalidArgument if the object has shrunk.
   void write(uint64_t at, const std::byte* from, size_t count) const;
 
  private:
@@ -62,16 +62,16 @@ class PosixRegion final : public SharedRegion {
 
 class DeviceRegion final : public SharedRegion {
  public:
-  // Opens the memory that the handle stands for. kInvalidArgument.
+  // Opens the memory of the handle. kInvalidArgument.
   DeviceRegion(std::string name, std::string_view handle, uint64_t device, uint64_t bytes);
 
   const DeviceRegion* device() const noexcept override { return this; }
   Device where() const noexcept { return storage_->device(); }
   void read(uint64_t at, std::byte* to, size_t count) const override;
-  // The region's own bytes as a contiguous tensor, where their address has the alignment that models may rely on; else
-  // a copy on the device. check_range() held.
+  // A contiguous tensor over the region's own bytes if their address is aligned enough for models, else a copy on the
+  // device. Call check_range() before.
   Tensor tensor(uint64_t at, DType dtype, IntSpan sizes) const;
-  // A tensor of any device and strides, packed. check_range() held.
+  // Packs a tensor of any device and strides. Call check_range() before.
   void write(uint64_t at, const Tensor& tensor) const;
 
  private:
@@ -87,10 +87,10 @@ class SharedMemory {
   explicit SharedMemory(bool allowed) : allowed_(allowed) {}
 
   bool allowed() const noexcept { return allowed_; }
-  // body: {"key", "offset"?, "byte_size"}, or {"raw_handle": {"b64"}, "device_id", "byte_size"}. kUnsupported if it is
-  // not allowed, kInvalidArgument.
+  // body: {"key", "offset"?, "byte_size"}, or {"raw_handle": {"b64"}, "device_id", "byte_size"}. kUnsupported if the
+  // settings do not allow it; kInvalidArgument.
   void add(Kind kind, std::string_view name, std::string_view body);
-  // Of a name that is not there, or is of the other kind: nothing.
+  // Does nothing for an unknown name or one of the other kind.
   void remove(Kind kind, std::string_view name);
   void remove_all(Kind kind);
   // kNotFound.

@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// Elements in row-major order, up to `count`, back to back.
+// Up to `count` elements in row-major order, back to back.
 std::vector<std::byte> first_elements(const Tensor& tensor, size_t count) {
   const size_t itemsize = tensor.itemsize();
   std::vector<std::byte> bytes(count * itemsize);
@@ -35,7 +35,7 @@ std::vector<std::byte> first_elements(const Tensor& tensor, size_t count) {
 Tensor on_host(const Tensor& tensor, int64_t count) {
   if (tensor.is_cpu()) return tensor;
   constexpr int64_t kOne = 1;
-  // Of large tensors only what is wanted.
+  // Copies only the wanted elements of a large tensor.
   if (tensor.is_contiguous()) return copy_to(tensor.as_strided({&count, 1}, {&kOne, 1}, tensor.storage_offset()), {});
   return copy_to(tensor, {});
 }

@@ -1,4 +1,4 @@
-// TraceTensor: what a trace says of a tensor of a request: level TENSORS, in the words of Triton's trace files.
+// TraceTensor: a request's tensor in a trace: level TENSORS, in the words of Triton's trace files.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ inline constexpr const char* kQueueInput = "TENSOR_QUEUE_INPUT";
 inline constexpr const char* kBackendOutput = "TENSOR_BACKEND_OUTPUT";
 
 struct TraceTensor {
-  const char* activity;  // one of those
+  const char* activity;  // one of the above
   std::string name;
   std::string_view datatype;  // v2's
   std::string shape;          // "1,16", as on the wire
@@ -21,7 +21,7 @@ struct TraceTensor {
   bool truncated;             // there are more
 };
 
-// Of any device; the elements that are described cross to the host. most: of the elements in `data`.
+// A tensor of any device; only the described elements are copied to the host. most: number of elements in `data`.
 TraceTensor describe_for_trace(const char* activity, std::string name, const Tensor& tensor, size_t most);
 
 }  // namespace sconce::server

@@ -3,14 +3,13 @@
 namespace sconce::server {
 namespace {
 
-// What a request has beside the values of its inputs.
+// A request's bytes besides the values of its inputs.
 constexpr uint64_t kAround = 64 * 1024;
-// What an input has beside its values: name, datatype, shape and parameters.
+// An input's bytes besides its values: name, datatype, shape and parameters.
 constexpr uint64_t kAroundInput = 4096;
-// What an element takes as text: the longest number, a separator and a line end, and each bracket around it on a line
-// of its own.
+// An element as text: the longest number, a separator and a line end, and each bracket around it on its own line.
 constexpr uint64_t kElement = 40, kBrackets = 48;
-// Where no dtype is recorded.
+// If no dtype is recorded.
 constexpr uint64_t kLargestElement = 16;
 
 bool add(uint64_t& to, uint64_t count, uint64_t each) {

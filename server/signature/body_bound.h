@@ -1,4 +1,4 @@
-// How large the body of an inference request can be that a model would take. Pure function.
+// Bounds the body of an inference request that a model could take. Pure function.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace sconce::server {
 
-// The bytes of all inputs at their largest, as base64 or as JSON with room for whitespace and names; UINT64_MAX where
-// an input's size is not bounded. Whatever has more is refused before it is read.
+// The bytes of all inputs at their largest, as base64 or as JSON with whitespace and names; UINT64_MAX if an input's
+// size is unbounded. Larger bodies are refused before they are read.
 uint64_t most_body_bytes(const ModelInterface& model);
 
 }  // namespace sconce::server

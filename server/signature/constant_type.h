@@ -1,24 +1,13 @@
-// What documents and commands call the types of constants.
+// Names of the types of constants, for documents and commands.
 #pragma once
 
 #include "sconce/package.h"
+#include "server/base/enum_name.h"
 
 namespace sconce::server {
 
 constexpr const char* constant_type_name(ConstantType type) noexcept {
-  switch (type) {
-    case ConstantType::kParameter:
-      return "parameter";
-    case ConstantType::kBuffer:
-      return "buffer";
-    case ConstantType::kTensorConstant:
-      return "tensor_constant";
-    case ConstantType::kFolded:
-      return "folded";
-    case ConstantType::kUnknown:
-      break;
-  }
-  return "unknown";
+  return name_of(type, {"unknown", "parameter", "buffer", "tensor_constant", "folded"});
 }
 
 }  // namespace sconce::server

@@ -7,7 +7,7 @@
 namespace sconce::server {
 namespace {
 
-// A complex tensor's JSON and wire form has one more dimension.
+// The JSON and wire form of a complex tensor has one more dimension.
 bool has_component_dimension(std::optional<DType> dtype) noexcept { return dtype && is_complex(*dtype); }
 
 TensorInterface describe_tensor(const TensorSpec& spec) {
@@ -72,7 +72,7 @@ void ModelInterface::derive_batch() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorInterface& output = outputs[i];
     if (output.shape_known && (output.shape.empty() || output.shape[0] != -1)) return;
-    // Another size than the batch, if only a multiple of it.
+    // The size is not the batch's, only perhaps a multiple.
     const std::vector<Dim>& dims = spec.outputs[i].dims;
     if (!dims.empty() && !dims[0].symbol.empty() && dims[0].symbol != symbol) return;
   }

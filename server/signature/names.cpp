@@ -40,7 +40,7 @@ int64_t argument_number(std::string_view name) noexcept {
 std::vector<size_t> input_leaves(const ModelSpec& spec) {
   const CallSpec& call = spec.call_spec;
   if (!call.known || spec.inputs.empty() || call.input_leaf.size() == spec.inputs.size()) return call.input_leaf;
-  // Arguments of the graph are numbered: lifted parameters first, then the leaves of the call, dropped ones too.
+  // The graph numbers its arguments: lifted parameters first, then the leaves of the call, dropped ones too.
   std::vector<int64_t> numbers;
   for (const TensorSpec& input : spec.inputs) {
     numbers.push_back(argument_number(input.name));
@@ -59,7 +59,7 @@ TensorNames::TensorNames(std::vector<std::string> names, std::string_view alias,
   names.resize(tensors.size());
   const auto alias_of = [&](size_t i) { return std::string(alias) + std::to_string(i); };
   for (size_t i = 0; i < tensors.size(); ++i) {
-    // Two keys may look alike (1 and "1"): the later one goes by its alias.
+    // Two keys may look alike (1 and "1"): the second tensor then has only its alias.
     if (names[i].empty() || !index_.emplace(names[i], i).second) names[i] = alias_of(i);
   }
   for (size_t i = 0; i < tensors.size(); ++i) index_.emplace(alias_of(i), i);

@@ -1,8 +1,8 @@
-// TensorNames: what a model's inputs or outputs are called over HTTP.
+// TensorNames: the HTTP names of a model's inputs or outputs.
 //
-// The first name is Triton's for .pt2 packages: ARGS[0], ARGS[2][key], KWARGS[name], RESULT, RESULT[key][0]; where the
-// call spec does not tell which leaf a tensor is, INPUT__i or OUTPUT__i. Accepted besides: INPUT__i, OUTPUT__i, and the
-// generated code's own names (arg0_1, output0). Immutable.
+// The main name is the one Triton uses for .pt2 packages: ARGS[0], ARGS[2][key], KWARGS[name], RESULT, RESULT[key][0];
+// INPUT__i or OUTPUT__i if the call spec does not say which leaf a tensor is. INPUT__i, OUTPUT__i and the generated
+// code's names (arg0_1, output0) are also accepted. Immutable.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,8 @@
 
 namespace sconce::server {
 
-// Which leaf of the call (over args, then kwargs) each input is: as the call spec says, else as the numbers in the
-// generated names tell (arg0_1, arg2_1: the leaf between them was dropped). Empty where that leaves more than one
-// possibility.
+// Which leaf of the call (over args, then kwargs) each input is: from the call spec, else from the numbers in generated
+// names (arg0_1, arg2_1: the leaf between them was dropped). Empty if several answers are possible.
 std::vector<size_t> input_leaves(const ModelSpec& spec);
 
 class TensorNames {

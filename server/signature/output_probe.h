@@ -1,4 +1,4 @@
-// Finds out what a package does not record of its outputs by running the model. Control thread, before it is served.
+// Runs the model to learn what its package does not record of outputs. Control thread, before the model is served.
 #pragma once
 
 #include "sconce/model.h"
@@ -6,9 +6,9 @@
 
 namespace sconce::server {
 
-// What its outputs are (dtype, rank, which dimensions vary): two runs on zeros of different sizes.
-// Leaves the interface as it is where the inputs are not fully described, where a run changes the model's buffers, or
-// where the inputs would be large. Errors of Model::run: some models do not run on zeros.
+// Finds dtype, rank and variable dimensions of outputs by two runs on zeros of different sizes. Changes nothing if the
+// inputs are not fully described or would be large, or if a run changes the model's buffers. Errors of Model::run: some
+// models do not run on zeros.
 void probe_outputs(Model& model, ModelInterface& interface);
 
 }  // namespace sconce::server

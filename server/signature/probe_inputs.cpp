@@ -39,7 +39,7 @@ ProbeInputs make_probe_inputs(const ModelInterface& interface, ProbeSizes sizes,
     }
     if (product > most || (elements += product) > most) return made;
     made.problem = Problem::kNone;
-    // Zeros look alike in any order of dimensions, but the model may check strides.
+    // The order of dimensions does not matter for zeros, but the model may check strides.
     int64_t dense = 1;
     for (size_t d = spec.dims.size(); d-- > 0;) {
       if (spec.strides[d]) dense = std::max(dense, *spec.strides[d] * std::max<int64_t>(shape[d], 1));

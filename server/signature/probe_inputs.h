@@ -1,4 +1,4 @@
-// Inputs made up for a model, of the sizes and strides that its signature asks for.
+// Makes inputs for a model, with the sizes and strides of its signature.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace sconce::server {
 
-// Sizes for the symbols of a model.
+// Chooses sizes for the symbols of a model.
 class ProbeSizes {
  public:
-  // Different for each symbol, and all different with another shift.
+  // A different size for each symbol, and other sizes with another shift.
   explicit ProbeSizes(int64_t shift) : shift_(shift) {}
-  // `rows` for the batch; the others `others` as far as their ranges permit, or small and different if it is 0.
+  // `rows` for the batch and `others` for the rest, as far as their ranges permit; others 0: small, different sizes.
   ProbeSizes(std::string batch, int64_t rows, int64_t others) : others_(others), sizes_{{std::move(batch), rows}} {}
 
   int64_t of(const Dim& dim, const std::string& key);
@@ -34,7 +34,7 @@ struct ProbeInputs {
   int64_t batch = 0;  // size of the batch dimension; 0: there is none
 };
 
-// Tensors of zeros, of no more than `most` elements together.
+// Tensors of zeros, with at most `most` elements in all.
 ProbeInputs make_probe_inputs(const ModelInterface& interface, ProbeSizes sizes, int64_t most);
 
 }  // namespace sconce::server

@@ -4,14 +4,14 @@
 #include <limits>
 #include <type_traits>
 
-#include "sconce/float_types.h"
+#include "server/base/cpp_type.h"
 
 namespace sconce::server {
 namespace {
 
-constexpr double kFar = 1000;  // how much larger and smaller rows are than ordinary ones
+constexpr double kFar = 1000;  // how many times larger or smaller rows are than ordinary ones
 
-// splitmix64's finaliser: as good as random for each index, without a state.
+// splitmix64's finaliser: a stateless random number for each index.
 uint64_t mixed(uint64_t x) noexcept {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -102,17 +102,12 @@ bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count
       data[first * per_row + i] = element<T>(row, style, mixed(seed + static_cast<uint64_t>(i)));
     return true;
   };
-  switch (input.dtype()) {
-#define SCONCE_X(enumerator, type)                                                                                 \
-  case DType::enumerator:                                                                                          \
-    if constexpr (!std::is_same_v<type, Float4E2M1FNx2>) return fill(static_cast<type*>(input.storage()->data())); \
-    return false;
-    SCONCE_CPP_TYPES(SCONCE_X)
-#undef SCONCE_X
-    default:
-      break;
-  }
-  return false;
+  return with_cpp_type(input.dtype(), [&]<class T>() {
+    if constexpr (std::is_same_v<T, Float4E2M1FNx2>)
+      return false;
+    else
+      return fill(static_cast<T*>(input.storage()->data()));
+  });
 }
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Rows made up for a model: what a request could hold, as hostile as a neighbour can be.
+// Makes rows for a model: what requests could hold, as hostile as a neighbour can be.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace sconce::server {
 
-// Of floating-point inputs. Integers and booleans are 0 and 1, which index any table; kinds differ in how many are 1.
+// Kinds of floating-point rows. Integers and booleans are 0 and 1, which index any table; kinds differ in how many are
+// 1.
 enum class RowKind : int8_t {
   kOrdinary,
   kSmall,       // a thousandth of ordinary ones
@@ -22,18 +23,18 @@ enum class RowKind : int8_t {
 struct ProbeRow {
   RowKind kind = RowKind::kOrdinary;
   uint32_t seed = 0;
-  // Not 0: each float is one unit in the last place of `coarsest` larger, smaller or the same, by this seed.
+  // Not 0: a seed by which each float becomes one unit in the last place of `coarsest` larger or smaller, or stays.
   uint32_t nudge = 0;
 };
 
 struct RowStyle {
   bool unsigned_values = false;  // ordinary numbers are from 0 to 1, for models that refuse others
   double scale = 1;              // of ordinary numbers
-  double unit = 0;               // what a nudge changes, relative
+  double unit = 0;               // relative size of a nudge
 };
 
-// Overwrites rows first to first + count - 1 of an input: the same row gives the same elements wherever it stands.
-// Rows lie one behind the other. False for dtypes that nothing is made up for.
+// Fills `count` rows of an input from row `first` on. A row has the same elements wherever it stands. Rows are stored
+// one after the other. Returns false for unsupported dtypes.
 bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count, const ProbeRow& row,
                const RowStyle& style);
 

@@ -26,7 +26,7 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
   const size_t rank = static_cast<size_t>(tensor.dim());
   if (row_major_is_recorded(tensor.sizes(), spec)) return tensor;
 
-  // Recorded strides are used as they are. Those that depend on sizes are not recorded: their dimensions lie outside
+  // Recorded strides are used as they are. Strides that depend on sizes are not recorded; their dimensions lie outside
   // the others, in order.
   std::array<int64_t, Tensor::kMaxRank> strides;
   int64_t dense = 1;
@@ -49,7 +49,7 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
   Tensor laid_out = scratch.over(piece.storage, piece.data, tensor.dtype(), tensor.sizes(), span);
   copy_from_contiguous(static_cast<const std::byte*>(tensor.data()), laid_out);
   if (!laid_out.is_dense()) {
-    // Elements may share memory (an expanded example input): then their values must agree.
+    // Elements may share memory (an expanded example input); then their values must be equal.
     const TensorScratch::Piece back = scratch.allocate(tensor.bytes());
     copy_to_contiguous(laid_out, back.data);
     SCONCE_CHECK(std::memcmp(back.data, tensor.data(), tensor.bytes()) == 0, kInvalidArgument, "input '", spec.name,

@@ -1,4 +1,4 @@
-// Inputs in the strides that a package was compiled for.
+// Brings inputs to the strides that a package was compiled for.
 #pragma once
 
 #include "sconce/package.h"
@@ -10,8 +10,8 @@ namespace sconce::server {
 // Whether a contiguous tensor of these sizes has the strides that the package recorded for the input.
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
 
-// A contiguous tensor in the strides that the package recorded for the input: itself, or a copy in the scratch.
-// kInvalidArgument where elements that share memory differ, or sizes are too large.
+// Brings a contiguous tensor to the recorded strides: returns it, or a copy in the scratch. kInvalidArgument if
+// elements that share memory differ, or sizes are too large.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);
 
 }  // namespace sconce::server

@@ -6,6 +6,7 @@
 
 #include "sconce/device_memory.h"
 #include "sconce/float_types.h"
+#include "server/json/tensor_json.h"
 #include "server/memory/request_memory.h"
 
 namespace sconce::server {
@@ -26,7 +27,7 @@ struct Magnitudes {
   double largest = 0, nudge = 0;
 };
 
-// nudged: the same row of the nudged answers.
+// nudged: this row of the answers to nudged inputs.
 template <class T>
 Magnitudes magnitudes(std::span<const std::byte> alone, std::span<const std::span<const std::byte>> nudged) {
   Magnitudes found;
@@ -66,27 +67,18 @@ bool integers_agree(std::span<const std::byte> expected, std::span<const std::by
   return true;
 }
 
-// Calls use(T*) with the type whose elements are compared as numbers; false where there is none.
+// Calls use(T*) with the type in which elements are compared as numbers; false if there is none.
 template <class Use>
 bool as_floats(DType dtype, Use&& use) {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return use(static_cast<double*>(nullptr)), true;
-    case DType::kFloat32:
-    case DType::kComplex64:
-      return use(static_cast<float*>(nullptr)), true;
-    case DType::kFloat16:
-    case DType::kComplex32:
-      return use(static_cast<Half*>(nullptr)), true;
-    case DType::kBFloat16:
-      return use(static_cast<BFloat16*>(nullptr)), true;
-    default:
-      return false;
-  }
+  const DType part = component_dtype(dtype);
+  if (part == DType::kFloat64) return use(static_cast<double*>(nullptr)), true;
+  if (part == DType::kFloat32) return use(static_cast<float*>(nullptr)), true;
+  if (part == DType::kFloat16) return use(static_cast<Half*>(nullptr)), true;
+  if (part == DType::kBFloat16) return use(static_cast<BFloat16*>(nullptr)), true;
+  return false;
 }
 
-// The nudged answers to the row for one output, as far as they have its shape.
+// One output of the answers to the row's nudged inputs, as far as they have its shape.
 std::vector<std::span<const std::byte>> nudged_rows(const RowAlone& alone, size_t output) {
   std::vector<std::span<const std::byte>> rows;
   for (const RowAnswers& nudged : alone.nudged) {
@@ -99,21 +91,12 @@ std::vector<std::span<const std::byte>> nudged_rows(const RowAlone& alone, size_
 }  // namespace
 
 double rounding_unit(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return 0x1p-53;
-    case DType::kFloat32:
-    case DType::kComplex64:
-      return 0x1p-24;
-    case DType::kFloat16:
-    case DType::kComplex32:
-      return 0x1p-11;
-    case DType::kBFloat16:
-      return 0x1p-8;
-    default:
-      return 0;
-  }
+  const DType part = component_dtype(dtype);
+  return part == DType::kFloat64    ? 0x1p-53
+         : part == DType::kFloat32  ? 0x1p-24
+         : part == DType::kFloat16  ? 0x1p-11
+         : part == DType::kBFloat16 ? 0x1p-8
+                                    : 0;
 }
 
 size_t RowAnswers::bytes() const {

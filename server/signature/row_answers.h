@@ -1,4 +1,4 @@
-// RowAnswers: what a run answered, taken apart into the rows it was asked for, and how two of them are compared.
+// RowAnswers: a run's outputs split into rows, and the comparison of two of them.
 #pragma once
 
 #include <cstddef>
@@ -26,28 +26,28 @@ struct RowAnswers {
   std::vector<Output> outputs;
 
   size_t bytes() const;
-  // "Rows" are blocks of `block` rows of the model. Returns what is wrong with the outputs; empty: nothing.
+  // Here a row is a block of `block` rows of the model. Returns what is wrong with the outputs, or "".
   std::string take(std::span<const Tensor> from, int64_t rows, int64_t block, const TensorNames& names);
 };
 
-// How far an answer may be from what is expected of it. Each output of each row has a bound of its own.
+// How far an answer may be from the expected one. Each output of each row has its own bound.
 struct RowTolerance {
-  double of_largest = 0;  // times the largest of the row's own finite elements
-  double of_nudge = 0;    // times what nudging the row's inputs by a unit in the last place changes there
-  bool integers = false;  // integers may differ where nudging changes them, too
-  bool garbage = false;   // what is not finite alone may be anything
+  double of_largest = 0;  // times the largest finite element of the row's output
+  double of_nudge = 0;    // times its change when the row's inputs are nudged by a unit in the last place
+  bool integers = false;  // integers may differ if nudging changes them, too
+  bool garbage = false;   // an element that is not finite alone may become anything
 };
 
-// A row's answers by itself: nudged are those to its nudged inputs.
+// A row's answers by itself, and those to its nudged inputs.
 struct RowAlone {
   RowAnswers answers;
   std::vector<RowAnswers> nudged;
 };
 
-// Whether row `where` of `got` is row `at` of `expected`. What is finite stays finite, what is not stays not.
+// Whether row `where` of `got` matches row `at` of `expected`. Finite elements stay finite, others stay not finite.
 bool row_agrees(const RowAnswers& expected, size_t at, const RowAnswers& got, size_t where, const RowAlone& alone,
                 const RowTolerance& tolerance);
-// Whether nudging leaves so much of the row's answers that row_agrees() means something.
+// Whether enough of the row's answers survives nudging for row_agrees() to mean something.
 bool row_is_steady(const RowAlone& alone, const RowTolerance& tolerance);
 
 // Half a unit in the last place of 1; 0 for dtypes that are not floating-point or have 8 bits.

@@ -16,16 +16,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMaxElements = int64_t{1} << 24;  // of the inputs of a run
-// A model whose row takes so long is tried with few rows; with more, not at all.
+// If a row takes this long, few rows are tried; if more, none.
 constexpr std::chrono::microseconds kQuick{1500};
 constexpr std::chrono::milliseconds kLong{100};
 constexpr std::chrono::seconds kSlowest{2};
-constexpr size_t kLargeAnswer = size_t{8} << 20;  // bytes of a row's outputs, from which on it is tried with few rows
+constexpr size_t kLargeAnswer = size_t{8} << 20;  // bytes of a row's outputs from which on few rows are tried
 constexpr size_t kMaxAnswer = size_t{256} << 20;
 constexpr int64_t kCompany = 5;         // rows of a run with neighbours
 constexpr int64_t kLargeRun = 1 << 22;  // elements of the longest run's inputs
 constexpr uint32_t kFirstSeed = 1;
-constexpr uint32_t kSeeds = 3;  // that are tried where kernels of other sizes seem to differ
+constexpr uint32_t kSeeds = 3;  // tried if kernels of other sizes seem to differ
 
 struct Known {
   ProbeRow row;
@@ -41,14 +41,14 @@ class RowTrial {
  public:
   RowTrial(Model& model, const ModelInterface& interface, int64_t most_rows, RowEffort effort)
       : model_(model), interface_(interface), batch_(interface.batch_symbol()), effort_(effort) {
-    // Recorded minima of 2 are those of 1 (sconce/package.h).
+    // A recorded minimum of 2 may mean 1 (sconce/package.h).
     const int64_t least = interface.spec.inputs[0].dims[0].min;
     block_ = least <= 2 ? 1 : least;
     most_ = most_rows / block_;
     on_device_ = model.info().devices.front().type != DeviceType::kCpu;
   }
 
-  // Empty: rows are independent.
+  // Returns "" if rows are independent.
   std::string why_not() {
     if (most_ < 2) return "two requests of the fewest rows are more than a run may have";
     for (const auto step : {&RowTrial::find_inputs, &RowTrial::repeat})
@@ -71,7 +71,7 @@ class RowTrial {
   std::string try_sizes();
   std::string compare_rows();
 
-  // False: it did not answer, and problem_ says why.
+  // Returns false, with the reason in problem_, if the model fails.
   bool run(std::span<const ProbeRow> rows, RowAnswers& answers);
   bool ask(std::span<const ProbeRow> rows, RowAnswers& answers);
   bool learn(const ProbeRow& row, std::vector<Known>& rows);
@@ -84,15 +84,15 @@ class RowTrial {
   Model& model_;
   const ModelInterface& interface_;
   const std::string batch_;
-  int64_t block_ = 1;  // rows of the model that stand for one: the fewest that a request may have
-  int64_t most_ = 1;   // of those, in a run
+  int64_t block_ = 1;  // rows of the model that count as one here: the fewest that a request may have
+  int64_t most_ = 1;   // of those, in one run
   bool on_device_ = false;
   RowEffort effort_;
   int64_t others_ = 0;    // size of dimensions other than the batch
   int64_t elements_ = 0;  // of one row's inputs
   RowStyle style_;
   RowTolerance same_kernels_, other_kernels_;
-  std::chrono::nanoseconds time_{}, of_a_row_{};  // of the last run, of one row
+  std::chrono::nanoseconds time_{}, of_a_row_{};  // of the last run, and of one row
   std::vector<Known> subjects_, hostile_;
   RowAnswers first_;
   std::string problem_;
@@ -135,7 +135,7 @@ bool RowTrial::run(std::span<const ProbeRow> rows, RowAnswers& answers) {
   }
 }
 
-// What the nudges and bounds are, by the coarsest dtype in which the model computes.
+// Sets nudges and bounds by the coarsest dtype in which the model computes.
 void RowTrial::set_style() {
   double unit = 0;
   bool nudged = false;
@@ -152,14 +152,14 @@ void RowTrial::set_style() {
   }
   style_.unit = 2 * unit;
   same_kernels_ = {.of_largest = 4 * unit, .of_nudge = 1, .integers = false};
-  // Sums in another order. Where no input can be nudged, they stand for what the model makes of such differences.
+  // Covers sums in another order. If no input can be nudged, also what the model makes of such differences.
   const double sums = nudged ? 32 : unit > 0x1p-10 ? 32 : unit > 0x1p-20 ? 64 : 512;
   other_kernels_ = {.of_largest = sums * unit, .of_nudge = 8, .integers = true};
 }
 
-// Sizes of other dimensions and ranges of values with which a single row runs.
+// Finds values and sizes of other dimensions with which a single row runs.
 std::string RowTrial::find_inputs() {
-  // On a device a number that is taken for an index out of bounds may end the device's use: they stay near 1.
+  // On a device, a number used as an index out of bounds may end the device's use, so numbers stay near 1.
   if (on_device_) style_.scale = 1e-3;
   const ProbeRow row{.seed = kFirstSeed};
   std::string problem;
@@ -177,14 +177,14 @@ std::string RowTrial::find_inputs() {
 
 std::string RowTrial::repeat() {
   set_style();
-  // What takes so long is not asked twice: that it answers the same shows beside different neighbours, too.
+  // A slow row is not run twice: different neighbours also show whether it answers the same.
   if (on_device_ || time_ < kLong) {
     const ProbeRow row{.seed = kFirstSeed};
     RowAnswers again;
     if (!run({&row, 1}, again)) return unknown("it ran once, and then did not: " + problem_);
     const RowAlone alone{.answers = first_, .nudged = {}};
     if (!row_agrees(first_, 0, again, 0, alone, other_kernels_)) return "it does not answer the same twice";
-    // Some kernels add up in any order.
+    // Some kernels add in varying order.
     if (!row_agrees(first_, 0, again, 0, alone, {})) same_kernels_ = other_kernels_;
   }
   if (time_ > kSlowest) return unknown("a run takes too long for a try");
@@ -212,11 +212,11 @@ bool RowTrial::learn(const ProbeRow& row, std::vector<Known>& rows) {
   return true;
 }
 
-// Seven rows in all: one by itself and beside three neighbours. Kernels and places of the first two are the same.
+// Seven rows in all: one by itself and beside three neighbours. The first two use the same kernels and places.
 std::string RowTrial::try_few(const ProbeRow& row) {
   RowAlone alone{.answers = first_, .nudged = {}};
   if (row.seed != kFirstSeed && !run({&row, 1}, alone.answers)) return unknown(problem_);
-  // Nudging costs a run: only where it decides.
+  // Nudging costs a run, so do it only if it decides.
   bool steady = true;
   const auto agrees = [&](const RowAnswers& expected, size_t at, const RowAnswers& got, size_t where,
                           const RowTolerance& tolerance) {
@@ -239,7 +239,7 @@ std::string RowTrial::try_few(const ProbeRow& row) {
     if (!run(rows, got)) {
       const std::string reason = failed();
       if (run({&rows[1 - place], 1}, got)) return reason;
-      continue;  // as learn_rows() leaves it out
+      continue;  // learn_rows() leaves it out, too
     }
     blind = blind && row_agrees(alone.answers, 0, got, 1 - place, alone, {});
     if (!agrees(alone.answers, 0, got, place, other_kernels_)) return steady ? kPlaced : unknown(kUnsteady);
@@ -249,7 +249,7 @@ std::string RowTrial::try_few(const ProbeRow& row) {
   return !steady ? unknown(kUnsteady) : blind ? unknown(kBlind) : std::string();
 }
 
-// As try_sizes() has it: other seeds decide.
+// As in try_sizes(): other seeds decide.
 std::string RowTrial::try_few() {
   std::string reason;
   for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
@@ -259,7 +259,8 @@ std::string RowTrial::try_few() {
   return reason;
 }
 
-// What rows answer by themselves. One that fails is no neighbour: a run with it fails, and its requests run one by one.
+// Learns what rows answer by themselves. A row that fails is no neighbour: a run with it fails, and its requests then
+// run one by one.
 std::string RowTrial::learn_rows() {
   for (const uint32_t seed : {kFirstSeed, kFirstSeed + 1}) {
     if (!learn({.kind = RowKind::kOrdinary, .seed = seed}, subjects_)) return unknown(problem_);
@@ -277,7 +278,7 @@ std::string RowTrial::learn_rows() {
   return {};
 }
 
-// A model that seems to look at nothing shows nothing.
+// A model whose answers do not depend on its input proves nothing.
 std::string RowTrial::compare_rows() {
   const auto same = [&](const Known& known) { return row_agrees(first_, 0, known.alone.answers, 0, known.alone, {}); };
   if (std::all_of(subjects_.begin(), subjects_.end(), same) && std::all_of(hostile_.begin(), hostile_.end(), same))
@@ -285,14 +286,14 @@ std::string RowTrial::compare_rows() {
   return {};
 }
 
-// The same kernels at the same places: neighbours alone differ, and must not show at all.
+// Same kernels and places, other neighbours: nothing may change.
 std::string RowTrial::try_company(std::span<const size_t> company) {
   std::vector<ProbeRow> rows;
   for (const size_t i : company) rows.push_back(subjects_[i].row);
   RowAnswers expected, got;
   if (!run(rows, expected)) return failed();
   for (size_t h = 0; h < hostile_.size(); ++h) {
-    // Every other row, or one half of them: rows that are taken in pairs, or from the other end, are found as well.
+    // Replaces every other row, then one half, which also finds rows that are used in pairs or from the other end.
     const auto side = [&](size_t k) { return h % 2 == 0 ? k % 2 : k < rows.size() / 2 ? 0 : 1; };
     for (size_t replaced = 0; replaced < 2; ++replaced) {
       std::vector<ProbeRow> beside = rows;
@@ -319,8 +320,8 @@ std::string RowTrial::try_neighbours() {
   return {};
 }
 
-// Other numbers of rows and other places, against each row by itself: other kernels, so that sums are rounded
-// otherwise. Where that shows, in a number that is rounded to few values, other seeds decide.
+// Compares other numbers of rows and other places with each row by itself. Other kernels round sums differently; if
+// that shows in numbers that are rounded to few values, other seeds decide.
 std::string RowTrial::try_sizes() {
   std::vector<int64_t> counts{2, 3, 5};
   const bool small = elements_ * most_ < kLargeRun && first_.bytes() * static_cast<size_t>(most_) < kLargeAnswer;
@@ -346,7 +347,7 @@ std::string RowTrial::try_sizes() {
       if (!run(rows, got)) return failed();
       for (size_t k = 0; k < rows.size(); ++k) {
         const Known& row = known[place(k)];
-        // What becomes of NaN (by a ReLU, say) differs from kernel to kernel.
+        // Kernels differ in what they make of NaN (in a ReLU, say).
         RowTolerance tolerance = other_kernels_;
         tolerance.garbage = row.row.kind == RowKind::kNotANumber || row.row.kind == RowKind::kInfinite;
         if (!row_agrees(row.alone.answers, 0, got, k, row.alone, tolerance)) problem = kPlaced;

@@ -1,17 +1,16 @@
-// How many threads the package at hand was compiled for, as its loops tell: some of ATen's layouts follow the number of
-// threads of the machine that compiled, and generated code counts on them wherever it runs.
+// How many threads the current package was compiled for, judging by its loops. Some layouts of ATen depend on the
+// number of threads of the compiling machine, and generated code relies on them wherever it runs.
 #pragma once
 
 namespace sconce {
 
-// Of the calling thread, as a replica set it; 0 where none runs or the package has no split loop to tell it.
+// Of the calling thread, set by a replica. 0 if no package runs or its loops do not tell.
 int compiled_threads() noexcept;
-// Also makes template_threads() the size of the teams that start where none is given. std::bad_alloc in a thread's
-// first call.
+// Also makes template_threads() the default size of OpenMP teams. std::bad_alloc in a thread's first call.
 void set_compiled_threads(int threads);
 
-// For loops that ask how many threads they get, as compiled templates do: kernel_threads(), but no more than the
-// package was compiled for, since it has scratch for those alone.
+// What loops get that ask for their number of threads, as compiled templates do: kernel_threads(), but no more than the
+// package was compiled for, because it has scratch for those only.
 int template_threads() noexcept;
 
 }  // namespace sconce

@@ -58,7 +58,7 @@ StoragePtr CpuArena::allocate(size_t bytes) {
 }
 
 CpuArena::Block* CpuArena::take_from_system(uint32_t c) {
-  // What is kept for other sizes never exceeds what was once in use at the same time.
+  // Blocks of other sizes are cached only up to what was once in use at the same time.
   if (cached_bytes_ > static_cast<size_t>(peak_live_)) trim();
   const size_t total = (kHeader + class_bytes(c) + 63) / 64 * 64;
   void* memory = std::aligned_alloc(64, total);
@@ -106,7 +106,7 @@ void CpuArena::decay() noexcept {
   collect_foreign();
   const int64_t live = live_bytes();
   const int64_t wanted = taken_ ? recent_peak_ - live : 0;
-  // Of the largest first: what is left serves many sizes.
+  // The largest first, because small blocks serve many sizes.
   for (int c = kClasses; c-- > 0;)
     while (free_[c] && static_cast<int64_t>(cached_bytes_) > wanted) {
       Block* block = std::exchange(free_[c], free_[c]->next);

@@ -1,9 +1,9 @@
 // CpuArena: a caching allocator for the tensor storages of one replica.
 //
-// Blocks are kept by size class (four per power of two) and reused, the Storage object with its bytes, so that a model
-// that has run once for a shape allocates nothing when it runs again. Used by one thread at a time (the holder of the
-// replica); a block may be freed from any thread: a foreign thread pushes it onto a lock-free stack that the holder
-// empties when it runs short. Blocks that are out when the arena goes keep it alive until they are back.
+// Blocks are kept by size class (four per power of two) and reused together with their Storage object, so a model that
+// ran once for a shape allocates nothing when it runs again. One thread at a time uses the arena (the replica's
+// holder). Any thread may free a block: it pushes it onto a lock-free stack that the holder empties when it runs short.
+// Blocks in use keep a destroyed arena alive until they return.
 #pragma once
 
 #include <atomic>
@@ -25,19 +25,18 @@ class CpuArena {
 
   // 64-byte aligned, uninitialised. kOutOfMemory.
   StoragePtr allocate(size_t bytes);
-  // Gives cached blocks back to the system. Holder only.
+  // Returns cached blocks to the system. Holder only.
   void trim() noexcept;
-  // Gives back what was not in use since the last call: all where nothing was taken, else down to the most that was in
-  // use at a time. Holder only.
+  // Returns what was not in use since the last call: all if nothing was taken, else all but the peak. Holder only.
   void decay() noexcept;
   int64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
-  // Blocks taken from the system so far: stands still on the hot path.
+  // Blocks taken from the system so far; constant on the hot path.
   int64_t system_allocations() const noexcept { return system_allocations_; }
 
   // The arena that Tensor::empty uses on this thread; null: the process heap.
   static CpuArena* current() noexcept;
 
-  // The release of a storage whose object lies in the block too: that is destroyed before, not deleted.
+  // Releases a storage whose object lies in the block too. The object is destroyed before, not deleted.
   static void give_back(void* data, size_t bytes, void* context) noexcept;
 
   class Scope {
@@ -58,7 +57,7 @@ class CpuArena {
     CpuArena* owner;
     uint32_t size_class;
   };
-  // A block is its header, its storage's object, then the bytes.
+  // A block is its header, its Storage object, then the bytes.
   static constexpr size_t kObject = 64, kHeader = 128;
   static_assert(sizeof(Block) <= kObject && sizeof(Storage) <= kHeader - kObject);
 
@@ -72,16 +71,16 @@ class CpuArena {
 
   Block* free_[kClasses] = {};
   size_t cached_bytes_ = 0;
-  int64_t peak_live_ = 0;    // what may be kept
+  int64_t peak_live_ = 0;    // limit of what may be cached
   int64_t recent_peak_ = 0;  // since the last decay(); at least what was in use then
-  bool taken_ = false;       // since then
+  bool taken_ = false;       // whether anything was taken since then
   int64_t system_allocations_ = 0;
   std::atomic<int64_t> live_bytes_{0};
-  std::atomic<int64_t> references_{1};  // the owner, and one per block that is out
+  std::atomic<int64_t> references_{1};  // one for the owner, one per block in use
   std::atomic<Block*> foreign_{nullptr};
 };
 
-// From CpuArena::current(), or from the heap where there is none. 64-byte aligned, uninitialised. kOutOfMemory.
+// From CpuArena::current(), or from the heap if there is none. 64-byte aligned, uninitialised. kOutOfMemory.
 StoragePtr allocate_cpu(size_t bytes);
 
 }  // namespace sconce

@@ -13,7 +13,7 @@ namespace {
 thread_local const DeviceFiles* current_files = nullptr;
 thread_local DeviceLoading* current_loading = nullptr;
 
-// Beside libsconce first, then wherever the dynamic linker looks.
+// Looks next to libsconce first, then wherever the dynamic linker looks.
 void* open_beside_us(std::string& error) {
   std::string path(kCudaLibrary);
   Dl_info info;
@@ -29,7 +29,7 @@ void* open_beside_us(std::string& error) {
   return handle;
 }
 
-// The backend, or null and why not. Tried again at the next call.
+// The backend, or null with the reason. The next call tries again.
 DeviceBackend* open_backend(DeviceType type, std::string& reason) {
   if (type != DeviceType::kCuda) {
     reason = "devices of type " + std::to_string(static_cast<int>(type)) + " are not supported";

@@ -1,7 +1,7 @@
-// DeviceBackend: what a kind of device other than the CPU does for the runtime. libsconce_cuda brings one; libsconce
-// opens that library when a device of its kind is first asked for, so that hosts without one need nothing of it.
+// DeviceBackend: what the runtime needs of a device other than the CPU. libsconce_cuda provides one. libsconce opens
+// that library when such a device is first asked for, so hosts without one need nothing of it.
 //
-// Work on a device is done in the order of the calling thread's stream (DeviceLane). Thread-safe.
+// Work on a device happens in the order of the calling thread's stream (DeviceLane). Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Value;
 
 namespace sconce {
 
-// A piece of memory to be copied: of the device, or pinned on the host. 0 bytes: nothing.
+// Memory to copy, on the device or pinned on the host. 0 bytes: none.
 struct DeviceCopy {
   const void* from = nullptr;
   void* to = nullptr;
@@ -29,19 +29,17 @@ struct DeviceCopy {
   friend bool operator==(const DeviceCopy&, const DeviceCopy&) = default;
 };
 
-// Work of a stream that was recorded once and is done again with one call, on the same memory, part of which is its
-// own.
+// Work of a stream that was recorded and can be repeated by one call, on the same memory, some of which it owns.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // On the stream it was recorded on, with what is copied before and after it in the same call: as many pieces as were
-  // reserved, at most.
+  // Runs it on its stream, with copies before and after it in the same call: at most as many as were reserved.
   virtual void launch(std::span<const DeviceCopy> before, std::span<const DeviceCopy> after) = 0;
 };
 
-// Plain bytes to memory of a device: of the host, which may be a file's mapping, or of an open file.
+// Bytes to copy to device memory, from the host (perhaps a mapped file) or from an open file.
 struct Upload {
-  const std::byte* from;  // null: of the file
+  const std::byte* from;  // null: from the file
   size_t bytes;
   void* to;
   int file = -1;
@@ -49,29 +47,29 @@ struct Upload {
 };
 
 struct LaneOptions {
-  bool allow_tf32 = false;  // as LoadOptions has it
+  bool allow_tf32 = false;  // as in LoadOptions
 };
 
-// What a replica runs with: a stream, and the memory cached for it. Used by one thread at a time.
+// What a replica runs with: a stream and memory cached for it. Used by one thread at a time.
 class DeviceLane {
  public:
   virtual ~DeviceLane() = default;
-  // Makes device and stream those of the calling thread, until leave().
+  // Makes device and stream current on the calling thread, until leave().
   virtual void enter() = 0;
   virtual void leave() noexcept = 0;
-  // As AOTInductor's runs take it: cudaStream_t.
+  // cudaStream_t, as AOTInductor's runs take it.
   virtual void* stream() const noexcept = 0;
-  // Waits for all work of the stream. kDevice: what went wrong on the device.
+  // Waits for all work of the stream. kDevice says what went wrong on the device.
   virtual void synchronize() = 0;
-  // Why the device can do nothing more for this process, null while it can: an error that does not go away. The
-  // text lives for ever. Waits for the stream alone, so that what other lanes of the device do, and record, goes on.
+  // Why this process cannot use the device any more, after an error that does not go away; null if it can. The text
+  // lives for ever. Waits for this stream only, so other lanes of the device may run and record meanwhile.
   virtual const char* fault() noexcept = 0;
-  // Gives back to the device what is kept for the lane and not in use. By the thread that uses the lane.
+  // Returns cached memory that is not in use to the device. Called by the thread that uses the lane.
   virtual void trim() noexcept = 0;
 
-  // Between these, on the thread that entered, work of the stream is recorded instead of done, with memory of its own.
-  // What cannot be recorded throws, kUnsupported where a value would be read or drawn only once; drop_capture() then.
-  // Reserved: how many pieces a launch may copy before and after.
+  // Between these calls, on the thread that entered, the stream's work is recorded instead of done, with memory of its
+  // own. Throws for work that cannot be recorded, kUnsupported if a value would be read or drawn only once; then call
+  // drop_capture(). Reserved: how many copies a launch may make before and after.
   virtual void begin_capture(size_t reserved_before) = 0;
   virtual std::unique_ptr<DeviceGraph> end_capture(size_t reserved_after) = 0;
   virtual void drop_capture() noexcept = 0;
@@ -94,7 +92,7 @@ class DeviceLane {
 
 struct DeviceMemory {
   uint64_t total = 0, free = 0;     // of the device
-  uint64_t in_use = 0, cached = 0;  // by this process through the backend
+  uint64_t in_use = 0, cached = 0;  // by this process, through the backend
 };
 
 class DeviceBackend {
@@ -102,59 +100,59 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
 
   virtual int count() = 0;
-  // kInvalidArgument for a device that does not exist.
+  // kInvalidArgument if the device does not exist.
   virtual void check(Device device) = 0;
   // 90 for compute capability 9.0.
   virtual int capability(Device device) = 0;
   virtual std::string name(Device device) = 0;
   virtual DeviceMemory memory(Device device) = 0;
-  // Gives back to the device and the host what is kept for later and belongs to no lane. Waits for nothing of others.
+  // Returns cached memory that belongs to no lane to the device and the host. Waits for nothing.
   virtual void trim(Device device) noexcept = 0;
 
   virtual std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options = {}) = 0;
-  // 256-byte aligned, uninitialised, ready in the order of the calling thread's stream. kOutOfMemory.
+  // 256-byte aligned, uninitialised, usable in the order of the calling thread's stream. kOutOfMemory.
   virtual StoragePtr allocate(size_t bytes, Device device) = 0;
-  // For what stays: of exactly this size, and ready for any stream.
+  // Long-lived memory, of exactly this size and usable by any stream at once.
   virtual StoragePtr allocate_lasting(size_t bytes, Device device) = 0;
   // Pinned memory of the host. kOutOfMemory.
   virtual StoragePtr allocate_host(size_t bytes) = 0;
-  // destination = source, of any strides and dtypes, broadcast; at least one is on a device. Host memory may be touched
-  // again when the call returns, and has its bytes then.
+  // destination = source, with any strides and dtypes, and broadcast; at least one is on a device. When the call
+  // returns, host memory may be used again and has its new bytes.
   virtual void copy(const Tensor& source, Tensor& destination) = 0;
-  // The same without waiting: memory of the host must be pinned and stay until the stream has passed.
+  // The same without waiting: host memory must be pinned and stay until the stream has done it.
   virtual void copy_async(const Tensor& source, Tensor& destination) = 0;
-  // Every element becomes the given one, of the tensor's dtype.
+  // Sets every element to the given one, of the tensor's dtype.
   virtual void fill(Tensor& self, const void* element) = 0;
   // Waits for all work of the calling thread's stream for that device.
   virtual void wait(Device device) = 0;
-  // See open_device_memory(). The device was checked.
+  // See open_device_memory(). The device was checked before.
   virtual StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) = 0;
-  // Streams constants to the device; they are there when it returns. `tick`, where there is one, is called on this
-  // thread with the bytes done so far, and may throw to stop. Of files: kIo, kFailedPrecondition (ends too early).
+  // Copies constants to the device before it returns. `tick`, if there is one, is called on this thread with the bytes
+  // done so far, and may throw to stop. For files: kIo, kFailedPrecondition (ends too early).
   virtual void upload(std::span<const Upload> uploads, Device device,
                       const std::function<void(uint64_t done)>& tick = {}) = 0;
 
-  // Functions that take the place of a model's imports.
+  // A function that replaces one of a model's imports.
   struct Replacement {
     const char* imported;
     void* function;
   };
   virtual std::span<const Replacement> replacements() = 0;
-  // The device's kernel of an operator called by name ("aten::linalg_qr"); null where it has none.
+  // The device's kernel of an operator that is called by name ("aten::linalg_qr"); null if it has none.
   using NamedKernel = void (*)(std::span<custom_ops::Value> arguments, std::span<custom_ops::Value> results);
   virtual NamedKernel kernel_named(std::string_view name) noexcept = 0;
-  // The model's files are gone: modules loaded from them may go.
+  // The model's files go, so modules loaded from them may go.
   virtual void forget(const class DeviceFiles& files) noexcept = 0;
 };
 
-// Files that a model asks for by path while it runs: its compiled device code. Immutable.
+// A model's compiled device code, which it asks for by path while it runs. Immutable.
 class DeviceFiles {
  public:
   virtual ~DeviceFiles() = default;
   // By the last part of the path. Empty if there is no such file.
   virtual std::span<const std::byte> find(std::string_view name) const = 0;
 
-  // Those of the model that the calling thread runs; null: none.
+  // The files of the model that the calling thread runs; null: none.
   static const DeviceFiles* current() noexcept;
   class Scope {
    public:
@@ -168,11 +166,11 @@ class DeviceFiles {
   };
 };
 
-// While a container is made on a thread, it takes device memory for its constants and copies them there. The memory it
-// gets is an address that nothing reads, and the copies are only noted.
+// While a thread makes a container, which takes device memory for its constants and copies them there, Sconce gives it
+// a placeholder address and records the copies instead.
 class DeviceLoading {
  public:
-  // False if there is no memory to note it.
+  // Returns false if there is no memory to record it.
   virtual bool note_copy(void* to, const void* from, size_t bytes) noexcept = 0;
   static DeviceLoading* current() noexcept;
 
@@ -186,16 +184,16 @@ class DeviceLoading {
   DeviceLoading* previous_;
 };
 
-// Opens the library of the device's kind. kUnsupported for a kind that has none; kUnavailable says why it cannot be
-// used.
+// Opens the library for this kind of device. kUnsupported if there is no such library; kUnavailable says why it cannot
+// be used.
 DeviceBackend& device_backend(DeviceType type);
-// Why it would throw; empty where it would not.
+// Why device_backend() would throw; empty if it would not.
 std::string why_no_device(DeviceType type);
 inline DeviceBackend& device_backend(Device device) { return device_backend(device.type); }
 
-// The SONAME takes the place of libtorch_cuda.so in a package's string table: 16 characters.
+// This SONAME replaces libtorch_cuda.so in a package's string table: 16 characters.
 inline constexpr std::string_view kCudaLibrary = "libsconcecu.so.0";
-// What the library exports: the backend, made at the first call. Null and a reason where there is no usable device.
+// The library's export: makes the backend at the first call. Null with a reason if there is no usable device.
 using MakeBackend = DeviceBackend* (*)(const char** reason);
 inline constexpr const char* kMakeBackend = "sconce_cuda_backend";
 

@@ -1,5 +1,5 @@
-// FileTaker: a weight update that reads entries straight out of files to where they go, with no memory of the host
-// between that is larger than a few buffers. An update that is one says so by its type.
+// FileTaker: a weight update that reads entries from files straight to their place, with only small buffers on the
+// host. Find out by dynamic_cast whether an update is one.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ struct FilePart {
 
 class FileTaker {
  public:
-  // Of a declared entry: others are to be given by memory() and complete().
+  // Whether it takes a declared entry; others go through memory() and complete().
   virtual bool takes(size_t entry) const = 0;
-  // They are complete when it returns. `tick` is called on this thread with the bytes done so far, and may throw to
-  // stop: the update is of no more use then. kIo, kFailedPrecondition (a file became shorter), kOutOfMemory, kDevice.
+  // Reads and completes these entries. `tick` is called on this thread with the bytes done so far, and may throw to
+  // stop, after which the update cannot be used. kIo, kFailedPrecondition (a file became shorter), kOutOfMemory,
+  // kDevice.
   virtual void take(std::span<const FilePart> parts, const std::function<void(uint64_t done)>& tick) = 0;
 
  protected:

@@ -16,8 +16,8 @@ namespace sconce {
 
 namespace {
 
-// Loading a library reads its relocations and runs the constructors of all it has, tens of megabytes of some that
-// nothing reads again: they need not stay resident. Pages that nobody has written come back when they are touched.
+// Loading a library reads its relocations and runs all its constructors, sometimes tens of megabytes that are never
+// read again. This frees those pages; ones that nobody wrote are read again when touched.
 void drop_read_pages(void* handle) noexcept {
   link_map* map = nullptr;
   if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return;
@@ -37,7 +37,7 @@ void drop_read_pages(void* handle) noexcept {
   ::dl_iterate_phdr(drop, &map->l_addr);
 }
 
-// Why the library is not open; empty: it is.
+// Opens the library; returns why that failed, or "".
 std::string open(LazyLibrary& library) {
   static std::mutex opening;
   const std::lock_guard lock(opening);
@@ -49,7 +49,7 @@ std::string open(LazyLibrary& library) {
     return std::string(library.name) + " is needed but cannot be opened: " + install + " (" +
            (reason ? reason : library.soname) + ")";
   }
-  // All or nothing: an entry point never sees a half-resolved table.
+  // Resolves all or nothing: an entry point never sees a half-resolved table.
   std::vector<void*> found(library.count);
   for (size_t i = 0; i < library.count; ++i) {
     found[i] = dlsym(handle, library.functions[i]);
@@ -77,7 +77,7 @@ bool try_open_library(LazyLibrary& library) { return open(library).empty(); }
 
 }  // namespace sconce
 
-// Called by the generated entry points, index being that of the function.
+// Called by the generated entry points; index is the function's.
 extern "C" void* sconce_lazy_resolve(sconce::LazyLibrary* library, size_t index) {
   sconce::require_library(*library);
   return library->targets[index];

@@ -1,12 +1,12 @@
-// Libraries that are opened when first needed: nothing is linked against them, a model that needs none of them pays
-// for none. cmake/lazy_library.cmake generates an entry point for each function of the library, so that its own
-// headers are used as usual.
+// Libraries that are opened when first needed. Nothing is linked against them, so a model that needs none pays for
+// none. cmake/lazy_library.cmake generates an entry point for each function, so the library's own headers work as
+// usual.
 //
 //   SCONCE_LAZY_LIBRARY(oneDNN);                  // NAME given to sconce_lazy_library()
 //   require_library(sconce_lazy_oneDNN);          // before the first use; kUnavailable names the Debian package
 //
-// Thread-safe. An open library stays open; once it is, require_library is one load and a call one indirect jump.
-// A call without require_library opens the library as well, and throws from the call where that fails.
+// Thread-safe. A library stays open; from then on require_library is one load and a call one indirect jump. A call
+// without require_library opens the library too, and throws from the call if that fails.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,15 @@ struct LazyLibrary {
   const char* soname;   // "libdnnl.so.2", or a path
   const char* package;  // "libdnnl2"
   const char* const* functions;
-  void** targets;  // where the entry points jump to
+  void** targets;  // jump targets of the entry points
   size_t count;
   std::atomic<bool> open;
 };
 static_assert(sizeof(LazyLibrary) == 56);
 
-// kUnavailable if the library cannot be opened or lacks a function; the next call tries again.
+// kUnavailable if the library cannot be opened or lacks a function. The next call tries again.
 void open_library(LazyLibrary& library);
-// The same for callers that can do without: false, and no error.
+// Returns false instead of throwing, for callers that can do without.
 bool try_open_library(LazyLibrary& library);
 
 inline void require_library(LazyLibrary& library) {

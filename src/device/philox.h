@@ -1,5 +1,5 @@
 // The default random generators of CUDA devices: a seed, and how much of its Philox stream each thread of a kernel has
-// been given. Matches at::CUDAGeneratorImpl, torch 2.11. Thread-safe.
+// received. Matches at::CUDAGeneratorImpl of torch 2.11. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class PhiloxGenerator {
   struct State {
     uint64_t seed, offset;
   };
-  // What a kernel starts from, of which each thread draws up to `count` numbers. Whoever asks next gets those behind.
+  // The state for a kernel whose threads each draw up to `count` numbers. The next caller gets the numbers after those.
   State reserve(uint64_t count) noexcept {
     const std::lock_guard lock(mutex_);
     const State before = state_;
@@ -29,7 +29,7 @@ class PhiloxGenerator {
   State state_{0, 0};
 };
 
-// Of that device. Seeded from the system's entropy when first used; sconce::manual_seed seeds them all.
+// The generator of that device, seeded from the system's entropy when first used; sconce::manual_seed seeds them all.
 PhiloxGenerator& philox_generator(int device);
 void seed_philox_generators(uint64_t seed);
 

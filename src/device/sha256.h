@@ -1,6 +1,6 @@
-// SHA-256 over bytes that pass by, by OpenSSL's libcrypto, which is opened when the first digest is begun.
+// SHA-256 of a stream of bytes, by OpenSSL's libcrypto, which the first digest opens.
 //
-// Confined to one thread. kUnavailable names the package where libcrypto is missing.
+// Used by one thread. kUnavailable names the package if libcrypto is missing.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  // The digest of all bytes since the construction or the last finish(); the next update() begins anew.
+  // The digest of all bytes since construction or the last finish(); update() then starts anew.
   std::array<std::byte, 32> finish();
 
  private:

@@ -9,7 +9,7 @@
 
 namespace {
 
-// Both halves hold the elements: no other number takes SLEEF's slow ways.
+// Duplicates the elements into both halves, so that no other number takes SLEEF's slow paths.
 inline __m256 wide(__m128 x) { return _mm256_broadcast_ps(&x); }
 inline __m256d wide(__m128d x) { return _mm256_broadcast_pd(&x); }
 inline __m128 half(__m256 x) { return _mm256_castps256_ps128(x); }
@@ -20,12 +20,12 @@ inline __m128d half(__m256d x) { return _mm256_castpd256_pd128(x); }
 extern "C" {
 extern void* sconce_sleef_targets[];
 
-// What an entry leads to before the library is open. The model sees an exception, as from any failing call.
+// Called before the library is open. The model sees an exception, as from any failing call.
 [[noreturn, gnu::visibility("hidden")]] void sconce_sleef_closed() {
   SCONCE_FAIL(kInternal, "a SLEEF function was called before the library was opened");
 }
 
-// What sleef_lanes.def has for vectors, for a single element and for those of 128 bits.
+// The functions of sleef_lanes.def for vectors, for single elements and for 128-bit vectors.
 #define SCONCE_LANES_FUNCTION(type, name, parameters, arguments, value) \
   type name parameters;                                                 \
   type name parameters { return value arguments; }

@@ -1,5 +1,5 @@
-// SLEEF, whose functions torch has built in and models import without naming a library. libsconce exports them all;
-// libsleef.so.3 is opened when a model that imports one is about to be loaded, or an operator calls one
+// SLEEF's functions, which torch contains and models import without naming a library. libsconce exports them all.
+// libsleef.so.3 is opened before a model is loaded that imports one, or when an operator calls one
 // (src/cpu/vector/lanes.h).
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-// require_library(sleef_library()) before code of a model that imports Sleef_* runs.
+// Call require_library(sleef_library()) before code of a model that imports Sleef_* runs.
 LazyLibrary& sleef_library() noexcept;
 
 }  // namespace sconce

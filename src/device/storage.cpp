@@ -10,8 +10,8 @@ namespace sconce {
 
 namespace {
 
-// Of a storage that an arena made and that has other bytes now. Its object still lies in the arena's block: so the
-// block stays, and this stands where the first bytes were (an arena's block has room for 256).
+// For an arena's storage whose bytes were replaced. Its object still lies in the arena's block, so the block must stay;
+// this record stands where the first bytes were (a block has room for 256).
 struct Moved {
   Storage::Release release;
   void* context;
@@ -20,7 +20,7 @@ struct Moved {
 
 std::atomic<uint64_t> derivations_so_far{0};
 
-// Held by the thread that derives from a storage, which may derive something else from it on the way.
+// Held by the thread that derives a value; it may derive other values of the storage meanwhile.
 class Making {
  public:
   explicit Making(std::atomic<const void*>& maker) noexcept
@@ -70,7 +70,7 @@ Storage::~Storage() {
 void Storage::destroy() noexcept {
   const bool first = release_ == &CpuArena::give_back, later = release_ == &release_moved;
   if (!first && !later) return delete this;
-  // The object lies in the block that is given back: it ends before.
+  // The object lies in the block that is released, so destroy it first.
   void* const data = data_;
   const size_t bytes = bytes_;
   void* const context = context_;
@@ -120,7 +120,7 @@ const Storage::Derived* Storage::find_derived(const DerivedKey& key) const noexc
 void* Storage::derive(const DerivedKey& key, Derive how) {
   std::shared_ptr<void> value = how(*this);
   derivations_so_far.fetch_add(1, std::memory_order_relaxed);
-  // Deriving may have derived others of these bytes.
+  // Deriving the value may have derived others of these bytes.
   auto* node = new Derived{key, std::move(value), std::move(how), derived_.load(std::memory_order_relaxed)};
   derived_.store(node, std::memory_order_release);
   return node->value.get();

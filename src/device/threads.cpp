@@ -16,13 +16,13 @@
 namespace sconce {
 namespace {
 
-constexpr size_t kOfOpenMp = 4096;  // bytes, more than libgomp takes for a thread
+constexpr size_t kOfOpenMp = 4096;  // bytes; libgomp takes less for a thread
 
 thread_local int threads_of_this_thread = 0;  // 0: not set
 thread_local int compiled_threads_of_this_thread = 0;
 
-// What a team's threads wrote before handing over is seen by those that take over: libgomp's barriers do that, but
-// ThreadSanitizer does not see them.
+// Threads that take over see what the team's threads wrote before. libgomp's barriers do that, but ThreadSanitizer does
+// not see them.
 void hand_over([[maybe_unused]] const void* team) noexcept {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(const_cast<void*>(team));
@@ -53,7 +53,7 @@ int template_threads() noexcept {
   return compiled > 0 ? std::min(compiled, kernel_threads()) : kernel_threads();
 }
 void set_compiled_threads(int threads) {
-  // In a thread's first call libgomp allocates, and ends the process if it cannot. So look for memory before.
+  // In a thread's first call libgomp allocates, and ends the process if it cannot. So check for memory before.
   thread_local bool known_to_openmp = false;
   if (!known_to_openmp) ::operator delete(::operator new(kOfOpenMp));
   known_to_openmp = true;
@@ -71,7 +71,7 @@ void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBod
 #pragma omp parallel num_threads(threads)
   {
     take_over(context);
-    // The team may be smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC).
+    // The team may be smaller than requested (OMP_THREAD_LIMIT, OMP_DYNAMIC).
     for (int64_t i = omp_get_thread_num(); i < pieces; i += omp_get_num_threads())
       body(context, begin + i * piece, std::min(end, begin + (i + 1) * piece));
     hand_over(context);

@@ -1,8 +1,8 @@
-// How many threads the kernels of a replica may use, and the loop that uses them.
+// How many threads the kernels of a replica may use, and the parallel loop.
 //
-// The number belongs to the calling thread: each lane sets its own. Teams are libgomp's, the same as those of compiled
-// kernels. libgomp ends and starts threads whenever two regions in a row ask for different team sizes, so a lane sets
-// the number its package was compiled for where the host has that many cores, and a region always asks for all of them.
+// Each thread has its own number, which its lane sets. Teams are libgomp's, shared with compiled kernels. libgomp stops
+// and starts threads whenever two regions in a row request different team sizes. So a lane sets the number that its
+// package was compiled for, if the host has that many cores, and a region always requests all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-// At first OMP_NUM_THREADS, else the number of CPUs that the process may run on.
+// Initially OMP_NUM_THREADS, else the number of CPUs that the process may use.
 int kernel_threads() noexcept;
 void set_kernel_threads(int threads);  // kInvalidArgument below 1
 
@@ -19,10 +19,10 @@ using RangeBody = void (*)(const void* context, int64_t begin, int64_t end) noex
 void parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, const void* context) noexcept;
 }  // namespace detail
 
-// Calls body(b, e) for consecutive pieces [b, e) that together are [begin, end), each at least `grain` long but the
-// last, at most one per thread. Runs on the calling thread alone where that is enough, or within a parallel region.
-// The body does not throw, since an exception cannot cross threads (check arguments before, or set a flag and check it
-// afterwards), and allocates no tensors, since the arena belongs to the caller.
+// Calls body(b, e) for consecutive pieces [b, e) of [begin, end), each at least `grain` long except the last, at most
+// one per thread. Uses only the calling thread if that is enough, or inside a parallel region. The body must not throw,
+// as exceptions cannot cross threads (check arguments before, or set a flag), and must not allocate tensors, as the
+// arena belongs to the caller.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& body) {
   static_assert(std::is_nothrow_invocable_v<const F&, int64_t, int64_t>, "mark the body noexcept");

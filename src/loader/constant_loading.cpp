@@ -40,7 +40,7 @@ const std::byte* ConstantLoading::archived(const std::byte* from, size_t bytes) 
 void* ConstantLoading::copy(void* destination, const void* source, size_t bytes) noexcept {
   if (loading) {
     const std::byte* found = loading->archived(static_cast<const std::byte*>(source), bytes);
-    // Without memory to remember it the copy is made after all; the constant then counts as untraced.
+    // If there is no memory to remember it, make the copy; the constant then counts as untraced.
     if (Copy* copy = found ? new (std::nothrow) Copy{destination, found, bytes, loading->copies_, nullptr} : nullptr) {
       loading->copies_ = copy;
       return destination;
@@ -79,15 +79,15 @@ Tensor ConstantLoading::substitute(void* data, Tensor requested) {
   const std::byte* stored = nullptr;
   size_t bytes = requested.storage()->bytes();
   const Copy* copy = copies_;
-  while (copy && copy->destination != data) copy = copy->previous;  // the last one, as a rule
+  while (copy && copy->destination != data) copy = copy->previous;  // usually the last one
   if (copy && data) {
     stored = copy->archived ? copy->archived : copy->own.get();
     SCONCE_CHECK(copy->bytes >= bytes, kCorruptPackage, "constant ", given_, ": ", describe(requested), " needs ",
                  bytes, " bytes, the package stores ", copy->bytes);
     bytes = copy->bytes;
-  } else if (data) {  // torch 2.6 uses its constants where they lie
+  } else if (data) {  // torch 2.6 uses its constants in place
     const auto rest = archived(static_cast<const std::byte*>(data));
-    // How long a packed one is, its description alone says: sizes and strides are those of the plain weight.
+    // Only the description has a packed tensor's length: sizes and strides are those of the plain weight.
     if (const auto* description = requested.storage()->opaque_metadata())
       bytes = parse_blocked_weight(*description, rest.size()).bytes();
     if (bytes <= rest.size()) stored = rest.data();

@@ -1,6 +1,6 @@
-// What happens while a container is made: it copies its weights into a blob of its own and wraps each constant.
-// ConstantLoading leaves the copying out, remembers where each constant would have come from, and answers with tensors
-// over the archive mapping instead. Confined to the thread and the scope that makes the container.
+// A container copies its weights into a blob of its own while it is made, and wraps each constant. ConstantLoading
+// skips the copies, remembers where each constant would have come from, and hands out tensors over the archive mapping
+// instead. Used on the thread and in the scope that makes the container.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class ConstantLoading final : public shim::ConstantScope, public DeviceLoading {
   bool note_copy(void* to, const void* from, size_t bytes) noexcept override;
   size_t given() const noexcept { return given_; }
 
-  // In place of the library's memcpy and mmap, for the thread of the scope; others pass through.
+  // Replaces the library's memcpy and mmap on the thread of the scope; other calls pass through.
   static void* copy(void* destination, const void* source, size_t bytes) noexcept;
   static void* map(void* address, size_t bytes, int protection, int flags, int fd, long offset) noexcept;
 
@@ -31,11 +31,11 @@ class ConstantLoading final : public shim::ConstantScope, public DeviceLoading {
     const std::byte* archived;
     size_t bytes;
     Copy* previous;
-    std::unique_ptr<std::byte[]> own;  // the bytes, where they are none of the archive's
+    std::unique_ptr<std::byte[]> own;  // the bytes, if they are not the archive's
   };
-  // The archive's bytes from where these lie to the end of the constants or the file; none if they are none of it.
+  // The archive's bytes from this address to the end of the constants or the file; empty if the address is outside.
   std::span<const std::byte> archived(const std::byte* from) const noexcept;
-  // The same, null where there are fewer than `bytes`.
+  // The same, null if there are fewer than `bytes`.
   const std::byte* archived(const std::byte* from, size_t bytes) const noexcept;
 
   const Module& module_;

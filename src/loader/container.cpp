@@ -36,8 +36,8 @@ ContainerApi ContainerApi::resolve(const SharedLibrary& library) {
   return api;
 }
 
-// Throws what went wrong inside a call: the operator's error where one of ours failed, with the model's own words.
-// Generated code ignores the result of some calls, so an operator's error counts even where the call says success.
+// Throws the error of a failed call: the operator's error if one of ours failed, with the model's own words. Generated
+// code ignores some results, so an operator's error counts even if the call reports success.
 void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) const {
   std::optional<shim::ShimError> operator_error = shim::take_error();
   if (rc == 0 && !operator_error) [[likely]]
@@ -50,18 +50,18 @@ void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) 
     if (!words.empty()) text += " [" + words + "]";
     throw Error(operator_error->code, text);
   }
-  // What the compiled checks find is the caller's mistake.
+  // A failed input check is the caller's mistake.
   const bool of_inputs =
       words.find("input_handles[") != std::string::npos && words.find("expected") != std::string::npos;
   if (of_inputs) throw Error(ErrorCode::kInvalidArgument, words);
-  // A model tells of an allocation that failed by the exception's name only.
+  // A model reports a failed allocation only by the exception's name.
   if (words == "std::bad_alloc") SCONCE_FAIL(kOutOfMemory, what, ": out of memory");
   throw Error(ErrorCode::kModelFailed, words.empty() ? std::string(what) + " failed without a message" : words);
 }
 
 namespace {
 
-// As PyTorch packed int4 weights when it compiled the package.
+// How PyTorch packed int4 weights when it compiled the package.
 Int4Packing packing_of(const std::string& isa) {
   if (isa.empty()) return Int4PackingScope::current();
   if (isa.starts_with("AVX512")) return Int4Packing::kColumns64;
@@ -141,8 +141,8 @@ void Container::complete(ModelSpec& spec) const {
 void Container::set_constants(std::span<const std::pair<std::string, Tensor>> constants) {
   const ContainerApi& api = module_->api();
   ErrorCapture capture;
-  // The container makes handles of its own from these (torch 2.15) or keeps them for good without ever freeing them
-  // (2.8 to 2.14), so they stay ours and live until the container is gone.
+  // The container makes its own handles from these (torch 2.15), or keeps them and never frees them (2.8 to 2.14). So
+  // they stay ours and live as long as the container.
   std::vector<AOTInductorConstantMapEntry> pairs;
   for (const auto& [name, tensor] : constants) {
     user_managed_.push_back(std::make_unique<Tensor>(tensor));
@@ -180,14 +180,14 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
   ErrorCapture capture;
   shim::take_error();
   std::fill(output_handles_.begin(), output_handles_.end(), nullptr);
-  // The model steals input handles after its own checks and nulls what it took; what is left is still ours.
+  // After its checks, the model takes input handles and nulls them; the others are still ours.
   struct Handles {
     std::vector<AtenTensorHandle>& handles;
     ~Handles() {
       for (size_t i = 0; i < handles.size(); ++i) {
         AtenTensorHandle handle = handles[i];
         if (!handle) continue;
-        for (size_t j = i; j < handles.size(); ++j)  // an output may be given twice
+        for (size_t j = i; j < handles.size(); ++j)  // an output may occur twice
           if (handles[j] == handle) handles[j] = nullptr;
         shim::delete_handle(handle);
       }

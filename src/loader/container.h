@@ -1,7 +1,7 @@
-// Container: AOTInductor's object for one replica, with one model instance and constants that we hand it.
+// Container: AOTInductor's object for one replica, with one model instance and constants that we provide.
 //
-// Used by one thread at a time. Its own locks, buffers and swaps are never entered: new weights mean a new container
-// of the same module.
+// Used by one thread at a time. Its own locks, buffers and swaps are never used: new weights mean a new container of
+// the same module.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@
 
 namespace sconce::loader {
 
-// Gives a container its stored constants, in the container's order (folded ones are not asked for).
+// Provides a container's stored constants, in the container's order (without folded ones).
 class ConstantSource {
  public:
   virtual ~ConstantSource() = default;
-  // index counts stored constants. `packaged` has the constant's dtype, sizes and strides over the bytes of the archive
-  // (or, where they could not be traced, over bytes that live as long as the container is being made), on the CPU.
-  // The container wants the constant on `device`.
+  // index counts stored constants. `packaged` has the constant's dtype, sizes and strides, on the CPU, over the
+  // archive's bytes; if those could not be traced, over bytes that live only while the container is made. The container
+  // wants the constant on `device`.
   virtual Tensor constant(size_t index, const Tensor& packaged, bool traced, Device device) = 0;
 };
 
@@ -31,7 +31,7 @@ struct ContainerConstant {
   bool folded = false;
   int32_t type = 0;
   int32_t dtype = 0;
-  size_t data_size = 0;  // 0 where the package does not tell (torch 2.6, 2.7)
+  size_t data_size = 0;  // 0 if the package does not say (torch 2.6, 2.7)
 };
 
 class Container {
@@ -40,26 +40,26 @@ class Container {
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
 
-  // Constants given so far through the source: 0 where the package keeps its weights outside and has none to load.
+  // How many constants the source was asked for: 0 if the package keeps its weights outside.
   size_t constants_given() const noexcept { return constants_given_; }
   std::vector<ContainerConstant> constants() const;
   size_t num_inputs() const noexcept { return num_inputs_; }
   size_t num_outputs() const noexcept { return num_outputs_; }
-  // Completes what the package says: names of inputs and outputs, the call spec where no source told it, which leaf of
-  // it each input is. kCorruptPackage where a spec makes no sense.
+  // Completes a spec: names of inputs and outputs, the call spec if no source has it, and each input's leaf in it.
+  // kCorruptPackage if a spec makes no sense.
   void complete(ModelSpec& spec) const;
 
-  // Whether a run leaves the stream to its caller, so that it may be recorded as a graph of the device.
+  // Whether a run leaves the stream to its caller, so that it may be recorded as a device graph.
   bool can_be_recorded() const noexcept { return module_->api().run_single_threaded != nullptr; }
 
-  // Uses the tensors in place; names are the container's own. For packages that do not load weights by themselves.
+  // Uses the tensors in place, by the container's own names. For packages that do not load weights themselves.
   void set_constants(std::span<const std::pair<std::string, Tensor>> constants);
-  // Computes folded constants from those set. kModelFailed.
+  // Computes folded constants from the stored ones. kModelFailed.
   void fold(void* stream = nullptr);
 
-  // inputs.size() == num_inputs(), outputs.size() == num_outputs(). Outputs the model returns as None are undefined.
-  // kModelFailed with the model's own message, or the code of the operator that failed. Usable again after a failure.
-  // stream: of the device, null on the CPU.
+  // inputs.size() == num_inputs(), outputs.size() == num_outputs(). Outputs that the model returns as None are
+  // undefined. kModelFailed with the model's own message, or the code of the operator that failed; the container stays
+  // usable. stream: the device's, null on the CPU.
   void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, void* stream = nullptr);
 
  private:
@@ -72,10 +72,10 @@ class Container {
     RuntimeError (*destroy)(ContainerHandle);
     void operator()(ContainerHandle handle) const noexcept { destroy(handle); }
   };
-  // Handles given with set_constants: some containers keep them, so they go last.
+  // Handles from set_constants. Some containers keep them, so they are destroyed last.
   std::vector<std::unique_ptr<Tensor>> user_managed_;
   std::unique_ptr<AOTInductorModelContainerOpaque, Destroy> handle_;
-  std::unique_ptr<custom_ops::ProxyExecutor> executor_;  // null where the code calls nothing by name
+  std::unique_ptr<custom_ops::ProxyExecutor> executor_;  // null if the code calls nothing by name
   size_t num_inputs_ = 0, num_outputs_ = 0, constants_given_ = 0;
   std::vector<AtenTensorHandle> input_handles_, output_handles_;
 };

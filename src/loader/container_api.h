@@ -1,5 +1,5 @@
-// What a compiled model exports, resolved once per library. ABI: aoti_runtime/interface.h, torch 2.6 to 2.15; which
-// version exports what: package-and-abi H2. Optional functions are null where the package is older.
+// The exports of a compiled model, resolved once per library. ABI: aoti_runtime/interface.h of torch 2.6 to 2.15;
+// package-and-abi H2 lists which version exports what. Optional functions are null if the package is older.
 #pragma once
 
 #include <cstddef>

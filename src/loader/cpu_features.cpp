@@ -76,8 +76,8 @@ constexpr Feature kFeatures[] = {
 };
 static_assert(std::size(kFeatures) <= 64);
 
-// What CPUID says, as the dynamic linker read it when the process began: on a virtual machine every instruction of
-// its own is a trip to the hypervisor, microseconds each.
+// CPUID as the dynamic linker read it when the process started: on a virtual machine, each CPUID instruction is a trip
+// to the hypervisor of several microseconds.
 unsigned cpuid(Leaf leaf, Register where) { return __x86_get_cpuid_feature_leaf(leaf)->cpuid_array[where]; }
 
 uint64_t saved_state() {
@@ -99,7 +99,7 @@ uint64_t read_host() {
   return bits;
 }
 
-// A name stands for what its base has and some more.
+// A name means its base and some more.
 struct Architecture {
   std::string_view name, base, features;
 };
@@ -173,12 +173,12 @@ constexpr Architecture kArchitectures[] = {
 };
 
 constexpr Architecture kTorchIsas[] = {
-    {"INVALID_VEC_ISA", "", ""},  // what torch records where it found none to vectorise for
+    {"INVALID_VEC_ISA", "", ""},  // torch records this if it found nothing to vectorise for
     {"AVX2", "", "avx2 fma f16c"},     {"AVX512", "", "avx512f avx512dq avx512vl avx512bw fma"},
     {"AVX512_VNNI", "", "avx512vnni"}, {"AMX_TILE", "", "amx-tile amx-bf16 amx-int8"},
 };
 
-// Calls `use` with each word; stops at the first for which it returns false.
+// Calls `use` for each word until it returns false.
 template <class F>
 bool for_each_word(std::string_view text, F&& use) {
   while (true) {

@@ -1,7 +1,6 @@
-// Instruction sets: what the host has and what compiled code needs. Only those are told apart that a compiler uses
+// Instruction sets: what the host has and what compiled code needs. Only those are distinguished that compilers use
 // unasked or that torch compiles kernels for.
-//
-// A value. Sources: CPUID as in the vendors' manuals, -march names of GCC 15 and Clang 20, ISA names of torch 2.15
+// A value type. Sources: CPUID as in the vendors' manuals, -march names of GCC 15 and Clang 20, ISA names of torch 2.15
 // (torch/_inductor/cpu_vec_isa.py).
 #pragma once
 
@@ -17,9 +16,9 @@ class CpuFeatures {
   constexpr CpuFeatures() = default;
   // What CPU and kernel offer together.
   static const CpuFeatures& host();
-  // "avx2 fma": GCC's names, blanks between. kInvalidArgument names an unknown one.
+  // "avx2 fma": GCC's names, separated by blanks. kInvalidArgument names an unknown one.
   static CpuFeatures of(std::string_view names);
-  // The same without those that are not known here.
+  // The same, but ignores unknown names.
   static CpuFeatures known_of(std::string_view names);
 
   bool has(const CpuFeatures& other) const noexcept { return (bits_ & other.bits_) == other.bits_; }
@@ -37,13 +36,13 @@ class CpuFeatures {
   uint64_t bits_ = 0;
 };
 
-// What code compiled with -march=NAME may use; nullopt if the name is unknown. "native" is unknown: it depends on the
-// machine it was compiled on.
+// What code compiled with -march=NAME may use; nullopt for unknown names and for "native", which depends on the
+// machine.
 std::optional<CpuFeatures> features_of_march(std::string_view march);
-// AOTI_CPU_ISA as packages record it: "AVX2", "AVX512 AVX512_VNNI AMX_TILE"; nullopt if a word is unknown.
+// Parses AOTI_CPU_ISA as packages record it: "AVX2", "AVX512 AVX512_VNNI AMX_TILE"; nullopt if a word is unknown.
 std::optional<CpuFeatures> features_of_isa(std::string_view isa);
 
-// Asks the kernel to let the threads of this process use AMX tiles. False if it refuses.
+// Asks the kernel to let this process use AMX tiles. Returns false if it refuses.
 bool enable_amx() noexcept;
 
 }  // namespace sconce::loader

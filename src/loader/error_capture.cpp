@@ -9,7 +9,7 @@ namespace {
 
 thread_local std::string* target = nullptr;
 
-// Stands before the buffer that std::cerr had. Models share our libstdc++, so they write through it.
+// Replaces the buffer of std::cerr. Models share our libstdc++, so they write through it.
 class Tee : public std::streambuf {
  public:
   Tee() : original_(std::cerr.rdbuf(this)) {}
@@ -43,7 +43,7 @@ void install() { static Tee tee; }
 
 ErrorCapture::ErrorCapture() : previous_(target) {
   install();
-  if (!std::cerr.good()) std::cerr.clear();  // there was no memory for an earlier text
+  if (!std::cerr.good()) std::cerr.clear();  // memory for an earlier text was missing
   target = &text_;
 }
 

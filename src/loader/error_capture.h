@@ -1,5 +1,5 @@
-// What a model prints to std::cerr while a scope is alive on the thread. Models built by torch up to 2.12 report the
-// cause of a failure nowhere else. Other threads' output passes through untouched.
+// Captures what a model prints to std::cerr on this thread while a scope lives. Models built by torch up to 2.12 report
+// the cause of a failure nowhere else. Output of other threads passes through.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace sconce::loader {
 class ErrorCapture {
  public:
   ErrorCapture();
-  ~ErrorCapture();  // what was not taken is printed after all
+  ~ErrorCapture();  // prints what was not taken
   ErrorCapture(const ErrorCapture&) = delete;
   ErrorCapture& operator=(const ErrorCapture&) = delete;
-  // Everything captured so far; empties it.
+  // Returns what was captured so far and empties it.
   std::string take() noexcept;
 
  private:

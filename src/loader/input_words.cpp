@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostInputs = 1 << 16, kMostDims = 64;
 
-// The number that the text begins with, which goes; -1 where there is none.
+// Removes and returns the number at the start of the text; -1 if there is none.
 int take_number(std::string_view& text) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,6 +1,5 @@
-// What a model's code says about its inputs where its source was left out: the words of the checks that PyTorch
-// compiles into it. The checks themselves stay off, as they are in PyTorch: they refuse one row where 2 is the recorded
-// minimum.
+// What the code of a model without source says about its inputs: PyTorch compiles the texts of input checks into it.
+// The checks themselves stay off, as in PyTorch, because they refuse one row if the recorded minimum is 2.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +8,7 @@
 
 namespace sconce::loader {
 
-// By input: how many dimensions it has at least, as far as checks of one speak of them.
+// For each input, how many dimensions it has at least, according to texts that mention one.
 std::vector<int> least_ranks(std::span<const std::byte> code);
 
 }  // namespace sconce::loader

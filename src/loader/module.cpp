@@ -15,11 +15,11 @@
 namespace sconce::loader {
 namespace {
 
-// Below this, copying costs less than a hole in the file.
+// Below this size, copying is cheaper than a hole in the file.
 constexpr uint64_t kSmallestHole = 64 * 1024;
 
-// Weights that follow the code (USE_MMAP_SELF): the placeholder holds their size with the magic, and the magic, which
-// also ends them. They start at a multiple of 16 KiB.
+// The size of weights that follow the code (USE_MMAP_SELF), else 0. The placeholder has their size with the magic, and
+// the magic, which also ends them. They start at a multiple of 16 KiB.
 uint64_t appended_weights(std::span<const std::byte> image, const std::byte* placeholder) {
   uint64_t size, magic, tail;
   std::memcpy(&size, placeholder, 8);
@@ -29,8 +29,7 @@ uint64_t appended_weights(std::span<const std::byte> image, const std::byte* pla
   return tail == magic ? size : 0;
 }
 
-// The checksum and the copy have touched every page of the code in the archive; nothing reads them again. Constants
-// stay.
+// The checksum and the copy touched every page of the code in the archive, which nothing reads again. Keeps constants.
 void leave_to_page_cache(const ArchiveReader& archive, std::span<const std::byte> image, const std::byte* constants,
                          size_t constants_size) {
   const std::byte* const end = image.data() + image.size();
@@ -85,7 +84,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
     const uint64_t offset = elf.offset_of(address, size, "constants");
     module->constants_size_ = size;
     module->constants_archived_ = image.data() + offset;
-    // Without an imported memcpy there is no seeing which constant comes from where; 2.6 needs none, as it copies none.
+    // Without an imported memcpy, constants cannot be traced. torch 2.6 copies none, so it needs no trace.
     const bool traceable = elf.find_symbol("memcpy") != 0;
     if (size >= kSmallestHole && traceable) holes.push_back({offset, size});
     if (const uint64_t appended = size >= 16 && size < 64 ? appended_weights(image, image.data() + offset) : 0;
@@ -105,7 +104,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
     const size_t constants =
         module->constants_archived_ ? static_cast<size_t>(module->constants_archived_ - image.data()) : image.size();
     module->least_ranks_ = loader::least_ranks(image.first(constants));
-    // Behind constants there may be more of them.
+    // There may be more constants after these.
     const auto rest = image.subspan(std::min(constants + module->constants_size_, image.size()));
     const auto after = loader::least_ranks(rest.first(std::min(rest.size(), size_t{64} << 20)));
     module->least_ranks_.resize(std::max(module->least_ranks_.size(), after.size()));

@@ -1,6 +1,6 @@
-// Module: the code of one model in this process, and where its stored constants lie.
+// Module: the code of one model in this process, and the places of its stored constants.
 //
-// Immutable once loaded; shared by the containers made from it. Unloads when the last of them goes.
+// Immutable once loaded; shared by the containers made from it. The last of them unloads it.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace sconce::loader {
 
 struct ContainerConstant;
 
-// Bytes of the archive as a constant's storage. Keeps the package, and with it the mapping, as long as it is viewed.
+// Bytes of the archive as a constant's storage, which keeps the package and its mapping alive.
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size, Device device);
 
 class Module {
@@ -30,21 +30,21 @@ class Module {
   const ContainerApi& api() const noexcept { return api_; }
   const ModelSpec& spec() const noexcept { return *spec_; }
   const std::shared_ptr<const Package>& package() const noexcept { return package_; }
-  // What the code calls through the proxy executor; null where it calls nothing.
+  // What the code calls through the proxy executor; null if nothing.
   const std::shared_ptr<const custom_ops::ExternNodes>& extern_nodes() const noexcept { return extern_nodes_; }
   // The .so inside the archive mapping.
   std::span<const std::byte> image() const noexcept { return image_; }
-  // By input, where the package has no source: how many dimensions it has at least.
+  // For each input of a package without source: how many dimensions it has at least.
   const std::vector<int>& least_ranks() const noexcept { return least_ranks_; }
   // External weights (binary blob), empty otherwise.
   std::span<const std::byte> blob() const noexcept { return blob_; }
-  // Constants that the package keeps outside its code, in the container's order of stored constants; undefined where it
-  // brings none.
+  // Constants that the package keeps outside its code, in the container's order of stored constants; undefined if it
+  // has none.
   std::vector<Tensor> outside_constants(std::span<const ContainerConstant> constants) const;
-  // Bytes of the archive that stand for those of the loaded library from `address` to the end of its constants; none if
-  // it lies outside of them.
+  // The archive's bytes that correspond to the loaded library's bytes from `address` to the end of its constants; empty
+  // if `address` is outside.
   std::span<const std::byte> archived(const void* address) const noexcept;
-  // True where the loaded library has no constants of its own: they must be traced to the archive.
+  // Whether the loaded library lacks its constants, so that they must be traced to the archive.
   bool has_holes() const noexcept { return has_holes_; }
   // Compiled device code, for the scope of calls into the model; null for the CPU.
   const DeviceFiles* device_files() const noexcept { return device_files_.get(); }

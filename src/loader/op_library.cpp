@@ -19,7 +19,7 @@
 namespace sconce::loader {
 namespace {
 
-// The bytes of a file, mapped; and which file it is.
+// A mapped file and its identity.
 class MappedLibrary {
  public:
   explicit MappedLibrary(const std::string& path) {
@@ -50,7 +50,7 @@ class MappedLibrary {
   std::pair<dev_t, ino_t> identity_{};
 };
 
-// Whether packages can link to it: it has C functions of operators (aot_inductor.custom_ops_to_c_shims).
+// Whether packages can link to it: it has C functions for operators (aot_inductor.custom_ops_to_c_shims).
 bool has_c_functions(const ElfImage& image) {
   for (size_t i = 1; i < image.symbol_count(); ++i)
     if (image.symbol(i).st_shndx != SHN_UNDEF && image.symbol_name(i).starts_with("aoti_torch_c")) return true;
@@ -79,7 +79,7 @@ std::shared_ptr<const OpLibrary> OpLibrary::open(const std::filesystem::path& pa
 
   auto library = std::shared_ptr<OpLibrary>(new OpLibrary);
   custom_ops::Collection collection;
-  library->library_ = SharedLibrary::load(image);  // runs its initialisers, which register
+  library->library_ = SharedLibrary::load(image);  // runs its initialisers, which register operators
   if (void* found = library->library_.find("sconce_custom_ops")) {
     const auto registers = reinterpret_cast<decltype(&sconce_custom_ops)>(found);
     const int code = registers(&custom_ops::plain_host(), reinterpret_cast<SconceRegistry*>(&collection));

@@ -1,8 +1,8 @@
-// OpLibrary: a library of custom operators, written against PyTorch's stable ABI or include/sconce/custom_op.h, or one
+// OpLibrary: a library of custom operators that uses PyTorch's stable ABI or include/sconce/custom_op.h, or a library
 // of C functions that packages link to (aot_inductor.custom_ops_to_c_shims).
 //
-// Loaded as models are (shared_library.h), so that libtorch among what it needs is sconce. Its operators are known to
-// find_operator, and its C functions to models that call them directly, as long as the object lives.
+// It is loaded like a model (shared_library.h), with Sconce in place of libtorch. As long as the object lives,
+// find_operator knows its operators, and models can call its C functions.
 #pragma once
 
 #include <filesystem>
@@ -18,9 +18,9 @@ namespace sconce::loader {
 
 class OpLibrary {
  public:
-  // One object per file in the process. Thread-safe. kIo; kCorruptPackage; kIncompatible with every reason: symbols
-  // that nobody has (C++ functions of libtorch among them, which no process without libtorch can have), schemas and
-  // kernels that do not fit.
+  // There is one object per file in the process. Thread-safe. kIo; kCorruptPackage; kIncompatible with every reason:
+  // missing symbols (such as libtorch's C++ functions, which exist only with libtorch), and schemas and kernels that do
+  // not fit.
   static std::shared_ptr<const OpLibrary> open(const std::filesystem::path& path);
 
   static std::vector<std::shared_ptr<const OpLibrary>> open_all(std::span<const std::filesystem::path> paths);
@@ -31,7 +31,7 @@ class OpLibrary {
  private:
   OpLibrary() = default;
   SharedLibrary library_;
-  std::vector<std::unique_ptr<custom_ops::Registration>> operators_;  // go before the code
+  std::vector<std::unique_ptr<custom_ops::Registration>> operators_;  // destroyed before the code
 };
 
 }  // namespace sconce::loader

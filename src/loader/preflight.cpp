@@ -46,7 +46,7 @@ const void* owner_of(void* address) {
   return address && dladdr1(address, &info, &map, RTLD_DL_LINKMAP) ? map : nullptr;
 }
 
-// What can be done about a missing symbol; the groups of the message. The first prefix that fits decides.
+// What to do about a missing symbol; the message groups symbols by it. The first matching prefix counts.
 struct Advice {
   std::string_view prefix, text;
 };
@@ -175,7 +175,7 @@ class Preflight {
   void check_age() {
     if (!exports("AOTInductorModelContainerCreateWithDevice") || !exports("AOTInductorModelContainerRun"))
       reasons_.push_back("it exports no AOTInductorModelContainer functions: it is no model compiled by AOTInductor");
-    else if (!exports("AOTInductorModelContainerGetConstantType"))  // new in 2.6
+    else if (!exports("AOTInductorModelContainerGetConstantType"))  // new in torch 2.6
       reasons_.push_back("compiled by a torch older than 2.6: compile it again with 2.6 or later");
   }
 
@@ -190,7 +190,7 @@ class Preflight {
       const std::string name(needed.name);
       if (is_torch_library(name) || name == kSconceLibrary) continue;
       Library library = open_library(name.c_str());
-      // Without a driver its functions may still come from libsconce; those that do not are named below.
+      // Without a driver, libsconce may have its functions; missing ones are named below.
       if (!library && name != kCudaDriverLibrary)
         reasons_.push_back("it needs the library " + name + ", which cannot be opened");
       const LoadedSymbols symbols(library.get());
@@ -198,11 +198,11 @@ class Preflight {
     }
   }
 
-  // A version of a library that symbols ask for, and who has it.
+  // A library's version that symbols require, and the library that has it.
   struct WantedVersion {
     const ElfImage::NeededVersion* needed;
     const NeededLibrary* library;  // null if the model does not need it or it cannot be opened
-    uint16_t number;               // there
+    uint16_t number;               // of the version in that library
   };
 
   std::vector<WantedVersion> wanted_versions() const {
@@ -225,9 +225,9 @@ class Preflight {
     if (version) {
       const std::string wanted(version->needed->name);
       if (version->library && dlvsym(version->library->handle.get(), name.c_str(), wanted.c_str())) return true;
-      // The dynamic linker's own symbols are found in the global scope only.
+      // The dynamic linker's own symbols are only found in the global scope.
       if (dlvsym(program_.get(), name.c_str(), wanted.c_str())) return true;
-      // Ours stand in for what the library is too old for.
+      // Our functions replace those that the library is too old for.
       void* found = dlsym(own_library().handle, name.c_str());
       return found && owner_of(found) == owner_of(reinterpret_cast<void*>(&incompatibilities));
     }
@@ -238,7 +238,7 @@ class Preflight {
   }
 
   void check_symbols() {
-    // What no relocation refers to is never looked up.
+    // Symbols without a relocation are never looked up.
     std::vector<bool> used(image_.symbol_count(), false);
     for (size_t i = 0, count = image_.relocation_count(); i < count; ++i)
       used[ELF64_R_SYM(image_.relocation(i).r_info)] = true;
@@ -270,7 +270,7 @@ class Preflight {
       std::sort(names.begin(), names.end());
       reasons_.push_back("it needs " + text + ": " + joined(names, ", "));
     }
-    // Older packages do not record their instruction set, but the vectors they call SLEEF with tell.
+    // Older packages do not record their instruction set, but the SLEEF functions they call show it.
     if (wide_sleef) require_features(CpuFeatures::of("avx512f"), "it calls SLEEF's 512-bit functions");
     if (imports_sleef_ && !open_library(sleef_library().soname))
       reasons_.push_back(std::string("it needs SLEEF: install the package ") + sleef_library().package);

@@ -1,5 +1,5 @@
-// Preflight: every reason why a model cannot run in this process, found before any of its code does.
-// Thread-safe; changes nothing but that libraries which the model needs are opened (SLEEF stays open).
+// Preflight: finds every reason why a model cannot run in this process before any of its code does. Thread-safe. Its
+// only effect is that it opens libraries that the model needs (SLEEF stays open).
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace sconce::loader {
 
-// One sentence fragment each; empty: the model can be loaded.
+// Sentence fragments; empty: the model can be loaded.
 //   - compiled for another operating system, machine or device than there is
 //   - instruction sets that CPU or kernel lack: -march (native says nothing) and the like in the compile command, and
 //     AOTI_CPU_ISA
@@ -23,13 +23,13 @@ namespace sconce::loader {
 std::vector<std::string> incompatibilities(const ModelSpec& spec, const ElfImage& image,
                                            const custom_ops::ExternNodes* calls = nullptr);
 
-// kIncompatible with all of them in one message. Afterwards SharedLibrary::load works, memory permitting.
+// kIncompatible with all of them in one message. If it returns, SharedLibrary::load works, memory permitting.
 void preflight(const ModelSpec& spec, const ElfImage& image, const custom_ops::ExternNodes* calls = nullptr);
 
 // The same for a library of custom operators: its platform, libraries and symbols.
 void check_op_library(const ElfImage& image);
 
-// What the model calls by name; null where it calls nothing so. kCorruptPackage.
+// What the model calls by name; null if nothing. kCorruptPackage.
 std::shared_ptr<const custom_ops::ExternNodes> extern_nodes(const Package& package, const ModelSpec& spec);
 
 }  // namespace sconce::loader

@@ -1,12 +1,12 @@
-// Functions of torch's C interface that are refused on purpose: those that serving cannot meet, and why. Everything
-// else that torch's headers declare is implemented (tests/shim/abi_names_test.cpp holds the list against the headers).
+// Functions of torch's C interface that are refused on purpose, because a server cannot fulfil them. Everything else
+// that torch's headers declare is implemented (tests/shim/abi_names_test.cpp compares).
 #pragma once
 
 #include <string_view>
 
 namespace sconce::loader {
 
-// What the function is, for "the model needs ..."; empty where it is not refused. Immutable.
+// What the function is, for "the model needs ..."; empty if it is not refused. Immutable.
 std::string_view refusal_of(std::string_view symbol) noexcept;
 
 }  // namespace sconce::loader

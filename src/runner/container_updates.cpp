@@ -1,4 +1,4 @@
-// The updates that AOTInductor's container offers, over the sets of a runner.
+// Runner: the updates that AOTInductor's container offers.
 #include <utility>
 
 #include "sconce/check.h"
@@ -9,7 +9,7 @@ namespace sconce::runner {
 namespace {
 
 // What a partial update of the inactive set starts from, as in AOTInductor: its own parameters, so that one update may
-// go on where another ended; all that may be left out of a full update is the active set's.
+// continue another. Everything that a full update may omit is the active set's.
 std::shared_ptr<const ConstantSet> with_parameters_of(const ConstantSet& active, const ConstantSet& inactive,
                                                       const ConstantTable& table) {
   std::vector<Tensor> tensors = active.tensors();
@@ -38,7 +38,7 @@ void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool 
     for (const auto& [name, tensor] : constants) staging.give(entry++, tensor, user_managed);
   };
   if (user_managed) give();
-  // An inactive set that is about to be replaced as a whole goes first; beside an update of the active one it stays.
+  // An inactive set that is replaced as a whole is freed first; an update of the active set leaves it.
   if (role == SetRole::kInactive && full) {
     const std::lock_guard work(work_mutex_);
     set_other(nullptr, WeightState::kPrevious);
@@ -64,7 +64,7 @@ void Runner::fold(SetRole role) {
     bind_all(*other_);
     return;
   }
-  // All of them before any serves: a fold that fails changes nothing.
+  // Fold all of them before any serves, so that a failure changes nothing.
   std::vector<std::unique_ptr<BoundContainer>> folded(slots_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
     if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active_);

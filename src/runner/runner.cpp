@@ -19,15 +19,14 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-// Operators outside compiled kernels use as many threads as those kernels; a model without parallel kernels is too
-// small to gain from more than one.
+// Operators outside compiled kernels use as many threads as those kernels. A model without parallel kernels is too
+// small to gain from several.
 int threads_of(const LoadOptions& options, const ModelSpec& spec) {
   SCONCE_CHECK(options.threads >= 0, kInvalidArgument, "threads: ", options.threads, " is negative");
   if (options.threads > 0) return options.threads;
   return spec.threads > 0 ? std::min(spec.threads, usable_cores()) : 1;
 }
 
-// Share `index` of `count` of the cores.
 std::vector<int> share(const std::vector<int>& cpus, size_t index, size_t count) {
   if (cpus.size() < count) return cpus;
   const size_t each = cpus.size() / count;
@@ -111,13 +110,13 @@ Runner::~Runner() {
 }
 
 void Runner::load_constants(const LoadOptions& options) {
-  // The first container tells what the model's constants are, and the scope it is made in where their bytes lie.
+  // The first container lists the model's constants; the scope that makes it finds their places.
   class Record final : public loader::ConstantSource {
    public:
     Tensor constant(size_t, const Tensor& packaged, bool traced, Device device) override {
       devices.push_back(device);
-      // Kernels read with vector loads; packages of torch 2.6 and 2.7 store members unaligned, and untraced bytes die
-      // with the container: both get memory of their own.
+      // Kernels use vector loads, packages of torch 2.6 and 2.7 store members unaligned, and untraced bytes die with
+      // the container: such constants are copied.
       const bool in_place = traced && reinterpret_cast<uintptr_t>(packaged.storage()->data()) % 64 == 0;
       tensors.push_back(in_place ? packaged : copied(packaged));
       return tensors.back();
@@ -155,7 +154,7 @@ void Runner::load_constants(const LoadOptions& options) {
 
   container.complete(info_.spec);
   check_ = InputCheck(info_.spec.inputs, device, check_.full(), module_->least_ranks());
-  // It serves as well, unless it has constants that this replica alone may write or some that are not its own to bring.
+  // The first container serves too, if it was given all its constants, folds none and writes none.
   const bool usable =
       on_cpu && !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();
   auto generation =
@@ -203,7 +202,7 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
   slot.replica->run(*bound, inputs, outputs, device_outputs);
   const auto end = std::chrono::steady_clock::now();
   if (generation.reads_package) {
-    // No number leaves of a run that read what it should not.
+    // Results of a run that may have read wrong bytes are dropped.
     struct Results {
       std::span<Tensor> outputs;
       bool good = false;
@@ -246,7 +245,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
 }
 
 void Runner::submit(RunRequest& request) noexcept {
-  // A slot may close between the choice and the request's arrival; there is another one, but at the very end.
+  // A slot may close between the choice and the request's arrival. Then choose again, until the model is unloaded.
   while (ReplicaSlot* slot = slots_.choose(request.affinity))
     if (slot->lane.submit(request)) return;
   request.error = unloading_;
@@ -261,7 +260,7 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   auto replica = std::make_unique<Replica>(device, replica_settings_);
   auto active = on_cores(cpus, [&] { return replica->bind(module_, *table_, *active_->set, {}, nullptr, nullptr); });
   check_package(*active_->set);
-  // What is staged stays one exchange away from being served.
+  // The staged set must remain one exchange away from serving.
   std::unique_ptr<BoundContainer> staged;
   if (other_ && other_->staged) {
     staged = on_cores(cpus, [&] {

@@ -1,7 +1,7 @@
 // Runner: all replicas of a model and the constant sets they serve.
 //
 // A generation is a published constant set with one container per replica. A run pins the generation that is published
-// when it starts; publishing waits until no replica has the old one pinned. So no run waits for an update, and no run
+// when it starts; publishing waits until no replica has the old one pinned. So runs do not wait for updates, and no run
 // sees two sets.
 //
 // Thread-safe. Three guards, taken in this order, none by a request:
@@ -68,10 +68,10 @@ class Runner {
 
  private:
   class Update;
-  // One update at a time. kBusy names the one that is under way, or the set that waits for commit or abort.
+  // Admits one update at a time. kBusy names the one under way, or the set that waits for commit or abort.
   class Turn {
    public:
-    // `may_find_staged`: of the calls that end the wait of a staged set.
+    // `may_find_staged`: for the calls that end a staged set.
     Turn(const Runner& runner, std::string what, bool may_find_staged = false);
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -82,8 +82,8 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
-  // While something is done on the slot's device: a device that was lost by it is lost for good, and requests and
-  // updates turn to other replicas.
+  // Used around work on the slot's device: if the work loses the device, it is lost for good, and requests and updates
+  // use other replicas.
   class Watch {
    public:
     Watch(Runner& runner, ReplicaSlot& slot) noexcept;
@@ -97,32 +97,32 @@ class Runner {
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
               RunInfo& info);
 
-  // Under work_mutex_, with the turn where sets change.
+  // Needs work_mutex_, and the turn if sets change.
   std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const;
-  // Containers for all replicas that have none yet, or one with buffers that are not theirs any more.
+  // Makes containers for replicas that have none, or one whose buffers are no longer theirs.
   void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {});
   bool has_current_buffers(const Generation& generation, size_t slot) const noexcept;
-  // To active; the one before is given back, once no run uses it.
+  // Makes it active; frees the previous one when no run uses it.
   void publish(std::unique_ptr<Generation> next) noexcept;
-  // Active and other change places; returns once no run uses what was active.
+  // Exchanges active and other; returns when no run uses the formerly active one.
   void exchange() noexcept;
-  void announce() noexcept;  // with state_mutex_ too
+  void announce() noexcept;  // needs state_mutex_ too
   void wait_until_unused(const Generation& generation) const noexcept;
   void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept;
   void drop_previous() noexcept;
-  // What the devices of the replicas keep for later, beside what replicas do.
+  // Frees what the replicas' devices cache, besides the replicas' own memory.
   void trim_devices() const noexcept;
-  // Where all replicas can have values from without the host having them: the first one's device. None where one of
-  // them is on the CPU.
+  // The first replica's device, if all replicas can get values from there without a host copy. None if one is on the
+  // CPU.
   std::optional<Device> device_of_all() const;
-  // Pages of the archive that only this generation had are resident for nothing from then on.
+  // Destroys the generation, and frees pages of the archive that only it used.
   void give_back(std::unique_ptr<Generation> generation) const noexcept;
-  // What of the tensor lies in the archive's mapping need not be resident: it is read again where it is touched.
+  // Frees the tensor's pages in the archive's mapping; touching them reads them again.
   void give_up_pages(const Tensor& tensor) const noexcept;
   bool lies_in_package(const Tensor& tensor) const noexcept;
-  // After values of the set were used otherwise than by a run: kUnavailable if they may have been others.
+  // After values of the set were used other than by a run: kUnavailable if they may have been wrong.
   void check_package(const ConstantSet& set) const;
-  // After a run that ended at `now`. While nobody writes the package's files it costs a load, but for once a second.
+  // After a run that ended at `now`. Costs one load while nobody writes the package's files, except once a second.
   void check_package(std::chrono::steady_clock::time_point now) const;
 
   std::shared_ptr<const Package> package_;
@@ -133,9 +133,9 @@ class Runner {
   Replica::Settings replica_settings_;
   bool warm_up_ = true;
   std::atomic<bool> on_caller_{false};
-  bool inline_runs_ = false;  // kernels use one thread and no cores are given: a run may happen on the caller's
+  bool inline_runs_ = false;  // kernels use one thread and no cores are set, so a run may use the caller's thread
 
-  // Made while there is memory: submit() does not throw.
+  // Made while there is memory, because submit() does not throw.
   const std::exception_ptr unloading_ =
       std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
 
@@ -146,12 +146,12 @@ class Runner {
   std::unique_ptr<Generation> active_, other_;
   WeightState other_state_ = WeightState::kPrevious;
 
-  // What requests see of the above.
+  // The generation that requests see.
   std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
-  mutable std::atomic<int64_t> looked_{0};  // when the package's files were looked at
-  std::atomic<bool> failed_{false};         // no slot is left whose device works
-  ReplicaSlots slots_;                      // last: its lanes run what is queued, and end, before anything else goes
+  mutable std::atomic<int64_t> looked_{0};  // when the package's files were last looked at
+  std::atomic<bool> failed_{false};         // no slot has a working device any more
+  ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };
 
 }  // namespace sconce::runner

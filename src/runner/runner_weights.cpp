@@ -1,4 +1,4 @@
-// The sets of a runner: what is published, and what stands beside it.
+// Runner: the published constant set and the one beside it.
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +42,7 @@ bool Runner::has_current_buffers(const Generation& generation, size_t slot) cons
 }
 
 void Runner::bind_all(Generation& generation, const std::function<void(int, bool)>& progress) {
-  // A replica whose device is lost takes no part, or no weights could be updated until somebody removes it.
+  // Replicas with a lost device are skipped; otherwise no weights could be updated until somebody removes them.
   SCONCE_CHECK(!slots_.all_failed(), kUnavailable, "no replica is left whose device works");
   for (size_t i = 0; i < slots_.limit(); ++i) {
     if (!slots_[i].open.load() || slots_[i].failed.load()) continue;
@@ -62,7 +62,7 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
   }
   const std::optional<Device> device = device_of_all();
   if (!device) return;
-  // The host keeps no second copy. What lies in the archive can be read again.
+  // The host keeps no second copy; values in the archive can be read again.
   const auto gone = [&](const Tensor& tensor) {
     const Storage& storage = *tensor.storage();
     return !package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()});
@@ -129,7 +129,7 @@ void Runner::trim_devices() const noexcept {
 
 void Runner::give_back_idle_memory() noexcept {
   const std::unique_lock work(work_mutex_, std::try_to_lock);
-  if (!work) return;  // another time
+  if (!work) return;  // an update is under way: another time
   for (size_t i = 0; i < slots_.limit(); ++i) {
     ReplicaSlot& slot = slots_[i];
     if (!slot.open.load() || slot.failed.load() || !slot.try_acquire()) continue;

@@ -23,7 +23,7 @@ class Runner::Update final : public WeightUpdate, public FileTaker {
  private:
   Staging& staging(const char* what);
 
-  std::shared_ptr<void> owner_;  // goes last: it may be the runner's
+  std::shared_ptr<void> owner_;  // destroyed last: it may own the runner
   Runner& runner_;
   UpdateOptions options_;
   std::optional<Turn> turn_;

@@ -27,8 +27,8 @@ class MappedFile {
   std::span<std::byte> bytes_;
 };
 
-// A tensor over `data`, which lies in the mapping: a view that keeps the mapping alive where `data` is aligned to the
-// dtype, else a copy. `data` holds exactly the elements of sizes and strides (dense).
+// A tensor over `data` in the mapping: a view that keeps the mapping alive if `data` is aligned to the dtype, else a
+// copy. `data` has exactly the elements of sizes and strides (dense).
 Tensor view_or_copy(const std::shared_ptr<const MappedFile>& file, std::span<std::byte> data, DType dtype,
                     IntSpan sizes, IntSpan strides);
 

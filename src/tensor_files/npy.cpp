@@ -1,4 +1,3 @@
-#include "sconce/check.h"
 #include "sconce/tensor_files.h"
 #include "src/tensor_files/mapped_file.h"
 #include "src/tensor_files/npy_header.h"
@@ -12,9 +11,7 @@ Tensor read_npy(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   const NpyHeader header = parse_npy_header(file->bytes(), where);
   const auto data = file->bytes().subspan(header.header_bytes);
-  SCONCE_CHECK(data.size() == header.data_bytes, kCorruptPackage, "npy: wrong size of data: ", where, ": expected ",
-               header.data_bytes, " bytes for ", dtype_name(header.dtype), " ", to_string(IntSpan(header.sizes)),
-               ", found ", data.size());
+  check_data_bytes(header, data.size(), where);
   if (header.swap_bytes) swap_bytes(data, header.dtype);  // the mapping is private
   if (header.dtype == DType::kBool) check_bools(data, where);
   return view_or_copy(file, data, header.dtype, header.sizes, header.strides);

@@ -25,7 +25,7 @@ constexpr NumpyName kNumpyNames[] = {{DType::kBool, "b1"},      {DType::kInt8, "
                                      {DType::kFloat16, "f2"},   {DType::kFloat32, "f4"},    {DType::kFloat64, "f8"},
                                      {DType::kComplex64, "c8"}, {DType::kComplex128, "c16"}};
 
-// Reads the dict literal. Only what NumPy writes there is understood.
+// Reads the dict literal, in the form that NumPy writes.
 class LiteralReader {
  public:
   LiteralReader(std::string_view text, std::string_view where) : text_(text), where_(where) {}
@@ -175,6 +175,12 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
                "npy: malformed header: ", where, ": expected exactly descr, fortran_order and shape");
   set_strides(fortran_order, where, header);
   return header;
+}
+
+void check_data_bytes(const NpyHeader& header, uint64_t found, std::string_view where, const char* format) {
+  SCONCE_CHECK(found == header.data_bytes, kCorruptPackage, format, ": wrong size of data: ", where, ": expected ",
+               header.data_bytes, " bytes for ", dtype_name(header.dtype), " ", to_string(IntSpan(header.sizes)),
+               ", found ", found);
 }
 
 std::string make_npy_header(DType dtype, IntSpan sizes, std::string_view where) {

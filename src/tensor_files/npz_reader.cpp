@@ -14,7 +14,7 @@
 namespace sconce::tensor_files {
 namespace {
 
-// The archive's fault, unless libzip found no memory to look. code: libzip's.
+// Blames the archive, unless libzip ran out of memory. code: libzip's.
 template <class... Parts>
 [[noreturn]] void refuse(int code, const Parts&... parts) {
   detail::fail(code == ZIP_ER_MEMORY ? ErrorCode::kOutOfMemory : ErrorCode::kCorruptPackage, parts...);
@@ -24,7 +24,7 @@ constexpr std::string_view kSuffix = ".npy";
 constexpr zip_int64_t kMaxMembers = 65536;
 constexpr uint64_t kMaxDeflateRatio = 1032;
 
-// Deflate cannot do better than its ratio; a larger claim is a lie that would cost memory.
+// Deflate cannot exceed this ratio; a larger claim is false and would cost memory.
 void check_claims(const zip_stat_t& info, const std::string& where) {
   SCONCE_CHECK(info.encryption_method == ZIP_EM_NONE, kUnsupported, "npz: member is encrypted: ", where);
   SCONCE_CHECK(info.comp_method == ZIP_CM_STORE || info.comp_method == ZIP_CM_DEFLATE, kUnsupported,
@@ -58,7 +58,7 @@ NpzReader::NpzReader(int fd, uint64_t size, std::string where) : file_(std::move
   const int own = ::dup(fd);
   SCONCE_CHECK(own >= 0, kIo, "cannot read file: ", file_, ": ", std::strerror(errno));
   int code = 0;
-  archive_.reset(zip_fdopen(own, ZIP_CHECKCONS, &code));  // takes the descriptor where it succeeds
+  archive_.reset(zip_fdopen(own, ZIP_CHECKCONS, &code));  // owns the descriptor if it succeeds
   if (!archive_) {
     ::close(own);
     zip_error_t error;
@@ -107,7 +107,7 @@ const NpyHeader& NpzReader::open(size_t member) {
   std::vector<std::byte> start(12);
   SCONCE_CHECK(entry.bytes >= start.size(), kCorruptPackage, "npz: member ends within its header: ", where(member));
   inflate(start);
-  // The length is the first thing behind the version: as many bytes as it says are read, no more than there are.
+  // The length follows the version. Reads as many bytes as it says, but no more than there are.
   const bool wide = start[6] != std::byte{1};
   const auto byte = [&](size_t i) { return std::to_integer<size_t>(start[i]); };
   const size_t length = (wide ? 12 : 10) + (byte(8) | byte(9) << 8 | (wide ? byte(10) << 16 | byte(11) << 24 : 0));
@@ -117,11 +117,8 @@ const NpyHeader& NpzReader::open(size_t member) {
     inflate(std::span(start).subspan(known));
   }
   header_ = parse_npy_header(start, where(member));
-  SCONCE_CHECK(entry.bytes - header_.header_bytes == header_.data_bytes, kCorruptPackage,
-               "npz: wrong size of data: ", where(member), ": expected ", header_.data_bytes, " bytes for ",
-               dtype_name(header_.dtype), " ", to_string(IntSpan(header_.sizes)), ", found ",
-               entry.bytes - header_.header_bytes);
-  // A header shorter than what was read at once: the rest is data.
+  check_data_bytes(header_, entry.bytes - header_.header_bytes, where(member), "npz");
+  // The header was shorter than what was read: the rest is data.
   early_.assign(start.begin() + static_cast<std::ptrdiff_t>(header_.header_bytes), start.end());
   return header_;
 }

@@ -1,7 +1,7 @@
-// NpzReader: the members of a .npz file, each read as a stream. Sizes are compared with the member's .npy header before
-// anybody takes memory for them; libzip checks the CRC when a member has been read to its end.
+// NpzReader: reads each member of a .npz file as a stream. Sizes are compared with the member's .npy header before
+// memory is taken for them. libzip checks the CRC when a member was read to its end.
 //
-// Confined to one thread. Codes as in sconce/tensor_files.h.
+// Used by one thread. Codes as in sconce/tensor_files.h.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ namespace sconce::tensor_files {
 
 class NpzReader {
  public:
-  // The bytes must live as long as the reader.
+  // `bytes` must outlive the reader.
   NpzReader(std::span<const std::byte> bytes, std::string where);
-  // Reads an open file of `size` bytes; the descriptor stays the caller's, its position changes.
+  // Reads an open file of `size` bytes. The caller keeps the descriptor; its position changes.
   NpzReader(int fd, uint64_t size, std::string where);
 
   size_t size() const noexcept { return members_.size(); }
@@ -30,11 +30,11 @@ class NpzReader {
   // "weights.npz: layer.npy", for messages.
   std::string where(size_t member) const;
 
-  // Starts reading a member: its header. What was being read is left.
+  // Starts a member and reads its header; the rest of the previous member is skipped.
   const NpyHeader& open(size_t member);
-  // The next bytes of the data of the member that is open; no more than header().data_bytes in all.
+  // The next data bytes of the open member; at most header().data_bytes in all.
   void read(std::span<std::byte> out);
-  // Behind the last byte: kCorruptPackage if the member goes on or its CRC differs.
+  // Call this after the last byte: kCorruptPackage if the member goes on or its CRC differs.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// OutputFile: a new file that appears under its name only when it is complete. Confined to one thread.
+// OutputFile: a new file that appears under its name only when it is complete. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace sconce::tensor_files {
 
 class OutputFile {
  public:
-  // Creates the file under a temporary name beside it. kIo.
+  // Creates the file under a temporary name next to it. kIo.
   explicit OutputFile(const std::filesystem::path& path);
   ~OutputFile();  // removes what was not committed
   OutputFile(const OutputFile&) = delete;
@@ -33,7 +33,7 @@ class OutputFile {
   int fd_ = -1;
 };
 
-// Gives the elements in row-major order, little endian, in pieces of at most 1 MiB (one piece if contiguous).
+// Passes on the elements in row-major order, little endian, in pieces of at most 1 MiB (one piece if contiguous).
 // kUnsupported for tensors that are not strided or not on the CPU.
 void for_each_piece(const Tensor& tensor, std::string_view where,
                     const std::function<void(std::span<const std::byte>)>& take);

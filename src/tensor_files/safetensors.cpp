@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "sconce/check.h"
@@ -16,14 +15,7 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   const std::string where = path.string();
   const auto file = MappedFile::open(path);
   const std::span<std::byte> bytes = file->bytes();
-  uint64_t length = 0;
-  SCONCE_CHECK(bytes.size() >= sizeof length, kCorruptPackage, "safetensors: file ends within its header: ", where);
-  std::memcpy(&length, bytes.data(), sizeof length);
-  SCONCE_CHECK(length <= kMaxSafetensorsHeader, kCorruptPackage, "safetensors: header is too long: ", where, ": ",
-               length, " bytes");
-  SCONCE_CHECK(length <= bytes.size() - sizeof length, kCorruptPackage,
-               "safetensors: file ends within its header: ", where, ": header of ", length, " bytes, file of ",
-               bytes.size());
+  const uint64_t length = safetensors_header_bytes(bytes, bytes.size(), where);
   const std::string_view json(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
   const std::span<std::byte> data = bytes.subspan(sizeof length + length);
   const SafetensorsHeader header = parse_safetensors_header(json, data.size(), where);
@@ -44,7 +36,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
                        const std::map<std::string, std::string>& metadata) {
   using namespace tensor_files;
   const std::string where = path.string();
-  // Wide elements first: then all data is aligned, since the format allows no gaps.
+  // Wide elements first: the format allows no gaps, and so all data is aligned.
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -1,6 +1,7 @@
 #include "src/tensor_files/safetensors_header.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,8 +16,8 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::string_view kMetadata = "__metadata__";
 
-// Reads the header as it is parsed: no tree is built, and names that occur twice are seen. The first thing wrong ends
-// the parse and is kept in reason().
+// Reads the header while it is parsed, which builds no tree and sees repeated names. The first error stops the parser
+// and is kept in reason().
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
@@ -116,7 +117,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false, unsupported_ = false;
 };
 
-// Bytes of the elements that `shape` and dtype of the file need; halves the last dimension of float4.
+// Bytes of the elements by `shape` and the file's dtype. Halves the last dimension of float4.
 uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
   if (entry.dtype == DType::kFloat4E2M1FNx2) {
     SCONCE_CHECK(!entry.shape.empty() && entry.shape.back() % 2 == 0, kCorruptPackage,
@@ -175,6 +176,19 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<
   SCONCE_CHECK(!known_bytes || position == data_bytes, kCorruptPackage,
                "safetensors: file has bytes of no tensor: ", where, ": ", data_bytes - position);
   return header;
+}
+
+uint64_t safetensors_header_bytes(std::span<const std::byte> start, std::optional<uint64_t> file_bytes,
+                                  std::string_view where) {
+  uint64_t length = 0;
+  SCONCE_CHECK(start.size() >= sizeof length, kCorruptPackage, "safetensors: file ends within its header: ", where);
+  std::memcpy(&length, start.data(), sizeof length);
+  SCONCE_CHECK(length <= kMaxSafetensorsHeader, kCorruptPackage, "safetensors: header is too long: ", where, ": ",
+               length, " bytes");
+  SCONCE_CHECK(!file_bytes || length <= *file_bytes - sizeof length, kCorruptPackage,
+               "safetensors: file ends within its header: ", where, ": header of ", length, " bytes, file of ",
+               file_bytes.value_or(0));
+  return length;
 }
 
 void sort_by_offset(SafetensorsHeader& header) {

@@ -22,7 +22,7 @@ constexpr size_t kMaxSafetensorsHeader = 100'000'000;
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;  // of the tensor: float4 in pairs, so half of what the file says in the last dimension
+  std::vector<int64_t> shape;  // the tensor's: float4 counts pairs, so half of what the file says in the last dimension
   uint64_t begin = 0, end = 0;
 };
 
@@ -31,13 +31,17 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// `json` without the length. Everything is checked, against `data_bytes` too; nullopt where the end of the data is not
-// known yet. `where` names the file in errors.
+// `json` without the length. Checks everything, also against `data_bytes` (nullopt if the end of the data is not known
+// yet). `where` names the file in errors.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<uint64_t> data_bytes,
                                            std::string_view where);
-// Entries in the order of their data; those without data before the one that begins there.
+// The header's length, from the start of a file of `file_bytes` (nullopt: not known yet). kCorruptPackage if the file
+// ends within its header or the header is too long.
+uint64_t safetensors_header_bytes(std::span<const std::byte> start, std::optional<uint64_t> file_bytes,
+                                  std::string_view where);
+// Sorts entries by their data; an empty one comes before the one that starts at the same place.
 void sort_by_offset(SafetensorsHeader& header);
-// With the length; padded to a multiple of 8.
+// With the length in front; padded to a multiple of 8.
 std::string make_safetensors_header(const SafetensorsHeader& header, std::string_view where);
 
 }  // namespace sconce::tensor_files

@@ -41,7 +41,7 @@ int http_status(ErrorCode code) noexcept {
 
 namespace {
 
-// what() ends at the first NUL, which a client's name may have.
+// what() ends at the first NUL, which a client's text may contain.
 std::string visible(std::string message) {
   for (size_t at = 0; (at = message.find('\0', at)) != std::string::npos;) message.replace(at, 1, "\\0");
   return message;

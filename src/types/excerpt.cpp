@@ -19,7 +19,7 @@ bool is_control(const char* p, size_t length) noexcept {
 std::string excerpt(std::string_view text) {
   std::string out;
   const char* const end = text.data() + text.size();
-  size_t whole = 0;  // bytes of `out` behind which the ellipsis has room
+  size_t whole = 0;  // bytes of `out` that leave room for an ellipsis
   for (const char* p = text.data(); p != end;) {
     const size_t length = utf8_length(p, end);
     if (length == 0 || is_control(p, length)) {

@@ -14,7 +14,7 @@
 namespace sconce::weights {
 namespace {
 
-// What the kernel reads in one call at most; more would only hide progress.
+// Most bytes of one read, so that progress is visible; the kernel's own limit is higher.
 constexpr size_t kMostBytes = size_t{64} << 20;
 
 }  // namespace
@@ -23,7 +23,7 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   SCONCE_CHECK(fd_ >= 0, kIo, "cannot open file: ", path.string(), ": ", std::strerror(errno));
-  InputFile owner(std::move(*this));  // closes it where the rest throws
+  InputFile owner(std::move(*this));  // closes it if the rest throws
   SCONCE_CHECK(::fstat(owner.fd_, &owner.status_) == 0, kIo, "cannot read file: ", path.string(), ": ",
                std::strerror(errno));
   SCONCE_CHECK(S_ISREG(owner.status_.st_mode), kIo, "cannot read file: ", path.string(), ": not a regular file");

@@ -1,4 +1,4 @@
-// InputFile: a regular file that is read at given places, without mapping it: who shortens it meanwhile causes an
+// InputFile: a regular file that is read at given offsets, not mapped: if somebody shortens it meanwhile, that is an
 // error, not a signal. Thread-safe. kIo names path and reason.
 #pragma once
 
@@ -26,9 +26,9 @@ class InputFile {
   uint64_t size() const noexcept { return static_cast<uint64_t>(status_.st_size); }
   const std::filesystem::path& path() const noexcept { return path_; }
 
-  // Exactly out.size() bytes. kFailedPrecondition if the file has become shorter.
+  // Reads exactly out.size() bytes. kFailedPrecondition if the file has become shorter.
   void read(uint64_t offset, std::span<std::byte> out) const;
-  // kFailedPrecondition if it was written to since it was opened.
+  // kFailedPrecondition if somebody wrote to it since it was opened.
   void check_unchanged() const;
   // kFailedPrecondition if the path names another file now.
   void check_same_path() const;

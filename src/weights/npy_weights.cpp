@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "sconce/check.h"
 #include "src/tensor_files/npy_header.h"
 #include "src/weights/placed_weights.h"
 
@@ -17,9 +16,7 @@ std::unique_ptr<WeightFile> open_npy(InputFile input, const FileOptions& options
   const std::vector<std::byte> start =
       weights->read_header(0, static_cast<size_t>(std::min<uint64_t>(size, kMaxNpyHeader + 12)));
   NpyHeader header = parse_npy_header(start, where);
-  SCONCE_CHECK(size - header.header_bytes == header.data_bytes, kCorruptPackage, "npy: wrong size of data: ", where,
-               ": expected ", header.data_bytes, " bytes for ", dtype_name(header.dtype), " ",
-               to_string(IntSpan(header.sizes)), ", found ", size - header.header_bytes);
+  check_data_bytes(header, size - header.header_bytes, where);
   weights->add({path.stem().string(), header.dtype, std::move(header.sizes)},
                {std::move(header.strides), header.data_bytes, header.swap_bytes}, file, header.header_bytes);
   return weights;

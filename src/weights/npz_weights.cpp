@@ -10,7 +10,7 @@
 namespace sconce::weights {
 namespace {
 
-// Small enough for the CRC to find the bytes in the cache.
+// Small enough that the CRC finds the bytes in the cache.
 constexpr size_t kPiece = size_t{256} << 10;
 
 class NpzWeights final : public StoredWeights {
@@ -25,7 +25,7 @@ class NpzWeights final : public StoredWeights {
       const tensor_files::NpyHeader& header = reader_.open(i);
       StoredWeights::add({reader_.name(i), header.dtype, header.sizes},
                          {header.strides, header.data_bytes, header.swap_bytes});
-      // Two readers of one directory must see the same members.
+      // Both readers of the directory must see the same members.
       if (places_[i].bytes != header.header_bytes + header.data_bytes) places_[i].offset = 0;
     }
   }
@@ -64,7 +64,7 @@ class NpzWeights final : public StoredWeights {
       left_ = reader_.open(entry).data_bytes;
       return;
     }
-    // The CRC is over the .npy header too.
+    // The CRC covers the .npy header too.
     left_ = stored_bytes(entry);
     std::vector<std::byte> header(place.bytes - left_);
     file_.read(place.offset, header);
@@ -75,7 +75,7 @@ class NpzWeights final : public StoredWeights {
   tensor_files::NpzReader reader_;
   std::vector<NpzPlace> places_;
   std::optional<Sha256Digest> expected_;
-  uint64_t left_ = 0;  // of the member that is being read
+  uint64_t left_ = 0;  // of the current member
   uint32_t crc_ = 0;
 };
 

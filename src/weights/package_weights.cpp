@@ -1,5 +1,5 @@
-// The stored constants of a package. Where they lie is read from the mapping that a Package is; their bytes are read
-// from the file, unless the archive holds them deflated.
+// The stored constants of a package. The package's mapping says where they are; their bytes are read from the file,
+// unless the archive has them deflated.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace sconce::weights {
 namespace {
 
-// Finds the file and offset of what an ArchiveReader hands out.
+// Finds the file and offset of bytes from an ArchiveReader.
 class MemberPlaces {
  public:
   MemberPlaces(const ArchiveReader& archive, PlacedWeights& weights) : archive_(archive), weights_(weights) {
@@ -26,7 +26,7 @@ class MemberPlaces {
       }
   }
 
-  // nullptr: it is in no file as it is.
+  // nullptr: no file has these bytes
   const ArchiveMember* find(const std::byte* data, uint64_t& offset) const {
     const auto at = ranges_.upper_bound(data);
     if (at == ranges_.end() || data < at->second.begin) return nullptr;
@@ -73,7 +73,7 @@ std::unique_ptr<WeightFile> open_package(const std::filesystem::path& path, cons
     const ConstantSpec& constant = model.constants[location.constant];
     if (constant.mutated) continue;
     WeightEntry entry = entry_of(constant, where);
-    if (!seen.insert(entry.name).second) continue;  // a name may have several constants of the same value
+    if (!seen.insert(entry.name).second) continue;  // several constants may have one name and value
     const size_t item = dtype_bytes(entry.dtype);
     const uint64_t bytes = storage_bytes_needed(constant.shape, constant.strides, location.offset, item);
     SCONCE_CHECK(bytes <= location.bytes, kCorruptPackage, "constant is larger than its place: ", where, ": ",

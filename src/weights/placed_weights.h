@@ -1,4 +1,4 @@
-// PlacedWeights: entries that lie somewhere in files or in memory.
+// PlacedWeights: entries at known places in files or in memory.
 #pragma once
 
 #include "src/device/sha256.h"
@@ -8,21 +8,21 @@ namespace sconce::weights {
 
 class PlacedWeights final : public StoredWeights {
  public:
-  // `sha256` is of the first file, and only where there is one.
+  // `sha256` is the first file's, and allowed only if there is one file.
   explicit PlacedWeights(std::optional<Sha256Digest> sha256 = std::nullopt);
 
   size_t add_file(InputFile file);
   const InputFile& file(size_t index) const noexcept { return files_[index]; }
-  // Reads what is before the first entry, so that the digest of a file that is read in order is made in passing.
+  // Reads what comes before the first entry, so that reading in order also computes the file's digest.
   std::vector<std::byte> read_header(uint64_t offset, size_t bytes);
 
   // `offset`: of the first element in the file.
   void add(WeightEntry entry, StoredLayout layout, size_t file, uint64_t offset);
-  // `first` is kept valid by `owner` of keep().
+  // The `owner` given to keep() keeps `first` valid.
   void add(WeightEntry entry, StoredLayout layout, const std::byte* first);
   void keep(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
 
-  // Where the bytes of an entry are in a file as they are to be; null in memory and where they have to be changed.
+  // Where a file has the bytes of an entry in their final form; null if they are in memory or must be changed.
   struct FilePlace {
     const InputFile* file;
     uint64_t offset;

@@ -35,7 +35,7 @@ size_t SafetensorsEncoder::read(std::span<std::byte> out) {
     const size_t item = dtype_bytes(file_->entries()[entry_].dtype);
     const uint64_t left = file_->bytes(entry_) - position_;
     const size_t piece = static_cast<size_t>(std::min<uint64_t>((out.size() - written) / item * item, left));
-    if (piece == 0 && left > 0) break;  // the rest has no room for an element
+    if (piece == 0 && left > 0) break;  // no room for another element
     if (piece > 0) file_->read(entry_, out.subspan(written, piece));
     written += piece;
     position_ += piece;

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
-#include "sconce/check.h"
 #include "src/tensor_files/safetensors_header.h"
 #include "src/weights/placed_weights.h"
 
@@ -14,15 +12,10 @@ std::unique_ptr<WeightFile> open_safetensors(InputFile input, const FileOptions&
   const std::string where = input.path().string();
   const uint64_t size = input.size();
   const size_t file = weights->add_file(std::move(input));
-  uint64_t length = 0;
-  SCONCE_CHECK(size >= sizeof length, kCorruptPackage, "safetensors: file ends within its header: ", where);
-  std::memcpy(&length, weights->read_header(0, sizeof length).data(), sizeof length);
-  SCONCE_CHECK(length <= kMaxSafetensorsHeader, kCorruptPackage, "safetensors: header is too long: ", where, ": ",
-               length, " bytes");
-  SCONCE_CHECK(length <= size - sizeof length, kCorruptPackage, "safetensors: file ends within its header: ", where,
-               ": header of ", length, " bytes, file of ", size);
-  const std::vector<std::byte> json = weights->read_header(sizeof length, length);
-  const uint64_t data = sizeof length + length;
+  const std::vector<std::byte> start = weights->read_header(0, std::min<size_t>(size, sizeof(uint64_t)));
+  const uint64_t length = safetensors_header_bytes(start, size, where);
+  const std::vector<std::byte> json = weights->read_header(start.size(), length);
+  const uint64_t data = start.size() + length;
   SafetensorsHeader header =
       parse_safetensors_header({reinterpret_cast<const char*>(json.data()), json.size()}, size - data, where);
   sort_by_offset(header);

@@ -12,10 +12,10 @@
 namespace sconce {
 namespace {
 
-// Large enough that calls cost nothing, small enough that a digest finds its bytes in the cache.
+// Large enough to make calls cheap, small enough that a digest finds its bytes in the cache.
 constexpr size_t kBlock = size_t{4} << 20, kDigestedBlock = size_t{256} << 10;
 
-// Entries that the update reads from the file itself. None where a digest is wanted of what is read.
+// Whether the update reads each entry from the file itself; never if a digest is wanted.
 std::vector<bool> take_from_files(WeightUpdate& update, const WeightFile& file, const FileOptions& options,
                                   const std::function<void(uint64_t)>& tick) {
   std::vector<bool> taken(file.entries().size());

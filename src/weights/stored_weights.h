@@ -1,5 +1,5 @@
-// StoredWeights: a WeightFile whose entries are stored in any strides and byte order. Row-major entries are read to
-// where they are wanted; others one at a time through memory of their size.
+// StoredWeights: a WeightFile whose entries have any strides and byte order. Row-major entries are read straight to
+// their place; others one at a time through memory of their size.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace sconce::weights {
 // How an entry is stored, from its first element on.
 struct StoredLayout {
   std::vector<int64_t> strides;  // empty: row-major
-  uint64_t bytes = 0;            // that the elements lie in
+  uint64_t bytes = 0;            // the bytes that contain the elements
   bool swap_bytes = false;
 };
 
@@ -21,19 +21,19 @@ class StoredWeights : public WeightFile {
   void read(size_t entry, std::span<std::byte> out) final;
 
  protected:
-  // strides may be row-major; layout.bytes is taken from the entry then.
+  // strides may be row-major; layout.bytes is then set from the entry.
   void add(WeightEntry entry, StoredLayout layout);
   uint64_t stored_bytes(size_t entry) const noexcept { return layouts_[entry].bytes; }
   // Row-major and little endian.
   bool is_plain(size_t entry) const noexcept { return layouts_[entry].strides.empty() && !layouts_[entry].swap_bytes; }
-  // Stored bytes of an entry; from 0 on without gaps.
+  // The stored bytes of an entry: from 0 on, without gaps.
   virtual void fetch(size_t entry, uint64_t position, std::span<std::byte> out) = 0;
 
  private:
   std::vector<StoredLayout> layouts_;
   size_t current_ = SIZE_MAX;
-  uint64_t position_ = 0;         // bytes of the current entry that are out
-  std::vector<std::byte> whole_;  // of the current entry, where it is not row-major
+  uint64_t position_ = 0;         // bytes of the current entry that were handed out
+  std::vector<std::byte> whole_;  // the current entry, if it is not row-major
 };
 
 std::unique_ptr<WeightFile> open_safetensors(InputFile file, const FileOptions& options);
@@ -42,10 +42,10 @@ std::unique_ptr<WeightFile> open_npz(InputFile file, const FileOptions& options)
 std::unique_ptr<WeightFile> open_blob(InputFile file, const FileOptions& options);
 std::unique_ptr<WeightFile> open_package(const std::filesystem::path& path, const FileOptions& options);
 
-// Bytes of a raw blob of these constants.
+// The size of a raw blob of these constants.
 uint64_t blob_bytes(std::span<const ConstantSpec> constants);
-// What a stored constant is as an entry of an update. kUnsupported for what files cannot give: packed constants,
-// unknown dtypes.
+// A stored constant as an entry of an update. kUnsupported for what files cannot hold: packed constants, unknown
+// dtypes.
 WeightEntry entry_of(const ConstantSpec& constant, const std::string& where);
 
 }  // namespace sconce::weights

@@ -1,4 +1,4 @@
-// WeightFile::open: tells the formats apart.
+// WeightFile::open: detects the format.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -74,7 +74,7 @@ void WeightFile::add(WeightEntry entry) {
 }
 
 std::unique_ptr<WeightFile> WeightFile::open(const std::filesystem::path& path, const FileOptions& options) {
-  std::error_code ignored;  // what cannot be looked at cannot be opened either
+  std::error_code ignored;  // if it cannot be inspected, it cannot be opened either
   if (options.format == WeightFormat::kPackage ||
       (options.format == WeightFormat::kDetect && std::filesystem::is_directory(path, ignored)))
     return weights::open_package(path, options);

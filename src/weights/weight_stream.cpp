@@ -16,9 +16,9 @@ namespace sconce {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-// Memory for a header grows with what has come of it.
+// Memory for a header grows with the bytes that have come.
 constexpr size_t kFirstHeaderBytes = size_t{64} << 10;
-// Entries smaller than this come through a buffer, many with one read.
+// Smaller entries come through a buffer, many with one read.
 constexpr size_t kSmallBytes = size_t{32} << 10, kBufferBytes = size_t{256} << 10;
 
 }  // namespace
@@ -100,13 +100,7 @@ class WeightStream::Decoder {
   bool buffered() const noexcept { return left_ > memory_.size() - filled_ && memory_.size() - filled_ < kSmallBytes; }
 
   void read_length() {
-    uint64_t length;
-    std::memcpy(&length, length_.data(), sizeof length);
-    SCONCE_CHECK(length <= tensor_files::kMaxSafetensorsHeader, kCorruptPackage,
-                 "safetensors: header is too long: ", options_.source, ": ", length, " bytes");
-    SCONCE_CHECK(!options_.bytes || length <= *options_.bytes - kLengthBytes, kCorruptPackage,
-                 "safetensors: file ends within its header: ", options_.source, ": header of ", length,
-                 " bytes, file of ", options_.bytes.value_or(0));
+    const uint64_t length = tensor_files::safetensors_header_bytes(length_, options_.bytes, options_.source);
     SCONCE_CHECK(length > 0, kCorruptPackage, "safetensors: header is empty: ", options_.source);
     header_bytes_ = length;
     header_.resize(std::min<size_t>(length, kFirstHeaderBytes));
@@ -130,7 +124,7 @@ class WeightStream::Decoder {
     begin_entry(0);
   }
 
-  // Makes an entry the current one; entries without bytes are complete at once.
+  // Starts an entry; one without bytes is complete at once.
   void begin_entry(size_t index) {
     for (current_ = index; current_ < entries_.entries.size(); ++current_) {
       const tensor_files::SafetensorsEntry& e = entry();
@@ -172,10 +166,10 @@ class WeightStream::Decoder {
   std::array<std::byte, 64> surplus_{};
   std::string header_;
   size_t header_bytes_ = 0;
-  tensor_files::SafetensorsHeader entries_;  // in order of data
+  tensor_files::SafetensorsHeader entries_;  // in the order of their data
   size_t current_ = 0;
   std::span<std::byte> memory_;  // of the current entry
-  size_t filled_ = 0;            // of length, header or current entry
+  size_t filled_ = 0;            // bytes of the length, the header or the current entry
   std::vector<std::byte> buffer_;
   std::span<std::byte> room_;
   uint64_t done_ = 0, left_ = 0, total_ = 0;  // left_: of the data

@@ -31,7 +31,7 @@ class AdminServer(Server):
         return self.admin("POST", f"{model}/weights?{query}", data, {**STREAM, **(headers or {})})
 
     def ones(self, model="fake"):
-        """What the model answers, byte for byte, and the generation that answered."""
+        """The model's answer and the generation that gave it."""
         answer = self.infer(model, ONES)
         assert answer.status == 200, answer.body
         return answer.json["outputs"][0]["data"], int(answer.headers["Sconce-Generation"])
@@ -55,7 +55,7 @@ class AdminServer(Server):
         return socket.create_connection(("127.0.0.1", self.ports["administration"]), timeout=20)
 
     def begin_push(self, model, data, sent, query="", headers=""):
-        """A connection on which so many bytes of a push have been sent."""
+        """A connection on which the first `sent` bytes of a push were sent."""
         connection = self.connect_admin()
         connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
                            f"Content-Type: application/octet-stream\r\nContent-Length: {len(data)}\r\n\r\n".encode()
@@ -64,7 +64,7 @@ class AdminServer(Server):
 
 
     def begin_chunks(self, model, sent, query="", headers=""):
-        """A connection on which a push in chunks has begun; `sent` is what goes out behind the head."""
+        """A connection on which a chunked push has begun: its head and `sent` were sent."""
         connection = self.connect_admin()
         connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
                            "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + sent)
@@ -98,7 +98,7 @@ def shared(tmp_path_factory):
 
 @pytest.fixture()
 def server(shared):
-    """As shared(), with nothing staged and nothing under way."""
+    """shared(); afterwards nothing is staged or under way."""
     yield shared
     until(lambda: not shared.running())
     for model in ("fake", "large", "folded"):

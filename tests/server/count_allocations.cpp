@@ -1,5 +1,5 @@
-// Preloaded into the server by test_allocations.py: counts what it asks its allocator for, in the file that COUNT_FILE
-// names: allocations of all threads, as one 64-bit number.
+// Preloaded into the server by test_allocations.py: counts the allocations of all threads in the file COUNT_FILE, as
+// one 64-bit number.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

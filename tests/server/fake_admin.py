@@ -1,4 +1,4 @@
-"""An admin port of which the test decides how each request ends: it records requests and can fail, hang up or be slow."""
+"""An admin port under the test's control: it records requests, and can fail, hang up or be slow."""
 import base64
 import hashlib
 import http.server

@@ -1,5 +1,5 @@
-// The device library with two CUDA devices whose memory is the host's, for test_device_memory.py. A handle of shared
-// memory is the name of a POSIX object, padded with zeros. Copies are told to the file FAKE_CUDA_LOG: "cpu cuda:0 16".
+// A device library for test_device_memory.py, with two CUDA devices in host memory. A handle of shared memory is the
+// name of a POSIX object, padded with zeros. Copies are logged to the file FAKE_CUDA_LOG: "cpu cuda:0 16".
 #include "fake_cuda.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// NVML with two GPUs, for gpu_metrics_test.cpp. The second one tells little.
+// NVML with two GPUs, for gpu_metrics_test.cpp. The second one reports little.
 #include <cstring>
 
 #define API extern "C" [[gnu::visibility("default")]] int

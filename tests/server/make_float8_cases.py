@@ -1,4 +1,4 @@
-"""Writes float8_cases.inc: what PyTorch says each float8 code means and how it rounds float32.
+"""Writes float8_cases.inc: the upper half of the float32 that PyTorch reads from each float8 code, and how it rounds float32.
 
 Run with a Python that has torch (2.15); the result is checked in.
 """
@@ -20,9 +20,10 @@ for name in NAMES:
     codes = torch.arange(256, dtype=torch.uint8)
     values = codes.view(dtype).float()
     lines.append(f"FLOAT8_DECODE({name},")
-    row = [f"0x{bits(v):08x}" for v in values.tolist()]
-    for i in range(0, 256, 10):
-        lines.append("  " + ", ".join(row[i : i + 10]) + ("," if i + 10 < 256 else ")"))
+    assert all(bits(v) % 2**16 == 0 for v in values.tolist() if v == v)
+    row = [f"0x{bits(v) >> 16:04x}" for v in values.tolist()]
+    for i in range(0, 256, 14):
+        lines.append("  " + ", ".join(row[i : i + 14]) + ("," if i + 14 < 256 else ")"))
     # Ties between neighbours, and values just beside them, within the range of the type.
     finite = values[torch.isfinite(values) & (values > 0)].unique().double()
     if name != "E8M0FNU":

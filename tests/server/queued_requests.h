@@ -1,16 +1,23 @@
-// Requests for the tests of the queue, and the reading of what became of them.
+// Requests for tests of the queue.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "sconce/tensor.h"
+#include "server/batching/batch_policy.h"
 #include "server/batching/request_queue.h"
 
 namespace sconce::server {
 
+inline BatchPolicy up_to(int64_t rows) {
+  BatchPolicy policy;
+  policy.max_rows = rows;
+  return policy;
+}
+
 // One float32 input [rows, width] with the request's number in every element, and one output.
-class TestRequest final : public QueuedRequest {
+class TestRequest : public QueuedRequest {
  public:
   explicit TestRequest(float number, int64_t row_count = 1, int64_t width = 2) : number_(number) {
     const int64_t sizes[] = {row_count, width};

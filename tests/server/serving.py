@@ -1,4 +1,5 @@
 """Runs the real program for the tests of the server."""
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -33,7 +34,7 @@ class Answer:
 
 
 class Server:
-    """One run of `sconce serve` on ports of its own."""
+    """A `sconce serve` process with ports of its own."""
 
     def __init__(self, *serve, flags=(), environment=None, wait=True, prefix=()):
         command = [*prefix, str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin",
@@ -41,7 +42,7 @@ class Server:
         self.log = []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(environment or {})})
-        # Read at all times: a server whose log nobody reads waits once the pipe is full.
+        # Always read, so that the pipe never fills up.
         self.lines = queue.SimpleQueue()
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
@@ -53,7 +54,7 @@ class Server:
             found = re.search(r"(inference|metrics|administration) on https?://\S+:(\d+)", line)
             if found:
                 self.ports[found.group(1)] = int(found.group(2))
-        self.port = self.ports["inference"]
+        self.port, self.admin_port = self.ports["inference"], self.ports["administration"]
         if wait:
             self.wait_ready()
 
@@ -98,7 +99,7 @@ class Server:
         return connection
 
     def raw(self, data, timeout=10):
-        """Sends bytes, returns all that comes until the server closes the connection."""
+        """Sends bytes and returns everything until the server closes the connection."""
         with self.connect(timeout) as connection:
             connection.sendall(data)
             return read_all(connection)
@@ -112,16 +113,16 @@ class Server:
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
 
     def grown_kb(self, before):
-        """0 under sanitizers, which keep what was freed and shadow what is touched."""
+        """0 under sanitizers, which keep freed memory and add shadow memory."""
         return 0 if SANITIZED else self.memory_kb() - before
 
     def assert_settles(self, turn, kb, rounds=8):
-        """A leak grows in every round; a heap that has not found its size yet does not."""
+        """A leak grows in every round; a heap that has not reached its size yet does not."""
         grown = []
         while len(grown) < rounds:
             before = self.memory_kb()
             turn()
-            time.sleep(0.3)  # the allocator gives back what was freed a while ago
+            time.sleep(0.3)  # the allocator returns freed memory after a while
             grown.append(self.grown_kb(before))
             if grown[-1] < kb:
                 return
@@ -139,7 +140,7 @@ class Server:
 
     def __exit__(self, failure, *_):
         if SANITIZED and self.process.poll() is None:
-            self.process.terminate()  # leaks are looked for at the end
+            self.process.terminate()  # the sanitizer looks for leaks at the end
             self.process.wait(60)
         if self.process.poll() is None:
             self.process.kill()
@@ -150,8 +151,55 @@ class Server:
         assert failure or not reports, "".join(self.log[self.log.index(reports[0]):][:60])
 
 
+class Clients:
+    """Threads that ask a model over and over on persistent connections, and the answers they got."""
+
+    def __init__(self, server, model, count=4, row=(1, 2, 3, 4)):
+        self.server, self.model, self.body = server, model, json.dumps(numbers(list(row)))
+        self.counts, self.answers, self.errors, self.slowest = {}, set(), set(), 0.0
+        self.stop, self.lock = threading.Event(), threading.Lock()
+        self.running = threads(*[self.run] * count, stop=self.stop)
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        while not self.stop.is_set():
+            begin = time.time()
+            try:
+                connection.request("POST", f"/v2/models/{self.model}/infer", self.body)
+                response = connection.getresponse()
+                text, status = response.read(), response.status
+            except (OSError, http.client.HTTPException) as problem:
+                connection.close()
+                text, status = b"", repr(problem)
+            with self.lock:
+                self.slowest = max(self.slowest, time.time() - begin)
+                self.counts[status] = self.counts.get(status, 0) + 1
+                if status == 200:
+                    self.answers.add(tuple(json.loads(text)["outputs"][0]["data"]))
+                else:
+                    self.errors.add((status, text.decode()))
+        connection.close()
+
+    def wait(self, more=20):
+        """Waits until so many more requests were answered."""
+        wanted = sum(self.counts.values()) + more
+        until(lambda: sum(list(self.counts.values())) >= wanted)
+
+    def __enter__(self):
+        self.running.__enter__()
+        try:
+            self.wait()
+        except BaseException:
+            self.stop.set()
+            raise
+        return self
+
+    def __exit__(self, *failure):
+        return self.running.__exit__(*failure)
+
+
 class HeldServer(Server):
-    """Its fake models' runs wait from hold() to release(): what happens meanwhile takes the time it takes."""
+    """Between hold() and release(), runs of its fake models wait, so that tests need no timing."""
 
     def __init__(self, *serve, flags=()):
         self.folder = tempfile.TemporaryDirectory()
@@ -172,7 +220,7 @@ class HeldServer(Server):
 
 @contextlib.contextmanager
 def no_descriptors(server):
-    """The process can open nothing; what it has open goes on."""
+    """The process cannot open files; those already open still work."""
     limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1, limits[1]))
     try:
@@ -181,8 +229,39 @@ def no_descriptors(server):
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, limits)
 
 
+@contextlib.contextmanager
+def threads(*calls, stop=None):
+    """Runs each call on a thread of its own. At the end, sets `stop`, waits for all, and raises what one of them raised."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        running = [pool.submit(call) for call in calls]
+        try:
+            yield
+        finally:
+            if stop:
+                stop.set()
+    for call in running:
+        call.result()
+
+
+def numbers(data, **more):
+    """A request to a fake model, whose rows are four numbers each."""
+    return {"inputs": [{"name": "INPUT__0", "shape": [len(data) // 4, 4], "datatype": "FP32", "data": data}], **more}
+
+
+def binary(data, **more):
+    """The same with the numbers as bytes after the JSON. Returns the body, and the field that says where they begin."""
+    text = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [len(data) // 16, 4], "datatype": "FP32",
+                                   "parameters": {"binary_data_size": len(data)}}], **more}).encode()
+    return text + data, {"Inference-Header-Content-Length": str(len(text))}
+
+
+def raw_post(path, body, fields=b""):
+    """A POST as bytes."""
+    return b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n" % len(body) + fields + b"\r\n" + body
+
+
 def until(condition, seconds=30, why="it does not come true"):
-    """What the condition says once that is true. Looks again and again; why: or what tells, of what it said last."""
+    """Waits until the condition is true and returns its value. why: the message for a timeout, or a function that makes it."""
     end = time.time() + seconds
     while not (said := condition()):
         assert time.time() < end, why() if callable(why) else why
@@ -203,7 +282,7 @@ def read_all(connection):
 
 
 def read_answer(connection, data=b""):
-    """One answer from a connection that stays open: status, head, body, and what came after it."""
+    """Reads one answer: status, head, body, and the bytes after it. The connection stays open."""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(65536)
         assert piece, f"closed within a head: {data!r}"
@@ -218,14 +297,14 @@ def read_answer(connection, data=b""):
 
 
 def run_serve(*arguments, environment=None, timeout=30):
-    """A run that ends by itself: its status and what it says."""
+    """Runs a server that ends by itself; returns its exit status and its log."""
     done = subprocess.run([str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off",
                            *[str(a) for a in arguments]], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, **(environment or {})})
     return done.returncode, done.stderr
 
 
-# What the fake model computes with its stored weights, and its inputs with a meaning (tests/fake_model/fake_knobs.h).
+# What the fake model computes with its stored weights, and inputs with a special effect (tests/fake_model/fake_knobs.h).
 def fake_expected(row):
     return [x * (1 + i) + 10 * i for i, x in enumerate(row)]
 

@@ -1,4 +1,4 @@
-// Model specs written by hand, for tests of what is derived from them.
+// Model specs written by hand.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
 """Weights that arrive, or fail to, while clients ask and the server unloads, drains and ends."""
+import contextlib
 import http.client
 import pathlib
 import re
@@ -6,13 +7,12 @@ import resource
 import signal
 import socket
 import struct
-import threading
 import time
 
 import pytest
 from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, STORED, STREAM, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, Clients,  # noqa: F401
                           chunks, expected, server, shared, wait_until_idle)
-from serving import FAKE_MODELS, SANITIZED, read_answer, until
+from serving import FAKE_MODELS, SANITIZED, read_answer, threads, until
 from weights_files import content_digest, fake_weights, repeated, safetensors
 
 
@@ -54,7 +54,7 @@ def test_an_upload_that_stops_arriving(hasty):
         status, _, body, _ = read_answer(connection)
         assert status == 408 and b"50 of" in body
     assert server.ones() == before
-    # A slow one that goes on arriving takes as long as it takes.
+    # A slow upload may go on as long as bytes arrive.
     with server.begin_push("fake", GOOD, 0, "dry_run=true") as connection:
         for i in range(0, len(GOOD), 25):
             connection.sendall(GOOD[i:i + 25])
@@ -91,7 +91,7 @@ def test_chunks_of_any_size(server, size):
         status, _, body, rest = read_answer(connection)
         assert status == 200 and rest == b"", body
         assert server.ones()[0] == expected(5)
-        # The connection goes on, also behind what came together with the last chunk.
+        # The connection stays usable, also after bytes that came with the last chunk.
         connection.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: x\r\n\r\n")
         assert read_answer(connection)[0] == 200
     pipelined = chunks(GOOD, size) + b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -214,7 +214,7 @@ def test_a_slow_upload_holds_up_nobody(server):
 
 
 def test_requests_of_one_connection(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports["administration"], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.admin_port, timeout=20)
     own = connection
     own.connect()
     first = own.sock
@@ -253,7 +253,7 @@ def test_expect_continue(server):
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers end the process where there is no memory")
 def test_no_memory():
-    """A limit on the process's memory, from where nothing can be had to where an update has what it needs."""
+    """Memory limits from no memory at all up to enough for an update."""
     with AdminServer(f"large={LARGE}", f"fake={FAKE}", environment={"MALLOC_ARENA_MAX": "1"}) as server:
         data = fake_weights(9, LARGE_FEATURES)
         process = server.process.pid
@@ -276,7 +276,7 @@ def test_no_memory():
                         limit(None)
                         assert server.admin("POST", "large/weights/abort").status == 200
                     else:
-                        # No thread can be started for the request, or no set be made.
+                        # The thread for the request, or the new set, cannot be made.
                         assert answer.status in (503, 507) and answer.json["error"], answer.body
             except (ConnectionError, http.client.HTTPException):
                 seen.add("closed")
@@ -291,7 +291,7 @@ def test_no_memory():
 # Under load.
 
 def test_pushes_under_load():
-    """Each answer is of one published set, the one that its header names; none fails."""
+    """Each answer comes from one published set, which its header names; none fails."""
     with AdminServer(f"fake={FAKE}", flags=["--set", "fake.replicas=3"]) as server:
         server.push("fake", fake_weights(1), "commit=true&label=1")
         with Clients(server) as clients:
@@ -377,24 +377,13 @@ def test_drain_refuses_what_begins_and_serves_the_old_weights():
 
 
 def test_pushes_until_the_end():
-    """A server that is told to end while updates go on ends with 0, and no connection is cut off within an answer."""
+    """A server that is stopped during updates exits with 0, and cuts no answer short."""
     with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "100ms"]) as server:
-        problems = []
-
         def push():
-            try:
+            with contextlib.suppress(ConnectionError, http.client.HTTPException):
                 while True:
-                    answer = server.push("fake", GOOD, "commit=true&async=1")
-                    if answer.status not in (200, 202, 409, 503):
-                        problems.append(answer.status)
-            except (ConnectionError, http.client.HTTPException):
-                pass
+                    assert server.push("fake", GOOD, "commit=true&async=1").status in (200, 202, 409, 503)
 
-        threads = [threading.Thread(target=push) for _ in range(3)]
-        for t in threads:
-            t.start()
-        time.sleep(0.3)
-        assert server.stop() == 0
-        for t in threads:
-            t.join()
-        assert not problems
+        with threads(*[push] * 3):
+            time.sleep(0.3)
+            assert server.stop() == 0

@@ -1,10 +1,10 @@
-"""Once warm, a request asks for no memory: where it was read, and through a lane."""
+"""After warm-up a request allocates nothing, on the I/O thread and through a lane."""
 import http.client
 import json
 import struct
 
 import pytest
-from serving import FAKE_MODELS, PROGRAM, Server
+from serving import FAKE_MODELS, PROGRAM, Server, binary, numbers
 
 COUNTER = PROGRAM.parent.parent / "tests/server/count_allocations.so"
 FAKE = FAKE_MODELS / "fake_model.so"
@@ -12,14 +12,11 @@ REQUESTS = 2000
 
 
 def binary_request():
-    head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [2, 4], "datatype": "FP32", "parameters": {"binary_data_size": 32}}],
-                       "parameters": {"binary_data_output": True}}).encode()
-    return "/v2/models/fake/infer", head + struct.pack("<8f", *range(8)), {"Inference-Header-Content-Length": str(len(head))}
+    return "/v2/models/fake/infer", *binary(struct.pack("<8f", *range(8)), parameters={"binary_data_output": True})
 
 
 def json_request():
-    body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
-    return "/v2/models/fake/infer", json.dumps(body).encode(), {}
+    return "/v2/models/fake/infer", json.dumps(numbers([1, 2, 3, 4])).encode(), {}
 
 
 @pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
@@ -49,5 +46,5 @@ def test_no_allocation_for_a_request(tmp_path, request_of, place):
         spent = counted() - before
         connection.close()
         assert server.stop() == 0
-    # What the clock makes (timers, once a second a date) is not the requests'.
+    # Timers and the date, made once a second, are not the requests' allocations.
     assert spent < REQUESTS / 20, f"{spent} allocations in {REQUESTS} requests"

@@ -16,7 +16,7 @@ import time
 import zipfile
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, PROGRAM, SLEEP_INPUT, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, PACKAGES, PROGRAM, SLEEP_INPUT, Server, read_all, read_answer, threads, until
 
 DTYPES = [("BOOL", 1), ("UINT8", 1), ("INT8", 1), ("INT16", 2), ("INT32", 4), ("INT64", 8), ("FP16", 2), ("BF16", 2),
           ("FP32", 4), ("FP64", 8), ("FP32", 4), ("UINT8", 1)]  # the inputs of several.dtypes; [10] is complex64
@@ -42,11 +42,11 @@ def valid(server):
 
 @pytest.fixture(autouse=True)
 def memory_and_life(target):
-    """Whatever a test did: the server answers, and has about the memory it had."""
+    """After each test the server still answers, with about the same memory."""
     before = target.memory_kb()
     yield
     valid(target)
-    # Idle connections give theirs back.
+    # Idle connections free their memory.
     until(lambda: target.grown_kb(before) < GROWTH_KB, why=lambda: f"grew by {target.grown_kb(before)} kB")
     assert target.process.poll() is None
 
@@ -62,7 +62,7 @@ def statuses(data):
 # Floods.
 
 def test_slow_headers_hold_up_nobody(target):
-    """500 connections that each send a byte now and then; others are answered meanwhile, and they get 408."""
+    """500 connections trickle bytes and get 408; others are answered meanwhile."""
     def late():
         return sum(count for name, count in target.metrics().items()
                    if name.startswith("sconce_http_responses_total") and 'code="408"' in name)
@@ -130,7 +130,7 @@ def test_json_that_is_none(target, path, body):
     if path.endswith("index") and body.startswith(b"{\"") and answer.status == 200:
         json.loads(body)  # members that mean nothing there
         return
-    # What is no inference takes 64 KiB.
+    # Other routes take 64 KiB at most.
     assert answer.status == (400 if "models" in path or len(body) <= 65536 else 413), answer.body
     assert answer.json["error"]
 
@@ -149,7 +149,7 @@ def test_many_of_everything(target):
 
 
 def test_overload_and_recovery(target):
-    """Ten times what the model can do: what is refused is refused at once, and then all is well."""
+    """At ten times its capacity, the server refuses at once, and recovers."""
     slow = {"INPUT__0": ("FP32", [1, 4], [SLEEP_INPUT, 0, 0, 0])}
     codes = []
     end = time.time() + 60
@@ -160,11 +160,8 @@ def test_overload_and_recovery(target):
             if codes[-1] == 429:
                 time.sleep(0.01)
 
-    threads = [threading.Thread(target=load) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with threads(*[load] * 50):
+        pass
     assert set(codes) == {200, 429} and codes.count(429) > codes.count(200)
     assert target.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)}).status == 200
 
@@ -236,7 +233,7 @@ NAMES = ["..", ".", "%2e%2e", "..%2f..", "a%2fb", " ", "%00", "%0a", "-", "a" * 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_in_the_control_routes(target, name):
-    """The one that made a Triton unready for good, and its like."""
+    """A request that made Triton unready for good, and similar ones."""
     for action in ("load", "unload"):
         for port in (target.ports["administration"], target.port):
             answer = target.post(f"/v2/repository/models/{name.replace(' ', '%20')}/{action}", b"", port=port)

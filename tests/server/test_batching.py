@@ -1,5 +1,6 @@
 """Requests that share runs, and the queue they wait in."""
 import concurrent.futures
+import functools
 import json
 import re
 import socket
@@ -9,7 +10,7 @@ import time
 
 import pytest
 from admin_server import AdminServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, HeldServer, Server, fake_expected, read_all, read_answer, until
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, HeldServer, Server, binary, fake_expected, numbers, raw_post, read_all, read_answer, threads, until
 from weights_files import fake_weights
 
 BATCHING = FAKE_MODELS.parent / "server/batching"
@@ -32,14 +33,11 @@ def check(answer, *rows):
 
 
 def request(body, model="m", extra=b""):
-    text = json.dumps(body).encode()
-    return (f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(text)}\r\n".encode() + extra
-            + b"\r\n" + text)
+    return raw_post(f"/v2/models/{model}/infer".encode(), json.dumps(body).encode(), extra)
 
 
 def one_row(number, **parameters):
-    return {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": row(number)}],
-            **({"parameters": parameters} if parameters else {})}
+    return numbers(row(number), **({"parameters": parameters} if parameters else {}))
 
 
 def stats(server, model="m"):
@@ -51,12 +49,12 @@ def pending(server):
 
 
 def occupy(server):
-    """A connection whose request has the model's only replica, until the server releases it."""
+    """A connection whose request holds the model's only replica until server.release()."""
     server.hold()
     connection = server.connect()
     connection.sendall(request(one_row(0)))
     replicas = "/v2/admin/models/m/replicas"
-    until(lambda: server.get(replicas, port=server.ports["administration"]).json["replicas"][0]["load"] == 1
+    until(lambda: server.get(replicas, port=server.admin_port).json["replicas"][0]["load"] == 1
              and pending(server) == 0)
     return connection
 
@@ -68,7 +66,7 @@ def batched():
 
 
 def at_once(server, one, count):
-    """one(i) for all i, as requests that come while the replica is busy; the sum of what it returns."""
+    """Calls one(i) for all i while the replica is busy; returns the sum of the results."""
     with occupy(server) as first, concurrent.futures.ThreadPoolExecutor(count) as pool:
         try:
             results = [pool.submit(one, i) for i in range(count)]
@@ -118,11 +116,8 @@ def test_the_signature_alone_is_enough(batched):
 
 def test_binary_answers_are_rows_of_one_tensor(batched):
     def one(number):
-        body = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
-                                       "parameters": {"binary_data_size": 16}}],
-                           "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}).encode()
-        answer = batched.post("/v2/models/m/infer", body + struct.pack("<4f", *row(number)),
-                           headers={"Inference-Header-Content-Length": str(len(body))})
+        answer = batched.post("/v2/models/m/infer", *binary(
+            struct.pack("<4f", *row(number)), outputs=[{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]))
         assert answer.status == 200, answer.body
         assert list(struct.unpack("<4f", answer.body[-16:])) == fake_expected(row(number))
 
@@ -398,29 +393,23 @@ def test_pipelined_requests_behind_one_that_waits(batched):
 
 
 def test_each_batch_has_one_set_of_weights():
-    """Weights change under load; each answer is that of the generation it names, whole."""
-    stop, answers, lock = threading.Event(), [], threading.Lock()
+    """While weights change under load, each answer is entirely that of the generation it names."""
+    stop, answers = threading.Event(), []
 
     def client(server, number):
         rows = [row(number), row(number + 1)]
         while not stop.is_set():
             answer = server.infer("m", rows_of(*rows))
             assert answer.status == 200, answer.body
-            with lock:
-                answers.append((rows, int(answer.headers["Sconce-Generation"]), answer.json["outputs"][0]["data"]))
+            answers.append((rows, int(answer.headers["Sconce-Generation"]), answer.json["outputs"][0]["data"]))
 
     with AdminServer(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "2000"}) as server:
-        threads = [threading.Thread(target=client, args=(server, i)) for i in range(12)]
-        for thread in threads:
-            thread.start()
         values = {}
-        for value in range(2, 22):
-            assert server.push("m", fake_weights(value)).status == 200
-            committed = server.admin("POST", "m/weights/commit")
-            values[committed.json["generation"]] = value
-        stop.set()
-        for thread in threads:
-            thread.join()
+        with threads(*[functools.partial(client, server, i) for i in range(12)], stop=stop):
+            for value in range(2, 22):
+                assert server.push("m", fake_weights(value)).status == 200
+                committed = server.admin("POST", "m/weights/commit")
+                values[committed.json["generation"]] = value
         assert stats(server)["execution_count"] < len(answers)
     assert len({generation for _, generation, _ in answers}) > 2
     for rows, generation, output in answers:
@@ -430,31 +419,27 @@ def test_each_batch_has_one_set_of_weights():
 
 
 def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():
-    codes, lock = {}, threading.Lock()
-    stop = threading.Event()
+    codes, stop = [], threading.Event()
 
     def client(server, number):
         while not stop.is_set():
             answer = server.infer("m", rows_of(row(number)))
             if answer.status == 200:
                 assert answer.json["outputs"][0]["data"] == fake_expected(row(number))
-            with lock:
-                codes[answer.status] = codes.get(answer.status, 0) + 1
+            codes.append(answer.status)
 
     with Server(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "3000"}) as server:
-        threads = [threading.Thread(target=client, args=(server, i)) for i in range(24)]
-        for thread in threads:
-            thread.start()
-        for _ in range(5):
-            answer = server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"])
+        def control(action):
+            answer = server.post(f"/v2/repository/models/m/{action}", b"", port=server.admin_port)
             assert answer.status == 200, answer.body
-        assert set(codes) == {200}
-        assert server.post("/v2/repository/models/m/unload", b"", port=server.ports["administration"]).status == 200
-        until(lambda: 404 in codes)
-        assert server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"]).status == 200
-        stop.set()
-        for thread in threads:
-            thread.join()
+
+        with threads(*[functools.partial(client, server, i) for i in range(24)], stop=stop):
+            for _ in range(5):
+                control("load")
+            assert set(codes) == {200}
+            control("unload")
+            until(lambda: 404 in codes)
+            control("load")
         assert set(codes) <= {200, 404, 503}  # 503 while it is loaded again
         # A drain answers what waits.
         connections = [server.connect() for _ in range(20)]

@@ -1,5 +1,6 @@
 """CUDA shared memory (/v2/cudasharedmemory), on devices that tests/server/fake_cuda.cpp makes up."""
 import base64
+import functools
 import json
 import mmap
 import os
@@ -7,7 +8,7 @@ import struct
 import uuid
 
 import pytest
-from serving import FAKE_MODELS, PROGRAM, Server, fake_expected
+from serving import FAKE_MODELS, PROGRAM, Server, fake_expected, threads, until
 
 DEVICES = PROGRAM.parent.parent / "tests/server/fake_cuda"
 ROW = [1.0, 2.0, 3.0, 4.0]
@@ -246,24 +247,21 @@ def test_bounds(server, memory):
 
 def test_requests_with_device_tensors_and_others_do_not_share_runs(server, memory):
     """While one run holds the only replica, requests of both forms gather; all get their own answer."""
-    import threading
     memory.put(ROW)
     assert register(server, "r", memory).status == 200
     server.held.touch()
     answers = {}
-    threads = [threading.Thread(target=lambda i=i: answers.update(
-        {i: infer(server, "held", ("r", 0) if i % 2 else None, ("r", 1024 + 16 * i) if i % 3 == 0 else None)}))
-        for i in range(8)]
-    for thread in threads:
-        thread.start()
-    # Unregistered while it is in use: the memory stays open until the requests are over.
-    from serving import until
-    until(lambda: server.metrics().get('nv_inference_pending_request_count{model="held",version="1"}', 0) == 7)
-    assert server.post("/v2/cudasharedmemory/region/r/unregister", b"").status == 200
-    assert infer(server, "cpu", ("r", 0), None).status == 404
-    server.held.unlink()
-    for thread in threads:
-        thread.join()
+
+    def ask(i):
+        target = ("r", 1024 + 16 * i) if i % 3 == 0 else None
+        answers[i] = infer(server, "held", ("r", 0) if i % 2 else None, target)
+
+    with threads(*[functools.partial(ask, i) for i in range(8)]):
+        # Unregistered while it is in use: the memory stays open until the requests are over.
+        until(lambda: server.metrics().get('nv_inference_pending_request_count{model="held",version="1"}', 0) == 7)
+        assert server.post("/v2/cudasharedmemory/region/r/unregister", b"").status == 200
+        assert infer(server, "cpu", ("r", 0), None).status == 404
+        server.held.unlink()
     for i, answer in answers.items():
         assert answer.status == 200, answer.body
         if i % 3 == 0:

@@ -1,4 +1,5 @@
 """Triton's extensions: shared memory, classification, compression, trace and log settings; request ids and traces."""
+import contextlib
 import gzip
 import http.client
 import json
@@ -10,7 +11,7 @@ import uuid
 import zlib
 
 import pytest
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, no_descriptors
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, no_descriptors, numbers, until
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
 LAST = "several.channels_last"
@@ -105,7 +106,7 @@ def test_tensors_in_shared_memory(open_server):
             answer = server.post(f"/v2/models/{LAST}/infer", bad)
             assert answer.status in (400, 404) and text in answer.json["error"], answer.body
 
-        refused("has become smaller" if False else "unexpected total byte size", {"parameters": shared("in", 236)})
+        refused("unexpected total byte size", {"parameters": shared("in", 236)})
         refused("invalid offset", {"parameters": shared("in", 240, 17)})
         refused("invalid offset", {"parameters": shared("in", 240, 2**64 - 1)})
         refused("Unable to find", {"parameters": shared("none", 240)})
@@ -148,6 +149,7 @@ def test_a_region_that_the_server_cannot_open_is_no_mistake_of_the_client(open_s
     server = open_server
     with Region(64) as region:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.connect()
 
         def ask():
             body = json.dumps({"key": region.key, "offset": 0, "byte_size": 64})
@@ -155,7 +157,6 @@ def test_a_region_that_the_server_cannot_open_is_no_mistake_of_the_client(open_s
             answer = connection.getresponse()
             return answer.status, answer.read()
 
-        connection.connect()
         assert ask()[0] == 200
         server.post("/v2/systemsharedmemory/unregister", b"")
         with no_descriptors(server):
@@ -239,7 +240,7 @@ def test_control_routes_are_closed_on_the_public_listener(server):
     for path in ("/v2/trace/setting", "/v2/models/fake/trace/setting", "/v2/logging"):
         for answer in (server.get(path), server.post(path, {}), server.post(path, b"[")):
             assert answer.status == 403
-        assert server.get(path, port=server.ports["administration"]).status == 200
+        assert server.get(path, port=server.admin_port).status == 200
     for action in ("load", "unload"):
         assert server.post(f"/v2/repository/models/fake/{action}", b"").status == 403
 
@@ -281,14 +282,13 @@ def test_trace_settings(open_server):
 
 
 def read_trace(path):
-    """A look may fall into the middle of a record that is being written."""
-    for _ in range(100):
+    """Reads again while a record is only partly written."""
+    def events():
         text = path.read_text()
-        try:
+        with contextlib.suppress(json.JSONDecodeError):
             return json.loads(text if text.endswith("]\n") else text + "]")
-        except json.JSONDecodeError:
-            time.sleep(0.05)
-    raise AssertionError("no JSON: " + text[-200:])
+
+    return until(events, 5, lambda: "no JSON: " + path.read_text()[-200:])
 
 
 def test_traces_in_chrome_format(open_server):
@@ -305,13 +305,9 @@ def test_traces_in_chrome_format(open_server):
     server.post(f"/v2/models/{LAST}/infer", b"{", {"traceparent": parent})
     server.post(f"/v2/models/{LAST}/infer", BODY, {"traceparent": parent})  # the fifth: trace_count is used up
     server.post("/v2/trace/setting", {"trace_level": ["OFF"], "trace_count": None, "trace_rate": None})
-    end = time.time() + 10
-    while time.time() < end:
-        events = read_trace(server.files / "trace.json")
-        whole = sorted((e for e in events if e["name"] == "request"), key=lambda e: e["ts"])  # written as each ends
-        if len(whole) >= 4:
-            break
-        time.sleep(0.05)
+    until(lambda: sum(e["name"] == "request" for e in read_trace(server.files / "trace.json")) >= 4)
+    events = read_trace(server.files / "trace.json")
+    whole = sorted((e for e in events if e["name"] == "request"), key=lambda e: e["ts"])  # written as each ends
     assert [e["args"]["id"] for e in whole][:3] == ["r0", "r1", "r3"] and len(whole) == 4
     assert whole[1]["args"]["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736"
     assert whole[1]["args"]["parent_span_id"] == "00f067aa0ba902b7"
@@ -328,8 +324,7 @@ def test_tensors_in_traces(tmp_path):
                 flags=["--trace-file", tmp_path / "t", "--trace-rate", "1", "--http-admin", "true",
                        "--trace-tensor-elements", "6"]) as server:
         def infer(row):
-            body = {"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [len(row) // 4, 4], "data": row}]}
-            return server.post("/v2/models/fake/infer", json.dumps(body), {"X-Request-Id": f"n{len(row)}"})
+            return server.post("/v2/models/fake/infer", numbers(row), {"X-Request-Id": f"n{len(row)}"})
 
         off = server.get("/v2/trace/setting").json
         one = server.post("/v2/models/fake/trace/setting", {"trace_level": ["TENSORS"]}).json
@@ -385,9 +380,9 @@ def test_trace_files_of_so_many_records(tmp_path):
 def test_traces_in_otlp_format(tmp_path):
     with Server(FAKE, flags=["--trace-file", tmp_path / "t", "--trace-format", "otlp", "--trace-level", "tensors",
                              "--trace-rate", "1", "--trace-tensor-elements", "3"]) as server:
-        assert server.get("/v2/trace/setting", port=server.ports["administration"]).json["trace_level"] == [
+        assert server.get("/v2/trace/setting", port=server.admin_port).json["trace_level"] == [
             "TIMESTAMPS", "TENSORS"]
-        row = {"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+        row = numbers([1, 2, 3, 4])
         assert server.post("/v2/models/fake/infer", row).status == 200
         traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
         assert server.post("/v2/models/fake/infer", row, {"traceparent": traceparent}).status == 200
@@ -424,7 +419,7 @@ def test_malformed_traceparents_count_as_absent(open_server, field):
 
 
 def test_trace_needs_a_file(server):
-    answer = server.post("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"]}, port=server.ports["administration"])
+    answer = server.post("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"]}, port=server.admin_port)
     assert answer.status == 400 and "trace_file" in answer.json["error"]
 
 
@@ -475,10 +470,10 @@ def test_request_ids():
             answer = server.get("/v2", headers={"X-Request-Id": bad.encode("latin-1")})
             assert answer.status == 200 and "X-Request-Id" not in answer.headers
         load = server.post("/v2/repository/models/fake/load", b"", {"X-Request-Id": "load-7"},
-                           port=server.ports["administration"])
+                           port=server.admin_port)
         assert load.status == 200
         released = server.post("/v2/admin/models/fake/weights/release", b"", {"X-Request-Id": "admin-8"},
-                               port=server.ports["administration"])
+                               port=server.admin_port)
         assert released.status == 200
         server.stop()
         log = [line for line in server.log if "status=" in line or "load-7" in line or "admin-8" in line]
@@ -508,7 +503,7 @@ def test_openapi(server):
     assert document["openapi"].startswith("3.") and document["info"]["title"] == "Sconce"
     assert "post" in document["paths"]["/v2/models/{model}/infer"]
     assert "/v2/admin/models/{model}/weights" not in document["paths"]
-    admin = server.get("/openapi.json", port=server.ports["administration"]).json
+    admin = server.get("/openapi.json", port=server.admin_port).json
     assert {"get", "post", "parameters"} == set(admin["paths"]["/v2/admin/models/{model}/weights"])
     text = json.dumps(document)
     for name in re.findall(r"#/components/schemas/(\w+)", text):

@@ -3,11 +3,10 @@ import gzip
 import json
 import select
 import struct
-import threading
 import time
 
 import pytest
-from serving import FAKE_MODELS, SLEEP_INPUT, Server, read_answer, until
+from serving import FAKE_MODELS, SLEEP_INPUT, Server, binary, raw_post, read_answer, threads, until
 
 PROBE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 ROWS = 1_000_000
@@ -61,22 +60,25 @@ def assert_others_are_answered(server, request, check):
     raise AssertionError(f"probes answered meanwhile, and the longest as a share of the time: {seen}")
 
 
-def post(path, body, extra=b""):
-    return (b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n" % len(body) + extra + b"\r\n") + body
-
-
 INFER = b"/v2/models/fake/infer"
+
+
+def post_binary(data, **more):
+    body, fields = binary(data, **more)
+    return raw_post(INFER, body, "".join(f"{key}: {value}\r\n" for key, value in fields.items()).encode())
+
+
 KEYS = b'{"inputs":[],"x":[' + b",".join([b'{"\\u0061bcdefgh":"\\n"}'] * 1_500_000) + b"]}"
 CASES = {
-    "20 MB of numbers": (post(INFER, b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","data":[' % ROWS + NUMBERS + b",true]}]}"),
+    "20 MB of numbers": (raw_post(INFER, b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","data":[' % ROWS + NUMBERS + b",true]}]}"),
                          "more elements than the shape holds"),
-    "30 MB of a key": (post(b"/v1/models/fake:call", b'{"' + b"\\u006b" * 5_000_000 + b'":0}'), "got 'kkk"),
-    "30 MB of keys": (post(INFER, KEYS), "missing"),
-    "30 MB of strings and depth": (post(b"/v1/models/fake:predict", b'{"a":' + b"[" * 50 + b'"' + b"\\n" * 15_000_000 + b'"' + b"]" * 50 + b"}"),
+    "30 MB of a key": (raw_post(b"/v1/models/fake:call", b'{"' + b"\\u006b" * 5_000_000 + b'":0}'), "got 'kkk"),
+    "30 MB of keys": (raw_post(INFER, KEYS), "missing"),
+    "30 MB of strings and depth": (raw_post(b"/v1/models/fake:predict", b'{"a":' + b"[" * 50 + b'"' + b"\\n" * 15_000_000 + b'"' + b"]" * 50 + b"}"),
                                    "neither 'instances' nor"),
-    "30 MB, compressed": (post(INFER, gzip.compress(KEYS, 1), b"Content-Encoding: gzip\r\n"), "missing"),
-    "a bomb": (post(INFER, gzip.compress(b" " * 120_000_000, 1), b"Content-Encoding: gzip\r\n"), "text ends at byte 120000000"),
-    "20 MB for generate": (post(b"/v2/models/recorded/generate", b'{"INPUT__0":[' + NUMBERS + b",true]}"), "expected a number at byte 200000"),
+    "30 MB, compressed": (raw_post(INFER, gzip.compress(KEYS, 1), b"Content-Encoding: gzip\r\n"), "missing"),
+    "a bomb": (raw_post(INFER, gzip.compress(b" " * 120_000_000, 1), b"Content-Encoding: gzip\r\n"), "text ends at byte 120000000"),
+    "20 MB for generate": (raw_post(b"/v2/models/recorded/generate", b'{"INPUT__0":[' + NUMBERS + b",true]}"), "expected a number at byte 200000"),
 }
 
 
@@ -97,11 +99,7 @@ def test_a_large_run_is_none_of_the_reading_threads(server):
     with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", flags=["--io-threads", "1", "--busy-poll", "0", "--inline-below", "10ms"]) as running:
         for _ in range(50):
             assert running.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}).status == 200
-        rows = 4096
-        head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32", "parameters": {"binary_data_size": 16 * rows}}],
-                           "parameters": {"binary_data_output": True}}).encode()
-        data = struct.pack("<4f", SLEEP_INPUT, 2, 3, 4) + bytes(16 * (rows - 1))
-        request = post(INFER, head + data, b"Inference-Header-Content-Length: %d\r\n" % len(head))
+        request = post_binary(struct.pack("<4f", SLEEP_INPUT, 2, 3, 4) + bytes(16 * 4095), parameters={"binary_data_output": True})
 
         def check(answer):
             assert answer[0] == 200
@@ -110,10 +108,7 @@ def test_a_large_run_is_none_of_the_reading_threads(server):
 
 
 def test_a_large_answer_is_written_while_others_are_answered(server):
-    head = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [ROWS, 4], "datatype": "FP32",
-                                   "parameters": {"binary_data_size": 16 * ROWS}}]}).encode()
-    data = struct.pack("<4f", 1.25, -2500.123, 3, 0.001) * ROWS
-    request = post(INFER, head + data, b"Inference-Header-Content-Length: %d\r\n" % len(head))
+    request = post_binary(struct.pack("<4f", 1.25, -2500.123, 3, 0.001) * ROWS)
 
     def check(answer):
         code, _, body, _ = answer
@@ -126,7 +121,7 @@ def test_a_large_answer_is_written_while_others_are_answered(server):
 def test_many_large_requests_at_once_are_all_answered(server):
     """More than there are threads for them; connections that go meanwhile hurt nobody."""
     body = b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","data":[' % ROWS + NUMBERS + b"]}]}"
-    request = post(INFER, body)
+    request = raw_post(INFER, body)
     results, gone = [], []
 
     def ask():
@@ -139,11 +134,8 @@ def test_many_large_requests_at_once_are_all_answered(server):
             connection.sendall(request)
             gone.append(True)
 
-    threads = [threading.Thread(target=ask if i % 2 else leave) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with threads(*[ask, leave] * 4):
+        pass
     assert results == [200] * 4 and len(gone) == 4
     assert server.get("/v2/health/live").status == 200
 

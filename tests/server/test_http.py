@@ -8,7 +8,7 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, HeldServer, Server, fake_expected, read_all, read_answer, until
+from serving import FAKE_MODELS, HeldServer, Server, binary, fake_expected, read_all, read_answer, until
 
 BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
 
@@ -139,12 +139,10 @@ def test_chunked_bodies(server):
 
 
 def test_chunked_binary_tensors_are_aligned(server):
-    header = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
-                                     "parameters": {"binary_data_size": 16}}]}).encode()
-    body = header + struct.pack("<4f", 1, 2, 3, 4)
+    body, fields = binary(struct.pack("<4f", 1, 2, 3, 4))
+    (name, length), = fields.items()
     for pieces in ([body], [body[:7], body[7:]]):
-        request = chunked(pieces).replace(
-            b"Transfer-Encoding", b"Inference-Header-Content-Length: %d\r\nTransfer-Encoding" % len(header))
+        request = chunked(pieces).replace(b"Transfer-Encoding", f"{name}: {length}\r\nTransfer-Encoding".encode())
         with server.connect() as connection:
             connection.sendall(request)
             code, _, answer, _ = read_answer(connection)
@@ -414,11 +412,8 @@ def test_hostile_json_does_not_grow_the_server(server):
 def test_bodies_of_many_sizes_and_memory_comes_back(server):
     before = server.memory_kb()
     for rows in (1, 100, 10_000, 1_000_000):
-        header = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32",
-                                         "parameters": {"binary_data_size": rows * 16}}],
-                             "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}).encode()
-        answer = server.post("/v2/models/fake/infer", header + struct.pack("<4f", 1, 2, 3, 4) * rows,
-                             {"Inference-Header-Content-Length": str(len(header))})
+        answer = server.post("/v2/models/fake/infer", *binary(
+            struct.pack("<4f", 1, 2, 3, 4) * rows, outputs=[{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]))
         assert answer.status == 200
         length = int(answer.headers["Inference-Header-Content-Length"])
         assert answer.body[length:] == struct.pack("<4f", *fake_expected([1, 2, 3, 4])) * rows

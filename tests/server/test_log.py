@@ -1,4 +1,4 @@
-"""The log holds nobody up, is not filled by clients, and says whom its lines are about."""
+"""The log blocks nobody, clients cannot fill it, and its lines name their request."""
 import re
 import threading
 
@@ -59,7 +59,7 @@ def test_a_log_that_nobody_reads_holds_nobody_up():
             asked += 1000
             assert asked < 100_000
         server.go_on()
-        # Each line is there, or told of as lost.
+        # Each line is written or counted as lost.
         until(lambda: sum("GET /v2 status=200" in line for line in server.log) +
               sum("GET /metrics status=200" in line for line in server.log) + told(server.log) >= asked)
         assert told(server.log) > 0

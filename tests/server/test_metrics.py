@@ -51,7 +51,7 @@ def test_methods_of_a_path_are_counted_together(server):
     def count():
         return metrics(server).get("sconce_http_responses_total", {}).get((("code", "200"), ("route", "/v2/logging")), 0)
 
-    before, port = count(), server.ports["administration"]
+    before, port = count(), server.admin_port
     assert server.get("/v2/logging", port=port).status == 200
     assert server.post("/v2/logging", {}, port=port).status == 200
     assert count() == before + 2

@@ -57,7 +57,7 @@ def test_a_repository_of_triton(triton_user):
     config = server.get("/v2/models/resnet/config").json
     assert config["max_batch_size"] > 1 and config["dynamic_batching"] is not None
     assert [(t["data_type"], t["dims"]) for t in config["input"] + config["output"]] == [("TYPE_FP32", [4])] * 2
-    replicas = server.get("/v2/admin/models/resnet/replicas", port=server.ports["administration"]).json["replicas"]
+    replicas = server.get("/v2/admin/models/resnet/replicas", port=server.admin_port).json["replicas"]
     assert len(replicas) == 4 and {r["device"] for r in replicas} == {"cpu"}
     assert any(re.search(r"inference on http://127\.0\.0\.1:", line) for line in server.log)
     assert any(re.search(r"metrics on http://0\.0\.0\.0:", line) for line in server.log)
@@ -89,7 +89,7 @@ def test_what_answers_otherwise(triton_user):
         assert server.post(path, bad).status == 400
     for parameters in ({"config": "{}"}, {"file:1/model.pt2": "AAAA", "config": "{}"}):
         answer = server.post("/v2/repository/models/resnet/load", {"parameters": parameters},
-                             port=server.ports["administration"])
+                             port=server.admin_port)
         assert answer.status == 400
     plain = server.post(path, one(), {"Accept-Encoding": "gzip, deflate"})
     assert plain.status == 200 and "Content-Encoding" not in plain.headers
@@ -113,7 +113,7 @@ def test_polling_and_explicit_control(triton_user):
     until(lambda: server.get("/v2/models/late/ready").status == 200)
     os.unlink(server.folder / "late.pt2")
     until(lambda: server.get("/v2/models/late").status != 200)
-    admin = server.ports["administration"]
+    admin = server.admin_port
     assert server.post("/v2/repository/models/bert/unload", b"").status == 403
     assert server.post("/v2/repository/models/bert/unload", b"", port=admin).status == 200
     until(lambda: server.get("/v2/models/bert/ready").status != 200)
@@ -276,7 +276,7 @@ def test_tokens_in_the_place_of_a_key_file(tmp_path):
         until(lambda: server.request("GET", "/v2/models/m/ready", headers=inference).status == 200)
         assert server.post("/v1/models/m:predict", {"instances": ROWS}).status == 401
         assert server.post("/v1/models/m:predict", {"instances": ROWS}, inference).json == {"predictions": ANSWERS}
-        admin = server.ports["administration"]
+        admin = server.admin_port
         path = "/v2/admin/models/m/replicas"
         assert server.request("GET", path, headers=inference, port=admin).status == 403
         assert server.request("GET", path, headers=management, port=admin).status == 200

@@ -1,4 +1,6 @@
 """Packages and weights that are written in place while they are served."""
+import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -12,13 +14,14 @@ import time
 
 import pytest
 from admin_server import AdminServer
-from serving import FAKE_MODELS, PROGRAM, SANITIZED, until
+from serving import FAKE_MODELS, PROGRAM, SANITIZED, Clients, threads, until
 from weights_files import repeated, safetensors
 
 UPDATE = FAKE_MODELS / "fake_update.so"  # answers x + [min w, max w, min b, max b]
 FEATURES = 131072
 PATTERN = struct.pack("<16f", *range(1, 17)) * 4  # of its w, over and over
-INPUT = {"INPUT__0": ("FP32", [1, 4], [0, 0, 0, 0])}
+ZEROS = [0, 0, 0, 0]
+INPUT = {"INPUT__0": ("FP32", [1, 4], ZEROS)}
 OLD, NEW = [1, 16, 0, 150], [20, 20, 0, 150]  # of half of each: [1, 20, 0, 150]
 # Runs a program that may not take leases of files of others: what a server is that does not own its packages.
 WITHOUT_LEASES = [sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 28, 0, 0, 0);"
@@ -26,7 +29,7 @@ WITHOUT_LEASES = [sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(Non
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root has others to give files to")
 
 
-# Where files do not share blocks: without a lease there is no copy of what is served.
+# On a file system without shared blocks, there is no copy of the served file unless there is a lease.
 on_tmpfs = pytest.mark.parametrize("folder", ["/dev/shm"], indirect=True)
 
 
@@ -37,7 +40,7 @@ def folder(request):
 
 
 def changed():
-    """The library of the model with other weights w: the same size, sound all the same."""
+    """The model's library with other weights w, of the same size and valid."""
     library = UPDATE.read_bytes()
     at = library.index(PATTERN)
     return library[:at] + struct.pack("<f", NEW[0]) * FEATURES + library[at + 4 * FEATURES:]
@@ -68,47 +71,6 @@ def write(path, data, truncate=True, piece=1 << 20):
 def answer_of(server, model="m"):
     answer = server.infer(model, INPUT)
     return answer.json["outputs"][0]["data"] if answer.status == 200 else answer.status
-
-
-class Clients:
-    """Threads that ask a model over and over, and what they were told: answers, and statuses with their texts."""
-
-    def __init__(self, server, model, count=3):
-        self.server, self.model = server, model
-        self.answers, self.errors, self.total = set(), set(), 0
-        self.stop = threading.Event()
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.run) for _ in range(count)]
-        for thread in self.threads:
-            thread.start()
-
-    def run(self):
-        while not self.stop.is_set():
-            try:
-                answer = self.server.infer(self.model, INPUT)
-                status, text = answer.status, answer.body.decode()
-            except OSError as problem:
-                status, text = repr(problem), ""
-            with self.lock:
-                self.total += 1
-                if status == 200:
-                    self.answers.add(tuple(answer.json["outputs"][0]["data"]))
-                else:
-                    self.errors.add((status, text))
-
-    def wait(self, more=20):
-        """Until so many more requests were answered."""
-        wanted = self.total + more
-        until(lambda: self.total >= wanted, 30)
-
-    def __enter__(self):
-        self.wait()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
 
 
 def mapped(server, path, key):
@@ -150,7 +112,7 @@ def test_a_model_answers_as_before_while_its_package_is_overwritten(folder, chan
     shutil.copy(UPDATE, path)
     shutil.copy(UPDATE, other)
     with AdminServer(path, other) as server:
-        with Clients(server, "m") as clients, Clients(server, "other") as others:
+        with Clients(server, "m", row=ZEROS) as clients, Clients(server, "other", row=ZEROS) as others:
             {**IN_PLACE, **ASIDE}[change](path)
             clients.wait(50)
             others.wait(50)
@@ -158,7 +120,7 @@ def test_a_model_answers_as_before_while_its_package_is_overwritten(folder, chan
         assert not clients.errors and not others.errors
         assert index(server)["m"] == ("READY", "")
         assert server.get("/v2/health/ready").status == 200
-        assert any("is written to in place" in line for line in server.log) == (change in IN_PLACE)
+        assert any("is written in place" in line for line in server.log) == (change in IN_PLACE)
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer has memory of its own")
@@ -189,7 +151,7 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
         shutil.copy(UPDATE, name)
         give_away(name)
     with AdminServer(path, other, prefix=WITHOUT_LEASES) as server:
-        with Clients(server, "m") as clients, Clients(server, "other") as others:
+        with Clients(server, "m", row=ZEROS) as clients, Clients(server, "other", row=ZEROS) as others:
             IN_PLACE[change](path)
             clients.wait(50)
             others.wait(50)
@@ -205,9 +167,9 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
         said = "answer with errors until they are loaded again"
         until(lambda: any(said in line for line in server.log))
         assert sum(said in line for line in server.log) == 1
-        # A load serves what the file is then.
+        # Loading serves the file's new content.
         write(path, changed())
-        assert server.post("/v2/repository/models/m/load", b"", port=server.ports["administration"]).status == 200
+        assert server.post("/v2/repository/models/m/load", b"", port=server.admin_port).status == 200
         assert answer_of(server) == NEW
         assert index(server)["m"] == ("READY", "")
         assert server.get("/v2/models/m/ready").status == 200
@@ -232,7 +194,7 @@ def test_without_a_lease_a_rename_costs_nothing(folder):
     path = folder / "m.so"
     shutil.copy(UPDATE, path)
     give_away(path)
-    with AdminServer(path, prefix=WITHOUT_LEASES) as server, Clients(server, "m") as clients:
+    with AdminServer(path, prefix=WITHOUT_LEASES) as server, Clients(server, "m", row=ZEROS) as clients:
         os.rename(path, folder / "old")
         clients.wait()
         ASIDE["rename over it"](path)
@@ -244,7 +206,7 @@ def test_without_a_lease_a_rename_costs_nothing(folder):
 
 @pytest.mark.parametrize("leases", [True, pytest.param(False, marks=root_only)])
 def test_watched_packages_that_are_copied_over_in_steps(folder, leases):
-    """Whoever looks in between sees half of the new one before half of the old one: nobody is answered by that."""
+    """In between, the file is half new and half old; that is never served."""
     path = folder / "repository/m.pt2"
     path.parent.mkdir()
     archive(UPDATE.read_bytes(), path)
@@ -255,7 +217,7 @@ def test_watched_packages_that_are_copied_over_in_steps(folder, leases):
         give_away(path)
     prefix = () if leases else WITHOUT_LEASES
     with AdminServer(path.parent, flags=["--watch", "150ms"], prefix=prefix) as server:
-        with Clients(server, "m") as clients:
+        with Clients(server, "m", row=ZEROS) as clients:
             # Each step has a writer of its own, and time for the server to take what is there for all.
             half = path.read_bytes().index(PATTERN) + FEATURES * 2
             for begin, end in (0, half), (half, half + 1000), (half + 1000, len(new)):
@@ -277,7 +239,7 @@ def test_watched_packages_that_are_copied_over_at_once(folder):
     archive(UPDATE.read_bytes(), path)
     archive(changed(), folder / "m.pt2")
     with AdminServer(path.parent, flags=["--watch", "100ms"]) as server:
-        with Clients(server, "m") as clients:
+        with Clients(server, "m", row=ZEROS) as clients:
             shutil.copyfile(folder / "m.pt2", path)
             until(lambda: answer_of(server) == NEW, 10)
             clients.wait()
@@ -289,26 +251,19 @@ def weights(value):
     return safetensors({"scale.w": repeated(value, FEATURES), "scale.b": repeated(value, FEATURES)})
 
 
-class Rewriting:
-    """Writes a file over and over."""
+@contextlib.contextmanager
+def rewriting(turn):
+    """Writes a file over and over meanwhile."""
+    stop = threading.Event()
 
-    def __init__(self, turn):
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=lambda: self.run(turn))
-
-    def run(self, turn):
-        count = 0
-        while not self.stop.is_set():
+    def run():
+        for count in itertools.count():
             turn(count)
-            count += 1
-            time.sleep(0.02)
+            if stop.wait(0.02):
+                return
 
-    def __enter__(self):
-        self.thread.start()
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self.thread.join()
+    with threads(run, stop=stop):
+        yield
 
 
 def test_weights_by_file_are_whole_or_refused_while_they_are_overwritten(folder):
@@ -317,14 +272,14 @@ def test_weights_by_file_are_whole_or_refused_while_they_are_overwritten(folder)
     push = {"file": "w.safetensors"}
     with AdminServer(f"m={UPDATE}", flags=["--weights-dir", folder]) as server:
         statuses = set()
-        with Rewriting(lambda turn: write(path, weights(1 + turn % 2), truncate=turn % 4 < 2, piece=100_000)):
+        with rewriting(lambda turn: write(path, weights(1 + turn % 2), truncate=turn % 4 < 2, piece=100_000)):
             for _ in range(80):
                 answer = server.admin("POST", "m/weights?commit=true", push)
                 statuses.add(answer.status)
                 assert answer.status == 200 or (answer.status == 400 and answer.json["error"]), answer.body
                 assert answer_of(server) in ([1] * 4, [2] * 4, OLD)
         assert statuses == {200, 400}
-        # What was staged is memory of the server's own.
+        # Staged weights are in the server's own memory.
         write(path, weights(7))
         assert server.admin("POST", "m/weights?commit=true", push).status == 200
         os.truncate(path, 0)
@@ -345,7 +300,7 @@ def test_weights_of_a_package_by_file_that_is_truncated_meanwhile(folder, leases
 
     with AdminServer(f"m={UPDATE}", flags=["--weights-dir", folder],
                      prefix=() if leases else WITHOUT_LEASES) as server:
-        with Rewriting(rewrite):
+        with rewriting(rewrite):
             for _ in range(40):
                 answer = server.admin("POST", "m/weights?commit=true", {"file": "w.pt2"})
                 assert answer.status in (200, 400, 503), answer.body

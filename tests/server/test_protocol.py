@@ -6,12 +6,7 @@ import struct
 import time
 
 import pytest
-from serving import FAIL_INPUT, fake_expected
-
-
-def binary_request(header, *tensors):
-    text = json.dumps(header).encode()
-    return text + b"".join(tensors), {"Inference-Header-Content-Length": str(len(text))}
+from serving import FAIL_INPUT, binary, fake_expected
 
 
 def test_health(server):
@@ -94,11 +89,8 @@ def test_answer_uses_the_name_that_was_asked_for(server):
 
 
 def test_infer_binary_both_ways(server):
-    data = struct.pack("<8f", *range(8))
-    body, headers = binary_request(
-        {"inputs": [{"name": "INPUT__0", "shape": [2, 4], "datatype": "FP32", "parameters": {"binary_data_size": 32}}],
-         "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}, data)
-    answer = server.post("/v2/models/fake/infer", body, headers)
+    answer = server.post("/v2/models/fake/infer", *binary(
+        struct.pack("<8f", *range(8)), outputs=[{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]))
     assert answer.status == 200
     length = int(answer.headers["Inference-Header-Content-Length"])
     assert answer.headers["Content-Type"] == "application/octet-stream"
@@ -130,8 +122,9 @@ def test_every_dtype(server):
     for name, datatype, data in (("ARGS[6]", "FP16", half), ("ARGS[7]", "BF16", bfloat)):
         header["inputs"].append({"name": name, "datatype": datatype, "shape": [3],
                                  "parameters": {"binary_data_size": len(data)}})
-    body, headers = binary_request(header, half, bfloat)
-    answer = server.post("/v2/models/several.dtypes/infer", body, headers)
+    text = json.dumps(header).encode()
+    answer = server.post("/v2/models/several.dtypes/infer", text + half + bfloat,
+                         {"Inference-Header-Content-Length": str(len(text))})
     assert answer.status == 200, answer.body
     length = int(answer.headers["Inference-Header-Content-Length"])
     outputs = json.loads(answer.body[:length])["outputs"]
@@ -192,7 +185,7 @@ def test_bad_tensors(server, inputs, text):
 @pytest.mark.parametrize("member, value", [("name", '"INPUT__0"'), ("shape", "[1,3,4,5]"), ("datatype", '"FP32"'),
                                            ("data", "[0]")])
 def test_members_of_a_tensor_come_once(server, member, value):
-    """Which of two would count is for nobody to guess."""
+    """A repeated member would be ambiguous."""
     tensor = json.dumps({"name": "INPUT__0", "shape": [1, 3, 4, 5], "datatype": "FP32", "data": [0] * 60})
     twice = tensor[:-1] + f',"{member}":{value}}}'
     answer = server.post("/v2/models/several.channels_last/infer", f'{{"inputs":[{twice}]}}')
@@ -354,7 +347,7 @@ def test_other_listeners(server):
     assert metrics.headers["Content-Type"].startswith("text/plain")
     types = [line.split()[2:] for line in metrics.body.decode().splitlines() if line.startswith("# TYPE")]
     assert len({name for name, _ in types}) == len(types)
-    admin = server.ports["administration"]
+    admin = server.admin_port
     assert server.get("/v2/health/ready", port=admin).status == 200
     assert server.get("/v2/models/fake", port=admin).status == 200
     assert server.post("/v2/models/fake/infer", b"{}", port=admin).status == 404

@@ -1,13 +1,10 @@
 """Models that come, go and change while others serve: Triton's control routes, and watched directories."""
-import http.client
-import json
 import os
 import shutil
-import threading
 import time
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Server, fake_expected, until
+from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Clients, Server, fake_expected, numbers, threads, until
 
 PLAIN = FAKE_MODELS / "fake_model.so"
 FOLDED = FAKE_MODELS / "fake_folded.so"  # multiplies by twice as much
@@ -17,14 +14,14 @@ ANSWER = {PLAIN: fake_expected(ROW), FOLDED: [2 * x * (1 + i) + 10 * i for i, x 
 
 
 def put(package, path):
-    """Renamed into place, as one replaces what is served."""
+    """Renames a copy into place, which is how packages should be replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(package, path.with_name(".new"))
     os.rename(path.with_name(".new"), path)
 
 
 def control(server, model, action, body=b"", port=None):
-    return server.post(f"/v2/repository/models/{model}/{action}", body, port=port or server.ports["administration"])
+    return server.post(f"/v2/repository/models/{model}/{action}", body, port=port or server.admin_port)
 
 
 def load(server, model, body=b""):
@@ -45,47 +42,8 @@ def index(server):
 
 def result(server, model, version=None):
     path = f"/v2/models/{model}" + (f"/versions/{version}" if version else "") + "/infer"
-    body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": ROW}]}
-    answer = server.post(path, body)
+    answer = server.post(path, numbers(ROW))
     return answer.json["outputs"][0]["data"] if answer.status == 200 else answer.status
-
-
-class Clients:
-    """Threads that ask a model over and over; counts what they got."""
-
-    def __init__(self, server, model, count=4):
-        self.counts, self.answers, self.slowest = {}, set(), 0.0
-        self.stop = threading.Event()
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.run, args=(server.port, model)) for _ in range(count)]
-        for thread in self.threads:
-            thread.start()
-
-    def run(self, port, model):
-        body = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": ROW}]})
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        while not self.stop.is_set():
-            begin = time.time()
-            try:
-                connection.request("POST", f"/v2/models/{model}/infer", body)
-                response = connection.getresponse()
-                text, status = response.read(), response.status
-            except OSError as problem:
-                text, status = b"", repr(problem)
-            with self.lock:
-                self.slowest = max(self.slowest, time.time() - begin)
-                self.counts[status] = self.counts.get(status, 0) + 1
-                if status == 200:
-                    self.answers.add(tuple(json.loads(text)["outputs"][0]["data"]))
-        connection.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
 
 
 @pytest.fixture()
@@ -272,19 +230,14 @@ def test_requests_under_way_finish_on_what_they_began_with(server, repository):
 
     def ask():
         """Until the model is gone."""
-        body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [SLEEP_INPUT, 2, 3, 4]}]}
         while not answers or answers[-1].status == 200:
-            answers.append(server.post("/v2/models/a/infer", body))
+            answers.append(server.post("/v2/models/a/infer", numbers([SLEEP_INPUT, 2, 3, 4])))
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    until(lambda: answers)
-    put(FOLDED, repository / "a.pt2")
-    control(server, "a", "unload")
-    for thread in threads:
-        thread.join()
-    # Those that were in finished, on the old one.
+    with threads(*[ask] * 8):
+        until(lambda: answers)
+        put(FOLDED, repository / "a.pt2")
+        control(server, "a", "unload")
+    # Requests under way finished on the old model.
     assert {a.status for a in answers} == {200, 404}
     assert all(a.json["outputs"][0]["data"][1] == ANSWER[PLAIN][1] for a in answers if a.status == 200)
     assert result(server, "a") == 404
@@ -319,21 +272,13 @@ def test_clients_of_a_model_that_comes_and_goes(server):
 
 def test_many_at_once(server):
     """Loads and unloads of the same models from many threads: each is answered, the last word is READY."""
-    problems = []
-
     def client(model):
-        for _ in range(10):
-            for action in ("unload", "load"):
-                answer = control(server, model, action)
-                if answer.status != 200:
-                    problems.append(answer.body)
+        for action in ("unload", "load") * 10:
+            answer = control(server, model, action)
+            assert answer.status == 200, answer.body
 
-    threads = [threading.Thread(target=client, args=("ab"[i % 2],)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems
+    with threads(*[lambda: client("a"), lambda: client("b")] * 8):
+        pass
     assert result(server, "a") == result(server, "b") == ANSWER[PLAIN]
 
 
@@ -455,13 +400,9 @@ def test_ending_while_loading(repository):
             except OSError:
                 pass  # came too late to be accepted
 
-        threads = [threading.Thread(target=client) for _ in range(50)]
-        for thread in threads:
-            thread.start()
-        until(lambda: statuses)
-        assert server.stop() == 0
-        for thread in threads:
-            thread.join()
+        with threads(*[client] * 50):
+            until(lambda: statuses)
+            assert server.stop() == 0
         assert set(statuses) <= {200, 503}
 
 
@@ -488,7 +429,7 @@ class TestWatch:
             assert index(server) == {("a", "1"): ("READY", "")}
 
     def test_same_size_and_time_but_another_file(self, repository):
-        """What a rename puts in place is noticed even if it looks like what was there."""
+        """A rename is noticed even if size and time are the same."""
         old = (repository / "a.pt2").stat()
         with Server(repository, flags=self.FLAGS) as server:
             content = bytearray(PLAIN.read_bytes())
@@ -558,7 +499,7 @@ class TestTritonClient:
         httpclient = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
         utils = pytest.importorskip("tritonclient.utils")
         with Server(repository, flags=["--http-admin", "true"] if public else []) as server:
-            port = server.port if public else server.ports["administration"]
+            port = server.port if public else server.admin_port
             with httpclient.InferenceServerClient(f"127.0.0.1:{port}") as client:
                 states = {m["name"]: m["state"] for m in client.get_model_repository_index()}
                 assert states == {"a": "READY", "b": "READY"}
@@ -591,4 +532,4 @@ class TestTritonClient:
                 assert len(await client.get_model_repository_index()) == 2
 
         with Server(repository) as server:
-            asyncio.run(run(server.ports["administration"]))
+            asyncio.run(run(server.admin_port))

@@ -1,4 +1,4 @@
-"""What requests may hold: one budget for the bytes of all, no more for each than its route can use, nothing kept."""
+"""Memory of requests: one budget for all, no more for each than its route can use, nothing kept."""
 import contextlib
 import gzip
 import json
@@ -6,6 +6,7 @@ import socket
 import struct
 
 import pytest
+import serving
 from serving import FAKE_MODELS, ROOT, SANITIZED, Server, read_all, read_answer, until
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
@@ -28,10 +29,8 @@ def length(bytes_):
 
 def binary(rows):
     """A request to `fake` whose body has 16 bytes for each row."""
-    text = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [rows, 4], "datatype": "FP32",
-                                   "parameters": {"binary_data_size": 16 * rows}}],
-                       "outputs": [{"name": "OUTPUT__0", "parameters": {"binary_data": True}}]}).encode()
-    return text + struct.pack("<4f", 1, 2, 3, 4) * rows, {"Inference-Header-Content-Length": str(len(text))}
+    return serving.binary(struct.pack("<4f", 1, 2, 3, 4) * rows,
+                          outputs=[{"name": "OUTPUT__0", "parameters": {"binary_data": True}}])
 
 
 INFER = b"/v2/models/fake/infer"

@@ -1,4 +1,5 @@
 """What is served, settings, start and shutdown."""
+import json
 import os
 import re
 import resource
@@ -9,8 +10,8 @@ import threading
 import time
 
 import pytest
-from serving import (FAKE_MODELS, PACKAGES, PROGRAM, ROOT, SANITIZED, HeldServer, Server, read_all, read_answer,
-                     run_serve, until)
+from serving import (FAKE_MODELS, PACKAGES, PROGRAM, ROOT, SANITIZED, HeldServer, Server, numbers, raw_post, read_all,
+                     read_answer, run_serve, threads, until)
 
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as stat:
@@ -20,6 +21,7 @@ def cpu_seconds(pid):
 
 FAKE = FAKE_MODELS / "fake_model.so"
 ZERO = {"INPUT__0": ("FP32", [1, 4], [0, 0, 0, 0])}
+ROW = json.dumps(numbers([1, 2, 3, 4])).encode()
 
 
 @pytest.fixture()
@@ -137,7 +139,7 @@ def test_a_model_that_cannot_be_loaded(tmp_path):
 
 
 def test_drain_readiness_first_then_no_answer_is_lost():
-    """Clients that follow the protocol see every request answered: while serving goes on, and until they are done."""
+    """Clients that follow the protocol get every request answered, before and during the drain."""
     with Server(f"a={FAKE}", flags=["--drain-grace", "4s"]) as server:
         stop = threading.Event()
         problems, answered, closed_after = [], [0], [0]
@@ -150,10 +152,8 @@ def test_drain_readiness_first_then_no_answer_is_lost():
                     connection = connection or server.connect()
                 except ConnectionRefusedError:
                     return
-                body = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
                 try:
-                    connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(
-                        body) + body)
+                    connection.sendall(raw_post(b"/v2/models/a/infer", ROW))
                     code, head, _, _ = read_answer(connection)
                 except (OSError, AssertionError) as problem:
                     try:
@@ -171,25 +171,20 @@ def test_drain_readiness_first_then_no_answer_is_lost():
                     connection.close()
                     connection = None
 
-        threads = [threading.Thread(target=client) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.3)
-        idle = server.connect()
-        begun = server.connect()
-        begun.sendall(b"GET /v2/health/live HTT")
-        server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        ready = server.get("/v2/health/ready")
-        assert ready.status == 503 and ready.headers["Connection"] == "close"
-        assert server.get("/v2/health/live").status == 200
-        assert server.infer("a", ZERO).status == 200
-        begun.sendall(b"P/1.1\r\nHost: x\r\n\r\n")
-        assert read_answer(begun)[0] == 200
-        assert read_all(idle) == b""  # closed at the end of the grace
-        stop.set()
-        for thread in threads:
-            thread.join()
+        with threads(*[client] * 8, stop=stop):
+            time.sleep(0.3)
+            idle = server.connect()
+            begun = server.connect()
+            begun.sendall(b"GET /v2/health/live HTT")
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            ready = server.get("/v2/health/ready")
+            assert ready.status == 503 and ready.headers["Connection"] == "close"
+            assert server.get("/v2/health/live").status == 200
+            assert server.infer("a", ZERO).status == 200
+            begun.sendall(b"P/1.1\r\nHost: x\r\n\r\n")
+            assert read_answer(begun)[0] == 200
+            assert read_all(idle) == b""  # closed at the end of the grace
         assert server.process.wait(20) == 0
         assert not problems and answered[0] > 50 and closed_after[0] >= 8
 
@@ -198,10 +193,9 @@ def test_drain_waits_for_requests_under_way():
     with HeldServer(f"a={FAKE}") as server:
         server.hold()
         with server.connect() as connection:
-            body = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
-            connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            connection.sendall(raw_post(b"/v2/models/a/infer", ROW))
             replicas = "/v2/admin/models/a/replicas"
-            until(lambda: server.get(replicas, port=server.ports["administration"]).json["replicas"][0]["load"] == 1)
+            until(lambda: server.get(replicas, port=server.admin_port).json["replicas"][0]["load"] == 1)
             server.process.send_signal(signal.SIGTERM)
             until(lambda: any("draining" in line for line in server.log))
             server.release()
@@ -219,7 +213,7 @@ def test_second_signal_ends_at_once():
 
 
 def test_clients_that_stall_do_not_spoil_the_end():
-    """Bodies, headers and answers that go no further are let go of when drain_timeout is over; the rest ends in order."""
+    """When drain_timeout is over, stalled bodies, headers and answers are dropped; the rest ends in order."""
     head = b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\n"
     with Server(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server, server.connect() as body, \
             server.connect() as chunks, server.connect() as header, server.connect() as silent:
@@ -242,7 +236,7 @@ def test_a_run_that_never_ends_does_not_keep_the_process():
     with HeldServer(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server, server.connect() as connection:
         server.hold()
         text = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
-        connection.sendall(b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+        connection.sendall(raw_post(b"/v2/models/a/infer", text))
         until(lambda: server.metrics()['sconce_http_inflight_body_bytes'] > 0)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 1

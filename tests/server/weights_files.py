@@ -1,4 +1,4 @@
-"""Writes safetensors as the tests need them: right, and wrong in every way."""
+"""Writes safetensors files for tests, correct ones and wrong ones."""
 import base64
 import hashlib
 import json

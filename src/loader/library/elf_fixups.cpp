@@ -13,7 +13,7 @@
 namespace sconce::loader {
 namespace {
 
-// In the range reserved for operating systems, used by none: the dynamic linker skips it.
+// An unused tag in the range for operating systems, which the dynamic linker skips.
 constexpr int64_t kIgnoredTag = 0x60005ce0;
 
 class Patcher {
@@ -57,7 +57,7 @@ class Patcher {
     }
   }
 
-  // A copy of part of the file, to be changed.
+  // Copies part of the file for changes.
   Patch copy(uint64_t offset, uint64_t size) const {
     const auto bytes = image_.table_bytes().subspan(offset, size);
     return {offset, {bytes.begin(), bytes.end()}};
@@ -87,14 +87,14 @@ class Patcher {
     result_.patches.push_back(std::move(patch));
   }
 
-  // Data stay as they are: a variable or a type that several libraries define must be one.
+  // Data are left alone: a variable or type that several libraries define must be one.
   void bind_own_functions(const ByteRange& table) {
     Patch patch = copy(table.offset, table.size);
     bool changed = false;
     for (uint64_t at = 0; at < table.size; at += sizeof(Elf64_Rela)) {
       auto entry = get<Elf64_Rela>(table.offset + at);
       const uint64_t type = ELF64_R_TYPE(entry.r_info);
-      const bool slot = type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT;  // their addend is not used
+      const bool slot = type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT;  // these ignore their addend
       if (!slot && type != R_X86_64_64) continue;
       const Elf64_Sym symbol = image_.symbol(ELF64_R_SYM(entry.r_info));
       const bool own = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE;
@@ -111,12 +111,12 @@ class Patcher {
     put(image_.dynamic_offset() + index * sizeof(Elf64_Dyn), Elf64_Dyn{tag, {value}});
   }
 
-  // The dynamic linker runs initialisers while it holds its lock, and never releases the lock if one throws.
+  // The dynamic linker holds its lock while it runs initialisers, and does not release it if one throws.
   void postpone_initialisers() {
     for (size_t i = 0; i < image_.dynamic().size(); ++i) {
       const int64_t tag = image_.dynamic()[i].d_tag;
       if (tag == DT_INIT_ARRAYSZ) put_dynamic(i, tag, 0);
-      if (tag == DT_INIT) put_dynamic(i, DT_DEBUG, 0);  // which means nothing in a library
+      if (tag == DT_INIT) put_dynamic(i, DT_DEBUG, 0);  // ignored in a library
     }
   }
 
@@ -152,7 +152,8 @@ class Patcher {
         put_dynamic(needed.dynamic_index, kIgnoredTag, 0);
       }
     }
-    // A package linked without libtorch: linkers leave a few empty entries at the end of the dynamic section.
+    // A package linked without libtorch has no such entry, but linkers leave spare ones at the end of the dynamic
+    // section.
     if (slot && !result_.needs_sconce && image_.spare_dynamic() > 0) {
       put_dynamic(image_.dynamic().size(), DT_NEEDED, *slot);
       result_.needs_sconce = true;
@@ -166,8 +167,8 @@ class Patcher {
     redirect_versions(slot && result_.needs_sconce ? slot : std::nullopt);
   }
 
-  // glibc ends the process where a version's library is not among the needed ones. Any other library will do: the
-  // version is weak.
+  // glibc ends the process if the library of a version is not among the needed ones. Any needed library will do,
+  // because the version is weak.
   void redirect_versions(std::optional<uint64_t> library) {
     const auto kept = [&](std::string_view name) {
       return !dropped(name) && std::any_of(image_.needed().begin(), image_.needed().end(),
@@ -187,12 +188,12 @@ class Patcher {
     }
   }
 
-  // Offset in the string table of a name that may be overwritten with ours: long enough, and read by nobody else.
+  // Offset in the string table of a name that ours may overwrite: long enough, and read by nobody else.
   std::optional<uint64_t> find_name_slot() const {
     for (const ElfImage::Needed& needed : image_.needed())
       if (is_torch_library(needed.name) && !is_cuda_slot(needed) && usable(needed.name_offset, needed.name, 0))
         return needed.name_offset;
-    // Weak references that the C runtime's start files leave in every shared object; they stay unresolved either way.
+    // Weak references from the C runtime's start files, in every shared object. They stay unresolved in any case.
     for (const std::string_view name : {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}) {
       const size_t index = image_.find_symbol(name);
       if (index == 0) continue;
@@ -204,8 +205,8 @@ class Patcher {
     return std::nullopt;
   }
 
-  // Linkers merge strings with equal ends, so another name may begin before or within this one. `owner` is the symbol
-  // that the name belongs to, 0 if it is a library's.
+  // Linkers merge strings with equal ends, so another name may begin before or within this one. `owner` is the name's
+  // symbol, 0 if the name is a library's.
   bool usable(uint64_t offset, std::string_view name, size_t owner) const {
     if (name.size() < kSconceLibrary.size()) return false;
     const ByteRange strings = image_.strings();
@@ -232,7 +233,7 @@ class Patcher {
 
   void make_versions_weak() {
     for (const ElfImage::NeededVersion& version : image_.needed_versions()) {
-      // Features of the dynamic linker itself, such as packed relocations, have no substitute.
+      // Features of the dynamic linker itself, such as packed relocations, cannot be replaced.
       if (version.weak || version.name.starts_with("GLIBC_ABI_")) continue;
       auto aux = get<Elf64_Vernaux>(version.aux_offset);
       aux.vna_flags |= VER_FLG_WEAK;
@@ -250,8 +251,7 @@ class Patcher {
     put(0, header);
   }
 
-  // Patches that lie together become one, so that few are written. Where two overlap, which no linker makes happen, the
-  // later one counts.
+  // Joins adjacent patches, so that few writes are needed. If two overlap, which no linker causes, the later one wins.
   void merge_patches() {
     constexpr uint64_t kMaxGap = 512;
     std::vector<Patch> patches = std::exchange(result_.patches, {});

@@ -22,7 +22,7 @@
 
 namespace sconce::loader {
 
-// The SONAME of libsconce.
+// libsconce's SONAME.
 inline constexpr std::string_view kSconceLibrary = "libsconce.so.0";
 inline constexpr std::string_view kCudaDriverLibrary = "libcuda.so.1";
 inline constexpr std::string_view kTorchCudaLibrary = "libtorch_cuda.so";
@@ -33,21 +33,21 @@ struct Patch {
 };
 
 struct FixupOptions {
-  bool drop_cuda_driver = false;  // it is not installed: let the model's calls resolve to libsconce
-  bool use_cuda_library = false;  // libtorch_cuda becomes libsconce_cuda, whose name is as long
+  bool drop_cuda_driver = false;  // not installed: the model's calls resolve to libsconce
+  bool use_cuda_library = false;  // libtorch_cuda becomes libsconce_cuda, a name of equal length
 };
 
 struct Fixups {
-  std::vector<Patch> patches;  // few, in order of their offsets, none overlaps another
-  // Parts of the file that nothing reads at run time and that need not be copied.
+  std::vector<Patch> patches;  // in order of offsets, without overlap
+  // Parts of the file that need not be copied, as nothing reads them at run time.
   std::vector<ByteRange> unused;
-  bool names_uncalled = false;      // symbols of uncalled.h are among its imports
-  bool needs_cuda_library = false;  // the same of libsconce_cuda
-  // False: the file has no room for our name, so that its symbols resolve only where libsconce is in the global scope.
+  bool names_uncalled = false;      // its imports include symbols of uncalled.h
+  bool needs_cuda_library = false;  // the same for libsconce_cuda
+  // False: the file has no room for our name, so libsconce must be in the global scope.
   bool needs_sconce = false;
 };
 
-// One of the changes hides the initialisers from the dynamic linker: SharedLibrary runs them after dlopen().
+// The fix-ups hide initialisers from the dynamic linker; SharedLibrary runs them after dlopen().
 Fixups compute_fixups(const ElfImage& image, const FixupOptions& options = {});
 
 // "libtorch.so", "libtorch_cpu.so", "libc10.so", "libc10_cuda.so", ...

@@ -34,12 +34,12 @@ int open_memory(const std::string& name) {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   int fd = memfd_create(name.c_str(), kFlags | MFD_EXEC);
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name.c_str(), kFlags);  // older kernel
-  // vm.memfd_noexec=2 refuses executable ones; execve aside, the other kind can be mapped for execution all the same.
+  // vm.memfd_noexec=2 refuses executable ones. The other kind can be mapped executable too, only execve refuses it.
   if (fd < 0 && errno == EACCES) fd = memfd_create(name.c_str(), kFlags | MFD_NOEXEC_SEAL);
   return fd;
 }
 
-// Unmaps what is mapped of the file. False: the system does not tell, for want of memory or descriptors.
+// Unmaps all mappings of the file. Returns false if the system cannot list them, for lack of memory or descriptors.
 bool unmap_all(int fd) noexcept {
   struct stat status {};
   std::FILE* const maps = fstat(fd, &status) == 0 ? std::fopen("/proc/self/maps", "re") : nullptr;
@@ -59,11 +59,11 @@ bool unmap_all(int fd) noexcept {
   return all;
 }
 
-// Files of which something may be mapped still, for a later load to unmap. Their descriptors stay open: the inode that
-// /proc/self/maps names is nobody else's until then.
+// Files that may still have mappings, for a later load to unmap. Their descriptors stay open, so that no other file
+// gets the inode that /proc/self/maps shows.
 class Leftovers {
  public:
-  // False: there are too many.
+  // Returns false if there are too many.
   bool keep(int fd) noexcept {
     const std::lock_guard lock(mutex_);
     return count_ < fds_.size() && (fds_[count_++] = fd, true);
@@ -104,7 +104,7 @@ std::string to_string(const LibraryFile::Place& place) {
   return "?";
 }
 
-// What throws behind the first constructor leaves no descriptor.
+// Delegates, so that the destructor closes the descriptor if this constructor throws.
 LibraryFile::LibraryFile(const Place& place, std::string_view name, uint64_t size) : LibraryFile() {
   leftovers.unmap();
   place_ = place;

@@ -1,6 +1,6 @@
-// LibraryFile: the file that a model's code is mapped from. It lies in memory and has no name, where the machine allows
-// that, and stays open as long as the mapping: its path holds the number of the descriptor, and the dynamic linker
-// takes two files with equal paths for one.
+// LibraryFile: the file from which a model's code is mapped. If the machine allows, it is in memory and has no name. It
+// stays open as long as the mapping, because its path has the descriptor's number, and the dynamic linker takes two
+// files with equal paths for one.
 #pragma once
 
 #include <cstdint>
@@ -18,43 +18,43 @@ class LibraryFile {
   enum class Kind {
     kMemory,   // memfd, opened through /proc/self/fd
     kUnnamed,  // O_TMPFILE in a directory, opened through /proc/self/fd
-    kNamed,    // a temporary file, removed with this object; for a process without /proc
+    kNamed,    // a temporary file that this object removes; for processes without /proc
   };
   struct Place {
     Kind kind;
     std::string directory;  // "" for kMemory
   };
-  // In the order to be tried: memory first, then /dev/shm, $TMPDIR, /tmp and /var/tmp.
+  // In the order to try them: memory, /dev/shm, $TMPDIR, /tmp, /var/tmp.
   static std::vector<Place> places();
 
   LibraryFile() = default;
-  // Creates an empty file of `size` bytes, all a hole. `name` shows in /proc/PID/maps. What fails is kept as error(),
-  // and makes the rest do nothing, so that the caller can try the next place.
+  // Creates an empty, sparse file of `size` bytes. `name` appears in /proc/PID/maps. A failure is kept as error() and
+  // makes all other calls do nothing, so that the caller can try the next place.
   LibraryFile(const Place& place, std::string_view name, uint64_t size);
   LibraryFile(LibraryFile&& other) noexcept;
   LibraryFile& operator=(LibraryFile&& other) noexcept;
   ~LibraryFile() { close(); }
 
   void write(uint64_t offset, std::span<const std::byte> bytes);
-  // No more writes, by anyone, where the kind allows to enforce that.
+  // Forbids writes by anyone, if this kind of file allows that.
   void seal() noexcept;
   // "" or "memory: Function not implemented".
   const std::string& error() const noexcept { return error_; }
   // Sets error() if the dynamic linker could not open and map the file.
   void check_loadable();
-  // What the dynamic linker has mapped of it and left behind when it gave up (glibc does, where it cannot map all).
-  // Where the system does not say what that is, the next LibraryFile that is created unmaps it.
+  // Unmaps what the dynamic linker left mapped when it gave up (as glibc does if it cannot map everything). If the
+  // system cannot list the mappings, the next new LibraryFile tries again.
   void unmap_leftovers() noexcept;
 
   const std::string& path() const noexcept { return path_; }
-  // Leaves the descriptor open for good.
+  // Keeps the descriptor open for ever.
   void abandon() noexcept;
 
  private:
   void fail(const char* action, int error);
   void close() noexcept;
   int fd_ = -1;
-  bool left_ = false;  // something may be mapped still that is to be unmapped
+  bool left_ = false;  // mappings may be left to unmap
   Place place_{Kind::kMemory, ""};
   std::string path_, error_;
 };

@@ -19,7 +19,7 @@ bool equal(const char* text, std::string_view name) noexcept {
 LoadedSymbols::LoadedSymbols(void* handle) noexcept {
   link_map* map = nullptr;
   if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map) return;
-  // glibc replaces most, but not all, of a loaded library's addresses in its dynamic section by absolute ones.
+  // glibc makes most, but not all, addresses in a loaded library's dynamic section absolute.
   const auto at = [&](uint64_t address) {
     return reinterpret_cast<const char*>(address < map->l_addr ? map->l_addr + address : address);
   };

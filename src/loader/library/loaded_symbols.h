@@ -1,6 +1,6 @@
-// LoadedSymbols: what one library in this process defines, read from the library's own tables. Says no less than dlsym
-// would find in that very library, without its locks and errors; what it does not find may still be found by dlsym,
-// which asks the libraries behind it too.
+// LoadedSymbols: the symbols that one loaded library defines, read from its own tables. It finds whatever dlsym finds
+// in that very library, without dlsym's locks and errors. dlsym may find more, because it also searches the libraries
+// that this one needs.
 //
 // Valid as long as the library stays loaded. Immutable.
 #pragma once
@@ -14,15 +14,15 @@ namespace sconce::loader {
 
 class LoadedSymbols {
  public:
-  static constexpr uint16_t kNoVersion = 0;  // what no version has
+  static constexpr uint16_t kNoVersion = 0;  // a number that no version has
 
-  LoadedSymbols() = default;  // of nothing
-  // `handle` is what dlopen returned; null: of nothing.
+  LoadedSymbols() = default;  // has no symbols
+  // `handle` comes from dlopen; null: no symbols.
   explicit LoadedSymbols(void* handle) noexcept;
 
-  // The number of a version that the library defines, kNoVersion if it does not.
+  // The number of a version that the library defines, or kNoVersion.
   uint16_t version(std::string_view name) const noexcept;
-  // True if the library defines the symbol in that version; for kNoVersion, if it defines it and has no versions.
+  // Whether the library defines the symbol in that version; for kNoVersion, whether it defines it and has no versions.
   // `hash` is gnu_hash(name).
   bool defines(std::string_view name, uint32_t hash, uint16_t version) const noexcept;
 

@@ -26,10 +26,10 @@ std::string dl_error() {
   return text ? text : "no reason given";
 }
 
-// Why the dynamic linker refused a file, by its words: for want of something, or for what is in the file.
+// The code for the dynamic linker's refusal, by its words: something is missing, or the file is wrong.
 ErrorCode code_of_refusal(std::string_view reason) noexcept {
   const auto says = [&](std::string_view words) { return reason.find(words) != std::string_view::npos; };
-  // Of a file that is there, without more words: no memory for its name.
+  // Also a file name without more words: no memory for the name.
   if (says("cannot allocate") || reason.ends_with("Cannot allocate memory") ||
       reason.ends_with("cannot open shared object file"))
     return ErrorCode::kOutOfMemory;
@@ -63,7 +63,7 @@ void check_holes(const ElfImage& image, std::span<const ByteRange> holes) {
   }
 }
 
-// What of [0, size) no range covers.
+// The parts of [0, size) that no range covers.
 std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) {
   std::sort(ranges.begin(), ranges.end(), [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   std::vector<ByteRange> result;
@@ -76,7 +76,7 @@ std::vector<ByteRange> complement(std::vector<ByteRange> ranges, uint64_t size) 
   return result;
 }
 
-// The same bytes of [0, size) in as few ranges as possible: each range is a system call.
+// The same bytes of [0, size) in as few ranges as possible, because each range costs a system call.
 std::vector<ByteRange> united(std::span<const ByteRange> ranges, uint64_t size) {
   return complement(complement({ranges.begin(), ranges.end()}, size), size);
 }
@@ -112,7 +112,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   return library;
 }
 
-// Copies the image into the first place from which it can be loaded, and loads it.
+// Copies the image to the first place from which it loads, and loads it.
 void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
                           const std::function<void()>& still_good) {
   const std::vector<ByteRange> tables = united(image.tables(), image.bytes().size());
@@ -120,7 +120,7 @@ void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span
   for (const LibraryFile::Place& where : LibraryFile::places()) {
     LibraryFile file(where, name_, image.bytes().size());
     for (const ByteRange& range : copied) file.write(range.offset, image.bytes().subspan(range.offset, range.size));
-    // The dynamic linker follows the tables as they were checked, whatever the package file has become.
+    // The dynamic linker must follow the tables that were checked, even if the package file has changed.
     for (const ByteRange& range : tables)
       file.write(range.offset, image.table_bytes().subspan(range.offset, range.size));
     for (const Patch& patch : fixups.patches) file.write(patch.offset, patch.bytes);
@@ -195,7 +195,7 @@ void SharedLibrary::initialise() const {
   const auto run = [&](uint64_t address) { reinterpret_cast<Initialiser>(address)(0, none, environ); };
   const auto base = reinterpret_cast<uint64_t>(base_);
   if (layout_.initialiser) run(base + layout_.initialiser);
-  if (layout_.initialisers.offset == 0) return;  // a size alone says nothing
+  if (layout_.initialisers.offset == 0) return;  // ignore a size without an address
   const auto* const pointers = reinterpret_cast<const uint64_t*>(base_ + layout_.initialisers.offset);
   for (uint64_t i = 0; i < layout_.initialisers.size / sizeof(uint64_t); ++i) run(pointers[i]);
 }
@@ -250,8 +250,8 @@ void SharedLibrary::unload() noexcept {
     destroy_thread_locals(reinterpret_cast<uintptr_t>(base_ + layout_.first),
                           reinterpret_cast<uintptr_t>(base_ + layout_.last));
   dlclose(std::exchange(handle_, nullptr));
-  // A library that asks to stay (DF_1_NODELETE) keeps its descriptor, lest the next one get its path. Asked of the
-  // dynamic linker by the path: what lies at the address now may be another library, and going.
+  // A library that asks to stay (DF_1_NODELETE) keeps its descriptor, so that no other file gets its path. Ask by the
+  // path: another library, which may be going, could be at the address now.
   void* const still = base_ ? dlopen(file_.path().c_str(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
   if (!still) return;
   dlclose(still);
@@ -260,7 +260,7 @@ void SharedLibrary::unload() noexcept {
 
 void* SharedLibrary::find(const char* symbol) const noexcept {
   if (!handle_) return nullptr;
-  auto* found = static_cast<std::byte*>(dlsym(handle_, symbol));  // searches what the library needs, too
+  auto* found = static_cast<std::byte*>(dlsym(handle_, symbol));  // also searches the libraries that this one needs
   return found >= base_ + layout_.first && found < base_ + layout_.last ? found : nullptr;
 }
 
@@ -274,7 +274,7 @@ void* SharedLibrary::rebind(const char* imported, void* replacement) {
   if (!wanted) return nullptr;
 
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  // What the dynamic linker has made read-only: whole pages only, at the end too.
+  // The pages that the dynamic linker has made read-only: whole pages only, also at the end.
   const uint64_t relro_begin = layout_.relro.offset & ~(page - 1);
   const uint64_t relro_end = layout_.relro.end() & ~(page - 1);
   void* before = nullptr;

@@ -1,9 +1,9 @@
 // SharedLibrary: a model's code, mapped from a copy in memory.
 //
-// The copy is changed as elf_fixups.h says; the process needs no libtorch and nothing is written to a disk. Destroying
-// the object unloads it completely: mapping, file descriptor, thread-local objects.
-// load() is thread-safe. An object is immutable but for rebind(), which its owner calls before others use it.
-// No thread may be inside the library when it is destroyed, and no exception of the library may be alive.
+// The copy has the changes of elf_fixups.h. The process needs no libtorch, and nothing is written to a disk. The
+// destructor unloads it completely: mapping, file descriptor, thread-local objects. load() is thread-safe. An object is
+// immutable except for rebind(), which its owner calls before others use it. When it is destroyed, no thread may be
+// inside the library and none of its exceptions may be alive.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ struct Fixups;
 
 class SharedLibrary {
  public:
-  SharedLibrary() = default;  // holds nothing
-  // `image` is only read during the call. `holes` are ranges of it that are not copied and read as zeros: constants
-  // that are served from elsewhere. kCorruptPackage, kIncompatible (a symbol or library is missing: preflight says so
-  // in better words), kIo (no memory or file to map code from: names every way that was tried), kInvalidArgument (a
-  // hole where the dynamic linker reads); what one of its initialisers throws. `still_good` is called once the copy is
-  // made and before any of it runs; load() passes on what it throws.
+  SharedLibrary() = default;  // has no library
+  // Reads `image` during the call only. `holes` are ranges that are not copied and read as zeros, for constants served
+  // from elsewhere. `still_good` is called after the copy is made and before any of it runs. Throws kCorruptPackage,
+  // kIncompatible (a symbol or library is missing; preflight words it better), kIo (no memory or file to map code from:
+  // names every attempt), kInvalidArgument (a hole where the dynamic linker reads), and what `still_good` or one of the
+  // library's initialisers throws.
   static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false,
                             const std::function<void()>& still_good = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
@@ -42,7 +42,7 @@ class SharedLibrary {
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   const std::string& name() const noexcept { return name_; }
 
-  // Symbols that the library itself exports; null if it does not.
+  // A symbol that the library itself exports; null if it does not.
   void* find(const char* symbol) const noexcept;
   template <class F>
   F* function(const char* symbol) const {
@@ -51,24 +51,24 @@ class SharedLibrary {
     return reinterpret_cast<F*>(found);
   }
 
-  // Makes the library call `replacement` for a function that it imports (its GOT slots). Returns what it called
-  // before, null if it does not import it. kIo if the slots cannot be made writable.
+  // Makes the library call `replacement` instead of an imported function (by its GOT slots). Returns the earlier
+  // function, null if the library does not import it. kIo if the slots cannot be made writable.
   void* rebind(const char* imported, void* replacement);
 
-  // Libraries that are loaded afterwards find its symbols.
+  // Makes its symbols visible to libraries that are loaded later.
   void make_global();
 
-  // What it is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not permitted)".
+  // Where its code is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not permitted)".
   const std::string& backing() const noexcept { return backing_; }
 
  private:
-  // Tables of the image, as addresses relative to base_.
+  // Tables of the image; addresses are relative to base_.
   struct Layout {
-    uint64_t first = 0, last = 0;  // what segments occupy
+    uint64_t first = 0, last = 0;  // addresses of the segments
     uint64_t symbols = 0, symbol_count = 0, strings = 0;
     ByteRange relocations{}, plt_relocations{}, relro{};
     uint64_t initialiser = 0;
-    ByteRange initialisers{};  // pointers to them
+    ByteRange initialisers{};  // of pointers to them
   };
   void place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
              const std::function<void()>& still_good);

@@ -15,7 +15,7 @@ extern "C" void* __tls_get_addr(sconce::loader::ThreadLocalIndex* index);
 namespace sconce::loader {
 namespace {
 
-// For where there is no memory: so many destructors and blocks.
+// A reserve of destructors and blocks for when memory runs out.
 constexpr size_t kReserve = 256, kReservedBytes = 256, kAlignment = 64;
 
 struct Entry {
@@ -25,8 +25,8 @@ struct Entry {
   Entry* next;
 };
 
-// Of one thread and one library. Only its thread follows and extends the list, without a lock; whoever unloads the
-// library sets `module` to 0, and the thread uses the block again.
+// One thread's memory for one library. Only its thread reads and extends the list, without a lock. Unloading the
+// library sets `module` to 0, and the thread then reuses the block.
 struct Block {
   std::atomic<uint64_t> module;
   Block* next;
@@ -58,21 +58,21 @@ class Reserve {
   bool used_[kReserve];
 };
 
-// A thread's. Plain data: it is there before any constructor and after any destructor of the thread.
+// Plain data, so that it exists before any constructor and after any destructor of the thread.
 struct Thread {
   Entry* entries;
   Block* blocks;
   Thread* next;
-  bool listed, gone;  // gone: its list has been destroyed
+  bool listed, gone;  // gone: its list was destroyed
 };
 
-// Everything here is there before static initialisation and after static destruction: threads may still end then.
+// Everything here exists before static initialisation and after static destruction, as threads may still end then.
 thread_local constinit Thread self{};
 constinit Thread* first = nullptr;
 constinit Reserve<Entry> reserved_entries{};
 constinit Reserve<ReservedBlock> reserved_blocks{};
 
-// Held while a destructor runs, so that no library is unmapped under one; a destructor may register another object.
+// Held while a destructor runs, so that its library is not unmapped. Recursive, as a destructor may register an object.
 pthread_mutex_t registry = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 struct Lock {
   Lock() noexcept { pthread_mutex_lock(&registry); }
@@ -116,7 +116,7 @@ void end_thread(void*) noexcept {
   self.gone = true;
 }
 
-// Calls end_thread() at the end of threads that have set it: a key's value needs no memory, where there are few keys.
+// Calls end_thread() at the end of threads that set it. While a process has few keys, setting one needs no memory.
 class EndKey {
  public:
   EndKey() noexcept : made_(pthread_key_create(&key_, &end_thread) == 0) {}
@@ -136,7 +136,7 @@ EndKey& end_key() noexcept {
 }
 [[maybe_unused]] const EndKey& made_early = end_key();
 
-// Under the lock.
+// Call this under the lock.
 bool list_thread() noexcept {
   if (self.listed) return true;
   if (!end_key().set()) return false;
@@ -168,8 +168,8 @@ void* add_block(ThreadLocalIndex* index) noexcept {
   const Lock lock;
   const auto image = std::find_if(images().begin(), images().end(),
                                   [&](const ThreadImage& one) { return one.module == index->module; });
-  if (image == images().end()) return __tls_get_addr(index);  // another library's, such as libstdc++'s
-  // Of a thread that has ended, or cannot be told to, it stays.
+  if (image == images().end()) return __tls_get_addr(index);  // a library that we do not manage, such as libstdc++
+  // If the thread has ended or cannot be listed, the block is never freed.
   if (!self.gone) list_thread();
   Block* const block = make_block(*image);
   if (block == nullptr) {
@@ -182,7 +182,7 @@ void* add_block(ThreadLocalIndex* index) noexcept {
   return block->bytes + index->offset;
 }
 
-// One destructor may have changed the list: start over after each.
+// A destructor may change the list, so start over after each.
 bool destroy_one_of(Thread& thread, uintptr_t begin, uintptr_t end) noexcept {
   for (Entry** link = &thread.entries; *link; link = &(*link)->next) {
     const auto library = reinterpret_cast<uintptr_t>((*link)->library);
@@ -196,7 +196,7 @@ bool destroy_one_of(Thread& thread, uintptr_t begin, uintptr_t end) noexcept {
 }  // namespace
 
 int add_thread_local(void (*destroy)(void*), void* object, void* library) noexcept {
-  // Called after the thread's own list went: nobody is left to destroy the object, as in a process that exits.
+  // The thread's list is gone, so nobody will destroy the object, as in a process that exits.
   if (self.gone) return 0;
   const Lock lock;
   if (!list_thread()) return -1;
@@ -238,7 +238,7 @@ void destroy_thread_locals(uintptr_t begin, uintptr_t end) noexcept {
 
 }  // namespace sconce::loader
 
-// libsconce's own objects: glibc ends the process where it finds no memory to register one.
+// For libsconce's own objects: glibc would end the process if it found no memory to register one.
 extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*destroy)(void*), void* object,
                                                                          void* library) noexcept {
   return sconce::loader::add_thread_local(destroy, object, library);

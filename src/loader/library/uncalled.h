@@ -1,7 +1,7 @@
-// C++ names of libtorch that a model's code mentions and never reaches. aot_inductor.allow_stack_allocation brings
-// ATen's headers into a package, and the compiler writes their inline functions out where it does not optimise
-// (compile_wrapper_opt_level "O0", debug_compile). Names: c10/core/{SymInt,SymFloat,TensorImpl,UndefinedTensorImpl}.h,
-// c10/util/SmallVector.h and ATen/core/ivalue.h, torch 2.15.
+// C++ names of libtorch that a model's code mentions but never calls. aot_inductor.allow_stack_allocation puts ATen's
+// headers into a package, and a compiler that does not optimise (compile_wrapper_opt_level "O0", debug_compile) emits
+// their inline functions. Names: c10/core/{SymInt,SymFloat,TensorImpl,UndefinedTensorImpl}.h, c10/util/SmallVector.h
+// and ATen/core/ivalue.h, torch 2.15.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace sconce::loader {
 
 struct Uncalled {
   const char* symbol;
-  // What a model gets for it: a function that throws kModelFailed with the name, or an object of zeros.
+  // A model gets this instead: a function that throws kModelFailed with the name, or an object of zeros.
   void* replacement;
 };
 

@@ -1,4 +1,4 @@
-// Constant sets on devices: one piece of memory each, filled from where the values lie.
+// Constant sets on devices: one piece of memory each, filled from wherever the values are.
 #include <algorithm>
 
 #include "sconce/check.h"
@@ -31,7 +31,7 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
     const Storage* from;
     size_t offset;
   };
-  std::vector<Piece> pieces;  // each storage once, as aliases share memory
+  std::vector<Piece> pieces;  // each storage once, because aliases share memory
   size_t total = 0;
   const auto wanted = [&](size_t i) {
     return tensors_[i].defined() && table.stored()[i].spec.device.value_or(Device{}).type == device.type;
@@ -39,7 +39,7 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     if (!wanted(i) || tensor.device() == device) {
-      made->tensors[i] = tensor;  // constants that the model keeps on the CPU, or that came straight to the device
+      made->tensors[i] = tensor;  // constants that the model keeps on the CPU, or that were read straight to the device
     } else if (shared && before->tensors()[i].defined() && before->tensors()[i].storage() == tensor.storage()) {
       made->tensors[i] = (*shared)[i];
     } else if (std::none_of(pieces.begin(), pieces.end(),
@@ -64,7 +64,7 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
     const auto piece = std::find_if(pieces.begin(), pieces.end(),
                                     [&](const Piece& p) { return p.from == tensors_[i].storage().get(); });
     made->tensors[i] = part_of(memory, piece->offset, tensors_[i]);
-    if (!tensors_[i].is_cpu()) backend.copy(tensors_[i], made->tensors[i]);  // from another device, as it came there
+    if (!tensors_[i].is_cpu()) backend.copy(tensors_[i], made->tensors[i]);  // read straight to another device
   }
   devices_.push_back(std::move(made));
   return devices_.back()->tensors;

@@ -76,7 +76,7 @@ void ConstantSet::derive_as(const ConstantSet& other) const {
     const Tensor &to = tensors_[i], &from = other.tensors_[i];
     if (!to.defined() || !from.defined() || !to.is_cpu() || !from.is_cpu() || to.storage() == from.storage()) continue;
     const auto same = [](IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
-    // What was derived may be of all bytes of a storage; those of an archive are padded.
+    // Derived values may cover all bytes of a storage, and an archive pads them.
     if (to.dtype() == from.dtype() && to.layout() == from.layout() && same(to.sizes(), from.sizes()) &&
         same(to.strides(), from.strides()) && to.storage_offset() == from.storage_offset() &&
         from.storage()->bytes() <= (to.storage()->bytes() + 63) / 64 * 64)

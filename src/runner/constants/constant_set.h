@@ -1,7 +1,7 @@
-// ConstantTable: what constants a model has. ConstantSet: one complete set of their values on one device.
+// ConstantTable: which constants a model has. ConstantSet: one complete set of their values.
 //
-// Both are immutable once made, and thread-safe. A set holds a tensor per stored constant (folded ones are computed by
-// each container); tensors are shared by every replica of the device, but for those that the model writes.
+// Both are immutable once made, and thread-safe. A set has a tensor for each stored constant (each container computes
+// folded ones). All replicas on a device share the tensors, except those that the model writes.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +24,23 @@ struct StoredConstant {
   ConstantSpec spec;
   Layout layout = Layout::kStrided;
   std::string_view public_name() const noexcept { return spec.fqn.empty() ? spec.name : spec.fqn; }
-  // A full update need not name it: buffers, tensor constants and empty parameters, as in AOTInductor.
+  // Whether a full update may omit it: buffers, tensor constants and empty parameters, as in AOTInductor.
   bool may_be_left_out() const noexcept;
 };
 
 class ConstantTable {
  public:
-  // `packaged` are the tensors of the archive in the container's order of stored constants; undefined where the package
-  // brings none. `spec` adds what only the generated source tells.
-  // `devices` (empty: all CPU) are where containers want them, in the same order.
+  // `packaged` has the archive's tensors in the container's order of stored constants; undefined if the package brings
+  // none. `spec` adds what only the generated source says. `devices` (empty: all CPU) says where containers want the
+  // constants, in the same order.
   ConstantTable(const std::vector<loader::ContainerConstant>& constants, const std::vector<Tensor>& packaged,
                 const ModelSpec& spec, const std::vector<Device>& devices = {});
 
   const std::vector<StoredConstant>& stored() const noexcept { return stored_; }
-  const std::vector<ConstantSpec>& all() const noexcept { return all_; }  // the container's order
-  // Stored constants by FQN (the compiler may make several of one tensor), else by own name; never empty. kNotFound;
-  // kInvalidArgument for a folded one.
+  const std::vector<ConstantSpec>& all() const noexcept { return all_; }  // in the container's order
+  // Stored constants by FQN (the compiler may make several of one tensor), else by their own name; never empty.
+  // kNotFound; kInvalidArgument for a folded one.
   const std::vector<size_t>& indices(std::string_view name) const;
-  // Whether there is one of that name, folded ones too.
   bool has(std::string_view name) const noexcept;
   bool any_mutated() const noexcept { return any_mutated_; }
   bool any_folded() const noexcept { return stored_.size() < all_.size(); }
@@ -53,30 +52,30 @@ class ConstantTable {
   bool any_mutated_ = false;
 };
 
-// A constant of a set in memory of the host, in the same strides.
+// A copy of a set's constant on the host, with the same strides.
 Tensor on_host(const Tensor& tensor);
 
 class ConstantSet {
  public:
   explicit ConstantSet(std::vector<Tensor> tensors, bool user_managed = false)
       : tensors_(std::move(tensors)), user_managed_(user_managed) {}
-  // As table.stored(), where they came first: on the host, or on a device. Undefined if not given.
+  // In the order of table.stored(), on the device they were read to: the host or another. Undefined if not given.
   const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
-  // The set on a device, made by the first call where it is not tensors() itself, in one piece of memory. What it
-  // shares with `before` (null: none) is taken from there. kOutOfMemory, kDevice.
+  // The set on a device. The first call copies it there in one piece of memory, unless tensors() are there already.
+  // What it shares with `before` (null: none) is taken from there. kOutOfMemory, kDevice.
   const std::vector<Tensor>& on(Device device, const ConstantTable& table, const ConstantSet* before) const;
-  // The same set, whose values on the device take the place of those of the host for which gone() says so. The set is
-  // on the device already. Null where there is nothing to replace.
+  // This set, which must be on the device already, with the device's values in place of the host's values for which
+  // gone() is true. Null if there is nothing to replace.
   std::shared_ptr<const ConstantSet> without_host(Device device, const std::function<bool(const Tensor&)>& gone) const;
-  // Packs weights as runs over the other have them packed, so that none over this one begins with that. kOutOfMemory.
+  // Packs weights now as runs over the other set have them packed, so that no run has to do it. kOutOfMemory.
   void derive_as(const ConstantSet& other) const;
-  // Some of its bytes are the caller's, who may change them.
+  // Whether some bytes belong to the caller, who may change them.
   bool user_managed() const noexcept { return user_managed_; }
   // The first constant without a value; empty if none.
   std::string_view missing(const ConstantTable& table) const noexcept;
-  // Of all storages, each counted once; `but`: not those that this set has as well. Undefined tensors have none.
+  // Bytes of all storages, each counted once, except those that `but` has as well. Undefined tensors have none.
   uint64_t bytes(const ConstantSet* but = nullptr) const;
-  // set_digest() of it, computed once unless bytes may change.
+  // Its set_digest(), computed once unless bytes may change.
   std::string digest(const ConstantTable& table) const;
 
  private:

@@ -5,10 +5,10 @@
 
 namespace sconce::runner {
 
-// Plans a part: its offset, with `total` moved behind it.
+// Plans a part: returns its offset and moves `total` past it.
 size_t place_on_device(size_t bytes, size_t& total);
 
-// A tensor laid out as `like`, over part of a piece of device memory, which it keeps. Immutable.
+// A tensor laid out like `like` over part of a piece of device memory, which it keeps alive.
 Tensor part_of(const StoragePtr& memory, size_t offset, const Tensor& like);
 
 }  // namespace sconce::runner

@@ -6,7 +6,7 @@
 namespace sconce::runner {
 namespace {
 
-// An element is not finite where its bits under `mask` are `pattern`.
+// An element is not finite if its bits under `mask` equal `pattern`.
 template <class Bits>
 std::optional<int64_t> scan(std::span<const std::byte> elements, Bits mask, Bits pattern) noexcept {
   constexpr size_t kBlock = 4096 / sizeof(Bits);

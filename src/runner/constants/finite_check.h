@@ -10,8 +10,8 @@
 
 namespace sconce::runner {
 
-// Index of the first element that is not finite; a complex one counts once. Dtypes without NaN have none. Elements may
-// lie at any address.
+// Index of the first element that is not finite, counting complex elements once; nullopt for dtypes without NaN.
+// Elements may lie at any address.
 std::optional<int64_t> first_not_finite(DType dtype, std::span<const std::byte> elements) noexcept;
 
 }  // namespace sconce::runner

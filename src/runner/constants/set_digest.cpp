@@ -24,7 +24,7 @@ void add_elements(Sha256& digest, const Tensor& tensor) {
   }
   if (tensor.numel() == 0) return;
   if (tensor.is_contiguous()) return digest.update(bytes_of(tensor));
-  // Slice by slice, so that no second tensor of the size is made.
+  // One slice at a time, so that no second tensor of this size is made.
   const IntSpan sizes = tensor.sizes().subspan(1), strides = tensor.strides().subspan(1);
   for (int64_t i = 0; i < tensor.size(0); ++i)
     add_elements(digest, tensor.as_strided(sizes, strides, tensor.storage_offset() + i * tensor.stride(0)));

@@ -1,9 +1,9 @@
-// The digest of a constant set: equal for equal values, wherever they lie and in whatever strides.
+// The digest of a constant set: equal for equal values, whatever their places and strides.
 //
-// SHA-256 over, for each stored constant that has a value, in the byte order of the names: its name (FQN, else its
-// own), its dtype ("float32") and its sizes ("2,3"), each with a zero byte behind it, then its elements, row-major and
-// little endian. Constants that share a name count once; those that the compiler packed go in as they are stored.
-// Buffers that the model writes count with the set's values, not with what replicas made of them.
+// SHA-256 over the stored constants that have a value, in the byte order of their names. Each adds its name (FQN, else
+// its own), its dtype ("float32") and its sizes ("2,3"), each with a zero byte after it, then its elements, row-major
+// and little endian. Constants that share a name count once; constants that the compiler packed are hashed as stored.
+// For buffers that the model writes, the set's values count, not those in the replicas.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
   return strides;
 }
 
-// Row-major but for dimensions of size 1, whose stride means nothing.
+// Ignores the strides of dimensions of size 1.
 bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
   int64_t expected = 1;
   for (size_t d = shape.size(); d-- > 0;) {
@@ -27,7 +27,7 @@ bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>&
   return true;
 }
 
-// What Inductor makes literals of.
+// Whether Inductor turns such a constant into a literal.
 bool is_inlined(const std::vector<int64_t>& shape) {
   constexpr int64_t kMostElements = 8;
   return shape.empty() || (shape.size() == 1 && shape[0] <= kMostElements);
@@ -35,7 +35,7 @@ bool is_inlined(const std::vector<int64_t>& shape) {
 
 bool is_empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 
-// Memory of one tensor that is passed through.
+// Memory for one tensor that is only passed through.
 Tensor scratch_for(const WeightEntry& entry, size_t bytes) {
   size_t total = 0;
   const size_t offset = WeightMemory::place(bytes, total);
@@ -71,7 +71,7 @@ bool Staging::is_ignored(std::string_view name) const noexcept {
   return std::binary_search(rules_.ignore.begin(), rules_.ignore.end(), name);
 }
 
-// All that are unknown at once, so that they can be ignored at once.
+// Names all unknown entries at once, so that all can be ignored at once.
 void Staging::check_known(std::span<const WeightEntry> entries) const {
   std::vector<const WeightEntry*> unknown;
   for (const WeightEntry& entry : entries)
@@ -79,7 +79,7 @@ void Staging::check_known(std::span<const WeightEntry> entries) const {
   if (unknown.empty()) return;
   const bool inlined =
       std::all_of(unknown.begin(), unknown.end(), [](const WeightEntry* entry) { return is_inlined(entry->shape); });
-  std::string names;  // of a stranger: no more of them than of any one
+  std::string names;  // as short as any text from outside
   size_t more = unknown.size();
   for (const WeightEntry* entry : unknown) {
     if (!names.empty() && names.size() + entry->name.size() > kExcerptBytes) break;
@@ -95,17 +95,17 @@ void Staging::check_known(std::span<const WeightEntry> entries) const {
               "; ignore=NAME,... leaves such names out");
 }
 
-// Its bytes come all the same, and have to go somewhere.
+// The bytes still arrive and need a place.
 void Staging::ignore(Entry& entry) const {
   int64_t bytes = static_cast<int64_t>(dtype_bytes(entry.declared.dtype));
   for (const int64_t size : entry.declared.shape)
     SCONCE_CHECK(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes), kInvalidArgument, "constant '",
-                 excerpt(entry.declared.name), "': its sizes are not possible");
+                 excerpt(entry.declared.name), "': invalid sizes");
   entry.bytes = static_cast<size_t>(bytes);
   entry.ignored = true;
 }
 
-// A name that is misspelt would ignore nothing, and one that is gone has no reason any more to be ignored.
+// A misspelt name ignores nothing, and a name that is gone need not be ignored any more.
 void Staging::check_ignored() const {
   for (const std::string& name : rules_.ignore) {
     const auto is_it = [&](const Entry& entry) { return entry.ignored && entry.declared.name == name; };
@@ -141,7 +141,7 @@ void Staging::add_targets(Entry& entry) {
     target.bytes = storage_bytes_needed(spec.shape, spec.strides, 0, itemsize);
     entry.bytes = storage_bytes_needed(spec.shape, row_major(spec.shape), 0, itemsize);
   }
-  // The first layout is the one that the values are brought to, where that can be.
+  // Values are brought to the first layout, which should be row-major if one is.
   std::stable_partition(entry.targets.begin(), entry.targets.end(), [](const Target& t) { return t.row_major; });
 }
 
@@ -184,7 +184,7 @@ std::span<std::byte> Staging::memory(size_t index) {
   Entry& entry = at(index, "memory");
   if (!entry.asked) {
     const bool direct = rules_.keep && !entry.ignored && entry.targets.front().row_major;
-    // Those that go straight to a device take nothing of the host.
+    // Entries that go straight to a device need no host memory.
     if (rules_.device && rules_.keep)
       for (const Target& target : entry.targets) entry.promises.emplace_back("a weight update", target.bytes);
     if (entry.ignored)  // whatever its rank

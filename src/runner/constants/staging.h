@@ -1,6 +1,6 @@
-// Staging: fills a new constant set beside the one it starts from. What is not named is taken from there by reference.
+// Staging: fills a new constant set. Constants that are not named are shared with the set it starts from.
 //
-// One thread at a time. Nothing is allocated before every name, dtype and shape was found right.
+// Used by one thread at a time. Allocates only after every name, dtype and shape was found right.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ class Staging {
   struct Rules {
     bool full = false, check_finite = false;
     std::vector<std::string> ignore = {};  // as in UpdateOptions
-    bool keep = true;                      // false: values are checked and forgotten
-    // Where values may go past the host; the host has none of those that did. Empty: all come to the host.
+    bool keep = true;                      // false: values are checked and dropped
+    // Values may go straight to this device; the host then has no copy of them. Empty: all come to the host.
     std::optional<Device> device = {};
   };
-  // The table outlives the staging. The errors of WeightUpdate::declare(), but for kOutOfMemory.
+  // The table outlives the staging. The errors of WeightUpdate::declare(), except kOutOfMemory.
   Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules);
 
-  // Stored constants that are named.
+  // Which stored constants are named.
   const std::vector<bool>& named() const noexcept { return named_; }
-  // Takes memory for what is named. kOutOfMemory.
+  // Takes memory for the named constants. kOutOfMemory.
   void allocate();
   // As in WeightUpdate.
   std::span<std::byte> memory(size_t entry);
@@ -40,9 +40,9 @@ class Staging {
   // As in FileTaker.
   bool takes(size_t entry) const;
   void take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick);
-  // In place of both: the value in any strides; copied, or used as it is, where the strides must be the model's.
+  // Instead of both: gives the value in any strides. It is copied, or used in place if its strides are the model's.
   void give(size_t entry, const Tensor& value, bool in_place);
-  // The set, all entries complete. kFailedPrecondition.
+  // The set, once all entries are complete. kFailedPrecondition.
   std::shared_ptr<const ConstantSet> finish(const ConstantSet& base);
   void check_complete() const;
 
@@ -56,8 +56,8 @@ class Staging {
   struct Entry {
     WeightEntry declared;
     size_t bytes = 0;
-    std::vector<Target> targets;  // none of one that is ignored
-    Tensor scratch;               // row-major, where no target is or nothing is kept
+    std::vector<Target> targets;  // empty if the entry is ignored
+    Tensor scratch;               // row-major, if no target is or nothing is kept
     std::span<std::byte> handed_out;
     std::vector<MemoryPromise> promises;
     bool asked = false, complete = false, ignored = false;
@@ -75,7 +75,7 @@ class Staging {
   Rules rules_;
   std::vector<Entry> entries_;
   std::vector<bool> named_;
-  MemoryPromise promise_;  // where all come to the host
+  MemoryPromise promise_;  // for what comes to the host
   bool allocated_ = false, user_managed_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Values that go from files straight to a device.
+// Staging: values that go from files straight to a device.
 #include <algorithm>
 
 #include "sconce/check.h"
@@ -8,7 +8,7 @@
 
 namespace sconce::runner {
 
-// Nothing on the host has to look at the values, and they lie in the file as in the model.
+// True if nothing on the host must look at the values, and the file has the model's layout.
 bool Staging::takes(size_t index) const {
   if (!rules_.device || !rules_.keep || rules_.check_finite || index >= entries_.size()) return false;
   const Entry& entry = entries_[index];

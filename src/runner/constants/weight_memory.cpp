@@ -17,7 +17,7 @@ constexpr size_t kLargePiece = 64 * 1024;
 
 size_t up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
-// What is not worth a look at the system.
+// Too little to ask the system about.
 constexpr uint64_t kLittle = 1 << 20;
 std::mutex promising;
 uint64_t promised = 0;  // under it, as is root
@@ -85,7 +85,7 @@ StoragePtr WeightMemory::piece(size_t offset, size_t bytes) {
 void WeightMemory::give_back(void* data, size_t bytes, void* context) noexcept {
   auto* memory = static_cast<WeightMemory*>(context);
   if (bytes >= kLargePiece && memory->references_.load(std::memory_order_relaxed) > 1)
-    ::madvise(data, bytes / kPage * kPage, MADV_DONTNEED);  // starts on a page, and what is behind stays
+    ::madvise(data, bytes / kPage * kPage, MADV_DONTNEED);  // starts on a page; the last, partial page stays
   memory->unref();
 }
 

@@ -1,7 +1,7 @@
-// WeightMemory: where a new constant set's values go. One anonymous mapping, handed out as storages.
+// WeightMemory: one anonymous mapping for a new constant set's values, handed out as storages.
 //
-// The kernel's zero pages are written once, by whoever brings the values. The mapping goes with the last storage; a
-// large storage that goes earlier gives its pages back at once. Thread-safe, but for place().
+// The kernel's zero pages are written once, by the code that brings the values. The last storage frees the mapping; a
+// large storage frees its own pages at once. Thread-safe, except place().
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace sconce::runner {
 
-// Bytes that are about to be written, from before they are taken until they are there, when the system counts them:
-// beyond what the control group has left the kernel would end the process.
+// Reserves bytes that will be written soon, until the system counts them itself: if a process exceeds its control
+// group's memory, the kernel ends it.
 class MemoryPromise {
  public:
   MemoryPromise() noexcept = default;
@@ -37,11 +37,11 @@ class MemoryPromise {
 
 class WeightMemory {
  public:
-  // Plans a piece: its offset, with `total` moved behind it. 64-byte aligned; large ones begin on a page of their own.
-  // kOutOfMemory where the sum is more than an address space has.
+  // Plans a piece: returns its offset and moves `total` past it. 64-byte aligned; large pieces start on a page.
+  // kOutOfMemory if the sum exceeds an address space.
   static size_t place(size_t bytes, size_t& total);
 
-  // A mapping for what was planned. Huge pages are asked for where it is large. kOutOfMemory.
+  // Maps what was planned, with huge pages if it is large. kOutOfMemory.
   explicit WeightMemory(size_t total);
   WeightMemory(const WeightMemory&) = delete;
   WeightMemory& operator=(const WeightMemory&) = delete;
@@ -59,7 +59,7 @@ class WeightMemory {
 
   std::byte* begin_ = nullptr;
   size_t bytes_ = 0;
-  std::atomic<int64_t> references_{1};  // the maker, and one per storage
+  std::atomic<int64_t> references_{1};  // one for the maker, one per storage
 };
 
 }  // namespace sconce::runner

@@ -1,4 +1,4 @@
-// Generation: a constant set with a container per replica over it. Served once it is published under a number.
+// Generation: a constant set with a container per replica. Served once it is published under a number.
 #pragma once
 
 #include <chrono>
@@ -29,13 +29,13 @@ struct Generation {
   std::shared_ptr<const std::string> label;  // null: none
   uint64_t number = 0;                       // 0: not published yet
   std::chrono::system_clock::time_point since = std::chrono::system_clock::now();
-  // Until it is published: stored constants whose values the replicas' buffers take, too.
+  // Until it is published: the stored constants whose values also go to the replicas' buffers.
   std::vector<bool> reset;
-  // Its runs read constants where they lie in the package's files, or write buffers that came from there.
+  // Its runs read constants in the package's files, or write buffers that came from there.
   bool reads_package = false;
-  bool staged = false;  // by begin_update(): to be committed or aborted, nothing else
-  // By slot; null where there is no replica, or none was needed yet. A slot is its replica's alone, so others run while
-  // one is filled or emptied.
+  bool staged = false;  // from begin_update(): may only be committed or aborted
+  // By slot; null if there is no replica, or none was needed yet. Each slot belongs to its replica alone, so others run
+  // while one is filled or emptied.
   std::vector<std::unique_ptr<BoundContainer>> bound;
 };
 

@@ -7,7 +7,7 @@
 namespace sconce::runner {
 namespace {
 
-// Calls visit(number) for what a shape is known by; stops where it says false.
+// Calls visit(number) for all that identifies a shape, until it returns false.
 template <class Visit>
 bool each_number(std::span<const Tensor> inputs, Visit visit) {
   for (const Tensor& input : inputs) {
@@ -60,7 +60,7 @@ GraphRuns::Shape* GraphRuns::find(std::span<const Tensor> inputs) {
       ++shape->runs;
       return shape.get();
     }
-  // Shapes that came once must not push out those that keep coming.
+  // Shapes that came once must not displace those that keep coming.
   if (shapes_.size() >= 8 * most_) {
     const auto oldest = std::min_element(shapes_.begin(), shapes_.end(), [](const auto& a, const auto& b) {
       return std::pair(static_cast<bool>(a->graph), a->used) < std::pair(static_cast<bool>(b->graph), b->used);

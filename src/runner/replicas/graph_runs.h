@@ -1,7 +1,8 @@
-// Runs of a container as graphs of the device: recorded once a shape of inputs has been run a few times, and done with
-// one call from then on, which also copies inputs to where the graph reads them and outputs from where it leaves them.
+// Runs a container as device graphs. A graph is recorded after a shape of inputs was run a few times. From then on one
+// call launches it, together with the copies of inputs to where the graph reads them and of outputs from where it
+// leaves them.
 //
-// A graph is of one container, so new weights have graphs of their own. Used by the thread that holds the replica.
+// A graph belongs to one container, so new weights have new graphs. Used by the thread that holds the replica.
 #pragma once
 
 #include <atomic>
@@ -15,17 +16,17 @@
 
 namespace sconce::runner {
 
-// What others may know of a replica's graphs. Thread-safe.
+// What other threads may see of a replica's graphs. Thread-safe.
 class GraphReport {
  public:
   void recorded(int change) noexcept;
   void ran() noexcept { runs_.fetch_add(1, std::memory_order_relaxed); }
-  // Nothing is recorded for now, or for good. True the first time for good.
+  // Nothing is recorded for now, or for good. Returns true the first time for good.
   bool refused(std::string why, bool for_good);
   bool recordable() const noexcept { return !for_good_.load(std::memory_order_relaxed); }
   int count() const noexcept { return recorded_.load(std::memory_order_relaxed); }
   uint64_t runs() const noexcept { return runs_.load(std::memory_order_relaxed); }
-  std::string why_none() const;  // empty: nothing speaks against them
+  std::string why_none() const;  // empty: they may be recorded
 
  private:
   std::atomic<int> recorded_{0};
@@ -35,42 +36,42 @@ class GraphReport {
   std::string why_;
 };
 
-class alignas(64) GraphRuns {  // written with every run, beside those of other replicas
+class alignas(64) GraphRuns {  // written with every run, so not on a cache line of other replicas
  public:
-  static constexpr int kRunsBefore = 2;  // of a shape, until it is recorded
-  static constexpr int kTries = 6;       // of a shape whose recording fails for what may pass, ever later
+  static constexpr int kRunsBefore = 2;  // runs of a shape before it is recorded
+  static constexpr int kTries = 6;       // attempts in all for a shape whose recording fails for a passing reason
 
   struct Shape {
     std::vector<int64_t> key;
     uint64_t used = 0;
     int runs = 0;
     int failed = 0;                       // recordings in a row
-    std::vector<Tensor> inputs, outputs;  // the graph's own; empty without one
-    std::vector<StoragePtr> staged;       // by input: pinned memory of the host, for small ones from there
+    std::vector<Tensor> inputs, outputs;  // the graph's own; empty without a graph
+    std::vector<StoragePtr> staged;       // for each input: pinned host memory, for small ones from the host
     std::vector<DeviceCopy> before, after;
     std::unique_ptr<DeviceGraph> graph;
   };
 
-  // most: graphs at a time; the one that was not used for longest goes first.
+  // most: graphs at a time; the least recently used one goes first.
   GraphRuns(size_t most, std::shared_ptr<GraphReport> report);
   ~GraphRuns();
   GraphRuns(const GraphRuns&) = delete;
   GraphRuns& operator=(const GraphRuns&) = delete;
 
-  // The shape of these inputs, by dtypes, sizes and strides, with this run counted. Null where nothing can be recorded.
+  // The shape of these inputs by dtypes, sizes and strides; counts this run. Null if nothing can be recorded.
   Shape* find(std::span<const Tensor> inputs);
   bool wants_graph(const Shape& shape) const noexcept {
     return !shape.graph && shape.failed < kTries && shape.runs > kRunsBefore << (2 * shape.failed);
   }
-  // Makes room for the graph that is given to the shape next.
+  // Makes room for the shape's graph.
   void make_room(const Shape& shape);
   void keep(Shape& shape, std::unique_ptr<DeviceGraph> graph);
-  // Nobody runs the container for now: all graphs go, with their memory. Recorded again when it runs.
+  // Drops all graphs and their memory, as nobody runs the container now. They are recorded again when it runs.
   void clear() noexcept;
   void ran() noexcept { report_->ran(); }
-  // The model cannot be recorded; why is for people. Nothing is tried again.
+  // The model cannot be recorded; `why` is for people. Nothing is tried again.
   void refuse(std::string why);
-  // The recording failed for what may pass: no memory, or a neighbour on the device.
+  // The recording failed for a passing reason: no memory, or other work on the device.
   void postpone(Shape& shape, std::string why);
 
  private:

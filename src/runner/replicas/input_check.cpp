@@ -15,7 +15,7 @@ bool looks_row_major(const TensorSpec& spec) {
     const auto& stride = spec.strides[d];
     if (stride && (expected < 0 || *stride != expected)) return false;
     if (!stride && expected >= 0 && d + 1 < spec.dims.size() && !spec.dims[d].is_static()) {
-      // A stride that is not recorded though its value would be known: something else than contiguous.
+      // The stride is dynamic although contiguous strides would be fixed, so it is not contiguous.
       return false;
     }
     expected = spec.dims[d].is_static() && expected >= 0 ? expected * spec.dims[d].min : -1;

@@ -29,7 +29,7 @@ cpu_set_t mask_of(const std::vector<int>& cpus) {
 void check_cores(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
   const cpu_set_t wanted = mask_of(cpus);
-  // What the process may use, the kernel tells only by doing it: the calling thread goes there and comes back.
+  // The kernel tells which cores the process may use only by moving a thread: the calling thread goes there and back.
   cpu_set_t before, got;
   SCONCE_CHECK(sched_getaffinity(0, sizeof before, &before) == 0, kInternal, "sched_getaffinity failed");
   CPU_ZERO(&got);
@@ -55,8 +55,8 @@ Lane::Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::str
 
 Lane::~Lane() { close(); }
 
-// Not std::atomic's wait and notify: those yield the core before they sleep, which takes as many switches between
-// threads as the sleep, and wake with a system call whoever waits for something else.
+// Not std::atomic's wait and notify: wait yields the core before it sleeps, which costs as many thread switches as the
+// sleep, and notify makes a system call even if the thread waits for something else.
 void Lane::wake() noexcept {
   arrivals_.fetch_add(1);
   if (asleep_.load()) syscall(SYS_futex, &arrivals_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
@@ -64,7 +64,7 @@ void Lane::wake() noexcept {
 
 void Lane::sleep(uint32_t seen) noexcept {
   asleep_.store(true);
-  // Who comes before this sees asleep_, who comes after it has changed arrivals_.
+  // A submitter before this sees asleep_; one after this has changed arrivals_.
   if (arrivals_.load() == seen) syscall(SYS_futex, &arrivals_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
   asleep_.store(false, std::memory_order_relaxed);
 }
@@ -74,7 +74,7 @@ void Lane::leave() noexcept {
 }
 
 bool Lane::submit(RunRequest& request) noexcept {
-  // Counted first: close() sees the request, or the request sees that the lane is closed.
+  // Count first: either close() sees the request, or the request sees that the lane is closed.
   load_.fetch_add(1);
   if (closed_.load()) [[unlikely]] {
     leave();
@@ -149,7 +149,7 @@ void Lane::loop() {
         request.error = std::current_exception();
       }
       leave();
-      request.finished();  // the request may be gone after this
+      request.finished();  // may destroy the request
     }
   }
 }

@@ -1,7 +1,7 @@
-// Lane: the thread that runs a replica. Requests come in order through a lock-free stack; the thread starts with the
-// first of them and sleeps when there are none. An exception of a run ends in its request.
+// Lane: the thread that runs a replica. Requests arrive in order on a lock-free stack. The first one starts the thread,
+// which sleeps when there are none. A run's exception ends in its request.
 //
-// Thread-safe, but for close() and reopen(), which one thread calls at a time.
+// Thread-safe, except that one thread at a time calls close() and reopen().
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@
 
 namespace sconce::runner {
 
-// Whatever the calling thread does from now on, it does on these cores.
+// Restricts the calling thread to these cores.
 void stay_on(const std::vector<int>& cpus);
-// Calls body as a lane on these cores would: on a thread of its own there, whose helpers stay there too. Empty: here.
+// Calls body as a lane on these cores would: on a new thread there, whose helper threads stay there too. Empty: here.
 template <class F>
 auto on_cores(const std::vector<int>& cpus, F&& body) {
   if (cpus.empty()) return body();
@@ -37,18 +37,18 @@ void check_cores(const std::vector<int>& cpus);
 
 class Lane {
  public:
-  // `run` is called on the lane's thread for each request; what it throws becomes the request's error.
-  // cpus: cores to pin the thread to; empty: any. kInvalidArgument for a core that the process may not use.
+  // `run` is called on the lane's thread for each request; what it throws becomes the request's error. cpus: cores to
+  // pin the thread to; empty: any. kInvalidArgument for a core that the process may not use.
   Lane(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::string name);
-  ~Lane();  // close()
+  ~Lane();  // calls close()
 
-  // False once the lane is closed: nothing happens to the request then. Where the thread cannot be started, the request
-  // is finished with kUnavailable.
+  // Returns false if the lane is closed; nothing happens to the request then. If the thread cannot be started, the
+  // request finishes with kUnavailable.
   bool submit(RunRequest& request) noexcept;
   // Requests queued or running.
   int64_t load() const noexcept { return load_.load(std::memory_order_relaxed); }
 
-  // Runs what is queued, then ends the thread. Submitters may come meanwhile, and afterwards.
+  // Runs what is queued, then ends the thread. Others may call submit() during and after this.
   void close() noexcept;
   // `cpus` have passed check_cores().
   void reopen(std::vector<int> cpus) noexcept;
@@ -62,7 +62,7 @@ class Lane {
   void leave() noexcept;
 
   std::function<void(RunRequest&)> run_;
-  // Made while there is memory: submit() does not throw.
+  // Made while there is memory, because submit() does not throw.
   const std::exception_ptr no_thread_ =
       std::make_exception_ptr(Error(ErrorCode::kUnavailable, "no thread can be started for a replica"));
   std::vector<int> cpus_;

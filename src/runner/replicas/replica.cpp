@@ -13,10 +13,10 @@
 namespace sconce::runner {
 namespace {
 
-// Up to this size a graph reads and writes memory of the host itself; the device's copy engine is later to start.
+// Up to this size a graph reads and writes host memory itself, because the device's copy engine starts later.
 constexpr size_t kStagedBytes = 64 << 10;
 
-// Answers a container with the tensors of a set.
+// Provides a container with the tensors of a set.
 class FromSet final : public loader::ConstantSource {
  public:
   explicit FromSet(const std::vector<Tensor>& tensors) : tensors_(tensors) {}
@@ -34,8 +34,8 @@ Replica::Replica(Device device, Settings settings) : device_(device), settings_(
 
 namespace {
 
-// Folding is a run of the model's code like others. Nothing else needs it: on a thread's first call libgomp allocates,
-// and ends the process where there is no memory.
+// Folding runs the model's code, so it needs the same numbers of threads. Set them only then: a thread's first call
+// makes libgomp allocate, which ends the process if there is no memory.
 class FoldingThreads {
  public:
   FoldingThreads(int kernels, int compiled) {
@@ -59,7 +59,7 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
                                               const ConstantSet* active) const {
   auto bound = std::make_unique<BoundContainer>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
-  // A stream of its own: the replica's is in use by requests.
+  // Requests use the replica's stream, so this has its own.
   const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
   const DeviceLane::Scope on_device(lane.get());
   if (table.any_mutated()) {
@@ -80,7 +80,7 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
       if (tensors[i].defined()) pairs.emplace_back(table.stored()[i].spec.name, tensors[i]);
     if (!pairs.empty()) bound->container->set_constants(pairs);
   }
-  // Without folded constants there is nothing to compute, and a container says so on std::cerr.
+  // Without folded constants there is nothing to compute, and a container would say so on std::cerr.
   if (table.any_folded() && set.missing(table).empty()) {
     const FoldingThreads threads(settings_.threads, settings_.compiled_threads);
     bound->container->fold(lane ? lane->stream() : nullptr);
@@ -117,7 +117,7 @@ void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::sp
 void Replica::give_back_idle_memory() noexcept {
   const CpuArena::Scope scope(arena_.get());
   arena_->decay();
-  // Of a device, memory is what makes the next run quick: it goes when there was none.
+  // Device memory makes the next run quick, so free it only if there was none.
   if (lane_ && !std::exchange(ran_, false)) lane_->trim();
 }
 
@@ -136,7 +136,7 @@ const char* Replica::failure() const noexcept {
 
 Tensor Replica::fetched(const Tensor& output) const {
   DeviceBackend& backend = device_backend(device_);
-  // Elements that share memory, or leave gaps, arrive packed.
+  // Elements that share memory or leave gaps arrive packed.
   std::vector<int64_t> strides(output.strides().begin(), output.strides().end());
   if (!output.is_dense()) contiguous_strides(output.sizes(), strides.data());
   const size_t bytes = storage_bytes_needed(output.sizes(), strides, 0, output.itemsize());
@@ -150,7 +150,7 @@ void Replica::bring_back(size_t i, const Tensor& sent, const Tensor& input) cons
   DeviceBackend& backend = device_backend(device_);
   Tensor theirs = input;
   if (!input.is_cpu()) return backend.copy(sent, theirs);
-  // It is known that the model may, not that it did: what it leaves alone may be memory that cannot be written.
+  // The model may write this input but perhaps did not; then its memory may be read-only, so compare first.
   Tensor now = Tensor::empty(input.sizes(), input.dtype());
   backend.copy(sent, now);
   const Tensor before = contiguous(input);
@@ -171,7 +171,7 @@ void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> input
   bound.container->run(sent, outputs, lane_->stream());
   for (size_t i = 0; i < sent.size(); ++i)
     if (sent[i].storage() != inputs[i].storage()) bring_back(i, sent[i], inputs[i]);
-  std::vector<Tensor> made;  // kept until the stream has passed
+  std::vector<Tensor> made;  // kept until the stream has used them
   if (fetch)
     for (Tensor& output : outputs)
       if (output.defined() && !output.is_cpu()) made.push_back(std::exchange(output, fetched(output)));
@@ -205,14 +205,14 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
                            bool fetch) {
   for (const Tensor& input : inputs)
     if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;
-  // What one input writes, another may have to see.
+  // Another input may have to see what the model writes to this one.
   for (size_t i = 0; i < inputs.size(); ++i)
     for (size_t j = 0; j < inputs.size() && may_write(i); ++j)
       if (i != j && !inputs[i].is_cpu() && inputs[i].storage() == inputs[j].storage()) return false;
   GraphRuns::Shape* shape = bound.graphs->find(inputs);
   if (!shape || (!shape->graph && !(bound.graphs->wants_graph(*shape) && record(bound, *shape, inputs)))) return false;
   copy_in(*shape, inputs);
-  // Their memory can be what the outputs get.
+  // The outputs may get the inputs' memory.
   if (std::less<>()(outputs.data() + outputs.size(), inputs.data()) ||
       std::less<>()(inputs.data() + inputs.size(), outputs.data()))
     for (Tensor& output : outputs) output = Tensor();
@@ -267,14 +267,14 @@ void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, 
       outputs[i] = clone_preserve_strides(own);
     } else if (fetch) {
       outputs[i] = Tensor();
-      if (!own.is_dense() || own.bytes() > kStagedBytes) continue;  // fetched when the graph is on its way
+      if (!own.is_dense() || own.bytes() > kStagedBytes) continue;  // fetched while the graph runs
       outputs[i] =
           Tensor(backend.allocate_host(std::max<size_t>(own.bytes(), 1)), own.dtype(), own.sizes(), own.strides());
       if (own.bytes() > 0) shape.after.push_back({own.data(), outputs[i].data(), own.bytes()});
     } else if (own.storage()->immutable()) {
       outputs[i] = own;
     } else {
-      // What the next launch overwrites is copied, each storage once: outputs may be views of one another.
+      // Copy what the next launch overwrites, each storage once, as outputs may be views of one another.
       StoragePtr target;
       for (size_t j = 0; !target && j < i; ++j)
         if (shape.outputs[j].storage() == own.storage()) target = outputs[j].storage();

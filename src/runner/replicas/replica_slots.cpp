@@ -8,7 +8,7 @@
 namespace sconce::runner {
 namespace {
 
-// splitmix64: any two slots and any two keys are unrelated.
+// splitmix64: makes slots and keys look unrelated.
 uint64_t mixed(uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -57,7 +57,7 @@ ReplicaSlot* ReplicaSlots::choose(uint64_t affinity) const noexcept {
       const int64_t load = slot.lane.load();
       if (!best || load < least) best = &slot, least = load;
     } else {
-      // The highest of all draws wins: when a slot goes, only its own keys move.
+      // The highest draw wins, so when a slot goes, only its own keys move.
       const uint64_t draw = mixed(affinity ^ mixed(i));
       if (!best || draw > highest) best = &slot, highest = draw;
     }
@@ -79,8 +79,8 @@ ReplicaSlot* ReplicaSlots::acquire_idle(uint64_t affinity) noexcept {
     ReplicaSlot* slot = choose(affinity);
     return slot && acquire_open(*slot) ? slot : nullptr;
   }
-  // A thread begins with the slot it had last, whose memory is in its caches and whose device it is on; a new one with
-  // the next in turn. For several models one number does: it is where to look first.
+  // A thread first tries the slot it had last, whose memory is in its caches and whose device is current; a new thread
+  // tries the next in turn. All models share the number, as it is only a hint.
   constexpr size_t kNone = std::numeric_limits<size_t>::max();
   thread_local size_t last = kNone;
   const size_t count = limit();
@@ -117,7 +117,7 @@ void ReplicaSlots::open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std
 void ReplicaSlots::close(ReplicaSlot& slot) noexcept {
   slot.open.store(false);
   slot.lane.close();
-  // Whoever ran on a thread of his own has left once the slot can be had; who comes now finds it closed.
+  // Threads that ran the replica themselves leave before the slot can be held; those that come now find it closed.
   const Held held(slot);
   std::unique_ptr<Replica> gone;
   const std::lock_guard lock(replicas_mutex_);

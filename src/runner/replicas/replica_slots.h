@@ -1,8 +1,7 @@
-// ReplicaSlots: where the replicas of a model sit, and which one a request goes to.
+// ReplicaSlots: the places for a model's replicas, and the choice of one for each request.
 //
-// A slot stays when its replica goes, and takes a later one: so requests choose among slots without a lock, and find
-// out on entering whether the slot is still open. Thread-safe, but for open() and close(), which one thread calls at a
-// time.
+// A slot stays when its replica goes, and can take a later one. So requests choose among slots without a lock, and see
+// on entering whether the slot is still open. Thread-safe, except that one thread at a time calls open() and close().
 #pragma once
 
 #include <atomic>
@@ -17,7 +16,7 @@
 
 namespace sconce::runner {
 
-struct alignas(64) ReplicaSlot {  // each is written by whoever runs its replica
+struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever runs the replica writes them
   ReplicaSlot(size_t i, std::function<void(ReplicaSlot&, RunRequest&)> run)
       : index(i), lane([this, run](RunRequest& r) { run(*this, r); }, {}, "lane-" + std::to_string(i)) {}
 
@@ -34,7 +33,7 @@ struct alignas(64) ReplicaSlot {  // each is written by whoever runs its replica
   std::atomic<bool> open{false};
   std::atomic<bool> failed{false};                 // its device is lost
   std::atomic<bool> busy{false};                   // held by one thread, which may run the replica
-  std::atomic<const Generation*> pinned{nullptr};  // what it runs
+  std::atomic<const Generation*> pinned{nullptr};  // the generation that it runs
   std::unique_ptr<Replica> replica;                // while open, and until the last holder has left
   Lane lane;
 };
@@ -55,28 +54,29 @@ class Held {
 
 class ReplicaSlots {
  public:
-  // What a lane does for a request.
+  // run: what a lane does for a request.
   explicit ReplicaSlots(std::function<void(ReplicaSlot&, RunRequest&)> run);
 
-  size_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }  // slots there are, open or not
+  size_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }  // slots, open or not
   ReplicaSlot& operator[](size_t index) const noexcept { return *slots_[index]; }
   size_t open_count() const noexcept;
   bool any_pinned() const noexcept;
-  bool all_failed() const noexcept;  // those that are open
-  // What is at the open slots. Waits for no run, no update and no slot that closes.
+  bool all_failed() const noexcept;  // of the open ones
+  // The replicas in open slots. Waits for no run, no update and no slot that closes.
   std::vector<ReplicaInfo> describe() const;
 
-  // The open slot with the fewest requests, or that of the key; one that failed only if all have. Null if none is open.
+  // The open slot with the fewest requests, or the key's slot; one with a lost device only if all have. Null if none is
+  // open.
   ReplicaSlot* choose(uint64_t affinity) const noexcept;
-  // An open slot that nobody holds and whose lane is not pinned, now held; null if there is none. With a key, that of
-  // the key or none.
+  // Takes an open slot that nobody holds and whose lane is not pinned; with a key, only the key's slot. Null if there
+  // is none.
   ReplicaSlot* acquire_idle(uint64_t affinity) noexcept;
 
-  // A closed slot, the lowest there is. kTooLarge beyond kMaxReplicas.
+  // The lowest closed slot. kTooLarge beyond kMaxReplicas.
   ReplicaSlot& vacant();
   // `cpus` have passed check_cores().
   void open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept;
-  // Returns when the last request has left. The slot's replica is gone then.
+  // Returns when the last request has left; the slot's replica is then gone.
   void close(ReplicaSlot& slot) noexcept;
 
  private:

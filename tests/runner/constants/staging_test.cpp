@@ -283,5 +283,5 @@ TEST_CASE("staging: names to ignore that nobody has, and what is not ignored") {
   CHECK(cut.size() < 700);
   CHECK(has(cut, " and 4999 more"));
   CHECK(has(message_of(constants, {entry("huge", {int64_t{1} << 40, int64_t{1} << 40})}, {.ignore = {"huge"}}),
-            "sizes are not possible"));
+            "invalid sizes"));
 }

@@ -1,4 +1,4 @@
-// No memory at any step of a weights upload: 507, what is served stays to the bit, and nothing is left behind.
+// Memory runs out at each step of a weights upload: the answer is 507, the served weights stay, and nothing leaks.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -187,7 +187,7 @@ void with_every_allocation_failing(const std::function<AdminRequest()>& make) {
     }
     CHECK(answers == 1);
     if (answer.status == 200) {
-      // One that could be done without.
+      // The server can go on without this allocation.
       CHECK(world.answer() != before);
       model.rollback_weights();
       model.release_previous();

@@ -1,4 +1,4 @@
-// The table of routes: what answers which path on which listener, and what it asks for.
+// The table of routes: which handler answers which path on which listener, and the token it needs.
 #include "server/answers/routes.h"
 
 #include <doctest/doctest.h>
@@ -181,7 +181,7 @@ TEST_CASE("routes: what a token must be good for") {
   }
   CHECK(scope("/v2/models/m/infer", Method::kPost, kPublic, true) == kInferScope);
   CHECK(scope("/v2/logging", Method::kPost, kPublic, true) == kAdminScope);
-  CHECK(scope("/v2/logging", Method::kPost, kPublic, false) == kInferScope);  // and is refused for everybody
+  CHECK(scope("/v2/logging", Method::kPost, kPublic, false) == kInferScope);  // refused whatever the token
   const Route& logging = route_of(find_route("/v2/logging", Method::kPost, kPublic));
   CHECK(is_forbidden(logging, kPublic, false));
   CHECK_FALSE(is_forbidden(logging, kPublic, true));

@@ -1,32 +1,16 @@
 #include "server/base/config.h"
 
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
 
-#include "sconce/error.h"
 #include "server/base/cores.h"
+#include "tests/server/errors.h"
 
 using namespace sconce;
 using namespace sconce::server;
 using namespace std::chrono_literals;
-
-namespace {
-
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    CHECK(e.code() == ErrorCode::kInvalidArgument);
-    return e.what();
-  }
-  return "no error";
-}
-
-}  // namespace
 
 TEST_CASE("config: conf/sconce.conf is what the table says") {
   std::ifstream file(SCONCE_SOURCE_DIR "/conf/sconce.conf", std::ios::binary);
@@ -105,7 +89,7 @@ TEST_CASE("config: model settings split at the last dot, own ones win over those
   const std::vector<std::string> names = {"digits", "stem.model"};
   config.check_model_names(names);
   config.set_model("digit.replicas=1", "--set");
-  CHECK(error_of([&] { config.check_model_names(names); }) ==
+  CHECK(error_from([&] { config.check_model_names(names); }) ==
         "setting replicas for a model that is not served: 'digit' (--set), served: digits, stem.model");
 }
 
@@ -115,8 +99,7 @@ TEST_CASE("config: cores") {
   CHECK(find_cores(config.model("m").cpu_set) == std::vector<int>{0, 1, 2, 5});
   for (const char* bad : {"a", "3-1", "1-", "-1", "1-2-3", "99999999999", "numa:", "numa:x", "numa:-1", "node0"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { config.set_model(std::string("m.cpu_set=") + bad, "--set"); }).find("expected cores") !=
-          std::string::npos);
+    CHECK(contains(error_from([&] { config.set_model(std::string("m.cpu_set=") + bad, "--set"); }), "expected cores"));
   }
 }
 
@@ -128,34 +111,34 @@ TEST_CASE("config: addresses") {
   CHECK_FALSE(config.http.enabled());
   for (const char* bad : {"", "8000", ":8000", "host:", "host:65536", "host:-1", "::1:80", "host:80x"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { config.set("http", bad, "test"); }).starts_with("setting http: expected HOST:PORT"));
+    CHECK(error_from([&] { config.set("http", bad, "test"); }).starts_with("setting http: expected HOST:PORT"));
   }
 }
 
 TEST_CASE("config: errors name the setting, the value and the place") {
   ServerConfig config;
-  CHECK(error_of([&] { config.read_text("\nmax_body_bytes = lots\n", "x.conf"); }) ==
+  CHECK(error_from([&] { config.read_text("\nmax_body_bytes = lots\n", "x.conf"); }) ==
         "setting max_body_bytes: expected a size such as 4096, 64K, 16M or 2G, got 'lots' (x.conf:2)");
-  CHECK(error_of([&] { config.read_text("nonsense\n", "x.conf"); }) ==
+  CHECK(error_from([&] { config.read_text("nonsense\n", "x.conf"); }) ==
         "expected KEY = VALUE, got 'nonsense' (x.conf:1)");
-  CHECK(error_of([&] { config.read_text("colour = red\n", "x.conf"); }) == "unknown setting: colour (x.conf:1)");
-  CHECK(error_of([&] { config.read_text("m.colour = red\n", "x.conf"); }) ==
+  CHECK(error_from([&] { config.read_text("colour = red\n", "x.conf"); }) == "unknown setting: colour (x.conf:1)");
+  CHECK(error_from([&] { config.read_text("m.colour = red\n", "x.conf"); }) ==
         "unknown setting of a model: colour (x.conf:1)");
-  CHECK(error_of([&] { config.read_text("http=a:1\nhttp=b:2\n", "x.conf"); }) ==
+  CHECK(error_from([&] { config.read_text("http=a:1\nhttp=b:2\n", "x.conf"); }) ==
         "setting given twice: http (x.conf:2 and line 1)");
-  CHECK(error_of([&] { config.set("versions", "some", "--versions"); }) ==
+  CHECK(error_from([&] { config.set("versions", "some", "--versions"); }) ==
         "setting versions: expected one of latest, all, got 'some' (--versions)");
   for (const char* bad : {"8E", "-1", "1.5M", "9223372036854775807K", ""}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { config.set("max_body_bytes", bad, "t"); }).starts_with("setting max_body_bytes:"));
+    CHECK(error_from([&] { config.set("max_body_bytes", bad, "t"); }).starts_with("setting max_body_bytes:"));
   }
   for (const char* bad : {"10", "-1s", "1h", "s", "9223372036854775807s"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { config.set("idle_timeout", bad, "t"); }).starts_with("setting idle_timeout:"));
+    CHECK(error_from([&] { config.set("idle_timeout", bad, "t"); }).starts_with("setting idle_timeout:"));
   }
-  CHECK(error_of([&] { config.set_model("replicas=2", "--set"); }) ==
+  CHECK(error_from([&] { config.set_model("replicas=2", "--set"); }) ==
         "expected MODEL.KEY=VALUE, got 'replicas=2' (--set)");
-  CHECK(error_of([&] { config.set_model("../x.replicas=2", "--set"); }) == "not a model's name: '../x' (--set)");
+  CHECK(error_from([&] { config.set_model("../x.replicas=2", "--set"); }) == "not a model's name: '../x' (--set)");
   CHECK_THROWS_AS(config.read_file("/nonexistent/sconce.conf"), Error);
 }
 

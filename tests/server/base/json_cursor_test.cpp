@@ -1,30 +1,19 @@
 #include "server/base/json_cursor.h"
 
-#include <doctest/doctest.h>
 #include <malloc.h>
 
 #include <string>
 #include <vector>
 
-#include "sconce/error.h"
+#include "tests/server/errors.h"
 
 using namespace sconce;
 using namespace sconce::server;
 
 namespace {
 
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    CHECK(e.code() == ErrorCode::kInvalidArgument);
-    return e.what();
-  }
-  return "no error";
-}
-
 std::string skip_error(std::string_view text) {
-  return error_of([&] {
+  return error_from([&] {
     JsonCursor in(text);
     in.skip();
     in.finish();
@@ -130,7 +119,7 @@ TEST_CASE("json_cursor: skip refuses malformed text and says where") {
         "1e+",        "+1",    "nul",   "tru",  "truth",     "\"",   "\"\\x\"", "\"\\u12g4\"", "\"\\u12", "\"a\nb\"",
         "1 2",        "[1]]",  "nan",   "-NaN", "'a'",       "0x10"}) {
     CAPTURE(text);
-    CHECK(skip_error(text).find(" at byte ") != std::string::npos);
+    CHECK(contains(skip_error(text), " at byte "));
   }
   CHECK(skip_error("[1, 2, x]") == "JSON: expected a value at byte 7");
 }
@@ -143,24 +132,24 @@ TEST_CASE("json_cursor: strings must be UTF-8") {
     CHECK(skip_error(text) == "JSON: string is not valid UTF-8 at byte 1");
   }
   CHECK(skip_error("\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"") == "no error");
-  CHECK(error_of([] { JsonCursor("\"\\ud800\"").string("x"); }).find("unpaired surrogate") != std::string::npos);
-  CHECK(error_of([] { JsonCursor("\"\\udc00\\ud800\"").string("x"); }).find("unpaired") != std::string::npos);
+  CHECK(contains(error_from([] { JsonCursor("\"\\ud800\"").string("x"); }), "unpaired surrogate"));
+  CHECK(contains(error_from([] { JsonCursor("\"\\udc00\\ud800\"").string("x"); }), "unpaired"));
 }
 
 TEST_CASE("json_cursor: nesting limit, in skip and in unchecked skip") {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   CHECK(skip_error(nested(100)) == "no error");
   CHECK(skip_error(nested(101)) == "JSON: nested deeper than 100 levels at byte 100");
-  CHECK(error_of([&] { JsonCursor(nested(100)).skip_unchecked(); }) == "no error");
-  CHECK(error_of([&] { JsonCursor(nested(101)).skip_unchecked(); }) ==
+  CHECK(error_from([&] { JsonCursor(nested(100)).skip_unchecked(); }) == "no error");
+  CHECK(error_from([&] { JsonCursor(nested(101)).skip_unchecked(); }) ==
         "JSON: nested deeper than 100 levels at byte 100");
   const std::string hundred_megabytes(100'000'000, '[');
   CHECK(skip_error(hundred_megabytes) == "JSON: nested deeper than 100 levels at byte 100");
-  CHECK(error_of([&] { JsonCursor(hundred_megabytes).skip_unchecked(); }) ==
+  CHECK(error_from([&] { JsonCursor(hundred_megabytes).skip_unchecked(); }) ==
         "JSON: nested deeper than 100 levels at byte 100");
   std::string objects;
   for (int i = 0; i < 101; ++i) objects += "{\"a\":";
-  CHECK(skip_error(objects).find("nested deeper") != std::string::npos);
+  CHECK(contains(skip_error(objects), "nested deeper"));
 }
 
 TEST_CASE("json_cursor: unchecked skip finds the end behind strings and long rows") {
@@ -170,22 +159,22 @@ TEST_CASE("json_cursor: unchecked skip finds the end behind strings and long row
   const std::string text = "[" + row + ",\"]]\\\"]\"," + row + "{\"k\":" + row + "}] tail";
   JsonCursor in(text);
   CHECK(in.skip_unchecked() == std::string_view(text).substr(0, text.size() - 5));
-  CHECK(error_of([&] { JsonCursor(std::string_view(text).substr(0, text.size() - 6)).skip_unchecked(); }) ==
+  CHECK(error_from([&] { JsonCursor(std::string_view(text).substr(0, text.size() - 6)).skip_unchecked(); }) ==
         "JSON: array or object without an end, text ends at byte " + std::to_string(text.size() - 6));
 }
 
 TEST_CASE("json_cursor: typed reads refuse other types") {
-  CHECK(error_of([] { JsonCursor("-1").unsigned_integer("priority"); }) ==
+  CHECK(error_from([] { JsonCursor("-1").unsigned_integer("priority"); }) ==
         "JSON: priority must be an unsigned integer at byte 0");
   for (const char* text : {"1.0", "1e3", "18446744073709551616", "007"}) {
     CAPTURE(text);
-    CHECK(error_of([&] { JsonCursor(text).unsigned_integer("x"); }) ==
+    CHECK(error_from([&] { JsonCursor(text).unsigned_integer("x"); }) ==
           "JSON: x must be an unsigned integer of 64 bits at byte 0");
   }
-  CHECK(error_of([] { JsonCursor("1").boolean("flag"); }) == "JSON: flag must be true or false at byte 0");
-  CHECK(error_of([] { JsonCursor("1").string("name"); }) == "JSON: name must be a string at byte 0");
-  CHECK(error_of([] { JsonCursor("").string("name"); }) == "JSON: name must be a string, text ends at byte 0");
-  CHECK(error_of([] { JsonCursor("[]").object("body", [](std::string_view) {}); }) ==
+  CHECK(error_from([] { JsonCursor("1").boolean("flag"); }) == "JSON: flag must be true or false at byte 0");
+  CHECK(error_from([] { JsonCursor("1").string("name"); }) == "JSON: name must be a string at byte 0");
+  CHECK(error_from([] { JsonCursor("").string("name"); }) == "JSON: name must be a string, text ends at byte 0");
+  CHECK(error_from([] { JsonCursor("[]").object("body", [](std::string_view) {}); }) ==
         "JSON: body must be an object at byte 0");
   CHECK(JsonCursor("-2.5e1").number("x") == -25.0);
 }

@@ -29,7 +29,7 @@ struct Pipe {
     ::close(read_end);
     ::close(write_end);
   }
-  // Until a line that says so.
+  // Until a line reports lost ones.
   std::vector<std::string> lines_to(const std::string& last) {
     std::string text;
     char piece[4096];

@@ -77,11 +77,11 @@ TEST_CASE("batch policy: why requests run one by one") {
         "output 'RESULT' does not have a row for each of the inputs");
   TensorSpec unknown;
   unknown.name = "c";
-  CHECK(alone({rows("a")}, {unknown}) == "the package does not tell the shape of output 'RESULT'");
+  CHECK(alone({rows("a")}, {unknown}) == "the package does not record the shape of output 'RESULT'");
   CHECK(alone({rows("a", {variable_dim("s0"), fixed_dim(3)}, {1, std::nullopt})}, {rows("c")}) ==
-        "rows of input 'ARGS[0]' do not lie one behind the other");
+        "rows of input 'ARGS[0]' are not stored one after the other");
   CHECK(alone({rows("a", {variable_dim("s0"), fixed_dim(3)}, {1, 8})}, {rows("c")}) ==
-        "rows of input 'ARGS[0]' do not lie one behind the other");
+        "rows of input 'ARGS[0]' are not stored one after the other");
   CHECK(alone({rows("a", {variable_dim("s0"), variable_dim("s0")})}, {rows("c")}) ==
         "input 'ARGS[0]' has the batch in another dimension, too");
   CHECK(alone({rows("a")}, {rows("c", {variable_dim("s0"), variable_dim("2*s0 + 1")})}) ==

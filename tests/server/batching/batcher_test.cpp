@@ -22,36 +22,51 @@ void double_all(RunRequest& run) {
   run.outputs[0] = std::move(output);
 }
 
-// A model of which the test says when it runs.
+// Performs a launched run, as a lane does.
+template <class F>
+void as_lane(RunRequest& run, F&& model) {
+  try {
+    if (run.starting()) {
+      model();
+      run.ran();
+    }
+  } catch (...) {
+    run.error = std::current_exception();
+  }
+  run.finished();
+}
+
+bool has_negative(const RunRequest& run) {
+  const float* data = run.inputs[0].data_as<float>();
+  return std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
+}
+
+bool done(const auto&... requests) { return (requests.done() && ...); }
+
+// A model whose runs the test starts.
 struct Puppet {
   explicit Puppet(BatchPolicy policy, int64_t replicas = 1)
       : batcher(
             "puppet", std::move(policy), [this](RunRequest& run) { launched.push_back(&run); }, clock, place,
             replicas) {}
 
-  // The first launched run starts, and ends: what a lane does. Returns the rows of the run, 0 if there was nothing to
-  // do.
+  // Performs the first launched run. Returns its rows, 0 if there was nothing to do.
   int64_t run_next() {
     RunRequest& run = *launched.front();
     launched.pop_front();
     int64_t rows = 0;
-    try {
-      if (run.starting()) {
-        rows = run.inputs[0].size(0);
-        inputs_of_run = run.inputs[0].data();
-        ++runs;
-        if (when_running) when_running();
-        if (fail_if && fail_if(run)) SCONCE_FAIL(kModelFailed, "told to fail");
-        run.info.generation = ++generation;
-        double_all(run);
-        run.ran();
-      }
-    } catch (...) {
-      run.error = std::current_exception();
-    }
-    run.finished();
+    as_lane(run, [&] {
+      rows = run.inputs[0].size(0);
+      inputs_of_run = run.inputs[0].data();
+      ++runs;
+      if (when_running) when_running();
+      if (fail_if && fail_if(run)) SCONCE_FAIL(kModelFailed, "told to fail");
+      run.info.generation = ++generation;
+      double_all(run);
+    });
     return rows;
   }
+  void submit(auto&... requests) { (batcher.submit(requests), ...); }
 
   AlarmClock clock;
   InlinePolicy place{0ns, true};
@@ -61,14 +76,8 @@ struct Puppet {
   uint64_t generation = 0;
   std::function<void()> when_running;
   std::function<bool(RunRequest&)> fail_if;
-  Batcher batcher;  // last: it goes first
+  Batcher batcher;  // last, because it must be destroyed first
 };
-
-BatchPolicy up_to(int64_t rows) {
-  BatchPolicy policy;
-  policy.max_rows = rows;
-  return policy;
-}
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -99,27 +108,22 @@ TEST_CASE("batcher: a request by itself runs in place") {
 TEST_CASE("batcher: a batch grows until its run starts, and what comes later is in the next") {
   Puppet puppet(up_to(8));
   TestRequest a(1), b(2, 3), c(3), late(4), later(5);
-  puppet.batcher.submit(a);
-  puppet.batcher.submit(b);
-  puppet.batcher.submit(c);
+  puppet.submit(a, b, c);
   CHECK(puppet.launched.size() == 1);
   puppet.when_running = [&] {
-    puppet.batcher.submit(late);
-    puppet.batcher.submit(later);
+    puppet.submit(late, later);
     CHECK(puppet.launched.empty());  // one replica, and it is busy
   };
   CHECK(puppet.run_next() == 5);
   puppet.when_running = nullptr;
-  CHECK(a.done());
-  CHECK(b.done());
-  CHECK(c.done());
+  CHECK(done(a, b, c));
   CHECK(a.output_values() == std::vector<float>(2, 2));
   CHECK(b.output_values() == std::vector<float>(6, 4));
   CHECK(c.output_values() == std::vector<float>(2, 6));
   // Views of one tensor, not copies.
   CHECK(a.output().storage().get() == c.output().storage().get());
   CHECK(b.output().data_as<float>() == a.output().data_as<float>() + 2);
-  // One of them stands for the run.
+  // One request carries the run's numbers.
   CHECK(a.run_rows == 5);
   CHECK(b.run_rows == -1);
   CHECK(c.run_rows == -1);
@@ -127,8 +131,7 @@ TEST_CASE("batcher: a batch grows until its run starts, and what comes later is 
   CHECK_FALSE(late.done());
   REQUIRE(puppet.launched.size() == 1);
   CHECK(puppet.run_next() == 2);
-  CHECK(late.done());
-  CHECK(later.done());
+  CHECK(done(late, later));
   CHECK(puppet.runs == 2);
 }
 
@@ -179,13 +182,12 @@ TEST_CASE("batcher: no queue at all still serves what a replica is free for") {
 TEST_CASE("batcher: a cancelled request is told of nothing, and its run goes on without it") {
   Puppet puppet(up_to(8));
   TestRequest a(1), b(2), c(3);
-  for (TestRequest* request : {&a, &b, &c}) puppet.batcher.submit(*request);
+  puppet.submit(a, b, c);
   CHECK(puppet.batcher.cancel(b));
   CHECK(puppet.batcher.waiting() == 2);
   puppet.when_running = [&] { CHECK_FALSE(puppet.batcher.cancel(a)); };
   CHECK(puppet.run_next() == 2);
-  CHECK(a.done());
-  CHECK(c.done());
+  CHECK(done(a, c));
   CHECK(b.times_finished() == 0);
   CHECK_FALSE(puppet.batcher.cancel(a));
   CHECK_FALSE(puppet.batcher.cancel(b));
@@ -207,11 +209,8 @@ TEST_CASE("batcher: a run of which all requests are cancelled does not happen") 
 TEST_CASE("batcher: where a batch fails, its halves run by themselves") {
   Puppet puppet(up_to(8));
   TestRequest good(1), bad(-1), fine(2);
-  for (TestRequest* request : {&good, &bad, &fine}) puppet.batcher.submit(*request);
-  puppet.fail_if = [](RunRequest& run) {
-    const float* data = run.inputs[0].data_as<float>();
-    return std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
-  };
+  puppet.submit(good, bad, fine);
+  puppet.fail_if = has_negative;
   CHECK(puppet.run_next() == 3);
   CHECK(good.times_finished() + bad.times_finished() + fine.times_finished() == 0);
   CHECK(puppet.batcher.waiting() == 3);
@@ -220,9 +219,7 @@ TEST_CASE("batcher: where a batch fails, its halves run by themselves") {
     CHECK(puppet.run_next() == rows);
   }
   CHECK(puppet.launched.empty());
-  CHECK(good.done());
-  CHECK(bad.done());
-  CHECK(fine.done());
+  CHECK(done(good, bad, fine));
   CHECK(good.output_values() == std::vector<float>(2, 2));
   CHECK(fine.output_values() == std::vector<float>(2, 4));
   CHECK(good.error == nullptr);
@@ -239,7 +236,7 @@ TEST_CASE("batcher: one bad request among 64 costs 13 runs, and no newcomer shar
   TestRequest newcomer(100);
   puppet.fail_if = [&](RunRequest& run) {
     const float* data = run.inputs[0].data_as<float>();
-    const bool bad = std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
+    const bool bad = has_negative(run);
     if (bad) CHECK(std::none_of(data, data + run.inputs[0].numel(), [](float x) { return x == 100; }));
     return bad;
   };
@@ -258,17 +255,16 @@ TEST_CASE("batcher: one bad request among 64 costs 13 runs, and no newcomer shar
   }
 }
 
-// They began in time; that another one's row failed their run is no reason to tell them they are late.
+// They started in time. A failed run, caused by another request's row, does not make them late.
 TEST_CASE("batcher: those of a failed run are not late though their time of waiting is over") {
   BatchPolicy policy = up_to(8);
   policy.timeout = 5ms;
   Puppet puppet(policy);
   TestRequest good(1), bad(-1), fine(2);
-  for (TestRequest* request : {&good, &bad, &fine}) puppet.batcher.submit(*request);
+  puppet.submit(good, bad, fine);
   puppet.fail_if = [](RunRequest& run) {
     std::this_thread::sleep_for(10ms);
-    const float* data = run.inputs[0].data_as<float>();
-    return std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
+    return has_negative(run);
   };
   while (!puppet.launched.empty()) puppet.run_next();
   CHECK(good.output_values() == std::vector<float>(2, 2));
@@ -279,8 +275,7 @@ TEST_CASE("batcher: those of a failed run are not late though their time of wait
 TEST_CASE("batcher: an output without a row for each input is not taken apart") {
   Puppet puppet(up_to(8));
   TestRequest a(1), b(2);
-  puppet.batcher.submit(a);
-  puppet.batcher.submit(b);
+  puppet.submit(a, b);
   RunRequest& run = *puppet.launched.front();
   puppet.launched.pop_front();
   CHECK(run.starting());
@@ -289,8 +284,7 @@ TEST_CASE("batcher: an output without a row for each input is not taken apart") 
   run.error = std::make_exception_ptr(Error(ErrorCode::kModelFailed, "as above"));
   run.finished();
   while (!puppet.launched.empty()) CHECK(puppet.run_next() == 1);
-  CHECK(a.done());
-  CHECK(b.done());
+  CHECK(done(a, b));
   CHECK(a.error == nullptr);
 }
 
@@ -307,8 +301,7 @@ TEST_CASE("batcher: a run that cannot be launched tells all that wait") {
   TestRequest a(1), b(2);
   batcher.submit(a);
   batcher.submit(b);
-  CHECK(a.done());
-  CHECK(b.done());
+  CHECK(done(a, b));
   CHECK(text_of(a.error) == "UNAVAILABLE: the model is being unloaded");
   CHECK(batcher.waiting() == 0);
 }
@@ -318,8 +311,7 @@ TEST_CASE("batcher: with a delay nothing is launched until the batch is full") {
   policy.delay = 24h;
   Puppet puppet(policy);
   TestRequest a(1), b(2), c(3), d(4);
-  puppet.batcher.submit(a);
-  puppet.batcher.submit(b);
+  puppet.submit(a, b);
   CHECK(puppet.launched.empty());
   puppet.batcher.submit(c);
   REQUIRE(puppet.launched.size() == 1);
@@ -382,15 +374,13 @@ TEST_CASE("batcher: places are the replicas', whoever runs") {
   Puppet puppet(up_to(8), 2);
   REQUIRE(puppet.batcher.acquire_permit());
   TestRequest a(1), b(2);
-  puppet.batcher.submit(a);
-  puppet.batcher.submit(b);
+  puppet.submit(a, b);
   CHECK(puppet.launched.size() == 1);
   CHECK_FALSE(puppet.batcher.acquire_permit());
   puppet.batcher.release_permit();
   CHECK(puppet.launched.size() == 2);
   while (!puppet.launched.empty()) puppet.run_next();
-  CHECK(a.done());
-  CHECK(b.done());
+  CHECK(done(a, b));
 }
 
 TEST_CASE("batcher: replicas come and go") {
@@ -424,37 +414,21 @@ TEST_CASE("batcher: many threads, replicas and cancellations: each request is an
         RunRequest& run = *runs.front();
         runs.pop_front();
         lock.unlock();
-        try {
-          if (run.starting()) {
-            double_all(run);
-            run.ran();
-          }
-        } catch (...) {
-          run.error = std::current_exception();
-        }
-        run.finished();
+        as_lane(run, [&] { double_all(run); });
         lock.lock();
       }
     }
   } lanes;
-  class Counted final : public QueuedRequest {
+  class Counted final : public TestRequest {
    public:
-    Counted() {
-      input_.push_back(Tensor::empty(std::array<int64_t, 2>{1, 2}, DType::kFloat32));
-      output_.resize(1);
-      inputs = input_;
-      outputs = output_;
-    }
-    void number(float value) { input_[0].data_as<float>()[0] = input_[0].data_as<float>()[1] = value; }
-    float answer() const { return output_[0].data_as<float>()[1]; }
+    Counted() : TestRequest(0) {}
+    void set(float value) { inputs[0].data_as<float>()[0] = inputs[0].data_as<float>()[1] = value; }
+    float answer() const { return output().data_as<float>()[1]; }
     void finished() noexcept override {
       over.store(true);
       over.notify_one();
     }
     std::atomic<bool> over{false};
-
-   private:
-    std::vector<Tensor> input_, output_;
   };
   constexpr int kThreads = 4, kRequests = 2000;
   AlarmClock clock;
@@ -491,7 +465,7 @@ TEST_CASE("batcher: many threads, replicas and cancellations: each request is an
         for (int i = 0; i < kRequests; i += 8) {
           for (size_t k = 0; k < window.size(); ++k) {
             window[k].over = false;
-            window[k].number(static_cast<float>(t * kRequests + i) + static_cast<float>(k));
+            window[k].set(static_cast<float>(t * kRequests + i) + static_cast<float>(k));
             window[k].priority = random() % 4;
             window[k].timeout = random() % 16 == 0 ? 1us : 0us;
             batcher.submit(window[k]);

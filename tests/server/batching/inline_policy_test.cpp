@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Requests that did not run here, of `count`. queued: what one costs in the queue.
+// How many of `count` requests go to the queue, if one costs `queued` there.
 int queued_of(InlinePolicy& policy, int count, std::chrono::nanoseconds single, std::chrono::nanoseconds queued) {
   int result = 0;
   for (int i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ TEST_CASE("inline policy: what is much larger than what is known to be quick is 
     CHECK(policy.run_inline(4096));
     CHECK_FALSE(policy.run_inline(1 << 20));
     CHECK_FALSE(policy.run_inline(size_t{1} << 40));
-    // Where all are larger from now on and no slower, they are the usual ones.
+    // If all requests are larger from now on but no slower, their size becomes the usual one.
     for (int i = 0; i < 100; ++i) policy.ran(50us, 1, true, 1 << 20);
     CHECK(policy.run_inline(1 << 20));
   }

@@ -46,12 +46,6 @@ struct Fixture {
   std::vector<QueuedRequest*> run;
 };
 
-BatchPolicy up_to(int64_t rows) {
-  BatchPolicy policy;
-  policy.max_rows = rows;
-  return policy;
-}
-
 using Numbers = std::vector<float>;
 
 }  // namespace

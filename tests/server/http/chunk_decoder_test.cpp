@@ -20,7 +20,7 @@ struct Decoded {
   friend bool operator==(const Decoded&, const Decoded&) = default;
 };
 
-// In pieces of so many bytes, each with its own memory: a view of an earlier piece would be seen by ASan.
+// Feeds pieces of so many bytes, each in memory of its own, so that ASan sees a view of an earlier piece.
 Decoded decode(std::string_view text, size_t piece, size_t most = kWhole) {
   ChunkDecoder decoder;
   Decoded result;

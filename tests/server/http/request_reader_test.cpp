@@ -32,7 +32,7 @@ struct Reading {
     return config;
   }
 
-  // The first step that is not kMore, or kMore when all the bytes were taken; in pieces of `most` bytes.
+  // Feeds pieces of `most` bytes. Returns the first step that is not kMore, or kMore when all bytes were taken.
   Step send(std::string_view bytes, size_t most = SIZE_MAX) {
     for (Step step = reader.step();; step = reader.step()) {
       if (step != Step::kMore || bytes.empty()) return step;
@@ -45,7 +45,7 @@ struct Reading {
     }
   }
   std::string body() const { return {reinterpret_cast<const char*>(reader.body().begin()), reader.body().size()}; }
-  // Target and body of a request whose head was the last step and whose body has come as well; then it is over.
+  // Target and body of a request whose head was the last step and whose body has come; ends the request.
   std::string take_request() {
     const std::string target(reader.head().target);
     REQUIRE(reader.begin_body());
@@ -96,7 +96,7 @@ TEST_CASE("request reader: a request that was not read to its end is unfinished"
   Reading one;
   CHECK_FALSE(one.reader.unfinished());
   CHECK(one.send("POST /a HTTP/1.1\r\nHo") == Step::kMore);
-  CHECK(one.reader.unfinished());  // whatever fails now: the rest of the head is no request
+  CHECK(one.reader.unfinished());  // whatever fails now, the rest of the head is no request
   REQUIRE(one.send("st: x\r\nContent-Length: 3\r\n\r\nab") == Step::kHead);
   CHECK(one.reader.unfinished());
   REQUIRE(one.reader.begin_body());

@@ -1,7 +1,5 @@
 #include "server/json/tensor_json.h"
 
-#include <doctest/doctest.h>
-
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -11,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "sconce/error.h"
+#include "server/base/trim.h"
 #include "server/json/small_floats.h"
+#include "tests/server/errors.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -34,7 +33,7 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, uint64_t>) return DType::kUInt64;
 }
 
-// Reads text as n elements at most; the vector is not std::vector<bool>.
+// At most n elements; not std::vector<bool>, which has no data().
 template <class T>
 struct Elements {
   T data[64] = {};
@@ -55,13 +54,7 @@ Elements<T> read(std::string_view text, bool nested = false, size_t capacity = 6
 
 template <class T>
 std::string error_of(std::string_view text, bool nested = false, size_t capacity = 64, DType dtype = dtype_of<T>()) {
-  try {
-    read<T>(text, nested, capacity, dtype);
-  } catch (const Error& e) {
-    CHECK(e.code() == ErrorCode::kInvalidArgument);
-    return e.what();
-  }
-  return "no error";
+  return error_from([&] { read<T>(text, nested, capacity, dtype); });
 }
 
 template <class T>
@@ -71,7 +64,7 @@ T one(std::string_view text, DType dtype = dtype_of<T>()) {
   return result.data[0];
 }
 
-// With enough behind it for reading many bytes at once.
+// Followed by enough text for readers that load many bytes at once.
 std::string first_of_row(std::string_view number) {
   std::string text = "[";
   text += number;
@@ -126,7 +119,7 @@ TEST_CASE_TEMPLATE("tensor_json: integers are exact to their limits and never wr
   for (const char* text : {"1.0", "1e3", "1E0", "true", "null", "\"1\"", "NaN", "Infinity", "-", "+1", "0x1", "[1,2.5]",
                            "{}", "01", "-01"}) {
     CAPTURE(text);
-    CHECK(error_of<T>(text).find(" at byte ") != std::string::npos);
+    CHECK(contains(error_of<T>(text), " at byte "));
   }
 }
 
@@ -144,37 +137,19 @@ TEST_CASE("tensor_json: booleans are true and false only") {
   CHECK_FALSE(values.data[1]);
   for (const char* text : {"1", "0", "[true,1]", "null", "\"true\"", "tru", "True"}) {
     CAPTURE(text);
-    CHECK(error_of<bool>(text).find("expected true or false at byte") != std::string::npos);
+    CHECK(contains(error_of<bool>(text), "expected true or false at byte"));
   }
 }
 
 TEST_CASE_TEMPLATE("tensor_json: floats are read correctly rounded", T, float, double) {
   std::mt19937_64 random(7);
-  std::vector<std::string> texts = {"0",
-                                    "-0",
-                                    "0.0",
-                                    "-0.0",
-                                    "1",
-                                    "0.1",
-                                    "1e22",
-                                    "1e23",
-                                    "8388609.5",
-                                    "16777217",
-                                    "16777219",
-                                    "9007199254740993",
-                                    "0.1e-6",
-                                    "123456789012345678901234567890",
-                                    "0.000000000000000000000000000000000000011754943508222875",
-                                    "1.1754943508222875e-38",
-                                    "1.4e-45",
-                                    "1e-37",
-                                    "3.4028234663852886e38",
-                                    "2.2250738585072014e-38",
-                                    "1.00000005960464477539062500",
-                                    "1.00000005960464477539062501",
-                                    "1.00000017881393432617187500",
-                                    "100000000000000000000",
-                                    "0.30000001192092896"};
+  std::vector<std::string> texts = split(
+      "0 -0 0.0 -0.0 1 0.1 1e22 1e23 8388609.5 16777217 16777219 9007199254740993 0.1e-6 "
+      "123456789012345678901234567890 0.000000000000000000000000000000000000011754943508222875 "
+      "1.1754943508222875e-38 1.4e-45 1e-37 3.4028234663852886e38 2.2250738585072014e-38 "
+      "1.00000005960464477539062500 1.00000005960464477539062501 1.00000017881393432617187500 "
+      "100000000000000000000 0.30000001192092896",
+      ' ');
   for (int i = 0; i < 20000; ++i) {
     const uint64_t bits = random();
     char text[64];
@@ -193,7 +168,7 @@ TEST_CASE_TEMPLATE("tensor_json: floats are read correctly rounded", T, float, d
   for (const std::string& text : texts) {
     T want = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), want).ec != std::errc()) continue;
-    // Alone, and with text behind it, of which more may be looked at once.
+    // Alone, and followed by text that the reader may load at once.
     const T got = one<T>(text), inside = read<T>(first_of_row(text)).data[0];
     if (std::memcmp(&got, &want, sizeof(T)) != 0 || std::memcmp(&inside, &want, sizeof(T)) != 0) {
       CAPTURE(text);
@@ -228,8 +203,8 @@ TEST_CASE_TEMPLATE("tensor_json: NaN and Infinity tokens", T, float, double) {
        {"nan", "inf",  "-NaN", "+Infinity", "null", "Inf", "infinity", "\"NaN\"", "-",     ".5",
         "1.",  "1.e5", "1e",   "1e+",       "--1",  "00",  "01.5",     "1.5.5",   "1e5.5", "0x1p3"}) {
     CAPTURE(text);
-    CHECK(error_of<T>(text).find(" at byte ") != std::string::npos);
-    CHECK(error_of<T>(first_of_row(text)).find(" at byte ") != std::string::npos);
+    CHECK(contains(error_of<T>(text), " at byte "));
+    CHECK(contains(error_of<T>(first_of_row(text)), " at byte "));
   }
   std::vector<T> data(values.data, values.data + 3);
   CHECK(flat(tensor_of(data, {3}, {1})) == "[NaN,Infinity,-Infinity]");
@@ -283,7 +258,7 @@ TEST_CASE("tensor_json: nesting is free where only the order counts") {
   CHECK(error_of<int32_t>("[1,2,3]", false, 2) == "JSON: more elements than the shape holds at byte 5");
   for (const char* text : {"[1,]", "[,1]", "[1,[2,]]", "[1 2]", "[1", "[[1]", "[1}", "", "[[1],,[2]]", "[", "[1,2]]"}) {
     CAPTURE(text);
-    CHECK(error_of<int32_t>(text).find(" at byte ") != std::string::npos);
+    CHECK(contains(error_of<int32_t>(text), " at byte "));
   }
 }
 
@@ -301,7 +276,7 @@ TEST_CASE("tensor_json: shapes of nested lists") {
   for (const char* text : {"[[1,2],[3]]", "[1,[2]]", "[[1],2]", "[[],1]", "[[],[1]]", "[[],[[]]]", "[[[]],[]]",
                            "[[[1]],[2]]", "[[1],[[2]]]", "[[1,2],[3,4],5]"}) {
     CAPTURE(text);
-    CHECK(error_of<int64_t>(text, true).find("rows of different length or depth at byte") != std::string::npos);
+    CHECK(contains(error_of<int64_t>(text, true), "rows of different length or depth at byte"));
   }
 }
 
@@ -360,16 +335,16 @@ TEST_CASE("tensor_json: half types") {
   CHECK(one<uint16_t>("1.5", DType::kFloat16) == 0x3e00);
   CHECK(one<uint16_t>("-65504", DType::kFloat16) == 0xfbff);
   CHECK(one<uint16_t>("Infinity", DType::kFloat16) == 0x7c00);
-  CHECK(error_of<uint16_t>("65520", false, 1, DType::kFloat16).find("out of range") != std::string::npos);
+  CHECK(contains(error_of<uint16_t>("65520", false, 1, DType::kFloat16), "out of range"));
   CHECK(one<uint16_t>("1.00390625", DType::kBFloat16) == 0x3f80);  // tie to even
   CHECK(one<uint16_t>("1.01171875", DType::kBFloat16) == 0x3f82);
-  CHECK(error_of<uint16_t>("3.4e38", false, 1, DType::kBFloat16).find("out of range") != std::string::npos);
+  CHECK(contains(error_of<uint16_t>("3.4e38", false, 1, DType::kBFloat16), "out of range"));
   std::vector<uint16_t> data = {0x3e00, 0xfbff, 0x7e00};
   CHECK(flat(tensor_of(data, {3}, {1}, DType::kFloat16)) == "[1.5,-65504.0,NaN]");
   CHECK(one<uint8_t>("448", DType::kFloat8E4M3FN) == 0x7e);
-  CHECK(error_of<uint8_t>("465", false, 1, DType::kFloat8E4M3FN).find("out of range") != std::string::npos);
+  CHECK(contains(error_of<uint8_t>("465", false, 1, DType::kFloat8E4M3FN), "out of range"));
   std::vector<uint8_t> bytes = {0x7e, 0x7f, 0x38};
   CHECK(flat(tensor_of(bytes, {3}, {1}, DType::kFloat8E4M3FN)) == "[448.0,NaN,1.0]");
   CHECK_FALSE(has_json_form(DType::kFloat4E2M1FNx2));
-  CHECK(error_of<uint8_t>("1", false, 1, DType::kFloat4E2M1FNx2).find("have no JSON form") != std::string::npos);
+  CHECK(contains(error_of<uint8_t>("1", false, 1, DType::kFloat4E2M1FNx2), "have no JSON form"));
 }

@@ -68,7 +68,7 @@ TEST_CASE("request budget: buffers count until the last that holds their bytes l
   {
     BodyBuffer body(&budget);
     body.prepare(10 * kMiB, 0);
-    CHECK(budget.used() <= kMiB / 8);  // of what was announced nothing has come
+    CHECK(budget.used() <= kMiB / 8);  // announced bytes have not come yet
     while (body.size() < 10 * kMiB) {
       const size_t room = body.make_room(10 * kMiB);
       REQUIRE(room > 0);
@@ -76,7 +76,7 @@ TEST_CASE("request budget: buffers count until the last that holds their bytes l
       CHECK(budget.used() <= std::max(5 * body.size(), 2 * kMiB));
     }
     CHECK(budget.used() == 10 * kMiB);
-    // A body that grows needs no room for two of it.
+    // Growing a body needs no room for a second copy.
     RequestBudget narrow(3 * kMiB);
     BodyBuffer all(&narrow);
     all.prepare(3 * kMiB, 0);
@@ -84,7 +84,7 @@ TEST_CASE("request budget: buffers count until the last that holds their bytes l
     CHECK(narrow.used() == 3 * kMiB);
     kept = body.storage();
     body.trim(kMiB);
-    CHECK(budget.used() == 10 * kMiB);  // somebody has it still
+    CHECK(budget.used() == 10 * kMiB);  // somebody still holds it
     kept = {};
     CHECK(budget.used() == 0);
     body.prepare(20, 0);

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "sconce/error.h"
 #include "server/json/base64.h"
+#include "tests/server/errors.h"
 #include "tests/server/spec_builder.h"
+#include "tests/server/tensor_values.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -27,20 +28,7 @@ struct Decoded {
 };
 
 std::string error_of(const ModelInterface& model, const std::string& json) {
-  try {
-    Decoded decoded(model, json);
-  } catch (const Error& e) {
-    CHECK(e.code() == ErrorCode::kInvalidArgument);
-    return e.what();
-  }
-  return "no error";
-}
-
-template <class T>
-std::vector<T> values(const Tensor& tensor) {
-  std::vector<T> out(static_cast<size_t>(tensor.numel()));
-  copy_to_contiguous(tensor, reinterpret_cast<std::byte*>(out.data()));
-  return out;
+  return error_from([&] { Decoded decoded(model, json); });
 }
 
 std::string encode(const ModelInterface& model, const std::vector<Tensor>& outputs, bool base64 = false) {
@@ -91,7 +79,7 @@ TEST_CASE("call_codec: tensors as base64") {
   CHECK(Decoded(model, R"({"args":[{"shape":[0],"base64":"","dtype":"int16"}]})").inputs[0].numel() == 0);
   const auto refuses = [&](const std::string& tensor, std::string_view text) {
     CAPTURE(tensor);
-    CHECK(error_of(model, "{\"args\":[" + tensor + "]}").find(text) != std::string::npos);
+    CHECK(contains(error_of(model, "{\"args\":[" + tensor + "]}"), text));
   };
   refuses(R"({"shape":[3],"base64":"AQACAAMA"})", "args[0]: a tensor needs 'dtype', 'shape' and 'base64'");
   refuses(R"({"shape":[3],"base64":"AQACAAMA","dtype":"int32"})", "args[0]: dtype must be int16, got int32");
@@ -109,7 +97,7 @@ TEST_CASE("call_codec: what does not fit the call spec is refused with its place
   const ModelInterface model = nested_model();
   const auto refuses = [&](const std::string& json, std::string_view text) {
     CAPTURE(json);
-    CHECK(error_of(model, json).find(text) != std::string::npos);
+    CHECK(contains(error_of(model, json), text));
   };
   refuses("", "the call must be an object");
   refuses("{}", "args[0] is missing");
@@ -149,7 +137,7 @@ TEST_CASE("call_codec: leaves that the package dropped are ignored") {
   }
   CHECK(error_of(known, R"({"args":[[1]]})") == "args[2] is missing");
 
-  // Where it is not known which leaves were dropped, their values tell.
+  // If the dropped leaves are unknown, the values show them.
   spec.call_spec.input_leaf.clear();
   const ModelInterface unknown("m", 1, spec);
   const Decoded call(unknown, R"({"args":[[1],5,[2]],"kwargs":{"mode":"fast","mask":null}})");
@@ -157,9 +145,8 @@ TEST_CASE("call_codec: leaves that the package dropped are ignored") {
   const Decoded scalars(unknown, R"({"args":[1,null,2],"kwargs":{"mode":"fast"}})");
   CHECK(values<float>(scalars.inputs[0]) == std::vector<float>{1});
   CHECK(values<float>(scalars.inputs[1]) == std::vector<float>{2});
-  CHECK(error_of(unknown, R"({"args":[[1],5,6]})").find("to tell them from numbers") != std::string::npos);
-  CHECK(error_of(unknown, R"({"args":[[1],"5"]})").find("the call has 1 tensors, the model takes 2") !=
-        std::string::npos);
+  CHECK(contains(error_of(unknown, R"({"args":[[1],5,6]})"), "to tell them from numbers"));
+  CHECK(contains(error_of(unknown, R"({"args":[[1],"5"]})"), "the call has 1 tensors, the model takes 2"));
 }
 
 TEST_CASE("call_codec: packages without a call spec take a flat list") {
@@ -168,7 +155,7 @@ TEST_CASE("call_codec: packages without a call spec take a flat list") {
   const ModelInterface model("m", 1, spec);
   const Decoded call(model, R"({"args":[[1.5],[2]]})");
   CHECK(values<int64_t>(call.inputs[1]) == std::vector<int64_t>{2});
-  CHECK(error_of(model, R"({"args":[[1.5],[2]],"kwargs":{}})").find("no call spec") != std::string::npos);
+  CHECK(contains(error_of(model, R"({"args":[[1.5],[2]],"kwargs":{}})"), "no call spec"));
   CHECK(encode(model, {call.inputs[0], call.inputs[0]}) == "[[1.5],[1.5]]");
   spec.outputs.resize(1);
   CHECK(encode(ModelInterface("m", 1, spec), {call.inputs[0]}) == "[1.5]");

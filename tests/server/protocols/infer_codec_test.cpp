@@ -8,16 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "sconce/error.h"
 #include "server/signature/recorded_strides.h"
+#include "tests/server/errors.h"
 #include "tests/server/spec_builder.h"
+#include "tests/server/tensor_values.h"
 
 using namespace sconce;
 using namespace sconce::server;
 
 namespace {
 
-// Decodes one request; what it returned lives as long as the object.
+// A decoded request; its tensors live as long as the object.
 struct Decoded {
   BodyBuffer body;
   TensorScratch scratch;
@@ -61,13 +62,6 @@ std::string input(std::string_view shape, std::string_view datatype, std::string
                   std::string_view name = "ARGS[0]") {
   return "{\"inputs\":[{\"name\":\"" + std::string(name) + "\",\"shape\":" + std::string(shape) + ",\"datatype\":\"" +
          std::string(datatype) + "\"," + std::string(rest) + "}]}";
-}
-
-template <class T>
-std::vector<T> values(const Tensor& tensor) {
-  std::vector<T> out(static_cast<size_t>(tensor.numel()));
-  copy_to_contiguous(tensor, reinterpret_cast<std::byte*>(out.data()));
-  return out;
 }
 
 struct Json {
@@ -130,7 +124,7 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
     }
     // Every rule about sizes, for every datatype.
     const auto refuses = [&](std::string_view shape, std::string_view rest, std::string_view text) {
-      CHECK(error_of(model, input(shape, row.name, rest)).find(text) != std::string::npos);
+      CHECK(contains(error_of(model, input(shape, row.name, rest)), text));
     };
     refuses("[3]", std::string("\"data\":") + row.two, "has 3 elements, 'data' has ");
     refuses("[1]", std::string("\"data\":") + row.two, "more elements than the shape holds");
@@ -151,8 +145,8 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
     CHECK(empty.request.inputs[0].numel() == 0);
     const Decoded empty_rows(model, input("[3,0]", row.name, "\"data\":[[],[],[]]"));
     CHECK(empty_rows.request.inputs[0].size(0) == 3);
-    CHECK(error_of(model, input("[2]", row.dtype == DType::kInt8 ? "INT16" : "INT8", "\"data\":[1,2]"))
-              .find("data-type is '") != std::string::npos);
+    CHECK(contains(error_of(model, input("[2]", row.dtype == DType::kInt8 ? "INT16" : "INT8", "\"data\":[1,2]")),
+                   "data-type is '"));
   }
 }
 
@@ -169,14 +163,12 @@ TEST_CASE("infer_codec: binary tensors of every datatype are used in place") {
     CHECK(reinterpret_cast<uintptr_t>(tensor.data()) % kTensorAlignment == 0);
     CHECK(std::memcmp(tensor.data(), data.data(), bytes) == 0);
     CHECK(error_of(model, input("[4]", row.name, size), data).starts_with("unexpected total byte size"));
-    CHECK(error_of(model, input("[3]", row.name, size), data.substr(1)).find(" bytes of binary data, ") !=
-          std::string::npos);
+    CHECK(contains(error_of(model, input("[3]", row.name, size), data.substr(1)), " bytes of binary data, "));
     CHECK(error_of(model, input("[3]", row.name, size), data + "x") ==
           "unexpected additional input data: 1 bytes after the last tensor");
-    CHECK(error_of(model, input("[2305843009213693953,8]", row.name, size), data).find("too many elements") !=
-          std::string::npos);
-    CHECK(error_of(model, input("[3]", row.name, "\"parameters\":{\"binary_data_size\":-1}"), data)
-              .find("'binary_data_size' must be an unsigned integer") != std::string::npos);
+    CHECK(contains(error_of(model, input("[2305843009213693953,8]", row.name, size), data), "too many elements"));
+    CHECK(contains(error_of(model, input("[3]", row.name, "\"parameters\":{\"binary_data_size\":-1}"), data),
+                   "'binary_data_size' must be an unsigned integer"));
   }
 }
 
@@ -254,13 +246,12 @@ TEST_CASE("infer_codec: half types and carriers") {
   CHECK(decoded.request.inputs[0].dtype() == DType::kComplex64);
   CHECK(decoded.request.inputs[0].dim() == 2);
   CHECK(values<uint64_t>(decoded.request.inputs[0]).size() == 2);
-  CHECK(error_of(complex, input("[2,1]", "FP32", "\"data\":[1,2]")).find("needs a last dimension of 2") !=
-        std::string::npos);
+  CHECK(contains(error_of(complex, input("[2,1]", "FP32", "\"data\":[1,2]")), "needs a last dimension of 2"));
   const ModelInterface float8 = one_input(DType::kFloat8E4M3FN);
   CHECK(values<uint8_t>(Decoded(float8, input("[2]", "UINT8", "\"data\":[56,64]")).request.inputs[0]) ==
         std::vector<uint8_t>{56, 64});
-  CHECK(error_of(one_input(DType::kFloat32), input("[1]", "BYTES", "\"data\":[\"a\"]"))
-            .find("data-type is 'BYTES', model 'm' expects 'FP32'") != std::string::npos);
+  CHECK(contains(error_of(one_input(DType::kFloat32), input("[1]", "BYTES", "\"data\":[\"a\"]")),
+                 "data-type is 'BYTES', model 'm' expects 'FP32'"));
 }
 
 TEST_CASE("infer_codec: the order of keys does not matter") {
@@ -296,7 +287,7 @@ TEST_CASE("infer_codec: envelopes that are refused") {
   const std::string good = R"({"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]})";
   const auto refuses = [&](const std::string& json, std::string_view text) {
     CAPTURE(json);
-    CHECK(error_of(model, json).find(text) != std::string::npos);
+    CHECK(contains(error_of(model, json), text));
   };
   refuses("", "the request must be an object");
   refuses("[]", "the request must be an object");
@@ -336,12 +327,11 @@ TEST_CASE("infer_codec: envelopes that are refused") {
   for (int i = 0; i < 64; ++i) many += ",1";
   refuses(input(many + "]", "FP32", "\"data\":[1]"), "more than 64 dimensions");
   refuses(input("[1000000000000]", "FP32", "\"data\":[1]"), "has 1000000000000 elements, 'data' has fewer");
-  CHECK(error_of(model, "{}", "abc", 100).find("Inference-Header-Content-Length is larger than the body") !=
-        std::string::npos);
+  CHECK(contains(error_of(model, "{}", "abc", 100), "Inference-Header-Content-Length is larger than the body"));
   const std::string brackets(100'000'000, '[');
-  CHECK(error_of(model, brackets).find("the request must be an object") != std::string::npos);
-  CHECK(error_of(model, "{\"inputs\":" + brackets).find("an input must be an object") != std::string::npos);
-  CHECK(error_of(model, "{\"x\":" + brackets).find("nested deeper") != std::string::npos);
+  CHECK(contains(error_of(model, brackets), "the request must be an object"));
+  CHECK(contains(error_of(model, "{\"inputs\":" + brackets), "an input must be an object"));
+  CHECK(contains(error_of(model, "{\"x\":" + brackets), "nested deeper"));
 }
 
 TEST_CASE("infer_codec: raw binary requests") {
@@ -354,9 +344,9 @@ TEST_CASE("infer_codec: raw binary requests") {
   CHECK(error_of(model, std::string(16, '\0'), {}, 0).starts_with("unexpected total byte size 16"));
   const ModelInterface rows = one_input(DType::kFloat32, {fixed_dim(3), variable_dim("s1")});
   CHECK(Decoded(rows, std::string(24, '\0'), {}, 0).request.inputs[0].size(1) == 2);
-  CHECK(error_of(rows, std::string(25, '\0'), {}, 0).find("not a multiple of 12") != std::string::npos);
+  CHECK(contains(error_of(rows, std::string(25, '\0'), {}, 0), "not a multiple of 12"));
   const ModelInterface two = one_input(DType::kFloat32, {fixed_dim(3), variable_dim("s1"), variable_dim("s2")});
-  CHECK(error_of(two, std::string(24, '\0'), {}, 0).find("allows one variable dimension") != std::string::npos);
+  CHECK(contains(error_of(two, std::string(24, '\0'), {}, 0), "allows one variable dimension"));
 }
 
 TEST_CASE("infer_codec: recorded strides") {
@@ -413,8 +403,8 @@ TEST_CASE("infer_codec: answers in JSON") {
   CHECK(
       encode(model, some.request, {vector, Tensor()}).text ==
       R"({"id":"7","model_name":"m","model_version":"3","parameters":{"weight_version":"1"},"outputs":[{"name":"o","datatype":"FP32","shape":[2],"data":[1.5,-2.0]}]})");
-  CHECK(encode(model, some.request, {vector, Tensor()}, R"(a "b" \c)")
-            .text.find(R"("parameters":{"weight_version":"a \"b\" \\c"},)") != std::string::npos);
+  CHECK(contains(encode(model, some.request, {vector, Tensor()}, R"(a "b" \c)").text,
+                 R"("parameters":{"weight_version":"a \"b\" \\c"},)"));
   const Decoded empty_id(model, R"({"id":"","inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]}]})");
   CHECK(empty_id.request.json_id.empty());
 }
@@ -439,14 +429,14 @@ TEST_CASE("infer_codec: answers in binary, by default or for each output") {
         R"({"name":"RESULT[1]","datatype":"INT16","shape":[2,2],"parameters":{"binary_data_size":8}}]})");
   const int16_t want[8] = {1, 2, 3, 4, 1, 3, 2, 4};
   CHECK(answer.tail == std::string(reinterpret_cast<const char*>(want), 16));
-  // binary_data_output says what an output does not say for itself, wherever it stands.
+  // binary_data_output decides for outputs without binary_data, wherever it stands in the request.
   const Decoded mixed(model, start + R"("outputs":[{"name":"RESULT[0]","parameters":{"binary_data":false}},)"
                                      R"({"name":"RESULT[1]"}],"parameters":{"binary_data_output":true}})");
   CHECK_FALSE(mixed.request.outputs[0].binary);
   CHECK(mixed.request.outputs[1].binary);
   answer = encode(model, all.request, {empty, empty});
   CHECK_FALSE(answer.binary);  // nothing follows the JSON
-  CHECK(answer.text.find(R"("shape":[0,2],"parameters":{"binary_data_size":0}})") != std::string::npos);
+  CHECK(contains(answer.text, R"("shape":[0,2],"parameters":{"binary_data_size":0}})"));
 }
 
 TEST_CASE("infer_codec: half outputs need the binary form") {
@@ -466,9 +456,9 @@ TEST_CASE("infer_codec: priority and timeout") {
   CHECK(decoded.request.schedule.priority == 3);
   CHECK(decoded.request.schedule.timeout == std::chrono::microseconds(250));
   CHECK(Decoded(model, with("")).request.schedule.priority == 0);
-  CHECK(error_of(model, with(R"("timeout":9223372036854775807)")).find("out of range") != std::string::npos);
+  CHECK(contains(error_of(model, with(R"("timeout":9223372036854775807)")), "out of range"));
   CHECK(error_of(model, with(R"("timeout":18446744073709551616)")) != "no error");
   CHECK(error_of(model, with(R"("timeout":-1)")) != "no error");
   CHECK(error_of(model, with(R"("priority":"high")")) != "no error");
-  CHECK(error_of(model, with(R"("triton_x":1)")).find("reserved") != std::string::npos);
+  CHECK(contains(error_of(model, with(R"("triton_x":1)")), "reserved"));
 }

@@ -2,21 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/server/spec_builder.h"
+
 using namespace sconce;
 using namespace sconce::server;
 using Kind = SpecNode::Kind;
 
 namespace {
-
-SpecNode node(Kind kind, std::vector<SpecNode> children = {}, std::vector<std::string> keys = {}) {
-  SpecNode n;
-  n.kind = kind;
-  n.children = std::move(children);
-  n.keys = std::move(keys);
-  n.int_keys.resize(n.keys.size());
-  return n;
-}
-SpecNode leaf() { return node(Kind::kLeaf); }
 
 std::vector<std::string> all(const TensorNames& names) {
   std::vector<std::string> list;
@@ -36,14 +28,14 @@ ModelSpec model(size_t inputs, size_t outputs) {
 TEST_CASE("names: arguments, nested and by keyword") {
   ModelSpec spec = model(6, 3);
   spec.call_spec.known = true;
-  spec.call_spec.args =
-      node(Kind::kTuple, {leaf(), node(Kind::kList, {leaf(), leaf()}), node(Kind::kDict, {leaf()}, {"key"})});
-  spec.call_spec.kwargs = node(Kind::kDict, {leaf(), node(Kind::kTuple, {leaf()})}, {"mask", "pair"});
+  spec.call_spec.args = spec_tuple({spec_leaf(), spec_node(Kind::kList, {spec_leaf(), spec_leaf()}),
+                                    spec_node(Kind::kDict, {spec_leaf()}, {"key"})});
+  spec.call_spec.kwargs = spec_node(Kind::kDict, {spec_leaf(), spec_tuple({spec_leaf()})}, {"mask", "pair"});
   spec.call_spec.input_leaf = {0, 1, 2, 3, 4, 5};
-  spec.call_spec.result =
-      node(Kind::kDict,
-           {node(Kind::kNamedTuple, {leaf()}), node(Kind::kNone), node(Kind::kDataclass, {leaf(), leaf()}, {"a", "b"})},
-           {"logits", "none", "stats"});
+  spec.call_spec.result = spec_node(Kind::kDict,
+                                    {spec_node(Kind::kNamedTuple, {spec_leaf()}), spec_node(Kind::kNone),
+                                     spec_node(Kind::kDataclass, {spec_leaf(), spec_leaf()}, {"a", "b"})},
+                                    {"logits", "none", "stats"});
   const TensorNames inputs = TensorNames::of_inputs(spec);
   CHECK(all(inputs) == std::vector<std::string>{"ARGS[0]", "ARGS[1][0]", "ARGS[1][1]", "ARGS[2][key]", "KWARGS[mask]",
                                                 "KWARGS[pair][0]"});
@@ -63,21 +55,21 @@ TEST_CASE("names: arguments, nested and by keyword") {
 TEST_CASE("names: one tensor and a tuple of one") {
   ModelSpec spec = model(1, 1);
   spec.call_spec.known = true;
-  spec.call_spec.result = leaf();
+  spec.call_spec.result = spec_leaf();
   CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"RESULT"});
-  spec.call_spec.result = node(Kind::kTuple, {leaf()});
+  spec.call_spec.result = spec_tuple({spec_leaf()});
   CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"RESULT[0]"});
 }
 
 TEST_CASE("names: dropped leaves") {
   ModelSpec spec = model(2, 1);
   spec.call_spec.known = true;
-  spec.call_spec.args = node(Kind::kTuple, {leaf(), leaf(), leaf()});
-  spec.call_spec.kwargs = node(Kind::kDict);
-  spec.call_spec.result = leaf();
+  spec.call_spec.args = spec_tuple({spec_leaf(), spec_leaf(), spec_leaf()});
+  spec.call_spec.kwargs = spec_node(Kind::kDict);
+  spec.call_spec.result = spec_leaf();
   spec.call_spec.input_leaf = {0, 2};
   CHECK(all(TensorNames::of_inputs(spec)) == std::vector<std::string>{"ARGS[0]", "ARGS[2]"});
-  // Where the spec does not say, the numbers of the generated names may.
+  // If the spec does not say, the numbers in generated names may.
   spec.call_spec.input_leaf = {};
   const auto names_for = [&](std::string first, std::string second) {
     spec.inputs[0].name = std::move(first);
@@ -100,14 +92,14 @@ TEST_CASE("names: no call spec, or one that does not fit") {
   CHECK(all(TensorNames::of_inputs(spec)) == std::vector<std::string>{"INPUT__0"});
   CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"OUTPUT__0", "OUTPUT__1"});
   spec.call_spec.known = true;
-  spec.call_spec.result = leaf();
+  spec.call_spec.result = spec_leaf();
   CHECK(all(TensorNames::of_outputs(spec)) == std::vector<std::string>{"OUTPUT__0", "OUTPUT__1"});
 }
 
 TEST_CASE("names: keys that look alike, and keys that need escaping") {
   ModelSpec spec = model(0, 3);
   spec.call_spec.known = true;
-  spec.call_spec.result = node(Kind::kDict, {leaf(), leaf(), leaf()}, {"1", "1", "a\"b"});
+  spec.call_spec.result = spec_node(Kind::kDict, {spec_leaf(), spec_leaf(), spec_leaf()}, {"1", "1", "a\"b"});
   const TensorNames outputs = TensorNames::of_outputs(spec);
   CHECK(all(outputs) == std::vector<std::string>{"RESULT[1]", "OUTPUT__1", "RESULT[a\"b]"});
   CHECK(outputs.find("RESULT[1]") == 0);
