@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "package_format/files/mapped_file.h"
+#include "sconce/mutex.h"
 
 namespace sconce {
 
@@ -99,9 +99,10 @@ class ArchiveReader {
   std::vector<ArchiveMember> members_;
   std::vector<uint32_t> by_name_;                         // sorted
   mutable std::unique_ptr<std::atomic<bool>[]> checked_;  // per member: its CRC was right
-  mutable std::mutex inflate_mutex_;
-  mutable std::vector<std::unique_ptr<std::byte[]>> inflated_;  // per member, filled under the mutex; empty: none is
-  mutable uint64_t inflated_bytes_ = 0;
+  mutable Mutex inflate_mutex_;
+  // Per member; empty: none is.
+  mutable std::vector<std::unique_ptr<std::byte[]>> inflated_ SCONCE_GUARDED_BY(inflate_mutex_);
+  mutable uint64_t inflated_bytes_ SCONCE_GUARDED_BY(inflate_mutex_) = 0;
 };
 
 }  // namespace sconce

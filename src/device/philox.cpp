@@ -20,14 +20,14 @@ std::array<PhiloxGenerator, 128>& generators() {
 }  // namespace
 
 PhiloxGenerator::State PhiloxGenerator::reserve(uint64_t count) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const State before = state_;
   state_.offset += (count + 3) / 4 * 4;
   return before;
 }
 
 void PhiloxGenerator::set_seed(uint64_t seed) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   state_ = {seed, 0};
 }
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+
+#include "sconce/mutex.h"
 
 namespace sconce {
 
@@ -17,8 +18,8 @@ class PhiloxGenerator {
   void set_seed(uint64_t seed) noexcept;  // and offset 0
 
  private:
-  std::mutex mutex_;
-  State state_{0, 0};
+  Mutex mutex_;
+  State state_ SCONCE_GUARDED_BY(mutex_){0, 0};
 };
 
 // Of that device. Seeded from the system's entropy when first used; sconce::manual_seed seeds them all.

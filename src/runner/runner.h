@@ -13,13 +13,13 @@
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sconce/model.h"
+#include "sconce/mutex.h"
 #include "src/loader/container.h"
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/constants/staging.h"
@@ -97,26 +97,40 @@ class Runner {
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
               RunInfo& info);
 
-  // Under work_mutex_, with the turn where sets change.
-  std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const;
+  // With the turn where sets change.
+  std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const
+      SCONCE_REQUIRES(work_mutex_);
   // Containers for all replicas that have none yet, or one with buffers that are not theirs any more.
-  void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {});
-  bool has_current_buffers(const Generation& generation, size_t slot) const noexcept;
+  void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {})
+      SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  bool has_current_buffers(const Generation& generation, size_t slot) const noexcept SCONCE_REQUIRES(work_mutex_);
   // To active; the one before is given back, once no run uses it.
-  void publish(std::unique_ptr<Generation> next) noexcept;
+  void publish(std::unique_ptr<Generation> next) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   // Active and other change places; returns once no run uses what was active.
-  void exchange() noexcept;
-  void announce() noexcept;  // with state_mutex_ too
-  void wait_until_unused(const Generation& generation) const noexcept;
-  void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept;
-  void drop_previous() noexcept;
+  void exchange() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  void announce() noexcept SCONCE_REQUIRES(work_mutex_, state_mutex_);
+  void wait_until_unused(const Generation& generation) const noexcept SCONCE_REQUIRES(work_mutex_);
+  void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept SCONCE_REQUIRES(work_mutex_)
+      SCONCE_EXCLUDES(state_mutex_);
+  void drop_previous() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  // Null: there is none. The analysis does not know that work_mutex_ is enough to read.
+  Generation* active() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return active_.get();
+  }
+  Generation* other() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return other_.get();
+  }
+  // The other one, if it is that.
+  Generation* other(WeightState state) const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return other_state_ == state ? other_.get() : nullptr;
+  }
   // What the devices of the replicas keep for later, beside what replicas do.
   void trim_devices() const noexcept;
   // Where all replicas can have values from without the host having them: the first one's device. None where one of
   // them is on the CPU.
   std::optional<Device> device_of_all() const;
   // Pages of the archive that only this generation had are resident for nothing from then on.
-  void give_back(std::unique_ptr<Generation> generation) const noexcept;
+  void give_back(std::unique_ptr<Generation> generation) const noexcept SCONCE_REQUIRES(work_mutex_);
   // What of the tensor lies in the archive's mapping need not be resident: it is read again where it is touched.
   void give_up_pages(const Tensor& tensor) const noexcept;
   bool lies_in_package(const Tensor& tensor) const noexcept;
@@ -139,12 +153,13 @@ class Runner {
   const std::exception_ptr unloading_ =
       std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
 
-  mutable std::mutex work_mutex_;
-  mutable std::mutex state_mutex_;
-  mutable std::string turn_;  // under state_mutex_: what is under way; empty: nothing
-  // Written under both mutexes, so either is enough to read them. Who has the turn may rely on which they are.
-  std::unique_ptr<Generation> active_, other_;
-  WeightState other_state_ = WeightState::kPrevious;
+  mutable Mutex work_mutex_;
+  mutable Mutex state_mutex_;
+  mutable std::string turn_ SCONCE_GUARDED_BY(state_mutex_);  // what is under way; empty: nothing
+  // Written under both mutexes, so either is enough to read them: with work_mutex_ alone, through active() and
+  // other(). Who has the turn may rely on which they are.
+  std::unique_ptr<Generation> active_ SCONCE_GUARDED_BY(state_mutex_), other_ SCONCE_GUARDED_BY(state_mutex_);
+  WeightState other_state_ SCONCE_GUARDED_BY(state_mutex_) = WeightState::kPrevious;
 
   // What requests see of the above.
   std::atomic<const Generation*> published_{nullptr};

@@ -5,8 +5,8 @@
 
 #include <complex>
 #include <cstddef>
-#include <mutex>
 
+#include "sconce/mutex.h"
 #include "src/cpu/linalg/factorise.h"
 #include "src/device/lazy_library.h"
 
@@ -22,9 +22,14 @@ inline void require_lapack() { require_library(sconce_lazy_LAPACK); }
 class LapackTurn {
  public:
   LapackTurn();
+  LapackTurn(const LapackTurn&) = delete;
+  LapackTurn& operator=(const LapackTurn&) = delete;
+  ~LapackTurn() {
+    if (turn_ != nullptr) turn_->unlock();
+  }
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  Mutex* turn_ = nullptr;  // null: this library needs none
 };
 
 template <class T>

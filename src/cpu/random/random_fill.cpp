@@ -192,7 +192,7 @@ void fill_uniform(Tensor& out, double from, double to, Generator* generator) {
       return value == last ? first : value;
     };
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       if constexpr (std::is_same_v<T, double>)
         from_pairs(source, values, count, [=](uint64_t pair) { return place(unit_double(pair)); });
@@ -213,7 +213,7 @@ void fill_normal(Tensor& out, double mean, double std, Generator* generator) {
   dispatch_floating(out.dtype(), "normal", [&]<class T>() -> void {
     check_no_internal_overlap("normal", out);
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     if (out.numel() >= 16 && out.is_contiguous()) return normals_16(source, out.data_as<T>(), out.numel(), mean, std);
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       for (int64_t i = 0; i < count; ++i)
@@ -230,7 +230,7 @@ void fill_exponential(Tensor& out, double lambda, Generator* generator) {
   dispatch_floating(out.dtype(), "exponential", [&]<class T>() -> void {
     check_no_internal_overlap("exponential", out);
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     const double scale = -1.0 / lambda;
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       from_pairs(source, values, count,
@@ -248,7 +248,7 @@ void fill_drawn(const char* name, Tensor& out, Generator* generator, const Make&
   check_no_internal_overlap(name, out);
   const auto fill = [&]<class T>() -> void {
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       for (int64_t i = 0; i < count; ++i) values[i] = T(static_cast<ComputeType<T>>(make(source)));
     });
@@ -291,7 +291,7 @@ void fill_bernoulli(Tensor& out, double p, Generator* generator) {
   check_no_internal_overlap("bernoulli", out);
   dispatch_real_bool(out.dtype(), "bernoulli", [&]<class T>() -> void {
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     // sample * 2^-53 < p, in integers.
     const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p53));
     fill_in_order<T>(out, [&](T* values, int64_t count) {
@@ -309,7 +309,7 @@ void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator) {
   dispatch_real_bool(out.dtype(), "bernoulli", [&]<class T>() -> void {
     dispatch_floating(p.dtype(), "bernoulli", [&]<class P>() -> void {
       Generator& source = chosen(generator);
-      std::lock_guard lock(source.mutex());
+      const MutexLock lock(source.mutex());
       loop.run({static_cast<char*>(out.data()), static_cast<char*>(p.data())},
                [&](char* const* pointers, const int64_t* strides, int64_t count) {
                  char *to = pointers[0], *from = pointers[1];
@@ -350,7 +350,7 @@ void fill_from_range(Tensor& out, IntegerRange drawn, Generator* generator) {
   check_no_internal_overlap("random", out);
   const auto fill = [&]<class T>() -> void {
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       if (drawn.range)
         integers(source, values, count, drawn.range, drawn.base);
@@ -406,7 +406,7 @@ void fill_random_integers(Tensor& out, Generator* generator) {
   const uint64_t range = static_cast<uint64_t>(last_integer(out.dtype())) + 1;
   const auto fill = [&]<class T>() -> void {
     Generator& source = chosen(generator);
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     const auto place = [range](uint64_t bits) { return T(static_cast<ComputeType<T>>(bits % range)); };
     fill_in_order<T>(out, [&](T* values, int64_t count) {
       if constexpr (sizeof(T) == 8)

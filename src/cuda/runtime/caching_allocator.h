@@ -10,8 +10,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "sconce/mutex.h"
 #include "sconce/storage.h"
 
 namespace sconce::cuda {
@@ -60,11 +60,11 @@ class alignas(64) CachingAllocator {
   const int device_;
   const bool of_graph_;
   cudaStream_t stream_;
-  bool recorded_ = false;
-  bool open_ = true;  // its owner is there: what comes back is kept
   std::atomic<int64_t> references_{1};
-  std::mutex mutex_;  // of the lists; held for moments
-  Block* free_[kClasses] = {};
+  Mutex mutex_;  // held for moments
+  bool recorded_ SCONCE_GUARDED_BY(mutex_) = false;
+  bool open_ SCONCE_GUARDED_BY(mutex_) = true;  // its owner is there: what comes back is kept
+  Block* free_[kClasses] SCONCE_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace sconce::cuda

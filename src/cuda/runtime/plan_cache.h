@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 #include "sconce/tensor.h"
 
 namespace sconce::cuda {
@@ -45,7 +45,7 @@ class PlanCache {
   // make() gives a shared_ptr<Plan>; others wait while it does.
   template <class Make>
   std::shared_ptr<Plan> get(const PlanKey& key, const Make& make) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = places_.find(key); known != places_.end()) {
       plans_.splice(plans_.begin(), plans_, known->second);
       return known->second->second;
@@ -63,9 +63,9 @@ class PlanCache {
  private:
   using Plans = std::list<std::pair<PlanKey, std::shared_ptr<Plan>>>;
   const size_t most_;
-  std::mutex mutex_;
-  Plans plans_;
-  std::unordered_map<PlanKey, typename Plans::iterator, PlanKeyHash> places_;
+  Mutex mutex_;
+  Plans plans_ SCONCE_GUARDED_BY(mutex_);
+  std::unordered_map<PlanKey, typename Plans::iterator, PlanKeyHash> places_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::cuda
