@@ -78,7 +78,7 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
   Means means_ = Means::kStamp;
   std::atomic<uint32_t> state_{kMapped};
   std::atomic<bool> closing_{false}, told_{false};
-  GuardedRange* range_ = nullptr;
+  GuardedRange* range_ SCONCE_GUARDED_BY(copy_mutex_) = nullptr;
 
   Mutex copy_mutex_;                            // what lies at the addresses
   Mutex look_mutex_;                            // taken second, for moments

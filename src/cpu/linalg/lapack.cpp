@@ -28,4 +28,8 @@ LapackTurn::LapackTurn() {
   turn_ = &mutex;
 }
 
+LapackTurn::~LapackTurn() {
+  if (turn_ != nullptr) turn_->unlock();
+}
+
 }  // namespace sconce

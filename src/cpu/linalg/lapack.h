@@ -6,13 +6,14 @@
 #include <complex>
 #include <cstddef>
 
-#include "sconce/mutex.h"
 #include "src/cpu/linalg/factorise.h"
 #include "src/device/lazy_library.h"
 
 SCONCE_LAZY_LIBRARY(LAPACK);
 
 namespace sconce {
+
+class Mutex;
 
 inline void require_lapack() { require_library(sconce_lazy_LAPACK); }
 
@@ -24,9 +25,7 @@ class LapackTurn {
   LapackTurn();
   LapackTurn(const LapackTurn&) = delete;
   LapackTurn& operator=(const LapackTurn&) = delete;
-  ~LapackTurn() {
-    if (turn_ != nullptr) turn_->unlock();
-  }
+  ~LapackTurn();
 
  private:
   Mutex* turn_ = nullptr;  // null: this library needs none
