@@ -153,7 +153,7 @@ std::vector<const ArchiveMember*> ArchiveReader::list(std::string_view prefix) c
 }
 
 std::span<const std::byte> ArchiveReader::inflate(const ArchiveMember& member) const {
-  const std::lock_guard lock(inflate_mutex_);
+  const MutexLock lock(inflate_mutex_);
   if (inflated_.empty()) inflated_.resize(members_.size());
   std::unique_ptr<std::byte[]>& content = inflated_[member.index];
   if (!content) {

@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "package_format/files/mapped_file.h"
+#include "sconce/mutex.h"
 
 namespace sconce {
 
@@ -96,10 +96,11 @@ class ArchiveReader {
   std::vector<MappedFile> files_;  // one, or one per member of a directory
   std::vector<ArchiveMember> members_;
   std::vector<uint32_t> by_name_;                         // sorted
-  mutable std::unique_ptr<std::atomic<bool>[]> checked_;  // per member: its CRC was found right
-  mutable std::mutex inflate_mutex_;
-  mutable std::vector<std::unique_ptr<std::byte[]>> inflated_;  // per member, filled under the mutex; empty if none is
-  mutable uint64_t inflated_bytes_ = 0;
+  mutable std::unique_ptr<std::atomic<bool>[]> checked_;  // per member: its CRC was right
+  mutable Mutex inflate_mutex_;
+  // Per member; empty: none is.
+  mutable std::vector<std::unique_ptr<std::byte[]>> inflated_ SCONCE_GUARDED_BY(inflate_mutex_);
+  mutable uint64_t inflated_bytes_ SCONCE_GUARDED_BY(inflate_mutex_) = 0;
 };
 
 }  // namespace sconce

@@ -10,8 +10,9 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <mutex>
 #include <vector>
+
+#include "sconce/mutex.h"
 
 namespace sconce {
 namespace {
@@ -45,9 +46,9 @@ bool is_local(int fd) noexcept {
 class Leases {
  public:
   int take(int fd, std::shared_ptr<LeaseHolder> holder) {
-    const std::lock_guard control(control_);
+    const MutexLock control(control_);
     {
-      const std::lock_guard lock(holders_mutex_);
+      const MutexLock lock(holders_mutex_);
       holders_.reserve(holders_.size() + 1);
     }
     if (!running_)
@@ -56,12 +57,12 @@ class Leases {
     // Sets the owner first, because taking a lease without one makes the process the owner.
     int error = ::fcntl(fd, F_SETOWN_EX, &owner) != 0 || ::fcntl(fd, F_SETSIG, kSignal) != 0 ? errno : 0;
     if (error == 0) {
-      const std::lock_guard lock(holders_mutex_);
+      const MutexLock lock(holders_mutex_);
       holders_.push_back(std::move(holder));
     }
     if (error == 0 && ::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
       error = errno;
-      const std::lock_guard lock(holders_mutex_);
+      const MutexLock lock(holders_mutex_);
       holders_.pop_back();
     }
     if (error != 0) stop_if_idle();
@@ -69,21 +70,21 @@ class Leases {
   }
 
   void look() noexcept {
-    const std::lock_guard control(control_);
+    const MutexLock control(control_);
     if (running_) pthread_kill(thread_, kSignal);
   }
 
   void forget(const LeaseHolder& holder) noexcept {
-    const std::lock_guard control(control_);
+    const MutexLock control(control_);
     {
-      const std::lock_guard lock(holders_mutex_);
+      const MutexLock lock(holders_mutex_);
       std::erase_if(holders_, [&](const auto& each) { return each.get() == &holder; });
     }
     stop_if_idle();
   }
 
  private:
-  int start() noexcept {
+  int start() noexcept SCONCE_REQUIRES(control_) {
     stopping_ = false;
     thread_id_ = 0;
     sigset_t all, before;
@@ -102,9 +103,9 @@ class Leases {
     return 0;
   }
 
-  void stop_if_idle() noexcept {
+  void stop_if_idle() noexcept SCONCE_REQUIRES(control_) SCONCE_EXCLUDES(holders_mutex_) {
     {
-      const std::lock_guard lock(holders_mutex_);
+      const MutexLock lock(holders_mutex_);
       if (!holders_.empty()) return;
     }
     if (!running_) return;
@@ -131,23 +132,23 @@ class Leases {
   // Signals of one kind do not queue, so check every lease. Allocates nothing.
   void give_way() noexcept {
     {
-      const std::lock_guard lock(holders_mutex_);
+      const MutexLock lock(holders_mutex_);
       for (const auto& holder : holders_) holder->asked();
     }
     while (const std::shared_ptr<LeaseHolder> holder = next_asked()) holder->give_way();
   }
 
   std::shared_ptr<LeaseHolder> next_asked() noexcept {
-    const std::lock_guard lock(holders_mutex_);
+    const MutexLock lock(holders_mutex_);
     const auto next = std::find_if(holders_.begin(), holders_.end(), [](const auto& each) { return each->asked(); });
     return next == holders_.end() ? nullptr : *next;
   }
 
-  std::mutex control_;        // who starts and stops the thread
-  std::mutex holders_mutex_;  // taken second
-  std::vector<std::shared_ptr<LeaseHolder>> holders_;
-  pthread_t thread_{};
-  bool running_ = false;
+  Mutex control_;        // who starts and stops the thread
+  Mutex holders_mutex_;  // taken second
+  std::vector<std::shared_ptr<LeaseHolder>> holders_ SCONCE_GUARDED_BY(holders_mutex_);
+  pthread_t thread_ SCONCE_GUARDED_BY(control_){};
+  bool running_ SCONCE_GUARDED_BY(control_) = false;
   std::atomic<bool> stopping_{false};
   std::atomic<pid_t> thread_id_{0};
 };

@@ -80,10 +80,10 @@ KeptFile::~KeptFile() { close(); }
 void KeptFile::close() noexcept {
   if (closing_.exchange(true)) return;  // a copy that is being made stops
   if (means_ == Means::kLease) forget_lease(*this);
-  const std::lock_guard copying(copy_mutex_);
+  const MutexLock copying(copy_mutex_);
   forget_range(range_);
   if (data_) ::munmap(data_, mapped_);
-  const std::lock_guard looking(look_mutex_);
+  const MutexLock looking(look_mutex_);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
@@ -110,7 +110,7 @@ void KeptFile::keep() {
     SCONCE_CHECK(stamp_.is_known(), kIo, "cannot read file: ", path_, ": ", std::strerror(errno));
     map();
     {
-      const std::lock_guard looking(look_mutex_);
+      const MutexLock looking(look_mutex_);
       leased_ = true;
     }
     return look_at_leases();  // somebody may have asked before there was anything to copy
@@ -132,7 +132,7 @@ void KeptFile::map() {
   void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
   SCONCE_CHECK(data != MAP_FAILED, kIo, "cannot map file: ", path_, ": ", std::strerror(errno));
   {
-    const std::lock_guard copying(copy_mutex_);
+    const MutexLock copying(copy_mutex_);
     data_ = static_cast<std::byte*>(data);
     mapped_ = pages;
     range_ = guard_range(data_, mapped_, {&state_, &concern_, kUnreadable});
@@ -177,8 +177,13 @@ void KeptFile::copy_now(Means means) {
   ::close(std::exchange(fd_, -1));
 }
 
+int KeptFile::descriptor() noexcept {
+  const MutexLock looking(look_mutex_);
+  return fd_;
+}
+
 bool KeptFile::unchanged() noexcept {
-  const std::lock_guard looking(look_mutex_);
+  const MutexLock looking(look_mutex_);
   return stamp_.still_of(fd_);
 }
 
@@ -186,13 +191,13 @@ bool KeptFile::look() noexcept {
   if (const uint32_t state = state_.load(std::memory_order_acquire); state != kMapped) return state < kFirstFault;
   if (means_ == Means::kClone) return true;
   {
-    const std::lock_guard looking(look_mutex_);
+    const MutexLock looking(look_mutex_);
     if (fd_ < 0) return state_.load() < kFirstFault;  // copied meanwhile
     if (leased_ && ::fcntl(fd_, F_GETLEASE) == F_RDLCK) return true;
     if (stamp_.still_of(fd_)) return true;
   }
   // Mark it as changed, unless it was copied before.
-  const std::lock_guard copying(copy_mutex_);
+  const MutexLock copying(copy_mutex_);
   if (state_.load() == kMapped) lose(kChanged);
   return state_.load() < kFirstFault;
 }
@@ -239,16 +244,16 @@ void KeptFile::lose(State reason) noexcept {
 
 void KeptFile::give_up_pages(std::span<const std::byte> bytes) noexcept {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::unique_lock copying(copy_mutex_, std::try_to_lock);
-  // A range that does not hold the file's pages would not come back, so keep it.
-  if (!copying || state_.load() != kMapped) return;
+  if (!copy_mutex_.try_lock()) return;
+  const MutexLock copying(copy_mutex_, std::adopt_lock);
+  if (state_.load() != kMapped) return;  // what is not the file's pages would not come back
   const auto first = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 bool KeptFile::asked() noexcept {
-  const std::lock_guard looking(look_mutex_);
+  const MutexLock looking(look_mutex_);
   if (closing_ || !leased_ || fd_ < 0 || ::fcntl(fd_, F_GETLEASE) == F_RDLCK) return false;
   // The kernel lets a writer in after some time even if the lease is held: until there is a copy, runs must check.
   if (!std::exchange(asked_, true)) concern_.fetch_add(1);
@@ -256,7 +261,7 @@ bool KeptFile::asked() noexcept {
 }
 
 void KeptFile::give_way() noexcept {
-  const std::lock_guard copying(copy_mutex_);
+  const MutexLock copying(copy_mutex_);
   const uint64_t bytes = size_;
   if (state_.load() == kMapped) {
     const State result = copy_to_same_place();
@@ -269,7 +274,7 @@ void KeptFile::give_way() noexcept {
       tell(bytes);
     }
   }
-  const std::lock_guard looking(look_mutex_);
+  const MutexLock looking(look_mutex_);
   leased_ = false;
   ::fcntl(fd_, F_SETLEASE, F_UNLCK);
   ::close(std::exchange(fd_, -1));
@@ -290,7 +295,7 @@ KeptFile::State KeptFile::copy_piece(std::byte* to, size_t offset, size_t bytes)
   std::byte* const copy = take_pages(pages);
   if (!copy) return kNoMemory;
   State result = kPrivate;
-  if (const int error = read_all(fd_, offset, {copy, bytes}); error != 0)
+  if (const int error = read_all(descriptor(), offset, {copy, bytes}); error != 0)
     result = error > 0 ? kUncopied : kChanged;
   else if (!unchanged())  // a writer that stopped waiting
     result = kChanged;

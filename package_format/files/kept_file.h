@@ -10,13 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
 #include "package_format/files/content_stamp.h"
 #include "package_format/files/fault_guard.h"
 #include "package_format/files/file_lease.h"
+#include "sconce/mutex.h"
 
 namespace sconce {
 
@@ -51,19 +51,21 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
   };
   KeptFile(const std::string& path, std::atomic<uint32_t>& concern) : path_(path), concern_(concern) {}
 
-  void open_descriptor();
-  void keep();
-  void map();
-  bool clone();
-  void copy_now(Means means);
-  bool look() noexcept;  // returns false if the file is lost
+  // Of open(): they use the file before anybody else does, without its locks.
+  void open_descriptor() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
+  void keep() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
+  void map() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
+  bool clone() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
+  void copy_now(Means means) SCONCE_NO_THREAD_SAFETY_ANALYSIS;
+  bool look() noexcept;  // false: it is lost
   bool asked() noexcept override;
   void give_way() noexcept override;
-  // Needs copy_mutex_. Returns why not everything could be copied; kPrivate if it was, kMapped if that is no longer
-  // needed.
-  State copy_to_same_place() noexcept;
-  State copy_piece(std::byte* to, size_t offset, size_t bytes) noexcept;
-  void lose(State reason) noexcept;
+  // Why not all could be copied; kPrivate if all was, kMapped if it need not be any more.
+  State copy_to_same_place() noexcept SCONCE_REQUIRES(copy_mutex_);
+  State copy_piece(std::byte* to, size_t offset, size_t bytes) noexcept SCONCE_REQUIRES(copy_mutex_);
+  void lose(State reason) noexcept SCONCE_REQUIRES(copy_mutex_);
+  // It is closed under both mutexes: who holds this one may use it.
+  int descriptor() noexcept SCONCE_REQUIRES(copy_mutex_);
   bool unchanged() noexcept;
   void tell(uint64_t copied) noexcept;
   const char* reason() const noexcept;  // null: it is not lost
@@ -75,13 +77,13 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
   Means means_ = Means::kStamp;
   std::atomic<uint32_t> state_{kMapped};
   std::atomic<bool> closing_{false}, told_{false};
-  GuardedRange* range_ = nullptr;
+  GuardedRange* range_ SCONCE_GUARDED_BY(copy_mutex_) = nullptr;
 
-  std::mutex copy_mutex_;  // what lies at the addresses
-  std::mutex look_mutex_;  // taken second, for moments; what follows
-  int fd_ = -1;            // -1 once the file need not be looked at any more
-  ContentStamp stamp_;
-  bool asked_ = false, leased_ = false;
+  Mutex copy_mutex_;                            // what lies at the addresses
+  Mutex look_mutex_;                            // taken second, for moments
+  int fd_ SCONCE_GUARDED_BY(look_mutex_) = -1;  // -1 once nothing is to be asked of the file any more
+  ContentStamp stamp_ SCONCE_GUARDED_BY(look_mutex_);
+  bool asked_ SCONCE_GUARDED_BY(look_mutex_) = false, leased_ SCONCE_GUARDED_BY(look_mutex_) = false;
 };
 
 }  // namespace sconce

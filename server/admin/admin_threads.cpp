@@ -8,7 +8,7 @@ void AdminThreads::run(std::function<void()> work, std::function<void(const std:
                        std::function<void()> abandoned) {
   Threads joinable;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     SCONCE_CHECK(!stopping_, kUnavailable, "the server is shutting down");
     SCONCE_CHECK(threads_.size() < kMost, kUnavailable, "too many admin requests at once: ", threads_.size());
     const auto self = threads_.emplace(threads_.end());
@@ -30,7 +30,7 @@ void AdminThreads::run(std::function<void()> work, std::function<void(const std:
       failed = nullptr;
       abandoned = nullptr;
       problem = nullptr;
-      const std::lock_guard done(mutex_);
+      const MutexLock done(mutex_);
       joinable_.splice(joinable_.end(), threads_, self);
       ended_.notify_all();
     };
@@ -50,9 +50,9 @@ void AdminThreads::run(std::function<void()> work, std::function<void(const std:
 }
 
 void AdminThreads::stop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
-  ended_.wait(lock, [this] { return threads_.empty(); });
+  while (!threads_.empty()) ended_.wait(mutex_);
   Threads joinable;
   joinable.swap(joinable_);
   lock.unlock();

@@ -2,12 +2,12 @@
 // up nothing else. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <thread>
+
+#include "sconce/mutex.h"
 
 namespace sconce::server {
 
@@ -30,10 +30,10 @@ class AdminThreads {
   static constexpr size_t kMost = 128;
   using Threads = std::list<std::thread>;
 
-  std::mutex mutex_;  // all below
-  std::condition_variable ended_;
-  Threads threads_, joinable_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable ended_;
+  Threads threads_ SCONCE_GUARDED_BY(mutex_), joinable_ SCONCE_GUARDED_BY(mutex_);
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace sconce::server

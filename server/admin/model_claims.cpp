@@ -8,13 +8,13 @@ namespace sconce::server {
 
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what)
     : claims_(claims), model_(&model) {
-  const std::lock_guard lock(claims_.mutex_);
+  const MutexLock lock(claims_.mutex_);
   const auto [it, fresh] = claims_.claims_.emplace(model_, std::move(what));
   SCONCE_CHECK(fresh, kBusy, "the model is busy: ", it->second);
 }
 
 ModelClaims::Claim::~Claim() {
-  const std::lock_guard lock(claims_.mutex_);
+  const MutexLock lock(claims_.mutex_);
   claims_.claims_.erase(model_);
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "sconce/mutex.h"
 #include "server/models/served_model.h"
 
 namespace sconce::server {
@@ -26,8 +26,8 @@ class ModelClaims {
   };
 
  private:
-  std::mutex mutex_;
-  std::map<const ServedModel*, std::string> claims_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<const ServedModel*, std::string> claims_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::server

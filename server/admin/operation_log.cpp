@@ -10,7 +10,7 @@ constexpr const char* kShutdown = "the server is shutting down";
 }  // namespace
 
 void Operation::end(Outcome outcome, uint64_t generation) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   state_ = State::kDone;
   outcome_ = outcome;
   generation_ = generation;
@@ -19,7 +19,7 @@ void Operation::end(Outcome outcome, uint64_t generation) noexcept {
 }
 
 void Operation::end(Failure failure) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   state_ = cancelled_ && failure.code == ErrorCode::kCancelled ? State::kCancelled : State::kFailed;
   status_ = failure.status;
   error_ = state_ == State::kCancelled ? std::move(cancel_reason_) : std::move(failure.message);
@@ -27,7 +27,7 @@ void Operation::end(Failure failure) noexcept {
 }
 
 void Operation::advance(int replica, bool ready) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Replica& one : replicas_) {
     if (one.index != replica) continue;
     const Clock::time_point now = Clock::now();
@@ -39,19 +39,19 @@ void Operation::advance(int replica, bool ready) noexcept {
 
 void Operation::check_cancelled() const {
   if (!cancelled_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SCONCE_FAIL(kCancelled, cancel_reason_);
 }
 
 void Operation::cancel(std::string reason) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (cancelled_ || state_ != State::kRunning) return;
   cancel_reason_ = std::move(reason);
   cancelled_ = true;
 }
 
 Operation::View Operation::view() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Clock::time_point end = state_ == State::kRunning ? Clock::now() : end_;
   std::vector<Replica> replicas = replicas_;
   for (Replica& one : replicas) {
@@ -70,13 +70,13 @@ Operation::View Operation::view() const {
 }
 
 Operation::State Operation::state() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_;
 }
 
 std::shared_ptr<Operation> OperationLog::open(std::string model, int64_t version, std::string label,
                                               std::vector<ReplicaInfo> replicas) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t over = 0;
   for (const auto& record : records_) over += record->over();
   for (auto it = records_.begin(); over >= kKept && it != records_.end();) {
@@ -96,7 +96,7 @@ std::shared_ptr<Operation> OperationLog::open(std::string model, int64_t version
 }
 
 std::shared_ptr<Operation> OperationLog::find(uint64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& record : records_) {
     if (record->id == id) return record;
   }
@@ -104,7 +104,7 @@ std::shared_ptr<Operation> OperationLog::find(uint64_t id) const {
 }
 
 std::vector<std::shared_ptr<Operation>> OperationLog::list() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {records_.begin(), records_.end()};
 }
 
@@ -121,7 +121,7 @@ void OperationLog::cancel_all(const std::string& reason) {
 }
 
 void OperationLog::stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
   for (const auto& record : records_) record->cancel(kShutdown);
 }

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sconce/model.h"
+#include "sconce/mutex.h"
 #include "server/base/failure.h"
 #include "server/observe/update_counters.h"
 
@@ -77,15 +77,15 @@ class Operation {
   std::atomic<Phase> phase_{Phase::kStarting};
   std::atomic<uint64_t> bytes_{0}, total_{0};
   std::atomic<bool> cancelled_{false};
-  mutable std::mutex mutex_;  // the rest
-  std::string cancel_reason_;
-  State state_ = State::kRunning;
-  Outcome outcome_ = Outcome::kNone;
-  uint64_t generation_ = 0;
-  int status_ = 200;
-  std::string error_;
-  std::vector<Replica> replicas_;
-  Clock::time_point end_{};
+  mutable Mutex mutex_;
+  std::string cancel_reason_ SCONCE_GUARDED_BY(mutex_);
+  State state_ SCONCE_GUARDED_BY(mutex_) = State::kRunning;
+  Outcome outcome_ SCONCE_GUARDED_BY(mutex_) = Outcome::kNone;
+  uint64_t generation_ SCONCE_GUARDED_BY(mutex_) = 0;
+  int status_ SCONCE_GUARDED_BY(mutex_) = 200;
+  std::string error_ SCONCE_GUARDED_BY(mutex_);
+  std::vector<Replica> replicas_ SCONCE_GUARDED_BY(mutex_);
+  Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};
 };
 
 class OperationLog {
@@ -112,10 +112,10 @@ class OperationLog {
   static constexpr size_t kKept = 64;
 
   UpdateCounters counters_;
-  mutable std::mutex mutex_;  // all below
-  bool stopping_ = false;
-  uint64_t last_id_ = 0;
-  std::deque<std::shared_ptr<Operation>> records_;
+  mutable Mutex mutex_;
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
+  uint64_t last_id_ SCONCE_GUARDED_BY(mutex_) = 0;
+  std::deque<std::shared_ptr<Operation>> records_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::server

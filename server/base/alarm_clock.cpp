@@ -1,32 +1,30 @@
 #include "server/base/alarm_clock.h"
 
-#include <algorithm>
-
 namespace sconce::server {
 
 AlarmClock::Alarm::Alarm(AlarmClock& clock) : clock_(clock) {
-  const std::lock_guard lock(clock_.mutex_);
+  const MutexLock lock(clock_.mutex_);
   clock_.alarms_.push_back(this);
 }
 
 AlarmClock::Alarm::~Alarm() = default;
 
 void AlarmClock::Alarm::set(Clock::time_point time) noexcept {
-  const std::lock_guard lock(clock_.mutex_);
+  const MutexLock lock(clock_.mutex_);
   if (time >= time_) return;
   time_ = time;
   clock_.changed_.notify_one();
 }
 
 void AlarmClock::Alarm::stop() noexcept {
-  std::unique_lock lock(clock_.mutex_);
+  const MutexLock lock(clock_.mutex_);
   std::erase(clock_.alarms_, this);
-  clock_.rung_.wait(lock, [this] { return clock_.ringing_ != this; });
+  while (clock_.ringing_ == this) clock_.rung_.wait(clock_.mutex_);
 }
 
 AlarmClock::~AlarmClock() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_one();
   }
@@ -34,23 +32,24 @@ AlarmClock::~AlarmClock() {
 }
 
 void AlarmClock::loop() noexcept {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    const auto next = std::min_element(alarms_.begin(), alarms_.end(),
-                                       [](const Alarm* a, const Alarm* b) { return a->time_ < b->time_; });
-    if (next == alarms_.end() || (*next)->time_ == kNever) {
-      changed_.wait(lock);
+    Alarm* next = nullptr;
+    for (Alarm* alarm : alarms_)
+      if (next == nullptr || time_of(*alarm) < time_of(*next)) next = alarm;
+    const Clock::time_point time = next == nullptr ? kNever : time_of(*next);
+    if (time == kNever) {
+      changed_.wait(mutex_);
       continue;
     }
-    Alarm& alarm = **next;
-    if (Clock::now() < alarm.time_) {
-      changed_.wait_until(lock, Clock::time_point(alarm.time_));
+    if (Clock::now() < time) {
+      changed_.wait_until(mutex_, time);
       continue;
     }
-    alarm.time_ = kNever;
-    ringing_ = &alarm;
+    time_of(*next) = kNever;
+    ringing_ = next;
     lock.unlock();
-    alarm.ring();
+    next->ring();
     lock.lock();
     ringing_ = nullptr;
     rung_.notify_all();

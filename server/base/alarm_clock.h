@@ -2,10 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "sconce/mutex.h"
 
 namespace sconce::server {
 
@@ -32,7 +32,7 @@ class AlarmClock {
    private:
     friend class AlarmClock;
     AlarmClock& clock_;
-    Clock::time_point time_ = kNever;  // under the clock's mutex
+    Clock::time_point time_ SCONCE_GUARDED_BY(clock_.mutex_) = kNever;
   };
 
   AlarmClock() : thread_([this] { loop(); }) {}
@@ -40,13 +40,17 @@ class AlarmClock {
 
  private:
   void loop() noexcept;
+  // That of an alarm of this clock: that its clock_ is this one, the analysis cannot know.
+  Clock::time_point& time_of(Alarm& alarm) SCONCE_REQUIRES(mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return alarm.time_;
+  }
 
-  std::mutex mutex_;
-  std::condition_variable changed_, rung_;
-  std::vector<Alarm*> alarms_;
-  const Alarm* ringing_ = nullptr;
-  bool stopping_ = false;
-  std::thread thread_;  // last, because the thread uses the others from its start
+  Mutex mutex_;
+  ConditionVariable changed_, rung_;
+  std::vector<Alarm*> alarms_ SCONCE_GUARDED_BY(mutex_);
+  const Alarm* ringing_ SCONCE_GUARDED_BY(mutex_) = nullptr;
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: the others are there when it starts
 };
 
 }  // namespace sconce::server

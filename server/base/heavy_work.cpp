@@ -24,9 +24,10 @@ size_t threads_at_most() noexcept {
 HeavyWork::HeavyWork() : most_(threads_at_most()) {}
 
 void HeavyWork::submit(Task& task) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (waiting_ >= idle_ && threads_.size() < most_) {
     const auto start = [this] {
+      mutex_.assert_held();
       threads_.reserve(most_);
       threads_.emplace_back([this] { run(); });
     };
@@ -41,17 +42,18 @@ void HeavyWork::submit(Task& task) {
 }
 
 void HeavyWork::run() noexcept {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   bool worked = false;
   for (;;) {
     ++idle_;
-    const auto called = [this] { return first_ != nullptr || stopping_; };
     // Tasks leave large memory that other threads freed: an idle thread gives it back.
-    while (worked && !wake_.wait_for(lock, std::chrono::milliseconds(500), called)) {
+    const auto rested = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    while (worked && !called()) {
+      if (wake_.wait_until(mutex_, rested) == std::cv_status::no_timeout || called()) continue;
       worked = false;
       give_back_free_memory();
     }
-    wake_.wait(lock, called);
+    while (!called()) wake_.wait(mutex_);
     --idle_;
     if (first_ == nullptr) return;
     Task& task = *first_;
@@ -67,7 +69,7 @@ void HeavyWork::run() noexcept {
 void HeavyWork::stop() noexcept {
   std::vector<std::thread> threads;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     threads.swap(threads_);
   }

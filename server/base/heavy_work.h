@@ -2,11 +2,11 @@
 // compression and decompression. They start when first needed. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "sconce/mutex.h"
 
 namespace sconce::server {
 
@@ -31,14 +31,15 @@ class HeavyWork {
 
  private:
   void run() noexcept;
+  bool called() const noexcept SCONCE_REQUIRES(mutex_) { return first_ != nullptr || stopping_; }
 
   const size_t most_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  Task *first_ = nullptr, *last_ = nullptr;  // guarded by mutex_, as is what follows
-  size_t waiting_ = 0, idle_ = 0;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  Task *first_ SCONCE_GUARDED_BY(mutex_) = nullptr, *last_ SCONCE_GUARDED_BY(mutex_) = nullptr;
+  size_t waiting_ SCONCE_GUARDED_BY(mutex_) = 0, idle_ SCONCE_GUARDED_BY(mutex_) = 0;
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::server

@@ -4,8 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <utility>
+
+#include "sconce/mutex.h"
 
 namespace sconce::server {
 
@@ -17,7 +18,7 @@ class LogLimit {
 
   // Whether the line may be written now; `held` is how many were dropped since the last one.
   bool admit(Clock::time_point now, uint64_t& held) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!take(now)) {
       ++held_;
       ++all_held_;
@@ -28,26 +29,26 @@ class LogLimit {
   }
   // Dropped lines that were not reported yet, if they may be reported now; else 0.
   uint64_t take_held(Clock::time_point now) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return held_ != 0 && take(now) ? std::exchange(held_, 0) : 0;
   }
   uint64_t all_held() const noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return all_held_;
   }
 
  private:
   // A bucket of kBurst lines that gains one every kEach. full_at_ is when it is full again.
-  bool take(Clock::time_point now) noexcept {
+  bool take(Clock::time_point now) noexcept SCONCE_REQUIRES(mutex_) {
     const Clock::time_point from = full_at_ > now ? full_at_ : now;
     if (from + kEach - now > kBurst * kEach) return false;
     full_at_ = from + kEach;
     return true;
   }
 
-  mutable std::mutex mutex_;
-  Clock::time_point full_at_{};
-  uint64_t held_ = 0, all_held_ = 0;
+  mutable Mutex mutex_;
+  Clock::time_point full_at_ SCONCE_GUARDED_BY(mutex_){};
+  uint64_t held_ SCONCE_GUARDED_BY(mutex_) = 0, all_held_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace sconce::server

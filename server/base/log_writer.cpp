@@ -4,11 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "sconce/mutex.h"
 #include "server/base/failure.h"
 
 namespace sconce::server {
@@ -43,15 +42,16 @@ struct LogWriter::State {
   const size_t room;
   const std::function<std::string(uint64_t)> notice;
 
-  std::mutex mutex;  // all below
-  std::condition_variable wake, written;
-  std::string waiting;
-  bool writing = false, stopping = false;
-  uint64_t lost = 0, told = 0;  // told: how many lost lines were reported by a line
+  Mutex mutex;
+  ConditionVariable wake, written;
+  std::string waiting SCONCE_GUARDED_BY(mutex);
+  bool writing SCONCE_GUARDED_BY(mutex) = false, stopping SCONCE_GUARDED_BY(mutex) = false;
+  // told: of the lost, those that a line tells of
+  uint64_t lost SCONCE_GUARDED_BY(mutex) = 0, told SCONCE_GUARDED_BY(mutex) = 0;
 
-  void count_lost(uint64_t lines) noexcept { lost += lines; }
+  void count_lost(uint64_t lines) noexcept SCONCE_REQUIRES(mutex) { lost += lines; }
   // Reports lost lines by a line in their place. Returns false if there is no room for it.
-  bool tell() {
+  bool tell() SCONCE_REQUIRES(mutex) {
     if (lost == told) return true;
     const std::string line = notice(lost - told);
     if (waiting.size() + line.size() > room) return false;
@@ -67,15 +67,16 @@ LogWriter::LogWriter(int descriptor, size_t room, std::function<std::string(uint
 }
 
 LogWriter::~LogWriter() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->stopping = true;
   state_->wake.notify_one();
 }
 
 void LogWriter::put(std::string_view line) noexcept {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   const bool kept = succeeds([&] {
+    state.mutex.assert_held();
     // A line longer than all the room is always lost. After a loss, lines are dropped until the loss is reported, so
     // that the report stands in the right place.
     if (state.waiting.size() + line.size() > state.room || !state.tell() ||
@@ -89,30 +90,38 @@ void LogWriter::put(std::string_view line) noexcept {
 }
 
 void LogWriter::lose() noexcept {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->count_lost(1);
   state_->wake.notify_one();
 }
 
 bool LogWriter::flush(std::chrono::milliseconds at_most) noexcept {
   State& state = *state_;
-  std::unique_lock lock(state.mutex);
-  return state.written.wait_for(lock, at_most, [&] { return state.waiting.empty() && !state.writing; });
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  const MutexLock lock(state.mutex);
+  while (!state.waiting.empty() || state.writing)
+    if (state.written.wait_until(state.mutex, until) == std::cv_status::timeout)
+      return state.waiting.empty() && !state.writing;
+  return true;
 }
 
 uint64_t LogWriter::lost() const noexcept {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->lost;
 }
 
 void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
   State& state = *kept;
   std::string text;
-  std::unique_lock lock(state.mutex);
+  const auto tell = [&] {
+    state.mutex.assert_held();
+    state.tell();
+  };
+  MutexLock lock(state.mutex);
   for (;;) {
-    state.wake.wait(lock, [&] { return !state.waiting.empty() || state.lost != state.told || state.stopping; });
+    while (state.waiting.empty() && state.lost == state.told && !state.stopping) state.wake.wait(state.mutex);
     // If there is no memory for the report, the next line brings it.
-    if (!succeeds([&] { state.tell(); }) && state.waiting.empty()) {
+    if (!succeeds(tell) && state.waiting.empty()) {
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       lock.lock();

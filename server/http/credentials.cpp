@@ -147,7 +147,7 @@ Credentials::Credentials(const ServerConfig& config) : config_(config) {
 }
 
 std::shared_ptr<const CredentialSet> Credentials::snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return set_;
 }
 
@@ -219,13 +219,13 @@ void Credentials::publish(CredentialSet set) {
   set.needed_ = 0;
   for (const CredentialSet::Token& token : set.tokens_) set.needed_ |= token.scopes;
   auto next = std::make_shared<const CredentialSet>(std::move(set));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   set_ = std::move(next);
   revision_.fetch_add(1, std::memory_order_release);
 }
 
 void Credentials::refresh(bool all) {
-  const std::lock_guard lock(refreshing_);
+  const MutexLock lock(refreshing_);
   const auto changed = [](Reading& reading) {
     reading.stale = true;
     reading.problem.clear();

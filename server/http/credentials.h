@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "server/base/config.h"
 #include "server/http/router.h"
 #include "server/http/tls.h"
@@ -70,16 +70,16 @@ class Credentials {
   void publish(CredentialSet set);
 
   const ServerConfig& config_;
-  std::mutex refreshing_;
-  std::vector<File> files_;
+  Mutex refreshing_;
+  std::vector<File> files_;  // once made, stamps alone change, under refreshing_
   // If reading failed, each look tries again, because descriptors or memory may be available by then.
   struct Reading {
     bool stale = false;
     std::string problem;  // the last one, logged once
   };
-  Reading tokens_, certificates_;  // guarded by refreshing_
-  mutable std::mutex mutex_;
-  std::shared_ptr<const CredentialSet> set_;  // guarded by mutex_
+  Reading tokens_ SCONCE_GUARDED_BY(refreshing_), certificates_ SCONCE_GUARDED_BY(refreshing_);
+  mutable Mutex mutex_;
+  std::shared_ptr<const CredentialSet> set_ SCONCE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> revision_{0};
 };
 

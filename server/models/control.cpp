@@ -85,7 +85,7 @@ void Control::start() {
 
 void Control::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -94,7 +94,7 @@ void Control::stop() {
 
 void Control::submit(std::function<void()> work, Done done) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     SCONCE_CHECK(!stopping_, kUnavailable, "the server is ending");
     SCONCE_CHECK(tasks_.size() < kMaxTasks, kQueueFull, "too many models wait to be loaded or unloaded: ", kMaxTasks);
     tasks_.push_back({std::move(work), std::move(done)});
@@ -108,9 +108,10 @@ void Control::run() {
   for (;;) {
     Task task;
     {
-      std::unique_lock lock(mutex_);
-      const auto due = [&] { return stopping_ || !tasks_.empty(); };
-      wake_.wait_until(lock, config_.watch.count() > 0 ? std::min(next_look, next_rest) : next_rest, due);
+      const Clock::time_point at_last = config_.watch.count() > 0 ? std::min(next_look, next_rest) : next_rest;
+      const MutexLock lock(mutex_);
+      while (!stopping_ && tasks_.empty() && wake_.wait_until(mutex_, at_last) == std::cv_status::no_timeout) {
+      }
       if (stopping_) break;
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());
@@ -129,12 +130,15 @@ void Control::run() {
       next_rest = Clock::now() + kRest;
     }
   }
-  // Nobody adds tasks any more.
-  for (Task& task : tasks_) {
+  std::deque<Task> left;
+  {
+    const MutexLock lock(mutex_);
+    left.swap(tasks_);  // nobody adds to them any more
+  }
+  for (Task& task : left) {
     task.work = [] { SCONCE_FAIL(kUnavailable, "the server is ending"); };
     perform(std::move(task));
   }
-  tasks_.clear();
 }
 
 void Control::perform(Task task) {
@@ -151,7 +155,7 @@ void Control::perform(Task task) {
 void Control::load_first() {
   for (const PackageEntry& package : first_) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
     }
     try {

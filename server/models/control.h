@@ -3,15 +3,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "server/models/repository.h"
 #include "server/models/repository_watch.h"
 
@@ -77,10 +76,10 @@ class Control {
   RepositoryWatch watch_;
   std::string watch_problem_;  // the last one that was logged
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> tasks_;  // guarded by mutex_, as is what follows
-  bool stopping_ = false;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  std::deque<Task> tasks_ SCONCE_GUARDED_BY(mutex_);
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -118,7 +118,7 @@ Repository::Repository(const ServerConfig& config, AlarmClock& clock, Reaper& re
 }
 
 std::shared_ptr<const Catalog> Repository::snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return catalog_;
 }
 
@@ -128,7 +128,7 @@ void Repository::change(Edit&& edit) {
   edit(*next);
   std::shared_ptr<const Catalog> published = reaper_.own(std::move(next));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     catalog_.swap(published);
   }
   revision_.fetch_add(1, std::memory_order_release);

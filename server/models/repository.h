@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "server/base/config.h"
 #include "server/base/reaper.h"
 #include "server/models/package_finder.h"
@@ -119,9 +119,9 @@ class Repository {
   AlarmClock& clock_;
   Reaper& reaper_;
   const size_t threads_;
-  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of served models; they survive a reload
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Catalog> catalog_;  // guarded by mutex_
+  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload
+  mutable Mutex mutex_;
+  std::shared_ptr<const Catalog> catalog_ SCONCE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> revision_{1};
 };
 

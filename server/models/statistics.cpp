@@ -90,7 +90,7 @@ void Statistics::execution(size_t thread, int64_t rows, std::chrono::nanoseconds
     server::add(batch.output_ns, output);
     return;
   }
-  const std::lock_guard lock(c.mutex);
+  const MutexLock lock(c.mutex);
   BatchTotals& batch = c.large[rows];
   batch.count += 1;
   batch.input_ns += static_cast<uint64_t>(input.count());
@@ -133,7 +133,7 @@ Totals Statistics::totals() const {
         t.batches[static_cast<int64_t>(i)] = {count, get(b.input_ns), get(b.compute_ns), get(b.output_ns)};
     }
     {
-      const std::lock_guard lock(c.mutex);
+      const MutexLock lock(c.mutex);
       for (const auto& [rows, batch] : c.large) t.batches[rows] = batch;
     }
     sum.add(t);

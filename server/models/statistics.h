@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "sconce/error.h"
+#include "sconce/mutex.h"
 
 namespace sconce::server {
 
@@ -79,8 +79,8 @@ class Statistics {
       Counter count, input_ns, compute_ns, output_ns;
     };
     std::array<Batch, kBatchSizes> batches;  // of 0 rows, 1 row, ...
-    mutable std::mutex mutex;
-    std::map<int64_t, BatchTotals> large;  // of more rows than that; under mutex
+    mutable Mutex mutex;
+    std::map<int64_t, BatchTotals> large SCONCE_GUARDED_BY(mutex);  // of more rows than that
   };
   std::vector<Counters> counters_;
 };

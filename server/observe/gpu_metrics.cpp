@@ -36,7 +36,7 @@ GpuReader::~GpuReader() {
 }
 
 std::vector<GpuState> GpuReader::look() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<GpuState> states;
   unsigned count = 0;
   if (!open() || !call(handle_, kTakes<unsigned*>, "nvmlDeviceGetCount_v2", &count)) return states;

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "sconce/mutex.h"
 
 namespace sconce::server {
 
@@ -30,13 +31,13 @@ class GpuReader {
   std::vector<GpuState> look();
 
  private:
-  bool open();
+  bool open() SCONCE_REQUIRES(mutex_);
 
   const std::string library_;
-  std::mutex mutex_;
-  bool tried_ = false, usable_ = false;
-  void* handle_ = nullptr;
-  std::map<std::string, uint64_t> first_energy_;  // millijoules
+  Mutex mutex_;
+  bool tried_ SCONCE_GUARDED_BY(mutex_) = false, usable_ SCONCE_GUARDED_BY(mutex_) = false;
+  void* handle_ SCONCE_GUARDED_BY(mutex_) = nullptr;
+  std::map<std::string, uint64_t> first_energy_ SCONCE_GUARDED_BY(mutex_);  // millijoules
 };
 
 }  // namespace sconce::server

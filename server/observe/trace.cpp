@@ -94,7 +94,7 @@ Tracer::Tracer(const ServerConfig& config)
 Tracer::~Tracer() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -118,7 +118,7 @@ void Tracer::update_enabled() {
 }
 
 TraceLevels Tracer::sample(std::string_view model, const std::optional<TraceParent>& parent) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Settings settings = effective(model);
   if (!settings.levels || settings.count == 0) return {};
   const auto own = models_.find(model);
@@ -140,7 +140,7 @@ void Tracer::record(TraceRecord record) {
   size_t bytes = 0;
   for (const TraceTensor& tensor : record.tensors) bytes += tensor.data.size();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.size() >= kMostWaiting || (bytes > 0 && waiting_bytes_ + bytes > kMostWaitingBytes)) {
       dropped_.fetch_add(1, std::memory_order_relaxed);
       return;
@@ -156,7 +156,7 @@ std::string Tracer::settings(std::string_view model) const {
   Settings settings;
   uint64_t records_each = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     settings = effective(model);
     records_each = records_each_;
   }
@@ -173,12 +173,13 @@ std::string Tracer::settings(std::string_view model) const {
 }
 
 void Tracer::change(std::string_view model, std::string_view body) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = models_.find(model);
   Changes changes = known != models_.end() ? known->second : Changes{};
   // Changes of the server's settings; null restores the setting at start.
   Changes defaults;
-  uint64_t records_each = records_each_;
+  const uint64_t records_before = records_each_;
+  uint64_t records_each = records_before;
   if (model.empty()) {
     changes = {server_.levels, server_.rate, server_.count};
     defaults = {defaults_.levels, defaults_.rate, defaults_.count};
@@ -221,7 +222,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
       SCONCE_CHECK(*changes.count >= -1, kInvalidArgument, "'trace_count' must be -1 or more");
     } else if (key == "log_frequency") {
       records_each = json.consume_null() ? 0 : number_from_text<uint64_t>(json, "'log_frequency'");
-      SCONCE_CHECK(model.empty() || records_each == records_each_, kInvalidArgument,
+      SCONCE_CHECK(model.empty() || records_each == records_before, kInvalidArgument,
                    "'log_frequency' of a model: all models share the trace file");
     } else if (key == "trace_file" || key == "trace_mode" || key == "trace_config") {
       SCONCE_FAIL(kForbidden, "'", key, "' can only be set where the server is started");
@@ -245,8 +246,8 @@ void Tracer::run() noexcept {
   for (bool last = false; !last;) {
     uint64_t records_each = 0;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      const MutexLock lock(mutex_);
+      while (!stopping_ && waiting_.empty()) wake_.wait(mutex_);
       last = stopping_;
       records_each = records_each_;
       records.swap(waiting_);

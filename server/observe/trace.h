@@ -8,17 +8,16 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "server/base/config.h"
 #include "server/observe/trace_file.h"
 #include "server/protocols/trace_tensor.h"
@@ -84,8 +83,8 @@ class Tracer {
     std::optional<int64_t> count;
     uint64_t seen = 0;
   };
-  Settings effective(std::string_view model) const;
-  void update_enabled();
+  Settings effective(std::string_view model) const SCONCE_REQUIRES(mutex_);
+  void update_enabled() SCONCE_REQUIRES(mutex_);
   void run() noexcept;
   // Chooses the file for the next record. Returns false if it cannot be written.
   bool choose_file(uint64_t records_each);
@@ -102,15 +101,15 @@ class Tracer {
   std::atomic<uint64_t> dropped_{0}, failed_{0};
   std::chrono::nanoseconds epoch_{};  // the steady clock's zero, since 1970
 
-  mutable std::mutex mutex_;
-  Settings server_;  // guarded by mutex_, as is what follows
-  std::map<std::string, Changes, std::less<>> models_;
-  uint64_t seen_ = 0;
-  uint64_t records_each_ = 0;  // records in each of FILE.0, FILE.1 and so on; 0: one file
-  std::vector<TraceRecord> waiting_;
-  size_t waiting_bytes_ = 0;  // of their tensors
-  bool stopping_ = false;
-  std::condition_variable wake_;
+  mutable Mutex mutex_;
+  Settings server_ SCONCE_GUARDED_BY(mutex_);
+  std::map<std::string, Changes, std::less<>> models_ SCONCE_GUARDED_BY(mutex_);
+  uint64_t seen_ SCONCE_GUARDED_BY(mutex_) = 0;
+  uint64_t records_each_ SCONCE_GUARDED_BY(mutex_) = 0;  // of FILE.0, FILE.1 and so on; 0: one file
+  std::vector<TraceRecord> waiting_ SCONCE_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ SCONCE_GUARDED_BY(mutex_) = 0;  // of their tensors
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
+  ConditionVariable wake_;
 
   TraceFile file_;    // used only by the writer, like the following
   std::string text_;  // of the record that is being written

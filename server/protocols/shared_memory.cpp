@@ -233,7 +233,7 @@ void DeviceRegion::write(uint64_t at, const Tensor& tensor) const {
 }
 
 void SharedMemory::check_new(std::string_view name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SCONCE_CHECK(regions_.find(name) == regions_.end(), kInvalidArgument, "shared memory region '", excerpt(name),
                "' already in manager");
   SCONCE_CHECK(regions_.size() < kMostRegions, kInvalidArgument, "more than ", kMostRegions, " shared memory regions");
@@ -255,15 +255,15 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
     region = std::make_shared<const DeviceRegion>(std::string(name), registration.handle, registration.device,
                                                   registration.bytes);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SCONCE_CHECK(regions_.size() < kMostRegions, kInvalidArgument, "more than ", kMostRegions, " shared memory regions");
   const bool added = regions_.emplace(name, std::move(region)).second;
   SCONCE_CHECK(added, kInvalidArgument, "shared memory region '", excerpt(name), "' already in manager");
 }
 
 void SharedMemory::remove(Kind kind, std::string_view name) {
-  std::shared_ptr<const SharedRegion> gone;  // closed after the lock is released
-  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const SharedRegion> gone;  // closed without the lock
+  const MutexLock lock(mutex_);
   const auto it = regions_.find(name);
   if (it == regions_.end() || !is_of(*it->second, kind)) return;
   gone = std::move(it->second);
@@ -272,7 +272,7 @@ void SharedMemory::remove(Kind kind, std::string_view name) {
 
 void SharedMemory::remove_all(Kind kind) {
   std::vector<std::shared_ptr<const SharedRegion>> gone;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = regions_.begin(); it != regions_.end();) {
     if (!is_of(*it->second, kind)) {
       ++it;
@@ -284,14 +284,14 @@ void SharedMemory::remove_all(Kind kind) {
 }
 
 std::shared_ptr<const SharedRegion> SharedMemory::find(std::string_view name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = regions_.find(name);
   SCONCE_CHECK(it != regions_.end(), kNotFound, "Unable to find shared memory region: '", excerpt(name), "'");
   return it->second;
 }
 
 std::shared_ptr<const SharedRegion> SharedMemory::find(Kind kind, std::string_view name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto it = regions_.find(name);
   SCONCE_CHECK(it != regions_.end() && is_of(*it->second, kind), kNotFound, "Unable to find ",
                kind == Kind::kPosix ? "system" : "cuda", " shared memory region: '", excerpt(name), "'");
@@ -299,7 +299,7 @@ std::shared_ptr<const SharedRegion> SharedMemory::find(Kind kind, std::string_vi
 }
 
 std::vector<std::shared_ptr<const SharedRegion>> SharedMemory::list(Kind kind) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<const SharedRegion>> regions;
   for (const auto& [name, region] : regions_) {
     if (is_of(*region, kind)) regions.push_back(region);

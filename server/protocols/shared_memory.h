@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "sconce/tensor.h"
 
 namespace sconce::server {
@@ -102,8 +102,8 @@ class SharedMemory {
   void check_new(std::string_view name) const;
 
   const bool allowed_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::server

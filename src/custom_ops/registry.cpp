@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/device_calls.h"
 #include "src/device/device_backend.h"
@@ -48,13 +48,13 @@ std::string_view name_of(const AtenRow& row) {
 }
 
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   struct Row {
     const AtenRow* row;
     bool random;
   };
   std::map<std::string_view, Row> rows;
-  std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators;
+  std::map<std::string, std::shared_ptr<const Operator>, std::less<>> operators SCONCE_GUARDED_BY(mutex);
 
   Registry() {
     for (const auto table : aten_tables())
@@ -72,7 +72,7 @@ Registry& registry() {
 
 std::shared_ptr<const Operator> find_operator(std::string_view name) {
   Registry& all = registry();
-  std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   if (const auto known = all.operators.find(name); known != all.operators.end()) return known->second;
   const auto row = all.rows.find(name);
   if (row == all.rows.end()) return nullptr;
@@ -91,14 +91,14 @@ std::vector<std::string> aten_operators() {
 Registration::Registration(std::shared_ptr<const Operator> added) : operator_(std::move(added)) {
   Registry& all = registry();
   const std::string name = operator_->schema().qualified();
-  std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   SCONCE_CHECK(!all.rows.contains(name) && all.operators.emplace(name, operator_).second, kAlreadyExists,
                "there is an operator ", name, " already");
 }
 
 Registration::~Registration() {
   Registry& all = registry();
-  std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   all.operators.erase(operator_->schema().qualified());
 }
 

@@ -2,11 +2,11 @@
 // torch/csrc/stable/c/shim.h and the library functions of aoti_torch/c/shim.h, torch 2.9 to 2.15.
 #include <omp.h>
 
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 #include "src/cpu/random/random.h"
 #include "src/custom_ops/custom_library.h"
 #include "src/custom_ops/registry.h"
@@ -188,12 +188,12 @@ AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t grain_size
                                   void* ctx) {
   return guard("torch_parallel_for", [&] {
     // The first failure of the body, on any thread, is rethrown here.
-    std::mutex mutex;
+    sconce::Mutex mutex;
     std::optional<sconce::shim::ShimError> failure;
     sconce::parallel_for(begin, end, grain_size, [&](int64_t from, int64_t to) noexcept {
       if (guard("torch_parallel_for", [&] { func(from, to, ctx); }) == 0) return;
       auto error = sconce::shim::take_error();
-      std::lock_guard lock(mutex);
+      const sconce::MutexLock lock(mutex);
       if (!failure) failure = std::move(error);
     });
     if (failure) throw sconce::Error(failure->code, failure->text);

@@ -3,9 +3,9 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <mutex>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 
 namespace sconce {
 namespace {
@@ -37,8 +37,8 @@ DeviceBackend* open_backend(DeviceType type, std::string& reason) {
   }
   static std::atomic<DeviceBackend*> backend{nullptr};
   if (DeviceBackend* open = backend.load(std::memory_order_acquire)) return open;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   if (DeviceBackend* open = backend.load(std::memory_order_acquire)) return open;
   std::string error;
   void* library = open_beside_us(error);

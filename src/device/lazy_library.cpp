@@ -5,12 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 
 namespace sconce {
 
@@ -39,8 +39,8 @@ void drop_read_pages(void* handle) noexcept {
 
 // Opens the library; returns why that failed, or "".
 std::string open(LazyLibrary& library) {
-  static std::mutex opening;
-  const std::lock_guard lock(opening);
+  static Mutex opening;
+  const MutexLock lock(opening);
   if (library.open.load(std::memory_order_relaxed)) return {};
   const std::string install = std::string("install the package ") + library.package;
   void* handle = dlopen(library.soname, RTLD_NOW | RTLD_LOCAL);

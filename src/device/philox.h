@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+
+#include "sconce/mutex.h"
 
 namespace sconce {
 
@@ -14,19 +15,19 @@ class PhiloxGenerator {
   };
   // The state for a kernel whose threads each draw up to `count` numbers. The next caller gets the numbers after those.
   State reserve(uint64_t count) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const State before = state_;
     state_.offset += (count + 3) / 4 * 4;
     return before;
   }
   void set_seed(uint64_t seed) noexcept {  // and offset 0
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     state_ = {seed, 0};
   }
 
  private:
-  std::mutex mutex_;
-  State state_{0, 0};
+  Mutex mutex_;
+  State state_ SCONCE_GUARDED_BY(mutex_){0, 0};
 };
 
 // The generator of that device, seeded from the system's entropy when first used; sconce::manual_seed seeds them all.

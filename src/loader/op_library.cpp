@@ -8,12 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <span>
 #include <utility>
 
 #include "package_format/elf_image.h"
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 #include "src/loader/preflight.h"
 
 namespace sconce::loader {
@@ -58,8 +58,8 @@ bool has_c_functions(const ElfImage& image) {
 }
 
 struct Opened {
-  std::mutex mutex;
-  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const OpLibrary>> libraries;
+  Mutex mutex;
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const OpLibrary>> libraries SCONCE_GUARDED_BY(mutex);
 };
 Opened& opened() {
   static Opened instance;
@@ -71,7 +71,7 @@ Opened& opened() {
 std::shared_ptr<const OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
   const MappedLibrary file(path.string());
   Opened& all = opened();
-  std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   if (auto known = all.libraries[file.identity()].lock()) return known;
   const std::string name = path.filename().string();
   const ElfImage image(file.bytes(), name);

@@ -40,15 +40,15 @@ void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool 
   if (user_managed) give();
   // An inactive set that is replaced as a whole is freed first; an update of the active set leaves it.
   if (role == SetRole::kInactive && full) {
-    const std::lock_guard work(work_mutex_);
+    const MutexLock work(work_mutex_);
     set_other(nullptr, WeightState::kPrevious);
   }
   if (!user_managed) give();
 
-  const std::lock_guard work(work_mutex_);
-  const bool onto_other = role == SetRole::kInactive && other_;
+  const MutexLock work(work_mutex_);
+  const Generation* const inactive = role == SetRole::kInactive ? other() : nullptr;
   const std::shared_ptr<const ConstantSet> base =
-      onto_other ? with_parameters_of(*active_->set, *other_->set, *table_) : active_->set;
+      inactive ? with_parameters_of(*active()->set, *inactive->set, *table_) : active()->set;
   auto next = std::make_unique<Generation>(*table_, staging.finish(*base), "", staging.named());
   if (role == SetRole::kInactive) return set_other(std::move(next), WeightState::kStaged);
   bind_all(*next);
@@ -57,37 +57,38 @@ void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool 
 
 void Runner::fold(SetRole role) {
   const Turn turn(*this, "folding of constants");
-  const std::lock_guard work(work_mutex_);
+  const MutexLock work(work_mutex_);
   if (role == SetRole::kInactive) {
-    SCONCE_CHECK(other_, kFailedPrecondition, "there is no inactive constant set to fold");
-    for (auto& bound : other_->bound) bound.reset();
-    bind_all(*other_);
+    Generation* const inactive = other();
+    SCONCE_CHECK(inactive, kFailedPrecondition, "there is no inactive constant set to fold");
+    for (auto& bound : inactive->bound) bound.reset();
+    bind_all(*inactive);
     return;
   }
   // Fold all of them before any serves, so that a failure changes nothing.
   std::vector<std::unique_ptr<BoundContainer>> folded(slots_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
-    if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active_);
-  check_package(*active_->set);
+    if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active());
+  check_package(*active()->set);
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i]) continue;
     const Held held(slots_[i]);
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     std::swap(active_->bound[i], folded[i]);
   }
 }
 
 void Runner::swap() {
   const Turn turn(*this, "a swap of constants");
-  const std::lock_guard work(work_mutex_);
-  SCONCE_CHECK(other_, kFailedPrecondition, "there is no inactive constant set to swap in");
-  bind_all(*other_);
+  const MutexLock work(work_mutex_);
+  SCONCE_CHECK(other(), kFailedPrecondition, "there is no inactive constant set to swap in");
+  bind_all(*other());
   exchange();
 }
 
 void Runner::free_inactive() {
   const Turn turn(*this, "a release of the inactive set");
-  const std::lock_guard work(work_mutex_);
+  const MutexLock work(work_mutex_);
   set_other(nullptr, WeightState::kPrevious);
 }
 
@@ -95,7 +96,7 @@ ConstantMap Runner::extract(SetRole role) const {
   std::shared_ptr<const ConstantSet> set;
   std::vector<Tensor> buffers;
   {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     SCONCE_CHECK(role == SetRole::kActive || other_, kFailedPrecondition, "there is no inactive constant set");
     set = role == SetRole::kActive ? active_->set : other_->set;
     for (size_t i = 0; role == SetRole::kActive && i < slots_.limit(); ++i)

@@ -161,7 +161,7 @@ void Runner::load_constants(const LoadOptions& options) {
       std::make_unique<Generation>(*table_, std::make_shared<ConstantSet>(std::move(tensors)), "", std::vector<bool>{});
   if (usable) generation->bound[0] = std::move(first);
   first.reset();
-  const std::lock_guard work(work_mutex_);
+  const MutexLock work(work_mutex_);
   bind_all(*generation);
   publish(std::move(generation));
 }
@@ -255,21 +255,22 @@ void Runner::submit(RunRequest& request) noexcept {
 int Runner::add_replica(Device device, std::vector<int> cpus) {
   check_device(device, info_.spec);
   check_cores(cpus);
-  const std::lock_guard work(work_mutex_);
+  const MutexLock work(work_mutex_);
   ReplicaSlot& slot = slots_.vacant();
   auto replica = std::make_unique<Replica>(device, replica_settings_);
-  auto active = on_cores(cpus, [&] { return replica->bind(module_, *table_, *active_->set, {}, nullptr, nullptr); });
-  check_package(*active_->set);
+  const Generation &served = *active(), *const beside = other();
+  auto container = on_cores(cpus, [&] { return replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr); });
+  check_package(*served.set);
   // The staged set must remain one exchange away from serving.
   std::unique_ptr<BoundContainer> staged;
-  if (other_ && other_->staged) {
+  if (beside && beside->staged) {
     staged = on_cores(cpus, [&] {
-      return replica->bind(module_, *table_, *other_->set, other_->reset, active.get(), active_->set.get());
+      return replica->bind(module_, *table_, *beside->set, beside->reset, container.get(), served.set.get());
     });
   }
   {
-    const std::lock_guard state(state_mutex_);
-    active_->bound[slot.index] = std::move(active);
+    const MutexLock state(state_mutex_);
+    active_->bound[slot.index] = std::move(container);
     if (staged) other_->bound[slot.index] = std::move(staged);
   }
   if (!cpus.empty()) on_caller_.store(false);
@@ -279,13 +280,13 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
 }
 
 void Runner::remove_replica(int index) {
-  const std::lock_guard work(work_mutex_);
+  const MutexLock work(work_mutex_);
   const auto i = static_cast<size_t>(index);
   SCONCE_CHECK(index >= 0 && i < slots_.limit() && slots_[i].open.load(), kNotFound, "there is no replica ", index);
   SCONCE_CHECK(slots_.open_count() > 1, kFailedPrecondition, "replica ", index, " is the last one: unload the model");
   slots_.close(slots_[i]);
   std::unique_ptr<BoundContainer> gone[2];
-  const std::lock_guard state(state_mutex_);
+  const MutexLock state(state_mutex_);
   gone[0] = std::move(active_->bound[i]);
   if (other_) gone[1] = std::move(other_->bound[i]);
   on_caller_.store(inline_runs_ && !slots_.any_pinned());

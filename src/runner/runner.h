@@ -13,13 +13,13 @@
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sconce/model.h"
+#include "sconce/mutex.h"
 #include "src/loader/container.h"
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/constants/staging.h"
@@ -97,26 +97,40 @@ class Runner {
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
               RunInfo& info);
 
-  // Needs work_mutex_, and the turn if sets change.
-  std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const;
+  // With the turn where sets change.
+  std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const
+      SCONCE_REQUIRES(work_mutex_);
   // Makes containers for replicas that have none, or one whose buffers are no longer theirs.
-  void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {});
-  bool has_current_buffers(const Generation& generation, size_t slot) const noexcept;
+  void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {})
+      SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  bool has_current_buffers(const Generation& generation, size_t slot) const noexcept SCONCE_REQUIRES(work_mutex_);
   // Makes it active; frees the previous one when no run uses it.
-  void publish(std::unique_ptr<Generation> next) noexcept;
+  void publish(std::unique_ptr<Generation> next) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   // Exchanges active and other; returns when no run uses the formerly active one.
-  void exchange() noexcept;
-  void announce() noexcept;  // needs state_mutex_ too
-  void wait_until_unused(const Generation& generation) const noexcept;
-  void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept;
-  void drop_previous() noexcept;
+  void exchange() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  void announce() noexcept SCONCE_REQUIRES(work_mutex_, state_mutex_);
+  void wait_until_unused(const Generation& generation) const noexcept SCONCE_REQUIRES(work_mutex_);
+  void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept SCONCE_REQUIRES(work_mutex_)
+      SCONCE_EXCLUDES(state_mutex_);
+  void drop_previous() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  // Null: there is none. The analysis does not know that work_mutex_ is enough to read.
+  Generation* active() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return active_.get();
+  }
+  Generation* other() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return other_.get();
+  }
+  // The other one, if it is that.
+  Generation* other(WeightState state) const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return other_state_ == state ? other_.get() : nullptr;
+  }
   // Frees what the replicas' devices cache, besides the replicas' own memory.
   void trim_devices() const noexcept;
   // The first replica's device, if all replicas can get values from there without a host copy. None if one is on the
   // CPU.
   std::optional<Device> device_of_all() const;
   // Destroys the generation, and frees pages of the archive that only it used.
-  void give_back(std::unique_ptr<Generation> generation) const noexcept;
+  void give_back(std::unique_ptr<Generation> generation) const noexcept SCONCE_REQUIRES(work_mutex_);
   // Frees the tensor's pages in the archive's mapping; touching them reads them again.
   void give_up_pages(const Tensor& tensor) const noexcept;
   bool lies_in_package(const Tensor& tensor) const noexcept;
@@ -139,12 +153,13 @@ class Runner {
   const std::exception_ptr unloading_ =
       std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
 
-  mutable std::mutex work_mutex_;
-  mutable std::mutex state_mutex_;
-  mutable std::string turn_;  // under state_mutex_: what is under way; empty: nothing
-  // Written under both mutexes, so either is enough to read them. Who has the turn may rely on which they are.
-  std::unique_ptr<Generation> active_, other_;
-  WeightState other_state_ = WeightState::kPrevious;
+  mutable Mutex work_mutex_;
+  mutable Mutex state_mutex_;
+  mutable std::string turn_ SCONCE_GUARDED_BY(state_mutex_);  // what is under way; empty: nothing
+  // Written under both mutexes, so either is enough to read them: with work_mutex_ alone, through active() and
+  // other(). Who has the turn may rely on which they are.
+  std::unique_ptr<Generation> active_ SCONCE_GUARDED_BY(state_mutex_), other_ SCONCE_GUARDED_BY(state_mutex_);
+  WeightState other_state_ SCONCE_GUARDED_BY(state_mutex_) = WeightState::kPrevious;
 
   // The generation that requests see.
   std::atomic<const Generation*> published_{nullptr};

@@ -10,7 +10,7 @@
 namespace sconce::runner {
 
 Runner::Turn::Turn(const Runner& runner, std::string what, bool may_find_staged) : runner_(runner) {
-  const std::lock_guard state(runner.state_mutex_);
+  const MutexLock state(runner.state_mutex_);
   SCONCE_CHECK(runner.turn_.empty(), kBusy, "another weight update of this model is under way: ", runner.turn_);
   if (const Generation* other = runner.other_.get(); other && other->staged && !may_find_staged)
     SCONCE_FAIL(kBusy, "weights '", other->label ? *other->label : "",
@@ -19,21 +19,23 @@ Runner::Turn::Turn(const Runner& runner, std::string what, bool may_find_staged)
 }
 
 Runner::Turn::~Turn() {
-  const std::lock_guard state(runner_.state_mutex_);
+  const MutexLock state(runner_.state_mutex_);
   runner_.turn_.clear();
 }
 
 std::unique_ptr<BoundContainer> Runner::bind(const ReplicaSlot& slot, const Generation& generation) const {
-  const BoundContainer* before = active_ ? active_->bound[slot.index].get() : nullptr;
+  const Generation* const served = active();
+  const BoundContainer* before = served ? served->bound[slot.index].get() : nullptr;
   return on_cores(slot.lane.cpus(), [&] {
     return slot.replica->bind(module_, *table_, *generation.set, generation.reset, before,
-                              active_ ? active_->set.get() : nullptr);
+                              served ? served->set.get() : nullptr);
   });
 }
 
 bool Runner::has_current_buffers(const Generation& generation, size_t slot) const noexcept {
-  if (!table_->any_mutated() || !active_ || !active_->bound[slot]) return true;
-  const std::vector<Tensor>&own = generation.bound[slot]->buffers, &current = active_->bound[slot]->buffers;
+  const Generation* const served = active();
+  if (!table_->any_mutated() || !served || !served->bound[slot]) return true;
+  const std::vector<Tensor>&own = generation.bound[slot]->buffers, &current = served->bound[slot]->buffers;
   for (size_t i = 0; i < own.size() && i < current.size(); ++i) {
     const bool named = i < generation.reset.size() && generation.reset[i];
     if (!named && current[i].defined() && own[i].storage() != current[i].storage()) return false;
@@ -52,7 +54,7 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     generation.bound[i] = bind(slots_[i], generation);
     if (progress) progress(static_cast<int>(i), true);
   }
-  if (warm_up_ && active_) generation.set->derive_as(*active_->set);
+  if (warm_up_ && active()) generation.set->derive_as(*active()->set);
   check_package(*generation.set);
   generation.reads_package = table_->any_mutated();
   for (size_t i = 0; i < table_->stored().size() && !generation.reads_package; ++i) {
@@ -68,7 +70,7 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     return !package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()});
   };
   if (std::shared_ptr<const ConstantSet> there = generation.set->without_host(*device, gone)) {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     generation.set.swap(there);
   }
   const std::vector<Tensor>& tensors = generation.set->tensors();
@@ -93,7 +95,7 @@ void Runner::wait_until_unused(const Generation& generation) const noexcept {
 
 void Runner::publish(std::unique_ptr<Generation> next) noexcept {
   {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     std::swap(active_, next);
     announce();
   }
@@ -105,13 +107,13 @@ void Runner::publish(std::unique_ptr<Generation> next) noexcept {
 
 void Runner::exchange() noexcept {
   {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     std::swap(active_, other_);
     announce();
     other_state_ = WeightState::kPrevious;
   }
-  wait_until_unused(*other_);
-  for (const auto& bound : other_->bound)
+  wait_until_unused(*other());
+  for (const auto& bound : other()->bound)
     if (bound && bound->graphs) bound->graphs->clear();
   trim_devices();
 }
@@ -128,8 +130,8 @@ void Runner::trim_devices() const noexcept {
 }
 
 void Runner::give_back_idle_memory() noexcept {
-  const std::unique_lock work(work_mutex_, std::try_to_lock);
-  if (!work) return;  // an update is under way: another time
+  if (!work_mutex_.try_lock()) return;  // another time
+  const MutexLock work(work_mutex_, std::adopt_lock);
   for (size_t i = 0; i < slots_.limit(); ++i) {
     ReplicaSlot& slot = slots_[i];
     if (!slot.open.load() || slot.failed.load() || !slot.try_acquire()) continue;
@@ -141,7 +143,7 @@ void Runner::give_back_idle_memory() noexcept {
 
 void Runner::set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept {
   {
-    const std::lock_guard lock(state_mutex_);
+    const MutexLock lock(state_mutex_);
     std::swap(other_, generation);
     other_state_ = state;
   }
@@ -151,7 +153,7 @@ void Runner::set_other(std::unique_ptr<Generation> generation, WeightState state
 }
 
 void Runner::drop_previous() noexcept {
-  if (other_ && other_state_ == WeightState::kPrevious) set_other(nullptr, WeightState::kPrevious);
+  if (other(WeightState::kPrevious)) set_other(nullptr, WeightState::kPrevious);
 }
 
 std::optional<Device> Runner::device_of_all() const {
@@ -191,7 +193,7 @@ void Runner::check_package(std::chrono::steady_clock::time_point now) const {
 
 std::string Runner::package_fault() const {
   if (!package_->archive().concerned()) return {};
-  const std::lock_guard state(state_mutex_);
+  const MutexLock state(state_mutex_);
   return active_->reads_package ? package_->archive().why_lost() : std::string();
 }
 
@@ -199,46 +201,47 @@ void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
   const std::vector<Tensor>& tensors = generation->set->tensors();
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined()) continue;
-    const auto kept = [&](const std::unique_ptr<Generation>& other) {
-      return other && other->set->tensors()[i].storage() == tensors[i].storage();
+    const auto kept = [&](const Generation* set) {
+      return set && set->set->tensors()[i].storage() == tensors[i].storage();
     };
-    if (!kept(active_) && !kept(other_)) give_up_pages(tensors[i]);
+    if (!kept(active()) && !kept(other())) give_up_pages(tensors[i]);
   }
 }
 
 uint64_t Runner::commit() {
   const Turn turn(*this, "a commit", true);
-  const std::lock_guard work(work_mutex_);
-  SCONCE_CHECK(other_ && other_state_ == WeightState::kStaged, kFailedPrecondition, "no weights are staged");
-  bind_all(*other_);
+  const MutexLock work(work_mutex_);
+  Generation* const staged = other(WeightState::kStaged);
+  SCONCE_CHECK(staged, kFailedPrecondition, "no weights are staged");
+  bind_all(*staged);
   exchange();
-  return active_->number;
+  return active()->number;
 }
 
 void Runner::abort() {
   const Turn turn(*this, "an abort", true);
-  const std::lock_guard work(work_mutex_);
-  SCONCE_CHECK(other_ && other_state_ == WeightState::kStaged, kFailedPrecondition, "no weights are staged");
+  const MutexLock work(work_mutex_);
+  SCONCE_CHECK(other(WeightState::kStaged), kFailedPrecondition, "no weights are staged");
   set_other(nullptr, WeightState::kPrevious);
 }
 
 uint64_t Runner::rollback() {
   const Turn turn(*this, "a rollback");
-  const std::lock_guard work(work_mutex_);
-  SCONCE_CHECK(other_ && other_state_ == WeightState::kPrevious, kFailedPrecondition,
-               "there is no previous constant set to roll back to");
-  bind_all(*other_);
+  const MutexLock work(work_mutex_);
+  Generation* const previous = other(WeightState::kPrevious);
+  SCONCE_CHECK(previous, kFailedPrecondition, "there is no previous constant set to roll back to");
+  bind_all(*previous);
   exchange();
-  return active_->number;
+  return active()->number;
 }
 
 void Runner::release_previous() {
   {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     if (!other_ || other_state_ != WeightState::kPrevious) return;
   }
   const Turn turn(*this, "a release of the previous set", true);
-  const std::lock_guard work(work_mutex_);
+  const MutexLock work(work_mutex_);
   drop_previous();
 }
 
@@ -246,7 +249,7 @@ std::vector<WeightSetInfo> Runner::sets() const {
   std::vector<WeightSetInfo> result;
   std::vector<std::shared_ptr<const ConstantSet>> sets;
   {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     const auto add = [&](const Generation& generation, WeightState what) {
       result.push_back({what, generation.number, generation.label ? *generation.label : "", 0, 0, generation.since});
       sets.push_back(generation.set);
@@ -264,7 +267,7 @@ std::vector<WeightSetInfo> Runner::sets() const {
 std::string Runner::digest(WeightState wanted) const {
   std::shared_ptr<const ConstantSet> set;
   {
-    const std::lock_guard state(state_mutex_);
+    const MutexLock state(state_mutex_);
     SCONCE_CHECK(wanted == WeightState::kActive || (other_ && other_state_ == wanted), kFailedPrecondition,
                  wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
     set = wanted == WeightState::kActive ? active_->set : other_->set;

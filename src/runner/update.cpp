@@ -22,7 +22,7 @@ std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::s
 Runner::Update::Update(Runner& runner, UpdateOptions options, std::shared_ptr<void> owner)
     : owner_(std::move(owner)), runner_(runner), options_(std::move(options)) {
   turn_.emplace(runner, options_.label.empty() ? std::string("one without a label") : "'" + options_.label + "'");
-  const std::lock_guard state(runner.state_mutex_);
+  const MutexLock state(runner.state_mutex_);
   SCONCE_CHECK(!runner.other_ || runner.other_state_ != WeightState::kStaged, kBusy,
                "the model has an inactive constant set: it is to be swapped in or freed first");
 }
@@ -43,7 +43,7 @@ void Runner::Update::declare(std::span<const WeightEntry> entries) {
                      .keep = !options_.dry_run,
                      .device = runner_.device_of_all()});
     if (!options_.dry_run) {
-      const std::lock_guard work(runner_.work_mutex_);
+      const MutexLock work(runner_.work_mutex_);
       runner_.drop_previous();
     }
     staging.allocate();
@@ -68,8 +68,8 @@ void Runner::Update::finish() {
     Staging& staging = this->staging("finish");
     staging.check_complete();
     if (!options_.dry_run) {
-      const std::lock_guard work(runner_.work_mutex_);
-      auto next = std::make_unique<Generation>(*runner_.table_, staging.finish(*runner_.active_->set), options_.label,
+      const MutexLock work(runner_.work_mutex_);
+      auto next = std::make_unique<Generation>(*runner_.table_, staging.finish(*runner_.active()->set), options_.label,
                                                staging.named());
       runner_.bind_all(*next, options_.progress);
       next->staged = true;

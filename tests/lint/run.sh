@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Looks at the sources without running them: clang-format at C++ and CUDA, clang-tidy at the product's C++, shellcheck at
-# shell scripts, ruff at Python. BUILD has compile_commands.json. The last line is "N passed, N failed"; a tool is one of
-# the N.
+# Looks at the sources without running them: clang-format at C++ and CUDA, clang-tidy at the product's C++, clang's
+# thread safety analysis at what uses mutexes, shellcheck at shell scripts, ruff at Python. BUILD has
+# compile_commands.json. The last line is "N passed, N failed"; a tool is one of the N.
 #
 # clang-tidy needs seconds a file, so it looks at what differs from main, or on main at what its last commit changed, and
 # at no more than 16 files; with --all at everything, an hour on two cores.
@@ -93,9 +93,10 @@ if has shellcheck; then look shellcheck shell; fi
 PATH=$PWD/.venv/bin:$PATH
 if has ruff; then look ruff ruff check --quiet .; fi
 if [ ! -e "$build/compile_commands.json" ]; then
-  echo "lint: $build is not configured; clang-tidy is left out"
-elif has clang-tidy-14; then
-  look clang-tidy tidy
+  echo "lint: $build is not configured; clang-tidy and clang++ -Wthread-safety are left out"
+else
+  if has clang++; then look 'clang++ -Wthread-safety' python3 tests/lint/thread_safety.py "$build"; fi
+  if has clang-tidy-14; then look clang-tidy tidy; fi
 fi
 
 echo "$passed passed, $failed failed"

@@ -1,11 +1,4 @@
-// Linear layers of quantised input and weight: y = act((x - x_zp) @ w * x_scale * w_scale + bias), requantised where
-// the result is an integer. Matches onednn::qlinear_pointwise, torch 2.15, which does not look at the weight's zero
-// points.
-//
-// X [..., K] of uint8, int8 or float8_e4m3fn with one scale and zero point; weight [K, N] of int8 (float8_e4m3fn where
-// X is), packed by oneDNN or plain; its scales [N] or [1]; B [N] of a floating dtype. Result [..., N],
-// contiguous, of output_dtype (uint8, int8, float32, bfloat16, float16, float8_e4m3fn; X's without one). Results of
-// float8 inputs are divided by output_scale whatever their dtype. kInvalidArgument names what does not fit.
+// The quantised linear layer of fbgemm.
 #include "src/cpu/layers/qlinear.h"
 
 #include <algorithm>

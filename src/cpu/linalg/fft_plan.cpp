@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <numbers>
 #include <utility>
 
+#include "sconce/mutex.h"
 #include "src/cpu/linalg/fft_lines.h"
 
 namespace sconce {
@@ -165,9 +165,9 @@ constexpr int64_t kKeptElements = int64_t{1} << 22;
 
 template <class R>
 struct Kept {
-  std::mutex mutex;
-  std::map<int64_t, std::shared_ptr<const FftPlan<R>>> plans;
-  int64_t elements = 0;
+  Mutex mutex;
+  std::map<int64_t, std::shared_ptr<const FftPlan<R>>> plans SCONCE_GUARDED_BY(mutex);
+  int64_t elements SCONCE_GUARDED_BY(mutex) = 0;
 };
 
 }  // namespace
@@ -180,12 +180,12 @@ std::shared_ptr<const FftPlan<R>> FftPlan<R>::of(int64_t length) {
   static Kept<R> kept;
   std::shared_ptr<const FftPlan> plan;
   {
-    std::lock_guard lock(kept.mutex);
+    const MutexLock lock(kept.mutex);
     if (const auto found = kept.plans.find(length); found != kept.plans.end()) plan = found->second;
   }
   if (!plan) {
     plan = std::make_shared<const FftPlan>(length);
-    std::lock_guard lock(kept.mutex);
+    const MutexLock lock(kept.mutex);
     if (kept.elements + length > kKeptElements) {
       kept.plans.clear();
       kept.elements = 0;

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "sconce/mutex.h"
+
 namespace sconce {
 namespace {
 
@@ -20,8 +22,14 @@ bool shares_work_space() noexcept {
 LapackTurn::LapackTurn() {
   require_lapack();
   static const bool takes_turns = shares_work_space();
-  static std::mutex mutex;
-  if (takes_turns) lock_ = std::unique_lock(mutex);
+  static Mutex mutex;
+  if (!takes_turns) return;
+  mutex.lock();
+  turn_ = &mutex;
+}
+
+LapackTurn::~LapackTurn() {
+  if (turn_ != nullptr) turn_->unlock();
 }
 
 }  // namespace sconce

@@ -5,7 +5,6 @@
 
 #include <complex>
 #include <cstddef>
-#include <mutex>
 
 #include "src/cpu/linalg/factorise.h"
 #include "src/device/lazy_library.h"
@@ -13,6 +12,8 @@
 SCONCE_LAZY_LIBRARY(LAPACK);
 
 namespace sconce {
+
+class Mutex;
 
 inline void require_lapack() { require_library(sconce_lazy_LAPACK); }
 
@@ -22,9 +23,12 @@ inline void require_lapack() { require_library(sconce_lazy_LAPACK); }
 class LapackTurn {
  public:
   LapackTurn();
+  LapackTurn(const LapackTurn&) = delete;
+  LapackTurn& operator=(const LapackTurn&) = delete;
+  ~LapackTurn();
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  Mutex* turn_ = nullptr;  // null: this library needs none
 };
 
 template <class T>

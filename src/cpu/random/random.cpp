@@ -170,7 +170,7 @@ Tensor randperm_generator(int64_t n, Generator* generator, OptType dtype, OptEnu
   Tensor out = Tensor::empty(IntSpan(&n, 1), type);
   dispatch_real(type, "randperm", [&]<class T>() -> void {
     Generator& source = generator ? *generator : default_generator();
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     permute_range(out.data_as<T>(), n, source);
   });
   return out;

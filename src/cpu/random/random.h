@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
+#include "sconce/mutex.h"
 #include "sconce/tensor.h"
 
 namespace sconce {
@@ -23,14 +23,14 @@ class Generator {
 
   // manual_seed: also drops the cached normal sample. Takes the lock itself.
   void set_seed(uint64_t seed) noexcept {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reseed(seed);
   }
-  uint64_t seed() const noexcept { return seed_; }
-  std::mutex& mutex() noexcept { return mutex_; }
+  Mutex& mutex() noexcept SCONCE_RETURN_CAPABILITY(mutex_) { return mutex_; }
 
-  // The caller holds the lock for everything below.
+  // The caller holds the lock for everything below: operators draw in lambdas.
   uint32_t random() noexcept {
+    mutex_.assert_held();
     if (next_ == kWords) regenerate();
     return words_[next_++];
   }
@@ -46,15 +46,14 @@ class Generator {
  private:
   static constexpr size_t kWords = 624;
   static constexpr size_t kShift = 397;
-  void reseed(uint64_t seed) noexcept;
-  void regenerate() noexcept;
+  void reseed(uint64_t seed) noexcept SCONCE_REQUIRES(mutex_);
+  void regenerate() noexcept SCONCE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  uint64_t seed_ = 0;
-  size_t next_ = kWords;
-  std::optional<double> cached_normal_;
-  alignas(64) uint32_t state_[kWords];
-  alignas(64) uint32_t words_[kWords];  // the state, tempered
+  Mutex mutex_;
+  size_t next_ SCONCE_GUARDED_BY(mutex_) = kWords;
+  std::optional<double> cached_normal_ SCONCE_GUARDED_BY(mutex_);
+  alignas(64) uint32_t state_[kWords] SCONCE_GUARDED_BY(mutex_);
+  alignas(64) uint32_t words_[kWords] SCONCE_GUARDED_BY(mutex_);  // the state, tempered
 };
 
 // Seeded from the system's entropy when first used; sconce::manual_seed sets it.

@@ -10,7 +10,6 @@
 namespace sconce {
 
 void Generator::reseed(uint64_t seed) noexcept {
-  seed_ = seed;
   uint32_t word = static_cast<uint32_t>(seed);  // the upper half is not used, as in PyTorch
   state_[0] = word;
   for (uint32_t i = 1; i < kWords; ++i) state_[i] = word = 1812433253u * (word ^ word >> 30) + i;
@@ -38,6 +37,7 @@ void Generator::regenerate() noexcept {
 }
 
 void Generator::draw(uint32_t* out, size_t n) noexcept {
+  mutex_.assert_held();
   while (n) {
     if (next_ == kWords) regenerate();
     const size_t take = std::min(n, kWords - next_);
@@ -49,6 +49,7 @@ void Generator::draw(uint32_t* out, size_t n) noexcept {
 }
 
 double Generator::normal() noexcept {
+  mutex_.assert_held();
   if (cached_normal_) {
     const double value = *cached_normal_;
     cached_normal_.reset();

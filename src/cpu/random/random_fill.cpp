@@ -77,7 +77,7 @@ void unit_samples(Generator& generator, T* values, int64_t count) {
 template <class T, class Make>
 void fill_in_order(Tensor& out, Generator* generator, const Make& make) {
   Generator& source = chosen(generator);
-  std::lock_guard lock(source.mutex());
+  const MutexLock lock(source.mutex());
   walk_in_order<T>(out, [&](T* values, int64_t count) { make(source, values, count); });
 }
 
@@ -259,7 +259,7 @@ void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator) {
   dispatch_real_bool(out.dtype(), "bernoulli", [&]<class T>() -> void {
     dispatch_floating(p.dtype(), "bernoulli", [&]<class P>() -> void {
       Generator& source = chosen(generator);
-      std::lock_guard lock(source.mutex());
+      const MutexLock lock(source.mutex());
       loop.run({static_cast<char*>(out.data()), static_cast<char*>(p.data())},
                [&](char* const* pointers, const int64_t* strides, int64_t count) {
                  char *to = pointers[0], *from = pointers[1];

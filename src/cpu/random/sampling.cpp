@@ -32,7 +32,7 @@ void draw_with_replacement(const Tensor& weights, int64_t samples, Tensor& out, 
   std::vector<Sum> running(static_cast<size_t>(n));
   const T* const in = weights.data_as<T>();
   int64_t* const to = out.data_as<int64_t>();
-  std::lock_guard lock(generator.mutex());
+  const MutexLock lock(generator.mutex());
   for (int64_t row = 0; row < rows; ++row) {
     Sum sum = 0;
     for (int64_t i = 0; i < n; ++i) {
@@ -173,7 +173,7 @@ Tensor drawn(const Tensor& self, Generator* generator, const Draw& draw) {
   const Tensor given = contiguous(to_dtype(self, DType::kFloat64));
   Tensor out = Tensor::empty(self.sizes(), DType::kFloat64);
   Generator& source = or_default(generator);
-  std::lock_guard lock(source.mutex());
+  const MutexLock lock(source.mutex());
   for (int64_t i = 0; i < out.numel(); ++i) out.data_as<double>()[i] = draw(given.data_as<double>()[i], source);
   return out;
 }
@@ -305,7 +305,7 @@ std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tens
     using C = ComputeType<T>;
     SCONCE_CHECK(noise.dtype() == self.dtype(), kInvalidArgument, "rrelu_with_noise: noise is of dtype ",
                  dtype_name(noise.dtype()));
-    std::lock_guard lock(source.mutex());
+    const MutexLock lock(source.mutex());
     for (int64_t i = 0; i < in.numel(); ++i) {
       const auto x = static_cast<C>(in.data_as<T>()[i]);
       const C slope = x <= 0 ? static_cast<C>(uniform(source) * (high - low) + low) : C(1);

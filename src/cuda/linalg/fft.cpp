@@ -10,10 +10,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <mutex>
 #include <numeric>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "src/cuda/linalg/fft_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -108,9 +108,9 @@ bool describe_layout(const Tensor& t, Layout& layout) {
 }
 
 struct Plan {
-  Handle<cufftHandle, cufftDestroy> handle;
+  Mutex mutex;  // one user at a time sets stream and workspace
+  Handle<cufftHandle, cufftDestroy> handle SCONCE_GUARDED_BY(mutex);
   size_t workspace = 0;
-  std::mutex mutex;  // held while a user sets stream and workspace
 };
 
 // sizes: of the signal without the batch dimension.
@@ -118,6 +118,7 @@ std::shared_ptr<Plan> make_plan(IntSpan sizes, int64_t batch, const Layout& in, 
                                 DType out_dtype, DType complex) {
   refuse_capture("the first Fourier transform of a size");
   auto plan = std::make_shared<Plan>();
+  const MutexLock lock(plan->mutex);
   const int rank = static_cast<int>(sizes.size());
   std::array<long long, kMostDims> lengths{};
   std::copy(sizes.begin(), sizes.end(), lengths.begin());
@@ -190,7 +191,7 @@ Tensor transform(const Tensor& self, IntSpan out_sizes, const Dims& dims, DType 
     describe_layout(out, to);
     const std::shared_ptr<Plan> plan = plan_for(self.device().index, signal, batch, from, in.dtype(), to, out_dtype);
     const Tensor workspace = scratch(plan->workspace, self.device());
-    const std::lock_guard lock(plan->mutex);
+    const MutexLock lock(plan->mutex);
     SCONCE_FFT(cufftSetStream(plan->handle.value, current_stream()));
     SCONCE_FFT(cufftSetWorkArea(plan->handle.value, workspace.data()));
     SCONCE_FFT(cufftXtExec(plan->handle.value, in.data(), out.data(), forward ? CUFFT_FORWARD : CUFFT_INVERSE));

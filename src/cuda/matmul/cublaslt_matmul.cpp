@@ -4,9 +4,9 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "sconce/mutex.h"
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -28,9 +28,9 @@ void check_blas(cublasStatus_t status, const char* expression) {
 #define SCONCE_BLAS(expression) check_blas((expression), #expression)
 
 cublasLtHandle_t handle_of(int device) {
-  static std::mutex mutex;
-  static std::array<cublasLtHandle_t, 64> handles{};
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::array<cublasLtHandle_t, 64> handles SCONCE_GUARDED_BY(mutex){};
+  const MutexLock lock(mutex);
   cublasLtHandle_t& handle = handles[static_cast<size_t>(device) % handles.size()];
   if (!handle) SCONCE_BLAS(cublasLtCreate(&handle));
   return handle;
@@ -239,8 +239,8 @@ std::shared_ptr<const Plan> make_plan(const char* name, const Problem& p, const 
 }
 
 struct Plans {
-  std::mutex mutex;
-  std::unordered_map<Problem, std::shared_ptr<const Plan>, ProblemHash> known;
+  Mutex mutex;
+  std::unordered_map<Problem, std::shared_ptr<const Plan>, ProblemHash> known SCONCE_GUARDED_BY(mutex);
 };
 Plans& plans() {
   static Plans all;
@@ -248,9 +248,10 @@ Plans& plans() {
 }
 
 std::shared_ptr<const Plan> plan_for(const char* name, const Problem& problem, const Factors& factors) {
-  constexpr size_t kMost = 4096;  // bounded, because a model's shapes may keep changing
-  const std::lock_guard lock(plans().mutex);
-  auto& known = plans().known;
+  constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
+  Plans& all = plans();
+  const MutexLock lock(all.mutex);
+  auto& known = all.known;
   if (const auto found = known.find(problem); found != known.end()) return found->second;
   if (known.size() >= kMost) known.clear();
   return known.emplace(problem, make_plan(name, problem, factors)).first->second;
@@ -258,8 +259,9 @@ std::shared_ptr<const Plan> plan_for(const char* name, const Problem& problem, c
 
 // For int8 with few rows, the heuristic names algorithms that the library then refuses: from then on there is no plan.
 void drop_plan(const Problem& problem) {
-  const std::lock_guard lock(plans().mutex);
-  plans().known.insert_or_assign(problem, nullptr);
+  Plans& all = plans();
+  const MutexLock lock(all.mutex);
+  all.known.insert_or_assign(problem, nullptr);
 }
 
 bool overlap(const Tensor& a, const Tensor& b) {

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include <map>
-#include <mutex>
 
+#include "sconce/mutex.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/device/device_backend.h"
@@ -13,14 +13,14 @@
 namespace sconce::cuda {
 namespace {
 
-std::mutex mutex;
-std::map<const char*, size_t>& reserved() {
+Mutex mutex;
+std::map<const char*, size_t>& reserved() SCONCE_REQUIRES(mutex) {
   static std::map<const char*, size_t> ranges;
   return ranges;
 }
 
 bool is_reserved(const void* address) noexcept {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   const auto after = reserved().upper_bound(static_cast<const char*>(address));
   if (after == reserved().begin()) return false;
   const auto range = std::prev(after);
@@ -52,7 +52,7 @@ cudaError_t model_malloc(void** address, size_t bytes) noexcept {
   void* range = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return cudaErrorMemoryAllocation;
   const auto keep = [&] {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     reserved().emplace(static_cast<const char*>(range), bytes);
   };
   if (shim::guard("cudaMalloc", keep) != 0) {
@@ -65,7 +65,7 @@ cudaError_t model_malloc(void** address, size_t bytes) noexcept {
 
 cudaError_t model_free(void* address) noexcept {
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (const auto range = reserved().find(static_cast<const char*>(address)); range != reserved().end()) {
       ::munmap(address, range->second);
       reserved().erase(range);

@@ -21,7 +21,7 @@ size_t number_of_thread() noexcept {
 }  // namespace
 
 PinnedMemory::Block* PinnedMemory::Shelf::take(int power) noexcept {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   Block*& list = free[static_cast<size_t>(power)];
   Block* const block = list;
   if (block) list = block->next;
@@ -30,7 +30,7 @@ PinnedMemory::Block* PinnedMemory::Shelf::take(int power) noexcept {
 }
 
 void PinnedMemory::Shelf::put(Block* block) noexcept {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   block->next = std::exchange(free[static_cast<size_t>(block->power)], block);
   used = true;
 }
@@ -43,7 +43,7 @@ void PinnedMemory::trim() noexcept {
   for (Shelf& shelf : shelves_) {
     std::array<Block*, 65> idle{};
     {
-      const std::lock_guard lock(shelf.mutex);
+      const MutexLock lock(shelf.mutex);
       if (!std::exchange(shelf.used, false)) idle.swap(shelf.free);
     }
     for (Block* list : idle)

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
-#include <mutex>
 
+#include "sconce/mutex.h"
 #include "sconce/storage.h"
 
 namespace sconce::cuda {
@@ -33,9 +33,9 @@ class PinnedMemory {
     Block* next;  // links free blocks, so that returning one allocates nothing
   };
   struct alignas(64) Shelf {
-    std::mutex mutex;
-    std::array<Block*, 65> free{};
-    bool used = false;  // since the last trim()
+    Mutex mutex;
+    std::array<Block*, 65> free SCONCE_GUARDED_BY(mutex){};
+    bool used SCONCE_GUARDED_BY(mutex) = false;  // since the last trim()
     Block* take(int power) noexcept;
     void put(Block* block) noexcept;
   };

@@ -66,8 +66,9 @@ void Uploader::close_buffers() noexcept {
 }
 
 void Uploader::trim() noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock && !std::exchange(used_, false)) close_buffers();
+  if (!mutex_.try_lock()) return;
+  const MutexLock lock(mutex_, std::adopt_lock);
+  if (!std::exchange(used_, false)) close_buffers();
 }
 
 // If a later step fails, the earlier ones' results stay for the next call.
@@ -115,7 +116,7 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t threads = std::clamp<size_t>(total / kBytesOfThread, 1, std::min(kMaxThreads, (3 * cores + 3) / 4));
 
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   used_ = true;
   if (!stream_) SCONCE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   if (!begin_) SCONCE_CUDA(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming));
@@ -140,9 +141,9 @@ void Uploader::send(std::span<const Upload> uploads, cudaStream_t stream, const 
       ~Stop() { work.stop(); }
     } const stop{work};
     for (size_t i = 1; i < threads; ++i)
-      helpers.emplace_back([&, i] {
+      helpers.emplace_back([&, i, &sender = *senders_[i]] {
         results[i].device = cudaSetDevice(device_);
-        if (results[i].device == cudaSuccess) results[i] = send_pieces(*senders_[i], work, {});
+        if (results[i].device == cudaSuccess) results[i] = send_pieces(sender, work, {});
       });
     results[0] = send_pieces(*senders_[0], work, tick);
   }

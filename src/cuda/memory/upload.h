@@ -7,10 +7,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::cuda {
@@ -41,15 +41,15 @@ class Uploader {
   struct Work;
   struct Result;
   static cudaError_t open(Buffer& buffer);
-  void close_buffers() noexcept;
+  void close_buffers() noexcept SCONCE_REQUIRES(mutex_);
   static Result send_pieces(Sender& sender, Work& work, const std::function<void(uint64_t)>& tick);
 
   const int device_;
-  std::mutex mutex_;
-  bool used_ = false;  // since the last trim()
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  std::vector<std::unique_ptr<Sender>> senders_;
+  Mutex mutex_;
+  bool used_ SCONCE_GUARDED_BY(mutex_) = false;  // since the last trim()
+  cudaStream_t stream_ SCONCE_GUARDED_BY(mutex_) = nullptr;
+  cudaEvent_t begin_ SCONCE_GUARDED_BY(mutex_) = nullptr;
+  std::vector<std::unique_ptr<Sender>> senders_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::cuda

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 
@@ -24,8 +25,8 @@ Counters& counters(int device) noexcept {
   return all[device % kMaxDevices];
 }
 
-std::mutex registry_mutex;
-std::vector<CachingAllocator*>& registry() {
+Mutex registry_mutex;
+std::vector<CachingAllocator*>& registry() SCONCE_REQUIRES(registry_mutex) {
   static std::vector<CachingAllocator*> all;
   return all;
 }
@@ -50,7 +51,7 @@ int class_of(size_t bytes) noexcept {
 CachingAllocator::CachingAllocator(int device, cudaStream_t stream, bool of_graph)
     : device_(device), of_graph_(of_graph), stream_(stream) {
   if (of_graph) return;
-  const std::lock_guard lock(registry_mutex);
+  const MutexLock lock(registry_mutex);
   registry().push_back(this);
 }
 
@@ -62,13 +63,13 @@ void CachingAllocator::unref() noexcept {
 
 void CachingAllocator::orphan() noexcept {
   {
-    const std::lock_guard lock(registry_mutex);
+    const MutexLock lock(registry_mutex);
     std::erase(registry(), this);
   }
   trim();
   {
-    const std::lock_guard lock(mutex_);
-    open_ = false;  // later blocks are returned to the device
+    const MutexLock lock(mutex_);
+    open_ = false;  // blocks that come back later go to the device
   }
   unref();
 }
@@ -101,7 +102,7 @@ StoragePtr CachingAllocator::allocate(size_t bytes) {
   const size_t size = class_bytes(size_class);
   Block* block = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if ((block = free_[size_class])) free_[size_class] = block->next;
   }
   if (block) {
@@ -158,7 +159,7 @@ void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
   counters(owner->device_).in_use.fetch_sub(size, std::memory_order_relaxed);
   bool kept = false;
   {
-    const std::lock_guard lock(owner->mutex_);
+    const MutexLock lock(owner->mutex_);
     if (owner->open_) {
       block->next = std::exchange(owner->free_[block->size_class], block);
       kept = true;
@@ -175,12 +176,12 @@ void CachingAllocator::give_back(void*, size_t, void* context) noexcept {
 }
 
 void CachingAllocator::set_recorded(bool recorded) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   recorded_ = recorded;
 }
 
 void CachingAllocator::trim() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (recorded_) return;
   const ReleaseScope scope(device_);
   for (Block*& list : free_)
@@ -198,7 +199,7 @@ void CachingAllocator::trim() noexcept {
 
 void CachingAllocator::trim_all(int device) noexcept {
   {
-    const std::lock_guard lock(registry_mutex);
+    const MutexLock lock(registry_mutex);
     for (CachingAllocator* each : registry())
       if (each->device_ == device) each->trim();
   }

@@ -9,8 +9,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "sconce/mutex.h"
 #include "sconce/storage.h"
 
 namespace sconce::cuda {
@@ -59,11 +59,11 @@ class alignas(64) CachingAllocator {
   const int device_;
   const bool of_graph_;
   cudaStream_t stream_;
-  bool recorded_ = false;
-  bool open_ = true;  // the owner exists, so returned blocks are cached
   std::atomic<int64_t> references_{1};
-  std::mutex mutex_;  // guards the lists; held briefly
-  Block* free_[kClasses] = {};
+  Mutex mutex_;  // held for moments
+  bool recorded_ SCONCE_GUARDED_BY(mutex_) = false;
+  bool open_ SCONCE_GUARDED_BY(mutex_) = true;  // its owner is there: what comes back is kept
+  Block* free_[kClasses] SCONCE_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace sconce::cuda

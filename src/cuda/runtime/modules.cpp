@@ -1,12 +1,12 @@
 #include "src/cuda/runtime/modules.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "src/cuda/runtime/error.h"
 #include "src/shim/guard.h"
 
@@ -20,8 +20,8 @@ struct Loaded {
   std::set<const DeviceFiles*> users;
 };
 
-std::mutex mutex;
-std::vector<Loaded>& all() {
+Mutex mutex;
+std::vector<Loaded>& all() SCONCE_REQUIRES(mutex) {
   static std::vector<Loaded> loaded;
   return loaded;
 }
@@ -30,9 +30,10 @@ CUresult load(CUmodule* module, const void* image) noexcept {
   CUcontext context = nullptr;
   if (const CUresult error = cuCtxGetCurrent(&context); error != CUDA_SUCCESS) return error;
   const DeviceFiles* user = DeviceFiles::current();
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   CUresult result = CUDA_SUCCESS;
   const bool in_memory = shim::guard("cuModuleLoad", [&] {
+                           mutex.assert_held();
                            for (Loaded& each : all())
                              if (each.context == context && each.image == image) {
                                each.users.insert(user);
@@ -67,7 +68,7 @@ CUresult load_module_data(CUmodule* module, const void* image) noexcept { return
 CUresult unload_module(CUmodule) noexcept { return CUDA_SUCCESS; }
 
 void forget_modules(const DeviceFiles& files) noexcept {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   for (Loaded& each : all()) {
     if (!each.users.erase(&files) || !each.users.empty()) continue;
     const CUresult pushed = cuCtxPushCurrent(each.context);

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 #include "sconce/tensor.h"
 
 namespace sconce::cuda {
@@ -46,7 +46,7 @@ class PlanCache {
   // make() returns a shared_ptr<Plan>; other threads wait meanwhile.
   template <class Make>
   std::shared_ptr<Plan> get(const PlanKey& key, const Make& make) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = places_.find(key); known != places_.end()) {
       plans_.splice(plans_.begin(), plans_, known->second);
       return known->second->second;
@@ -64,9 +64,9 @@ class PlanCache {
  private:
   using Plans = std::list<std::pair<PlanKey, std::shared_ptr<Plan>>>;
   const size_t most_;
-  std::mutex mutex_;
-  Plans plans_;
-  std::unordered_map<PlanKey, typename Plans::iterator, PlanKeyHash> places_;
+  Mutex mutex_;
+  Plans plans_ SCONCE_GUARDED_BY(mutex_);
+  std::unordered_map<PlanKey, typename Plans::iterator, PlanKeyHash> places_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::cuda

@@ -13,8 +13,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <utility>
+
+#include "sconce/mutex.h"
 
 // Linux 6.3; older headers lack them.
 #ifndef MFD_NOEXEC_SEAL
@@ -65,18 +66,18 @@ class Leftovers {
  public:
   // Returns false if there are too many.
   bool keep(int fd) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return count_ < fds_.size() && (fds_[count_++] = fd, true);
   }
   void unmap() noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (; count_ > 0 && unmap_all(fds_[count_ - 1]); --count_) ::close(fds_[count_ - 1]);
   }
 
  private:
-  std::mutex mutex_;
-  std::array<int, 16> fds_{};
-  size_t count_ = 0;
+  Mutex mutex_;
+  std::array<int, 16> fds_ SCONCE_GUARDED_BY(mutex_){};
+  size_t count_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 constinit Leftovers leftovers;
 

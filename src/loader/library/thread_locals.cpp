@@ -10,6 +10,8 @@
 #include <new>
 #include <vector>
 
+#include "sconce/mutex.h"
+
 extern "C" void* __tls_get_addr(sconce::loader::ThreadLocalIndex* index);
 
 namespace sconce::loader {
@@ -66,37 +68,47 @@ struct Thread {
   bool listed, gone;  // gone: its list was destroyed
 };
 
-// Everything here exists before static initialisation and after static destruction, as threads may still end then.
-thread_local constinit Thread self{};
-constinit Thread* first = nullptr;
-constinit Reserve<Entry> reserved_entries{};
-constinit Reserve<ReservedBlock> reserved_blocks{};
+// Recursive, and there as long as the data below.
+class SCONCE_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
+ public:
+  void lock() noexcept SCONCE_ACQUIRE() { pthread_mutex_lock(&mutex_); }
+  void unlock() noexcept SCONCE_RELEASE() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+};
 
 // Held while a destructor runs, so that its library is not unmapped. Recursive, as a destructor may register an object.
-pthread_mutex_t registry = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-struct Lock {
-  Lock() noexcept { pthread_mutex_lock(&registry); }
-  ~Lock() { pthread_mutex_unlock(&registry); }
+constinit RecursiveMutex registry;
+struct SCONCE_THREAD_SAFETY(scoped_lockable) Lock {
+  Lock() noexcept SCONCE_ACQUIRE(registry) { registry.lock(); }
+  ~Lock() SCONCE_RELEASE() { registry.unlock(); }
   Lock(const Lock&) = delete;
 };
 
-std::vector<ThreadImage>& images() {
+// Everything here exists before static initialisation and after static destruction, as threads may still end then.
+thread_local constinit Thread self{};
+constinit Thread* first SCONCE_GUARDED_BY(registry) = nullptr;
+constinit Reserve<Entry> reserved_entries SCONCE_GUARDED_BY(registry){};
+constinit Reserve<ReservedBlock> reserved_blocks SCONCE_GUARDED_BY(registry){};
+
+std::vector<ThreadImage>& images() SCONCE_REQUIRES(registry) {
   static auto* const list = new std::vector<ThreadImage>;
   return *list;
 }
 
-void free_entry(Entry* entry) noexcept {
+void free_entry(Entry* entry) noexcept SCONCE_REQUIRES(registry) {
   if (!reserved_entries.give(entry)) delete entry;
 }
 
-void destroy_next(Entry** link) noexcept {
+void destroy_next(Entry** link) noexcept SCONCE_REQUIRES(registry) {
   Entry* const entry = *link;
   *link = entry->next;
   entry->destroy(entry->object);
   free_entry(entry);
 }
 
-void free_block(Block* block) noexcept {
+void free_block(Block* block) noexcept SCONCE_REQUIRES(registry) {
   if (reserved_blocks.give(reinterpret_cast<ReservedBlock*>(block->bytes))) return;
   std::free(block->bytes);
   delete block;
@@ -136,8 +148,7 @@ EndKey& end_key() noexcept {
 }
 [[maybe_unused]] const EndKey& made_early = end_key();
 
-// Call this under the lock.
-bool list_thread() noexcept {
+bool list_thread() noexcept SCONCE_REQUIRES(registry) {
   if (self.listed) return true;
   if (!end_key().set()) return false;
   self.next = first;
@@ -145,7 +156,7 @@ bool list_thread() noexcept {
   return self.listed = true;
 }
 
-Block* make_block(const ThreadImage& image) noexcept {
+Block* make_block(const ThreadImage& image) noexcept SCONCE_REQUIRES(registry) {
   const size_t alignment = std::max(image.alignment, kAlignment);
   const size_t size = (std::max<size_t>(image.size, 1) + alignment - 1) / alignment * alignment;
   for (Block* block = self.blocks; block; block = block->next)
@@ -183,7 +194,7 @@ void* add_block(ThreadLocalIndex* index) noexcept {
 }
 
 // A destructor may change the list, so start over after each.
-bool destroy_one_of(Thread& thread, uintptr_t begin, uintptr_t end) noexcept {
+bool destroy_one_of(Thread& thread, uintptr_t begin, uintptr_t end) noexcept SCONCE_REQUIRES(registry) {
   for (Entry** link = &thread.entries; *link; link = &(*link)->next) {
     const auto library = reinterpret_cast<uintptr_t>((*link)->library);
     if (library < begin || library >= end) continue;

@@ -12,7 +12,7 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
   if (device.type == DeviceType::kCpu &&
       std::all_of(tensors_.begin(), tensors_.end(), [](const Tensor& t) { return !t.defined() || t.is_cpu(); }))
     return tensors_;
-  const std::lock_guard lock(devices_mutex_);
+  const MutexLock lock(devices_mutex_);
   for (const auto& made : devices_)
     if (made->device == device) return made->tensors;
   if (device.type == DeviceType::kCpu) {
@@ -72,7 +72,7 @@ const std::vector<Tensor>& ConstantSet::on(Device device, const ConstantTable& t
 
 std::shared_ptr<const ConstantSet> ConstantSet::without_host(Device device,
                                                              const std::function<bool(const Tensor&)>& gone) const {
-  const std::lock_guard lock(devices_mutex_);
+  const MutexLock lock(devices_mutex_);
   const auto there = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d->device == device; });
   if (user_managed_ || there == devices_.end()) return nullptr;
   std::vector<Tensor> tensors = tensors_;
@@ -86,6 +86,7 @@ std::shared_ptr<const ConstantSet> ConstantSet::without_host(Device device,
   }
   if (!any) return nullptr;
   auto set = std::make_shared<ConstantSet>(std::move(tensors), false);
+  const MutexLock own(set->devices_mutex_);
   set->devices_ = devices_;
   return set;
 }

@@ -8,12 +8,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sconce/model.h"
+#include "sconce/mutex.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 #include "src/loader/container.h"
@@ -85,10 +85,10 @@ class ConstantSet {
     Device device;
     std::vector<Tensor> tensors;
   };
-  mutable std::mutex devices_mutex_;
-  mutable std::vector<std::shared_ptr<const OnDevice>> devices_;
-  mutable std::mutex digest_mutex_;
-  mutable std::string digest_;  // empty: not computed yet
+  mutable Mutex devices_mutex_;
+  mutable std::vector<std::shared_ptr<const OnDevice>> devices_ SCONCE_GUARDED_BY(devices_mutex_);
+  mutable Mutex digest_mutex_;
+  mutable std::string digest_ SCONCE_GUARDED_BY(digest_mutex_);  // empty: not computed yet
 };
 
 }  // namespace sconce::runner

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 
 #include "sconce/check.h"
 #include "sconce/host_memory.h"
+#include "sconce/mutex.h"
 
 namespace sconce::runner {
 namespace {
@@ -19,15 +19,15 @@ size_t up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 // Too little to ask the system about.
 constexpr uint64_t kLittle = 1 << 20;
-std::mutex promising;
-uint64_t promised = 0;  // under it, as is root
-std::filesystem::path root;
+Mutex promising;
+uint64_t promised SCONCE_GUARDED_BY(promising) = 0;
+std::filesystem::path root SCONCE_GUARDED_BY(promising);
 
 }  // namespace
 
 MemoryPromise::MemoryPromise(const char* what, uint64_t bytes) {
   if (bytes < kLittle) return;
-  const std::lock_guard lock(promising);
+  const MutexLock lock(promising);
   const uint64_t left = host_memory(root.native()).left, others = std::min(left, promised);
   SCONCE_CHECK(bytes <= left - others, kOutOfMemory, what, ": cannot allocate ", bytes, " bytes: ", left,
                " are left to the process", others > 0 ? ", some of them to other updates" : "");
@@ -36,11 +36,11 @@ MemoryPromise::MemoryPromise(const char* what, uint64_t bytes) {
 }
 MemoryPromise::~MemoryPromise() {
   if (bytes_ == 0) return;
-  const std::lock_guard lock(promising);
+  const MutexLock lock(promising);
   promised -= bytes_;
 }
 void MemoryPromise::look_below(std::filesystem::path below) {
-  const std::lock_guard lock(promising);
+  const MutexLock lock(promising);
   root = std::move(below);
 }
 

@@ -28,7 +28,7 @@ bool matches(const std::vector<int64_t>& key, std::span<const Tensor> inputs) {
 }  // namespace
 
 bool GraphReport::refused(std::string why, bool for_good) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!recordable()) return false;
   why_.swap(why);
   for_good_.store(for_good, std::memory_order_relaxed);
@@ -37,11 +37,11 @@ bool GraphReport::refused(std::string why, bool for_good) {
 void GraphReport::recorded(int change) noexcept {
   recorded_.fetch_add(change, std::memory_order_relaxed);
   if (change < 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (recordable()) why_.clear();
 }
 std::string GraphReport::why_none() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return why_;
 }
 

@@ -7,11 +7,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::runner {
@@ -32,8 +32,8 @@ class GraphReport {
   std::atomic<int> recorded_{0};
   std::atomic<uint64_t> runs_{0};
   std::atomic<bool> for_good_{false};
-  mutable std::mutex mutex_;
-  std::string why_;
+  mutable Mutex mutex_;
+  std::string why_ SCONCE_GUARDED_BY(mutex_);
 };
 
 class alignas(64) GraphRuns {  // written with every run, so not on a cache line of other replicas

@@ -94,7 +94,7 @@ bool Lane::submit(RunRequest& request) noexcept {
 }
 
 bool Lane::start(RunRequest& request) noexcept {
-  const std::lock_guard lock(starting_);
+  const MutexLock lock(starting_);
   if (started_.load(std::memory_order_relaxed)) return true;
   try {
     thread_ = std::thread([this] { loop(); });
@@ -109,7 +109,7 @@ bool Lane::start(RunRequest& request) noexcept {
 void Lane::close() noexcept {
   closed_.store(true);
   for (int64_t left = load_.load(); left != 0; left = load_.load()) load_.wait(left);
-  const std::lock_guard lock(starting_);
+  const MutexLock lock(starting_);
   if (!started_.load(std::memory_order_relaxed)) return;
   stopping_.store(true, std::memory_order_release);
   wake();

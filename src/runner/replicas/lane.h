@@ -9,12 +9,12 @@
 #include <exception>
 #include <functional>
 #include <future>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sconce/model.h"
+#include "sconce/mutex.h"
 
 namespace sconce::runner {
 
@@ -72,8 +72,8 @@ class Lane {
   std::atomic<bool> asleep_{false};
   std::atomic<int64_t> load_{0};
   std::atomic<bool> closed_{false}, stopping_{false}, started_{false};
-  std::mutex starting_;
-  std::thread thread_;  // under starting_
+  Mutex starting_;
+  std::thread thread_ SCONCE_GUARDED_BY(starting_);
 };
 
 }  // namespace sconce::runner

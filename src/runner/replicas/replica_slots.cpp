@@ -106,7 +106,7 @@ ReplicaSlot& ReplicaSlots::vacant() {
 
 void ReplicaSlots::open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept {
   {
-    const std::lock_guard lock(replicas_mutex_);
+    const MutexLock lock(replicas_mutex_);
     slot.lane.reopen(std::move(cpus));
     slot.replica = std::move(replica);
   }
@@ -120,13 +120,13 @@ void ReplicaSlots::close(ReplicaSlot& slot) noexcept {
   // Threads that ran the replica themselves leave before the slot can be held; those that come now find it closed.
   const Held held(slot);
   std::unique_ptr<Replica> gone;
-  const std::lock_guard lock(replicas_mutex_);
+  const MutexLock lock(replicas_mutex_);
   gone.swap(slot.replica);
 }
 
 std::vector<ReplicaInfo> ReplicaSlots::describe() const {
   std::vector<ReplicaInfo> result;
-  const std::lock_guard lock(replicas_mutex_);
+  const MutexLock lock(replicas_mutex_);
   for (size_t i = 0; i < limit(); ++i) {
     const ReplicaSlot& slot = *slots_[i];
     if (!slot.open.load() || !slot.replica) continue;

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "sconce/mutex.h"
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/lane.h"
 #include "src/runner/replicas/replica.h"
@@ -84,7 +84,7 @@ class ReplicaSlots {
 
   std::function<void(ReplicaSlot&, RunRequest&)> run_;
   std::unique_ptr<std::unique_ptr<ReplicaSlot>[]> slots_;  // kMaxReplicas
-  mutable std::mutex replicas_mutex_;                      // held for moments: which replica a slot has, and its cores
+  mutable Mutex replicas_mutex_;                           // held for moments: which replica a slot has, and its cores
   std::atomic<size_t> limit_{0};
   std::atomic<uint32_t> next_{0};
 };

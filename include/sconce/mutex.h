@@ -1,0 +1,116 @@
+// Mutex, MutexLock, ConditionVariable: those of the standard library, known to clang's thread safety analysis.
+//
+// A field says which mutex guards it, a function which one its caller holds; `clang++ -Wthread-safety` refuses what
+// breaks that, and `./dev lint` runs it. For other compilers the words mean nothing. Nothing here costs more than the
+// standard's own.
+//
+// The analysis looks at one function at a time and follows a lock neither into a lambda nor into the constructors and
+// destructors of what it guards: a lambda that runs under its maker's lock says so with Mutex::assert_held().
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#if defined(__clang__)
+#define SCONCE_THREAD_SAFETY(attribute) __attribute__((attribute))
+#else
+#define SCONCE_THREAD_SAFETY(attribute)
+#endif
+
+// Of a field or a global variable: touched under that mutex only.
+#define SCONCE_GUARDED_BY(mutex) SCONCE_THREAD_SAFETY(guarded_by(mutex))
+// Of a function: called with the mutex held; called without it.
+#define SCONCE_REQUIRES(...) SCONCE_THREAD_SAFETY(requires_capability(__VA_ARGS__))
+#define SCONCE_EXCLUDES(...) SCONCE_THREAD_SAFETY(locks_excluded(__VA_ARGS__))
+// Of a function that takes the mutex, or that leaves it.
+#define SCONCE_ACQUIRE(...) SCONCE_THREAD_SAFETY(acquire_capability(__VA_ARGS__))
+#define SCONCE_TRY_ACQUIRE(...) SCONCE_THREAD_SAFETY(try_acquire_capability(__VA_ARGS__))
+#define SCONCE_RELEASE(...) SCONCE_THREAD_SAFETY(release_capability(__VA_ARGS__))
+// Of a function that returns a reference to the mutex.
+#define SCONCE_RETURN_CAPABILITY(mutex) SCONCE_THREAD_SAFETY(lock_returned(mutex))
+// Of a function that the analysis cannot follow; a comment says why it is right all the same.
+#define SCONCE_NO_THREAD_SAFETY_ANALYSIS SCONCE_THREAD_SAFETY(no_thread_safety_analysis)
+
+namespace sconce {
+
+class SCONCE_THREAD_SAFETY(capability("mutex")) Mutex {
+ public:
+  constexpr Mutex() noexcept = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void lock() SCONCE_ACQUIRE() { mutex_.lock(); }
+  bool try_lock() noexcept SCONCE_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void unlock() noexcept SCONCE_RELEASE() { mutex_.unlock(); }
+  // Tells the analysis what it cannot see: whoever called this code holds the mutex. Nothing happens at run time.
+  void assert_held() const noexcept SCONCE_THREAD_SAFETY(assert_capability(this)) {}
+
+ private:
+  friend class ConditionVariable;
+  std::mutex mutex_;
+};
+
+// Holds a mutex for a scope, or until unlock().
+class SCONCE_THREAD_SAFETY(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) SCONCE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  // Of a mutex that the caller holds already, by Mutex::try_lock().
+  MutexLock(Mutex& mutex, std::adopt_lock_t) noexcept SCONCE_REQUIRES(mutex) : mutex_(mutex) {}
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+  ~MutexLock() SCONCE_RELEASE() {
+    if (held_) mutex_.unlock();
+  }
+
+  void lock() SCONCE_ACQUIRE() {
+    mutex_.lock();
+    held_ = true;
+  }
+  void unlock() noexcept SCONCE_RELEASE() {
+    held_ = false;
+    mutex_.unlock();
+  }
+
+ private:
+  Mutex& mutex_;
+  bool held_ = true;
+};
+
+// What is waited for is read under the mutex, so who waits does it in a loop: `while (!ready_) wake_.wait(mutex_);`.
+class ConditionVariable {
+ public:
+  ConditionVariable() = default;
+  ConditionVariable(const ConditionVariable&) = delete;
+  ConditionVariable& operator=(const ConditionVariable&) = delete;
+
+  void notify_one() noexcept { condition_.notify_one(); }
+  void notify_all() noexcept { condition_.notify_all(); }
+
+  void wait(Mutex& mutex) SCONCE_REQUIRES(mutex) {
+    Adopted adopted(mutex);
+    condition_.wait(adopted.lock);
+  }
+  template <class Rep, class Period>
+  std::cv_status wait_for(Mutex& mutex, const std::chrono::duration<Rep, Period>& at_most) SCONCE_REQUIRES(mutex) {
+    Adopted adopted(mutex);
+    return condition_.wait_for(adopted.lock, at_most);
+  }
+  template <class Clock, class Duration>
+  std::cv_status wait_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& time) SCONCE_REQUIRES(mutex) {
+    Adopted adopted(mutex);
+    return condition_.wait_until(adopted.lock, time);
+  }
+
+ private:
+  // The form in which std::condition_variable takes a mutex that stays the caller's.
+  struct Adopted {
+    explicit Adopted(Mutex& mutex) noexcept : lock(mutex.mutex_, std::adopt_lock) {}
+    ~Adopted() { lock.release(); }
+    std::unique_lock<std::mutex> lock;
+  };
+
+  std::condition_variable condition_;
+};
+
+}  // namespace sconce
