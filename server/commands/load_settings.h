@@ -1,12 +1,12 @@
 // Which model to load and how, as the command line says it.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sconce/model.h"
+#include "server/commands/command_line.h"
 
 namespace sconce::server::commands {
 
@@ -18,9 +18,9 @@ struct LoadSettings {
 };
 
 // --op-library, as often as there are libraries.
-CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths);
+Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths);
 // The positional PACKAGE and the options of loading.
-void add_load_options(CLI::App& app, LoadSettings& settings);
+void add_load_options(CommandLine& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);
 std::shared_ptr<Model> load_model(const LoadSettings& settings);
 

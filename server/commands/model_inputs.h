@@ -1,13 +1,13 @@
 // Inputs of a model as the command line gives them: files, or random values.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "server/commands/command_line.h"
 
 namespace sconce::server::commands {
 
@@ -17,7 +17,7 @@ struct InputOptions {
   uint64_t seed = 0;
 };
 
-void add_input_options(CLI::App& app, InputOptions& options);
+void add_input_options(CommandLine& app, InputOptions& options);
 
 // In flat order and in the strides that the package recorded; a .json file holds an object of nested lists by name, or
 // for NAME=FILE one nested list. Without files every input is random: floats from a normal distribution, integers 0
