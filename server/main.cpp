@@ -16,7 +16,7 @@ namespace {
 struct Command {
   const char* name;
   const char* description;
-  sconce::server::commands::Action (*add)(CLI::App&);
+  sconce::server::commands::Action (*add)(sconce::server::commands::CommandLine&);
 };
 
 constexpr Command kCommands[] = {
@@ -51,7 +51,8 @@ int dispatch(CLI::App& app, int argc, char** argv) {
   std::vector<std::pair<CLI::App*, sconce::server::commands::Action>> commands;
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.description);
-    commands.emplace_back(sub, command.add(*sub));
+    sconce::server::commands::CommandLine line(*sub);
+    commands.emplace_back(sub, command.add(line));
   }
   app.parse(argc, argv);
   for (const auto& [sub, action] : commands)

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -157,20 +156,16 @@ int bench(const Options& options) {
 
 }  // namespace
 
-Action add_bench(CLI::App& app) {
+Action add_bench(CommandLine& app) {
   auto options = std::make_shared<Options>();
   add_load_options(app, options->load);
   add_input_options(app, options->inputs);
-  app.add_option("--replicas", options->replicas, "Numbers of replicas to measure: 1,2,4")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  app.add_option("--threads", options->threads, "Numbers of threads per replica; 0: as compiled")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--callers", options->callers, "Threads that call at once for the throughput; 0: one per replica")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--duration", options->duration_s, "Seconds per measurement")->check(CLI::PositiveNumber);
-  app.add_flag("--json", options->json, "As JSON, times in seconds");
+  app.option("--replicas", options->replicas, "Numbers of replicas to measure: 1,2,4").listed().positive();
+  app.option("--threads", options->threads, "Numbers of threads per replica; 0: as compiled").listed().not_negative();
+  app.option("--callers", options->callers, "Threads that call at once for the throughput; 0: one per replica")
+      .not_negative();
+  app.option("--duration", options->duration_s, "Seconds per measurement").positive();
+  app.flag("--json", options->json, "As JSON, times in seconds");
   return [options] { return bench(*options); };
 }
 

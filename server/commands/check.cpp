@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
@@ -32,11 +31,11 @@ int check(const Options& options) {
 
 }  // namespace
 
-Action add_check(CLI::App& app) {
+Action add_check(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
-      ->required();
-  app.add_option("--model", options->model, "Only this model of the archive");
+  app.option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
+      .required();
+  app.option("--model", options->model, "Only this model of the archive");
   add_op_library_option(app, options->op_libraries);
   app.footer("Exit status: 0 sound and would run here, 1 will not run, 2 cannot be read.");
   return [options] { return check(*options); };

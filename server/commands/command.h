@@ -2,21 +2,22 @@
 // command and returns the exit status. Errors are thrown; main prints them.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <functional>
+
+#include "server/commands/command_line.h"
 
 namespace sconce::server::commands {
 
 using Action = std::function<int()>;
 
-Action add_bench(CLI::App& app);
-Action add_check(CLI::App& app);
-Action add_health(CLI::App& app);
-Action add_inspect(CLI::App& app);
-Action add_ops(CLI::App& app);
-Action add_pack(CLI::App& app);
-Action add_run(CLI::App& app);
-Action add_serve(CLI::App& app);
-Action add_weights(CLI::App& app);
+Action add_bench(CommandLine& app);
+Action add_check(CommandLine& app);
+Action add_health(CommandLine& app);
+Action add_inspect(CommandLine& app);
+Action add_ops(CommandLine& app);
+Action add_pack(CommandLine& app);
+Action add_run(CommandLine& app);
+Action add_serve(CommandLine& app);
+Action add_weights(CommandLine& app);
 
 }  // namespace sconce::server::commands

@@ -1,5 +1,4 @@
 // `sconce health`: asks a server whether it is ready, for health checks of containers, which have no curl.
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -46,13 +45,12 @@ int health(const Options& options) {
 
 }  // namespace
 
-Action add_health(CLI::App& app) {
+Action add_health(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("URL", options->url,
-                 "http://host:8000; without, the server that the settings of this environment make");
-  app.add_option("--config", options->config, "The file of settings that the server reads")->type_name("FILE");
-  app.add_flag("--live", options->live, "Ask whether it lives, not whether it is ready");
-  app.add_option("--patience", options->patience_s, "Longest wait, in seconds")->check(CLI::PositiveNumber);
+  app.option("URL", options->url, "http://host:8000; without, the server that the settings of this environment make");
+  app.option("--config", options->config, "The file of settings that the server reads").placeholder("FILE");
+  app.flag("--live", options->live, "Ask whether it lives, not whether it is ready");
+  app.option("--patience", options->patience_s, "Longest wait, in seconds").positive();
   app.footer("Exit status: 0 ready, 1 not ready or not there.");
   return [options] { return health(*options); };
 }

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -29,13 +28,13 @@ int inspect(const Options& options) {
 
 }  // namespace
 
-Action add_inspect(CLI::App& app) {
+Action add_inspect(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
-      ->required();
-  app.add_option("--model", options->model, "Only this model of the archive");
-  app.add_flag("--json", options->json, "As JSON");
-  app.add_flag("--all", options->all, "Every constant and operator, however many");
+  app.option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
+      .required();
+  app.option("--model", options->model, "Only this model of the archive");
+  app.flag("--json", options->json, "As JSON");
+  app.flag("--all", options->all, "Every constant and operator, however many");
   return [options] { return inspect(*options); };
 }
 

@@ -2,21 +2,20 @@
 
 namespace sconce::server::commands {
 
-CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths) {
-  return app.add_option("--op-library", paths, "A shared library with custom operators; may be given again")
-      ->type_name("LIB.so")
-      ->allow_extra_args(false)
-      ->take_all();
+Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths) {
+  return app.option("--op-library", paths, "A shared library with custom operators; may be given again")
+      .placeholder("LIB.so")
+      .one_each();
 }
 
-void add_load_options(CLI::App& app, LoadSettings& settings) {
-  app.add_option("PACKAGE", settings.path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
-      ->required();
-  app.add_option("--model", settings.model, "Which model of the archive");
-  app.add_option("--device", settings.device, "cpu, cuda or cuda:N");
-  app.add_flag("--no-input-checks", settings.no_input_checks, "Leave sizes, ranges and strides of inputs unchecked");
+void add_load_options(CommandLine& app, LoadSettings& settings) {
+  app.option("PACKAGE", settings.path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
+      .required();
+  app.option("--model", settings.model, "Which model of the archive");
+  app.option("--device", settings.device, "cpu, cuda or cuda:N");
+  app.flag("--no-input-checks", settings.no_input_checks, "Leave sizes, ranges and strides of inputs unchecked");
   add_op_library_option(app, settings.op_libraries);
-  app.add_flag("--verify", settings.verify, "Check the weights' checksums, too");
+  app.flag("--verify", settings.verify, "Check the weights' checksums, too");
 }
 
 LoadOptions load_options(const LoadSettings& settings) {

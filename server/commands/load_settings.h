@@ -1,12 +1,12 @@
 // Options of the command line that say which model to load and how.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sconce/model.h"
+#include "server/commands/command_line.h"
 
 namespace sconce::server::commands {
 
@@ -18,9 +18,9 @@ struct LoadSettings {
 };
 
 // --op-library, which may be given several times.
-CLI::Option* add_op_library_option(CLI::App& app, std::vector<std::string>& paths);
+Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths);
 // The positional PACKAGE and the options for loading.
-void add_load_options(CLI::App& app, LoadSettings& settings);
+void add_load_options(CommandLine& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);
 std::shared_ptr<Model> load_model(const LoadSettings& settings);
 

@@ -162,13 +162,12 @@ class InputFiles {
 
 }  // namespace
 
-void add_input_options(CLI::App& app, InputOptions& options) {
-  app.add_option(
-         "--input", options.files,
-         "NAME=FILE, or FILE with tensors named as the inputs: .npy, .npz, .safetensors or .json; random without")
-      ->allow_extra_args(false);
-  app.add_option("--size", options.sizes, "SYMBOL=N: a dynamic size of random inputs")->allow_extra_args(false);
-  app.add_option("--seed", options.seed, "Seed of random inputs and of the model's random numbers");
+void add_input_options(CommandLine& app, InputOptions& options) {
+  app.option("--input", options.files,
+             "NAME=FILE, or FILE with tensors named as the inputs: .npy, .npz, .safetensors or .json; random without")
+      .one_each();
+  app.option("--size", options.sizes, "SYMBOL=N: a dynamic size of random inputs").one_each();
+  app.option("--seed", options.seed, "Seed of random inputs and of the model's random numbers");
 }
 
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options) {

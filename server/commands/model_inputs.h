@@ -1,13 +1,13 @@
 // Makes a model's inputs from files, or from random values.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "server/commands/command_line.h"
 
 namespace sconce::server::commands {
 
@@ -17,7 +17,7 @@ struct InputOptions {
   uint64_t seed = 0;
 };
 
-void add_input_options(CLI::App& app, InputOptions& options);
+void add_input_options(CommandLine& app, InputOptions& options);
 
 // Tensors in flat order, in the strides that the package recorded. A .json file has an object of nested lists by name,
 // or one nested list for NAME=FILE. Without files all inputs are random: floats from a normal distribution, integers 0

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,10 +26,10 @@ int list(const Options& options) {
 
 }  // namespace
 
-Action add_ops(CLI::App& app) {
+Action add_ops(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TEXT", options->filter, "Only operators whose name contains this text");
-  app.add_flag("--json", options->json, "As a JSON array");
+  app.option("TEXT", options->filter, "Only operators whose name contains this text");
+  app.flag("--json", options->json, "As a JSON array");
   return [options] { return list(*options); };
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -29,11 +28,11 @@ int pack(const Options& options) {
 
 }  // namespace
 
-Action add_pack(CLI::App& app) {
+Action add_pack(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("DIRECTORY", options->directory, "A directory with an archive's layout: data/aotinductor/MODEL/...")
-      ->required();
-  app.add_option("PACKAGE", options->archive, "The .pt2 file to write")->required();
+  app.option("DIRECTORY", options->directory, "A directory with an archive's layout: data/aotinductor/MODEL/...")
+      .required();
+  app.option("PACKAGE", options->archive, "The .pt2 file to write").required();
   return [options] { return pack(*options); };
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -109,13 +108,13 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action add_run(CLI::App& app) {
+Action add_run(CommandLine& app) {
   auto options = std::make_shared<Options>();
   add_load_options(app, options->load);
   add_input_options(app, options->inputs);
-  app.add_option("--output", options->output, "Folder for the outputs; they are only printed without");
-  app.add_option("--format", options->format, "npy (a file per output), npz, safetensors or json")
-      ->check(CLI::IsMember({"npy", "npz", "safetensors", "json"}));
+  app.option("--output", options->output, "Folder for the outputs; they are only printed without");
+  app.option("--format", options->format, "npy (a file per output), npz, safetensors or json")
+      .one_of({"npy", "npz", "safetensors", "json"});
   return [options] { return run(*options); };
 }
 

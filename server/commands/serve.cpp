@@ -4,7 +4,6 @@
 #include <linux/close_range.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -69,25 +68,24 @@ int serve(const Options& options) {
 
 }  // namespace
 
-Action add_serve(CLI::App& app) {
+Action add_serve(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("PACKAGE_OR_REPOSITORY", options->serve,
-                 "A package (.pt2, .so or unpacked), NAME=PACKAGE, or a directory of packages");
-  app.add_option("--config", options->config, "Read settings from this file; see conf/sconce.conf")->type_name("FILE");
-  app.add_option("--set", options->model_settings, "A model's setting, or that of all models: *.KEY=VALUE")
-      ->type_name("MODEL.KEY=VALUE")
-      ->allow_extra_args(false)
-      ->take_all();
+  app.option("PACKAGE_OR_REPOSITORY", options->serve,
+             "A package (.pt2, .so or unpacked), NAME=PACKAGE, or a directory of packages");
+  app.option("--config", options->config, "Read settings from this file; see conf/sconce.conf").placeholder("FILE");
+  app.option("--set", options->model_settings, "A model's setting, or that of all models: *.KEY=VALUE")
+      .placeholder("MODEL.KEY=VALUE")
+      .one_each();
   add_op_library_option(app, options->op_libraries);
-  app.add_flag("--print-config", options->print_config, "Print every setting with its text and default, and end");
+  app.flag("--print-config", options->print_config, "Print every setting with its text and default, and end");
   for (const SettingRow& row : setting_rows()) {
     if (row.of_model || row.key == "serve") continue;
     const std::string key(row.key);
-    app.add_option_function<std::string>(
+    app.option_function(
            flag_name(row.key), [options, key](const std::string& value) { options->flags[key] = value; },
            std::string(row.text) + " [" + std::string(row.default_value) + "]")
-        ->type_name("VALUE")
-        ->take_last();
+        .placeholder("VALUE")
+        .last_counts();
   }
   return [options] { return serve(*options); };
 }

@@ -1,7 +1,6 @@
 // `sconce weights`: uses the admin ports of running servers.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -162,53 +161,50 @@ int rollback(const Options& options) {
   return good ? 0 : 1;
 }
 
-void add_server_options(CLI::App& app, Options& options) {
-  app.add_option("--model", options.push.model, "Name of the model")->required();
-  app.add_option("--model-version", options.push.version, "Its version; without, the one that is served");
-  app.add_option("--to", options.to, "Admin ports: http://host:8003,https://other:8003")->required()->delimiter(',');
-  app.add_flag("--every-address", options.every_address,
-               "Each address that a host's name stands for is a server, such as the pods of a headless service");
-  app.add_option("--token-file", options.token_file, "File whose first line is the admin port's token");
-  app.add_option("--ca", options.ca, "Certificates in PEM to trust for https; without, the system's");
-  app.add_option("--certificate", options.certificate, "Certificate in PEM to show to servers that ask for one");
-  app.add_option("--key", options.key, "Its private key");
-  app.add_option("--patience", options.patience_s, "Longest wait for a server that says nothing, in seconds")
-      ->check(CLI::PositiveNumber);
+void add_server_options(CommandLine& app, Options& options) {
+  app.option("--model", options.push.model, "Name of the model").required();
+  app.option("--model-version", options.push.version, "Its version; without, the one that is served");
+  app.option("--to", options.to, "Admin ports: http://host:8003,https://other:8003").required().listed();
+  app.flag("--every-address", options.every_address,
+           "Each address that a host's name stands for is a server, such as the pods of a headless service");
+  app.option("--token-file", options.token_file, "File whose first line is the admin port's token");
+  app.option("--ca", options.ca, "Certificates in PEM to trust for https; without, the system's");
+  app.option("--certificate", options.certificate, "Certificate in PEM to show to servers that ask for one");
+  app.option("--key", options.key, "Its private key");
+  app.option("--patience", options.patience_s, "Longest wait for a server that says nothing, in seconds").positive();
 }
 
 }  // namespace
 
-Action add_weights(CLI::App& app) {
+Action add_weights(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.require_subcommand(1);
-  CLI::App* push = app.add_subcommand("push", "Stage new weights on all servers, then publish them on all, or on none");
-  push->add_option("FILE", options->push.file,
-                   "A .safetensors, .npz or .npy file, or a .pt2 package whose weights are taken")
-      ->required();
-  add_server_options(*push, *options);
-  push->add_option("--label", options->push.label, "Shown with answers in place of the generation");
-  push->add_option("--package-model", options->push.package_model, "Which model of a package");
-  push->add_flag("--partial", options->push.partial, "What the file lacks stays as it is");
-  push->add_option("--ignore", options->push.ignore,
-                   "Names that the file has and the models have not, since the compiler wrote them into the code")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->take_all();
-  push->add_flag("--check-finite", options->push.check_finite, "Refuse weights that are NaN or infinite");
-  push->add_flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
-  CLI::App* state = app.add_subcommand("status", "Show the sets of weights of all servers");
-  add_server_options(*state, *options);
-  state->add_flag("--digest", options->digest, "With the digest of each set, which reads all of it");
-  state->add_flag("--json", options->json, "As JSON");
-  CLI::App* back = app.add_subcommand("rollback", "Publish the previous weights again on all servers");
-  add_server_options(*back, *options);
+  CommandLine push = app.subcommand("push", "Stage new weights on all servers, then publish them on all, or on none");
+  push.option("FILE", options->push.file,
+              "A .safetensors, .npz or .npy file, or a .pt2 package whose weights are taken")
+      .required();
+  add_server_options(push, *options);
+  push.option("--label", options->push.label, "Shown with answers in place of the generation");
+  push.option("--package-model", options->push.package_model, "Which model of a package");
+  push.flag("--partial", options->push.partial, "What the file lacks stays as it is");
+  push.option("--ignore", options->push.ignore,
+              "Names that the file has and the models have not, since the compiler wrote them into the code")
+      .placeholder("NAME,...")
+      .listed()
+      .one_each();
+  push.flag("--check-finite", options->push.check_finite, "Refuse weights that are NaN or infinite");
+  push.flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
+  CommandLine state = app.subcommand("status", "Show the sets of weights of all servers");
+  add_server_options(state, *options);
+  state.flag("--digest", options->digest, "With the digest of each set, which reads all of it");
+  state.flag("--json", options->json, "As JSON");
+  CommandLine back = app.subcommand("rollback", "Publish the previous weights again on all servers");
+  add_server_options(back, *options);
   app.footer(
       "Exit status: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
   return [options, push, state] {
-    if (push->parsed()) return push_weights(clients_of(*options), options->push);
-    return state->parsed() ? status(*options) : rollback(*options);
+    if (push.parsed()) return push_weights(clients_of(*options), options->push);
+    return state.parsed() ? status(*options) : rollback(*options);
   };
 }
 

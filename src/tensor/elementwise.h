@@ -27,73 +27,6 @@ Tensor make_result(std::string_view name, std::initializer_list<const Tensor*> o
 
 namespace detail {
 
-inline constexpr int64_t kMapBlock = 512;
-
-// Packed T from a row of any dtype and spacing.
-template <class T>
-class InputRow {
- public:
-  InputRow(DType dtype, const char* data, int64_t stride) noexcept
-      : dtype_(dtype), data_(data), stride_(stride), item_(static_cast<int64_t>(dtype_bytes(dtype))) {}
-  bool direct() const noexcept { return dtype_ == kDType<T> && stride_ == item_; }
-  const T* at(int64_t begin, int64_t count) noexcept {
-    if (direct()) return reinterpret_cast<const T*>(data_) + begin;
-    const auto buffer = reinterpret_cast<T*>(buffer_);
-    if (stride_ == 0) {
-      if (filled_ < count) {
-        convert(dtype_, data_, kDType<T>, buffer, 1);
-        std::fill(buffer + 1, buffer + count, T(buffer[0]));
-        filled_ = count;
-      }
-    } else if (stride_ == item_) {
-      convert(dtype_, data_ + begin * item_, kDType<T>, buffer, count);
-    } else {
-      alignas(64) std::byte packed[kMapBlock * 16];
-      dispatch_bytes(static_cast<size_t>(item_), [&]<class Bytes>() {
-        const char* from = data_ + begin * stride_;
-        auto* to = reinterpret_cast<Bytes*>(packed);
-        for (int64_t i = 0; i < count; ++i, from += stride_) to[i] = *reinterpret_cast<const Bytes*>(from);
-      });
-      convert(dtype_, packed, kDType<T>, buffer, count);
-    }
-    return buffer;
-  }
-
- private:
-  DType dtype_;
-  const char* data_;
-  int64_t stride_, item_, filled_ = 0;
-  alignas(64) std::byte buffer_[kMapBlock * sizeof(T)];
-};
-
-template <class T>
-class OutputRow {
- public:
-  OutputRow(DType dtype, char* data, int64_t stride) noexcept
-      : dtype_(dtype), data_(data), stride_(stride), item_(static_cast<int64_t>(dtype_bytes(dtype))) {}
-  bool direct() const noexcept { return dtype_ == kDType<T> && stride_ == item_; }
-  T* at(int64_t begin) noexcept {
-    return direct() ? reinterpret_cast<T*>(data_) + begin : reinterpret_cast<T*>(buffer_);
-  }
-  void store(int64_t begin, int64_t count) noexcept {
-    if (direct()) return;
-    if (stride_ == item_) return convert(kDType<T>, buffer_, dtype_, data_ + begin * item_, count);
-    alignas(64) std::byte packed[kMapBlock * 16];
-    convert(kDType<T>, buffer_, dtype_, packed, count);
-    dispatch_bytes(static_cast<size_t>(item_), [&]<class Bytes>() {
-      char* to = data_ + begin * stride_;
-      const auto* from = reinterpret_cast<const Bytes*>(packed);
-      for (int64_t i = 0; i < count; ++i, to += stride_) *reinterpret_cast<Bytes*>(to) = from[i];
-    });
-  }
-
- private:
-  DType dtype_;
-  char* data_;
-  int64_t stride_, item_;
-  alignas(64) std::byte buffer_[kMapBlock * sizeof(T)];
-};
-
 // The output may be one of the inputs.
 template <class Out, class F, class... In>
 void map_packed(F f, int64_t count, Out* out, const In*... in) noexcept {
@@ -114,6 +47,39 @@ void map_bfloat16(F f, int64_t count, BFloat16* out, const In*... in) noexcept {
   }
 }
 
+// A functor with its types erased: what is compiled for each of them is its loops over packed rows, and nothing else.
+struct ElementRows {
+  using Row = void (*)(const void* functor, int64_t count, void* out, const char* const* in) noexcept;
+  const void* functor;
+  DType out;
+  std::array<DType, 3> in;
+  Row packed;              // of those dtypes
+  Row bfloat16 = nullptr;  // everything in bfloat16, where the functor has such rows
+};
+template <class F, class Out, class... In>
+ElementRows element_rows(const F& f) noexcept {
+  ElementRows rows{&f, kDType<Out>, {kDType<In>...}, nullptr};
+  rows.packed = [](const void* functor, int64_t count, void* out, const char* const* in) noexcept {
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      map_packed(*static_cast<const F*>(functor), count, static_cast<Out*>(out), reinterpret_cast<const In*>(in[I])...);
+    }
+    (std::index_sequence_for<In...>());
+  };
+  if constexpr (requires { typename F::OnBFloat16; } && std::is_same_v<Out, float>)
+    rows.bfloat16 = [](const void* functor, int64_t count, void* out, const char* const* in) noexcept {
+      [&]<size_t... I>(std::index_sequence<I...>) {
+        map_bfloat16(*static_cast<const F*>(functor), count, static_cast<BFloat16*>(out),
+                     ((void)I, reinterpret_cast<const BFloat16*>(in[I]))...);
+      }
+      (std::index_sequence_for<In...>());
+    };
+  return rows;
+}
+// Of one, two or three inputs.
+template <size_t N>
+void run_rows(std::string_view name, Tensor& out, const std::array<const Tensor*, N>& inputs, const ElementRows& rows,
+              int64_t grain);
+
 }  // namespace detail
 
 // out = f(inputs...), where f takes In... and returns Out; out has the broadcast shape. Elements of out that are
@@ -122,47 +88,8 @@ void map_bfloat16(F f, int64_t count, BFloat16* out, const In*... in) noexcept {
 template <class Out, class... In, class F, size_t N = sizeof...(In)>
 void map_elements(std::string_view name, Tensor& out, F f, const std::array<const Tensor*, N>& inputs,
                   int64_t grain = 32768) {
-  constexpr int kOperands = 1 + static_cast<int>(N);
-  std::array<Shape, N> input_strides;
-  std::array<IntSpan, kOperands> strides;
-  std::array<size_t, kOperands> items;
-  std::array<char*, kOperands> bases;
-  std::array<DType, N> dtypes;
-  strides[0] = out.strides();
-  items[0] = out.itemsize();
-  bases[0] = static_cast<char*>(out.data());
-  for (size_t i = 0; i < N; ++i) {
-    input_strides[i] = broadcast_strides(name, *inputs[i], out.sizes());
-    strides[i + 1] = input_strides[i];
-    items[i + 1] = inputs[i]->itemsize();
-    bases[i + 1] = static_cast<char*>(inputs[i]->data());
-    dtypes[i] = inputs[i]->dtype();
-  }
-  if (out.numel() == 0) return;
-  const StridedLoop<kOperands> loop(out.sizes(), strides, items);
-  const DType out_dtype = out.dtype();
-  const auto row = [&](char* const* pointers, const int64_t* steps, int64_t count) noexcept {
-    [&]<size_t... I>(std::index_sequence<I...>) {
-      if (out_dtype == kDType<Out> && steps[0] == sizeof(Out) &&
-          ((dtypes[I] == kDType<In> && steps[I + 1] == sizeof(In)) && ...))
-        return detail::map_packed(f, count, reinterpret_cast<Out*>(pointers[0]),
-                                  reinterpret_cast<const In*>(pointers[I + 1])...);
-      if constexpr (requires { typename F::OnBFloat16; } && std::is_same_v<Out, float>)
-        if (out_dtype == DType::kBFloat16 && steps[0] == 2 &&
-            ((dtypes[I] == DType::kBFloat16 && steps[I + 1] == 2) && ...))
-          return detail::map_bfloat16(f, count, reinterpret_cast<BFloat16*>(pointers[0]),
-                                      reinterpret_cast<const BFloat16*>(pointers[I + 1])...);
-      detail::OutputRow<Out> to(out_dtype, pointers[0], steps[0]);
-      std::tuple<detail::InputRow<In>...> from(detail::InputRow<In>(dtypes[I], pointers[I + 1], steps[I + 1])...);
-      for (int64_t begin = 0; begin < count; begin += detail::kMapBlock) {
-        const int64_t n = std::min(detail::kMapBlock, count - begin);
-        detail::map_packed(f, n, to.at(begin), std::get<I>(from).at(begin, n)...);
-        to.store(begin, n);
-      }
-    }
-    (std::make_index_sequence<N>());
-  };
-  parallel_for(0, loop.numel, grain, [&](int64_t begin, int64_t end) noexcept { loop.run(bases, begin, end, row); });
+  static_assert(N == sizeof...(In) && !std::is_pointer_v<F>, "not a function by its address: the loop has f inline");
+  detail::run_rows<N>(name, out, inputs, detail::element_rows<F, Out, In...>(f), grain);
 }
 
 }  // namespace sconce

@@ -88,26 +88,25 @@ struct StridedLoop {
   void run(const std::array<char*, N>& base, int64_t begin, int64_t end, Inner&& inner) const {
     if (begin >= end) return;
     std::array<char*, N> pointers = base;
-    if (rank == 0) {
-      static constexpr std::array<int64_t, N> kZero{};
-      inner(pointers.data(), kZero.data(), int64_t{1});
-      return;
-    }
-    if (rank == 1) {
-      for (int i = 0; i < N; ++i) pointers[i] += begin * strides[0][i];
-      inner(pointers.data(), strides[0].data(), end - begin);
-      return;
-    }
+    static constexpr std::array<int64_t, N> kNoSteps{};
+    const int64_t size = rank == 0 ? 1 : sizes[0];
+    const int64_t* const steps = rank == 0 ? kNoSteps.data() : strides[0].data();
     std::array<int64_t, Tensor::kMaxRank> at;
-    int64_t rest = begin;
-    for (int d = 0; d < rank; ++d) {
-      at[d] = rest % sizes[d];
-      rest /= sizes[d];
-      for (int i = 0; i < N; ++i) pointers[i] += at[d] * strides[d][i];
+    at[0] = 0;
+    if (rank == 1) {
+      at[0] = begin;
+      for (int i = 0; i < N; ++i) pointers[i] += begin * strides[0][i];
+    } else {
+      int64_t rest = begin;
+      for (int d = 0; d < rank; ++d) {
+        at[d] = rest % sizes[d];
+        rest /= sizes[d];
+        for (int i = 0; i < N; ++i) pointers[i] += at[d] * strides[d][i];
+      }
     }
     for (int64_t done = begin;;) {
-      const int64_t count = std::min(sizes[0] - at[0], end - done);
-      inner(pointers.data(), strides[0].data(), count);
+      const int64_t count = std::min(size - at[0], end - done);
+      inner(pointers.data(), steps, count);  // the only call, so that it is compiled once
       done += count;
       if (done >= end) return;
       for (int i = 0; i < N; ++i) pointers[i] -= at[0] * strides[0][i];

@@ -164,6 +164,7 @@ COMMANDS = {
     "python tests/bench/cuda/models.py build/release/tests/bench_cuda_call build/release/tests/bench_cuda_update":
         needs_torch(without=GPU),
     # Speed
+    "tests/bench/build_time.py": script(),
     "tests/bench/loader/compare.py --whole --filter mlp": needs_torch(),
     "ninja -C build/release bench_ops": ninja,
     "python tests/bench/ops/compare.py": needs_torch(),

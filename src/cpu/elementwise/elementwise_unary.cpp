@@ -111,9 +111,9 @@ Tensor angle(const Tensor& self) {
   else if (dtype == DType::kComplex128)
     map_elements<double, ComplexDouble>("angle", out, of_complex, {&self}, 2048);
   else if (dtype == DType::kFloat64)
-    map_elements<double, double>("angle", out, argument_of_real<double>, {&self});
+    map_elements<double, double>("angle", out, [](double x) { return argument_of_real(x); }, {&self});
   else
-    map_elements<float, float>("angle", out, argument_of_real<float>, {&self});
+    map_elements<float, float>("angle", out, [](float x) { return argument_of_real(x); }, {&self});
   return out;
 }
 
@@ -121,7 +121,8 @@ Tensor gcd(const Tensor& self, const Tensor& other) {
   const DType dtype = ResultType().add(self).add(other).get();
   Tensor out = make_result("gcd", {&self, &other}, dtype, dtype);
   dispatch_integral(dtype, "gcd", [&]<class T>() -> void {
-    map_elements<T, T, T>("gcd", out, common_divisor<T>, {&self, &other}, 2048);
+    map_elements<T, T, T>(
+        "gcd", out, [](T a, T b) { return common_divisor(a, b); }, {&self, &other}, 2048);
   });
   return out;
 }

@@ -62,7 +62,8 @@ Tensor _standard_gamma_grad(const Tensor& self, const Tensor& output) {
   constexpr const char* kName = "_standard_gamma_grad";
   check_one_dtype(kName, self, output);
   Tensor out = make_result(kName, {&self, &output}, self.dtype(), self.dtype());
-  map_elements<double, double, double>(kName, out, gamma_slope, {&self, &output}, kGrain);
+  map_elements<double, double, double>(
+      kName, out, [](double a, double x) { return gamma_slope(a, x); }, {&self, &output}, kGrain);
   return out;
 }
 Tensor _dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
@@ -70,7 +71,9 @@ Tensor _dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total
   check_one_dtype(kName, x, alpha);
   check_one_dtype(kName, x, total);
   Tensor out = make_result(kName, {&x, &alpha, &total}, x.dtype(), x.dtype());
-  map_elements<double, double, double, double>(kName, out, beta_slope, {&x, &alpha, &total}, kGrain);
+  map_elements<double, double, double, double>(
+      kName, out, [](double x, double a, double total) { return beta_slope(x, a, total); }, {&x, &alpha, &total},
+      kGrain);
   return out;
 }
 

@@ -35,9 +35,9 @@ void walk_in_order(Tensor& out, const Make& make) {
   });
 }
 
-// values[i] = convert(random()).
+// values[i] = convert(random()). Out of line, as from_pairs is: the ways through fill_in_order share one.
 template <class T, class Convert>
-void from_words(Generator& generator, T* values, int64_t count, Convert convert) {
+[[gnu::noinline]] void from_words(Generator& generator, T* values, int64_t count, Convert convert) {
   alignas(64) uint32_t words[kChunk];
   while (count) {
     const int64_t n = std::min(count, kChunk);
@@ -49,7 +49,7 @@ void from_words(Generator& generator, T* values, int64_t count, Convert convert)
 }
 // values[i] = convert(random64()).
 template <class T, class Convert>
-void from_pairs(Generator& generator, T* values, int64_t count, Convert convert) {
+[[gnu::noinline]] void from_pairs(Generator& generator, T* values, int64_t count, Convert convert) {
   alignas(64) uint32_t words[2 * kChunk];
   while (count) {
     const int64_t n = std::min(count, kChunk);

@@ -1,0 +1,56 @@
+// What a subcommand takes, in terms of CLI11, whose headers every source that included them would compile anew.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace sconce::server::commands {
+
+// An option or a positional argument that was added; each function says more of it.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) noexcept : option_(option) {}
+  Argument& required();
+  Argument& placeholder(const char* text);  // in the help, for the value
+  Argument& one_each();                     // a value for each time that it is given
+  Argument& listed();                       // several values with commas between
+  Argument& last_counts();
+  Argument& positive();
+  Argument& not_negative();
+  Argument& one_of(std::initializer_list<const char*> words);
+
+ private:
+  CLI::Option* option_;
+};
+
+// Of one subcommand, whose App outlives it. `value` is set while the command line is parsed and has the default before.
+class CommandLine {
+ public:
+  explicit CommandLine(CLI::App& app) noexcept : app_(&app) {}
+  Argument option(const std::string& name, std::string& value, const std::string& help);
+  Argument option(const std::string& name, int& value, const std::string& help);
+  Argument option(const std::string& name, uint64_t& value, const std::string& help);
+  Argument option(const std::string& name, double& value, const std::string& help);
+  Argument option(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  Argument option(const std::string& name, std::vector<int>& values, const std::string& help);
+  Argument option_function(const std::string& name, const std::function<void(const std::string&)>& take,
+                           const std::string& help);
+  void flag(const std::string& name, bool& value, const std::string& help);
+  void footer(const std::string& text);
+  // One of them has to be given.
+  CommandLine subcommand(const std::string& name, const std::string& description);
+  bool parsed() const;
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace sconce::server::commands
