@@ -73,11 +73,16 @@ void format_strides(std::string_view name, IntSpan sizes, MemoryFormat format, i
   strides[0] = stride;
 }
 
+Tensor empty_in_format(std::string_view name, IntSpan sizes, DType dtype, MemoryFormat format, Device device) {
+  if (format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve)
+    return Tensor::empty(sizes, dtype, device);
+  int64_t strides[Tensor::kMaxRank];
+  format_strides(name, sizes, format, strides);
+  return Tensor::empty_strided(sizes, {strides, sizes.size()}, dtype, device);
+}
 Tensor empty_in_format(std::string_view name, const Tensor& self, DType dtype, MemoryFormat format) {
   if (format == MemoryFormat::kPreserve) return empty_like(self, dtype);
-  int64_t strides[Tensor::kMaxRank];
-  format_strides(name, self.sizes(), format, strides);
-  return Tensor::empty_strided(self.sizes(), {strides, self.sizes().size()}, dtype, self.device());
+  return empty_in_format(name, self.sizes(), dtype, format, self.device());
 }
 
 DType value_dtype(DType dtype) noexcept {

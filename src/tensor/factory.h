@@ -24,7 +24,9 @@ MemoryFormat memory_format_in(std::string_view name, std::optional<int32_t> numb
 Tensor empty_checked(std::string_view name, IntSpan sizes, DType dtype);
 // Strides of `sizes` in a format; kPreserve counts as contiguous. kInvalidArgument where the rank does not fit.
 void format_strides(std::string_view name, IntSpan sizes, MemoryFormat format, int64_t* strides);
-// Uninitialised, of the sizes of `self`; kPreserve as in empty_like of copy.h.
+// Uninitialised; kPreserve counts as contiguous.
+Tensor empty_in_format(std::string_view name, IntSpan sizes, DType dtype, MemoryFormat format, Device device = {});
+// Uninitialised, of the sizes and device of `self`; kPreserve as in empty_like of copy.h.
 Tensor empty_in_format(std::string_view name, const Tensor& self, DType dtype, MemoryFormat format);
 // The dtype of the parts of a complex dtype; any other dtype is its own.
 DType value_dtype(DType dtype) noexcept;

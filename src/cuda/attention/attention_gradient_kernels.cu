@@ -4,6 +4,7 @@
 #include "src/cuda/attention/attention_gradient_kernels.h"
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/device_code/warp_sum.cuh"
 
 namespace sconce::cuda {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __device__ float block_sum(float value, float* shared) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, offset);
+  value = warp_sum(value);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
   value = 0;

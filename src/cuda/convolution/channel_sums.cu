@@ -2,6 +2,7 @@
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/device_code/warp_sum.cuh"
 
 namespace sconce::cuda {
 namespace {
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) sum += widened(pack.at[k]);
   }
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+  sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -105,7 +106,7 @@ cudaError_t sums_as(const ChannelSums& s, void* scratch, cudaStream_t stream) {
     const int64_t channel = i / 32;
     C sum = 0;
     for (int64_t part = i % 32; part < parts; part += 32) sum += sums[part * channels + channel];
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    sum = warp_sum(sum);
     if (i % 32 == 0) out[channel] = narrowed<T>(sum);
   });
   return cudaGetLastError();
@@ -116,11 +117,7 @@ cudaError_t sums_as(const ChannelSums& s, void* scratch, cudaStream_t stream) {
 size_t channel_sum_bytes(const ChannelSums& s) { return static_cast<size_t>(parts_of(s) * s.channels) * 8; }
 
 cudaError_t launch_channel_sums(const ChannelSums& sums, void* scratch, cudaStream_t stream) {
-  switch (sums.dtype) {
-    SCONCE_FLOATING_CASES(sums_as, sums, scratch, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(sums.dtype, SCONCE_FLOATING_CASES(sums_as, sums, scratch, stream));
 }
 
 }  // namespace sconce::cuda

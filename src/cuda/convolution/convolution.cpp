@@ -19,33 +19,16 @@
 namespace sconce::cuda {
 namespace {
 
-// Strides of a packed tensor, row-major or channels-last.
-Shape packed_strides(IntSpan sizes, bool channels_last) {
-  Shape strides(sizes);
-  if (!channels_last) {
-    contiguous_strides(sizes, strides.data());
-    return strides;
-  }
-  const int rank = strides.rank();
-  int64_t at = sizes[1];
-  strides[1] = 1;
-  for (int d = rank - 1; d >= 2; --d) {
-    strides[d] = at;
-    at *= sizes[static_cast<size_t>(d)];
-  }
-  strides[0] = at;
-  return strides;
-}
-
 // Decides by the operands' strides, per number of dimensions, as at::native::cudnn_conv_suggest_memory_format does.
 bool is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight) {
   return input.dtype() != DType::kFloat64 && convolution_operands_are_channels_last(shape, input, weight);
 }
 
 Tensor packed(const Tensor& t, bool channels_last) {
-  const Shape strides = packed_strides(t.sizes(), channels_last);
-  if (std::equal(t.strides().begin(), t.strides().end(), IntSpan(strides).begin())) return t;
-  Tensor copied = Tensor::empty_strided(t.sizes(), strides, t.dtype(), t.device());
+  Shape strides(t.sizes());
+  (channels_last ? channels_last_strides : contiguous_strides)(t.sizes(), strides.data());
+  if (std::ranges::equal(t.strides(), IntSpan(strides))) return t;
+  Tensor copied = empty_of_format(t.sizes(), t.dtype(), channels_last, t.device());
   copy(t, copied, false);
   return copied;
 }
@@ -177,11 +160,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
                " must have one dtype and CUDA device");
   const DeviceScope scope(input.device());
   const bool channels_last = is_channels_last(shape, input, weight);
-  Shape sizes;
-  sizes.push_back(shape.batch);
-  sizes.push_back(shape.out_channels);
-  for (int i = 0; i < shape.spatial; ++i) sizes.push_back(shape.output[static_cast<size_t>(3 - shape.spatial + i)]);
-  Tensor out = Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), input.dtype(), input.device());
+  Tensor out = convolution_output(shape, input.dtype(), channels_last, input.device());
   if (out.numel() == 0) return out;
   const Factors factors(input.dtype());
   if (input.numel() == 0) {
@@ -191,12 +170,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor* bias
         out, channels_last);
   }
   if (bias) {
-    Tensor row = *bias;
-    if (row.dtype() != out.dtype()) {
-      row = Tensor::empty(bias->sizes(), out.dtype(), out.device());
-      copy(*bias, row, false);
-    }
-    row = contiguous(row);
+    const Tensor row = contiguous(converted(*bias, out.dtype()));
     // cuDNN adds biases to volumes in row-major order only. So we merge depth and height, which are contiguous in both
     // orders.
     const bool volume = out.dim() == 5;
@@ -234,13 +208,10 @@ std::array<Tensor, 3> convolution_backward(const Tensor& grad_output, const Tens
   const DeviceScope scope(input.device());
   const DType dtype = input.dtype();
   const bool channels_last = is_channels_last(shape, input, weight);
-  const auto empty = [&](IntSpan sizes) {
-    return Tensor::empty_strided(sizes, packed_strides(sizes, channels_last), dtype, input.device());
-  };
   std::array<Tensor, 3> results;
   const int64_t channels = shape.out_channels;
-  if (output_mask[0]) results[0] = empty(input.sizes());
-  if (output_mask[1]) results[1] = empty(weight.sizes());
+  if (output_mask[0]) results[0] = empty_of_format(input.sizes(), dtype, channels_last, input.device());
+  if (output_mask[1]) results[1] = empty_of_format(weight.sizes(), dtype, channels_last, input.device());
   if (output_mask[2]) results[2] = Tensor::empty(IntSpan(&channels, 1), dtype, input.device());
   if (input.numel() == 0 || grad_output.numel() == 0 || weight.numel() == 0) {
     for (Tensor& result : results)

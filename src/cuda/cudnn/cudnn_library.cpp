@@ -3,6 +3,7 @@
 #include <array>
 
 #include "src/cuda/cudnn/dnn_lane.h"
+#include "src/cuda/runtime/per_device.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/device/lazy_library.h"
@@ -30,8 +31,8 @@ DnnLane& dnn_lane(int device) {
     if (!*mine) *mine = std::make_shared<DnnLane>(current_stream());
     return **mine;
   }
-  static thread_local std::array<std::unique_ptr<DnnLane>, 64> of_thread;
-  auto& lane = of_thread[static_cast<size_t>(device) % of_thread.size()];
+  static thread_local PerDevice<std::unique_ptr<DnnLane>> of_thread;
+  auto& lane = of_thread[device];
   if (!lane) lane = std::make_unique<DnnLane>(current_stream());
   lane->follow(current_stream());
   return *lane;

@@ -108,3 +108,25 @@ __host__ __device__ inline bool is_nan(C v) {
 #define SCONCE_COMPLEX_CASES(FUNCTION, ...)                             \
   SCONCE_DTYPE_CASE(9, ::thrust::complex<float>, FUNCTION, __VA_ARGS__) \
   SCONCE_DTYPE_CASE(10, ::thrust::complex<double>, FUNCTION, __VA_ARGS__)
+// The floating types that are computed in float.
+#define SCONCE_FLOAT_CASES(FUNCTION, ...)             \
+  SCONCE_DTYPE_CASE(5, __half, FUNCTION, __VA_ARGS__) \
+  SCONCE_DTYPE_CASE(6, float, FUNCTION, __VA_ARGS__)  \
+  SCONCE_DTYPE_CASE(15, __nv_bfloat16, FUNCTION, __VA_ARGS__)
+#define SCONCE_SINGLE_DOUBLE_CASES(FUNCTION, ...)    \
+  SCONCE_DTYPE_CASE(6, float, FUNCTION, __VA_ARGS__) \
+  SCONCE_DTYPE_CASE(7, double, FUNCTION, __VA_ARGS__)
+#define SCONCE_REAL_CASES(FUNCTION, ...)       \
+  SCONCE_FLOATING_CASES(FUNCTION, __VA_ARGS__) \
+  SCONCE_INTEGER_CASES(FUNCTION, __VA_ARGS__)
+// bool as uint8_t.
+#define SCONCE_ORDERED_CASES(FUNCTION, ...) \
+  SCONCE_REAL_CASES(FUNCTION, __VA_ARGS__)  \
+  SCONCE_DTYPE_CASE(11, uint8_t, FUNCTION, __VA_ARGS__)
+// The whole switch: returns cudaErrorNotSupported for dtypes without a case.
+#define SCONCE_RETURN_BY_DTYPE(dtype, ...) \
+  switch (dtype) {                         \
+    __VA_ARGS__                            \
+    default:                               \
+      return cudaErrorNotSupported;        \
+  }

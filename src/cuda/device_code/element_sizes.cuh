@@ -11,9 +11,9 @@ struct alignas(8) Bytes16 {
   uint64_t low, high;
 };
 
-// Calls f with a value of a type of that size: 1, 2, 4, 8 or 16 bytes.
+// Calls f with an unsigned integer of that size: 1, 2, 4 or 8 bytes.
 template <class F>
-void by_size(int itemsize, F&& f) {
+void by_word(int itemsize, F&& f) {
   switch (itemsize) {
     case 1:
       return f(uint8_t{});
@@ -21,11 +21,18 @@ void by_size(int itemsize, F&& f) {
       return f(uint16_t{});
     case 4:
       return f(uint32_t{});
-    case 8:
-      return f(uint64_t{});
     default:
-      return f(Bytes16{});
+      return f(uint64_t{});
   }
+}
+
+// The same for elements of up to 16 bytes.
+template <class F>
+void by_size(int itemsize, F&& f) {
+  if (itemsize == 16)
+    f(Bytes16{});
+  else
+    by_word(itemsize, f);
 }
 
 // The same, but with one 16-byte access if the address is aligned to 16.

@@ -17,15 +17,6 @@
 namespace sconce::cuda {
 namespace {
 
-// t on `device` with that dtype, keeping its order in memory.
-Tensor as_operand(const Tensor& t, DType dtype, Device device) {
-  if (t.dtype() == dtype && t.device() == device) return t;
-  const Shape strides = t.is_dense() ? Shape(t.strides()) : dense_strides(t.sizes(), t.strides());
-  Tensor there = Tensor::empty_strided(t.sizes(), strides, dtype, device);
-  copy(t, there, true);
-  return there;
-}
-
 Device device_of(const Tensor& a, const Tensor* b) { return a.is_cpu() && b ? b->device() : a.device(); }
 
 ElementNumber number_of(const Scalar& number) {
@@ -64,8 +55,8 @@ Tensor combined(const char* name, Arithmetic operation, const Tensor* a, const T
   Tensor out = Tensor::empty_strided(sizes, elementwise_strides(sizes, {given.data(), a && b ? size_t{2} : size_t{1}}),
                                      result, device);
   if (out.numel() == 0) return out;
-  const Tensor left = a ? as_operand(*a, computed, device) : Tensor{},
-               right = b ? as_operand(*b, computed, device) : Tensor{};
+  const Tensor left = a ? moved_to(*a, computed, device) : Tensor{},
+               right = b ? moved_to(*b, computed, device) : Tensor{};
   const auto strides = [&](const Tensor& t) {
     if (t.defined()) return broadcast_strides(name, t, sizes);
     Shape none = sizes;
@@ -90,7 +81,7 @@ Tensor of_one(const char* name, OfOne operation, const Tensor& self, DType compu
                          : Tensor::empty_strided(self.sizes(), elementwise_strides(self.sizes(), {&given, 1}), result,
                                                  self.device());
   if (out.numel() == 0) return out;
-  const Tensor a = as_operand(self, computed, self.device());
+  const Tensor a = moved_to(self, computed, self.device());
   const Shape strides(a.strides());
   check_launch(name,
                launch_of_one(operation, walk_of(name, out, strides, strides, computed), out.data(), a.data(),

@@ -381,27 +381,14 @@ struct Sigmoid {
 template <class F>
 cudaError_t by_dtype(F f, const ElementWalk& w, const ElementOperands& o, const ElementNumber& by, int dtype,
                      cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_ALL_CASES(arithmetic, f, w, o, by, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_ALL_CASES(arithmetic, f, w, o, by, stream));
 }
 cudaError_t gcd(const ElementWalk& w, const ElementOperands& o, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_INTEGER_CASES(arithmetic, Gcd(), w, o, ElementNumber(), stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_INTEGER_CASES(arithmetic, Gcd(), w, o, ElementNumber(), stream));
 }
 cudaError_t polar(bool by_parts, const ElementWalk& w, const ElementOperands& o, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(5, __half, polar, by_parts, w, o, stream)
-    SCONCE_DTYPE_CASE(6, float, polar, by_parts, w, o, stream)
-    SCONCE_DTYPE_CASE(7, double, polar, by_parts, w, o, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_DTYPE_CASE(5, __half, polar, by_parts, w, o, stream)
+                                    SCONCE_SINGLE_DOUBLE_CASES(polar, by_parts, w, o, stream));
 }
 
 template <class T>
@@ -452,11 +439,7 @@ cudaError_t of_same(F f, const ElementWalk& walk, void* result, const void* a, c
 }
 template <class F>
 cudaError_t function_of(F f, const ElementWalk& walk, void* result, const void* a, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_INEXACT_CASES(of_same, f, walk, result, a, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_INEXACT_CASES(of_same, f, walk, result, a, stream));
 }
 
 template <class T, class F>
@@ -482,11 +465,7 @@ cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, con
     case Arithmetic::kGcd:
       return gcd(walk, operands, dtype, stream);
     case Arithmetic::kDivide:
-      switch (dtype) {
-        SCONCE_INEXACT_CASES(arithmetic, Divide(), walk, operands, factor, stream)
-        default:
-          return cudaErrorNotSupported;
-      }
+      SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_INEXACT_CASES(arithmetic, Divide(), walk, operands, factor, stream));
     default:
       return polar(operation == Arithmetic::kComplex, walk, operands, dtype, stream);
   }
@@ -494,22 +473,11 @@ cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, con
 
 cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result, const void* a, int dtype,
                           cudaStream_t stream) {
-  if (operation == OfOne::kAngle) {
-    switch (dtype) {
-      SCONCE_FLOATING_CASES(of_real, Angle(), walk, result, a, stream)
-      SCONCE_COMPLEX_CASES(of_real, Angle(), walk, result, a, stream)
-      SCONCE_DTYPE_CASE(8, ComplexHalf, of_real, Angle(), walk, result, a, stream)
-      default:
-        return cudaErrorNotSupported;
-    }
-  }
   switch (operation) {
+    case OfOne::kAngle:
+      SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_INEXACT_CASES(of_real, Angle(), walk, result, a, stream));
     case OfOne::kNegative:
-      switch (dtype) {
-        SCONCE_ALL_CASES(of_same, Negative(), walk, result, a, stream)
-        default:
-          return cudaErrorNotSupported;
-      }
+      SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_ALL_CASES(of_same, Negative(), walk, result, a, stream));
     case OfOne::kConjugate:
       return function_of(Conjugate(), walk, result, a, dtype, stream);
     case OfOne::kReciprocal:
@@ -529,31 +497,18 @@ cudaError_t launch_of_one(OfOne operation, const ElementWalk& walk, void* result
     case OfOne::kSigmoid:
       return function_of(Sigmoid(), walk, result, a, dtype, stream);
     default:
-      break;
-  }
-  switch (dtype) {
-    SCONCE_ALL_CASES(of_real, Absolute(), walk, result, a, stream)
-    SCONCE_DTYPE_CASE(11, bool, of_real, Absolute(), walk, result, a, stream)
-    default:
-      return cudaErrorNotSupported;
+      SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_ALL_CASES(of_real, Absolute(), walk, result, a, stream)
+                                        SCONCE_DTYPE_CASE(11, bool, of_real, Absolute(), walk, result, a, stream));
   }
 }
 
 cudaError_t launch_soft_margin_slopes(int dtype, const void* self, const void* target, const void* grad, double factor,
                                       int64_t count, void* result, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(soft_margin, self, target, grad, factor, count, result, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(soft_margin, self, target, grad, factor, count, result, stream));
 }
 
 cudaError_t launch_hann_window(int dtype, int64_t count, int64_t period, void* result, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(hann, count, period, result, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(hann, count, period, result, stream));
 }
 
 }  // namespace sconce::cuda

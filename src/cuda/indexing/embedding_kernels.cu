@@ -2,6 +2,7 @@
 
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/device_code/warp_sum.cuh"
 #include "src/cuda/indexing/embedding_kernels.h"
 
 namespace sconce::cuda {
@@ -112,7 +113,7 @@ cudaError_t scale_gradient(const BagGradient& c, const void* rows, void* target,
     else if (row != c.padding)
       for (int64_t k = lane; k < c.columns; k += 32)
         sum += widened(grad[bag * c.columns + k]) * widened(weight[row * c.columns + k]);
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    sum = warp_sum(sum);
     if (lane == 0) out[i] = narrowed<T>(sum);
   });
   return cudaGetLastError();
@@ -136,25 +137,13 @@ void launch_bag_of(const int64_t* offsets, int64_t bags, int64_t n, int64_t* bag
 
 cudaError_t launch_bags(const BagCall& call, cudaStream_t stream) {
   if (call.bags > 0 && call.bag_of) launch_bag_of(call.offsets, call.bags, call.n, call.bag_of, stream);
-  switch (call.dtype) {
-    SCONCE_FLOATING_CASES(bags, call, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOATING_CASES(bags, call, stream));
 }
 cudaError_t launch_bag_gradient(const BagGradient& call, cudaStream_t stream) {
-  switch (call.dtype) {
-    SCONCE_FLOATING_CASES(bag_gradient, call, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOATING_CASES(bag_gradient, call, stream));
 }
 cudaError_t launch_scale_gradient(const BagGradient& call, const void* weight, void* out, cudaStream_t stream) {
-  switch (call.dtype) {
-    SCONCE_FLOATING_CASES(scale_gradient, call, weight, out, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOATING_CASES(scale_gradient, call, weight, out, stream));
 }
 
 }  // namespace sconce::cuda

@@ -19,14 +19,6 @@
 
 namespace sconce::cuda {
 
-Tensor as_int64(const Tensor& t, Device device) {
-  if (t.dtype() == DType::kInt64 && t.device() == device) return t;
-  Tensor out = Tensor::empty_strided(
-      t.sizes(), t.is_dense() ? Shape(t.strides()) : dense_strides(t.sizes(), t.strides()), DType::kInt64, device);
-  copy(t, out, true);
-  return out;
-}
-
 namespace {
 
 // Index tensors in the form that IndexPlan takes, on a device: masks become positions of their set elements.
@@ -44,7 +36,7 @@ class Indices {
         SCONCE_CHECK(index->dtype() == DType::kInt64 || index->dtype() == DType::kInt32, kInvalidArgument,
                      "tensors used as indices must be long, int, byte or bool tensors, got ",
                      dtype_name(index->dtype()));
-        tensors_.push_back(as_int64(*index, self.device()));
+        tensors_.push_back(moved_to(*index, DType::kInt64, self.device()));
         ++dim;
         continue;
       }
@@ -53,12 +45,7 @@ class Indices {
                      ": The shape of the mask ", to_string(index->sizes()), " at index ", d,
                      " does not match the shape of the indexed tensor ", to_string(self.sizes()), " at index ",
                      dim + d);
-      Tensor mask = *index;
-      if (mask.is_cpu()) {
-        mask = Tensor::empty(index->sizes(), index->dtype(), self.device());
-        copy(*index, mask, true);
-      }
-      const Tensor positions = nonzero(mask);
+      const Tensor positions = nonzero(index->is_cpu() ? moved_to(*index, index->dtype(), self.device()) : *index);
       const int64_t count = positions.size(0), one = 1;
       for (int64_t d = 0; d < index->dim(); ++d)
         tensors_.push_back(positions.as_strided({&count, 1}, {&one, 1}, d * std::max<int64_t>(count, 1)));
@@ -159,13 +146,10 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
   for (int k = 0; k < walk.count; ++k)
     reach += static_cast<uint64_t>((walk.indexed_sizes[k] - 1) * walk.indexed_strides[k]);
   const int bits = std::bit_width(reach);
-  size_t bytes = 0;
-  const auto sort = [&](void* memory) {
-    SCONCE_CUDA(sort_by_key(memory, bytes, keys.data(), sorted_keys.data(), 8, numbers.data_as<int64_t>(),
-                            sorted_numbers.data_as<int64_t>(), walk.positions, bits, stream));
-  };
-  sort(nullptr);
-  sort(scratch(bytes, out.device()).data());
+  with_scratch("index_put", out.dtype(), out.device(), [&](void* memory, size_t& bytes) {
+    return sort_by_key(memory, bytes, keys.data(), sorted_keys.data(), 8, numbers.data_as<int64_t>(),
+                       sorted_numbers.data_as<int64_t>(), walk.positions, bits, stream);
+  });
   launch_index_add(walk, plan.self_data(), other, static_cast<int>(out.dtype()), sorted_keys.data_as<int64_t>(),
                    sorted_numbers.data_as<int64_t>(), stream);
   check_indices();

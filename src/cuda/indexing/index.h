@@ -13,9 +13,6 @@ namespace sconce::cuda {
 void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* const> indices, const Tensor& values,
                    bool accumulate);
 
-// The tensor, or a copy on that device as int64.
-Tensor as_int64(const Tensor& t, Device device);
-
 // After a launch of what looks at indices: those out of bounds fail the run.
 inline void check_indices() {
   SCONCE_CUDA(cudaGetLastError());

@@ -81,10 +81,10 @@ int widened_item(IndexWalk& w, uintptr_t self, uintptr_t other, int itemsize) {
   return wide;
 }
 
-__device__ bool read_index(const char* at, int64_t size, int* noted, int64_t& index) {
+__device__ bool read_index(const char* at, int64_t size, int* noted, int note, int64_t& index) {
   index = *reinterpret_cast<const int64_t*>(at);
   if (index >= 0 && index < size) return true;
-  *reinterpret_cast<volatile int*>(noted) = 3;
+  *reinterpret_cast<volatile int*>(noted) = note;
   return false;
 }
 
@@ -103,7 +103,7 @@ struct ScatterSteps {
       if (d != w.dim) out += at * w.out[d];
     }
     int64_t index;
-    if (!read_index(w.indices + index_at, w.size, w.noted, index)) return false;
+    if (!read_index(w.indices + index_at, w.size, w.noted, w.note, index)) return false;
     if (w.rank > 0) out += index * w.out[w.dim];
     return true;
   }
@@ -115,7 +115,8 @@ struct ScatterSteps {
 // For at most kRank dimensions and offsets below 2^31. Missing dimensions have size 1.
 template <int kRank>
 struct SmallScatterSteps {
-  explicit SmallScatterSteps(const ScatterWalk& given) : size(given.size), indices(given.indices), noted(given.noted) {
+  explicit SmallScatterSteps(const ScatterWalk& given)
+      : size(given.size), indices(given.indices), noted(given.noted), note(given.note) {
     for (int d = 0; d < kRank; ++d) {
       const int from = d - (kRank - given.rank);
       if (from < 0) continue;
@@ -136,7 +137,7 @@ struct SmallScatterSteps {
       out_at += at * out[d];
     }
     int64_t place;
-    if (!read_index(indices + index_at, size, noted, place)) return false;
+    if (!read_index(indices + index_at, size, noted, note, place)) return false;
     src_place = src_at;
     out_place = out_at + static_cast<uint32_t>(place) * along;
     return true;
@@ -145,6 +146,7 @@ struct SmallScatterSteps {
   int64_t size;
   const char* indices;
   int* noted;
+  int note;
   uint32_t index[kRank] = {}, src[kRank] = {}, out[kRank] = {}, along = 0;
   Divider sizes[kRank];
 };

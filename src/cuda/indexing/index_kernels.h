@@ -40,6 +40,7 @@ struct ScatterWalk {
   int64_t index[kMaxIndexRank], src[kMaxIndexRank], out[kMaxIndexRank];
   const char* indices;  // int64
   int* noted;
+  int note;
 };
 enum class ScatterReduce { kSum, kProduct, kMost, kLeast };
 void launch_scatter(const ScatterWalk& walk, char* out, const char* src, int itemsize, cudaStream_t stream);

@@ -13,11 +13,8 @@
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
-namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
-
-}  // namespace
 
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
   SCONCE_CHECK(mask.dtype() == DType::kBool, kInvalidArgument, "masked_select: expected BoolTensor for mask, got ",
@@ -42,7 +39,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
                set = cuda::contiguous(expand("masked_scatter", mask, sizes)), values = cuda::contiguous(source);
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   if (out.numel() == 0) return out;
-  with_scratch(self.device(), [&](void* memory, size_t& bytes) {
+  with_scratch("masked_scatter", self.dtype(), self.device(), [&](void* memory, size_t& bytes) {
     return masked_scatter(memory, bytes, mask_of(set), static_cast<int>(self.itemsize()), from.data(), values.data(),
                           source.numel(), out.data(), noted_by_kernels(), kNote, current_stream());
   });
@@ -61,7 +58,7 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
                set = cuda::contiguous(expand("masked_scatter_backward", mask, shape));
   if (from.numel() == 0) return out;
   const Tensor total = Tensor::empty({}, DType::kInt64, out.device());
-  with_scratch(out.device(), [&](void* memory, size_t& bytes) {
+  with_scratch("masked_scatter_backward", out.dtype(), out.device(), [&](void* memory, size_t& bytes) {
     return masked_gather(memory, bytes, mask_of(set), static_cast<int>(out.itemsize()), from.data(), out.data(),
                          out.numel(), total.data_as<int64_t>(), noted_by_kernels(), kNote, current_stream());
   });

@@ -21,13 +21,10 @@ Tensor numbers_of_nonzero(const Tensor& packed) {
     const Tensor flags = Tensor::empty(IntSpan(&count, 1), DType::kUInt8, packed.device());
     const Tensor total = Tensor::empty({}, DType::kInt64, packed.device());
     launch_flags(packed.data(), static_cast<int>(packed.dtype()), count, flags.data_as<uint8_t>(), current_stream());
-    size_t bytes = 0;
-    const auto select = [&](void* memory) {
-      SCONCE_CUDA(select_nonzero(memory, bytes, flags.data_as<uint8_t>(), count, selected.data_as<int64_t>(),
-                                 total.data_as<int64_t>(), current_stream()));
-    };
-    select(nullptr);
-    select(scratch(bytes, packed.device()).data());
+    with_scratch("nonzero", packed.dtype(), packed.device(), [&](void* memory, size_t& bytes) {
+      return select_nonzero(memory, bytes, flags.data_as<uint8_t>(), count, selected.data_as<int64_t>(),
+                            total.data_as<int64_t>(), current_stream());
+    });
     SCONCE_CUDA(cudaMemcpyAsync(&found, total.data(), sizeof found, cudaMemcpyDeviceToHost, current_stream()));
     SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
   }
@@ -66,7 +63,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
     const Tensor packed = std::exchange(flags, Tensor::empty(IntSpan(&count, 1), DType::kUInt8, self.device()));
     launch_flags(packed.data(), static_cast<int>(packed.dtype()), count, flags.data_as<uint8_t>(), current_stream());
   }
-  with_scratch(self.device(), [&](void* memory, size_t& bytes) {
+  with_scratch("nonzero_static", self.dtype(), self.device(), [&](void* memory, size_t& bytes) {
     return select_coordinates(memory, bytes, mask_of(flags), static_cast<int>(self.dim()), self.sizes().data(), size,
                               out.data_as<int64_t>(), total.data_as<int64_t>(), current_stream());
   });

@@ -4,24 +4,12 @@
 
 #include <cub/device/device_select.cuh>
 
+#include "src/cuda/device_code/element_sizes.cuh"
+#include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/indexing/nonzero_kernels.h"
 
 namespace sconce::cuda {
 namespace {
-
-constexpr int kThreads = 256;
-
-unsigned blocks_for(int64_t count) {
-  const int64_t blocks = (count + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(blocks < (1 << 20) ? blocks : 1 << 20);
-}
-
-template <class F>
-__global__ void for_each_kernel(int64_t count, F body) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x)
-    body(i);
-}
 
 __device__ bool is_nonzero(const void* elements, int dtype, int64_t i) {
   switch (dtype) {
@@ -63,26 +51,15 @@ void gather(const void* elements, const int64_t* positions, int64_t count, int64
             cudaStream_t stream) {
   const T* from = static_cast<const T*>(elements);
   T* to = static_cast<T*>(values);
-  const auto body = [=] __device__(int64_t i) { to[i] = from[i / length * length + positions[i]]; };
-  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+  grid_loop(count, stream, [=] __device__(int64_t i) { to[i] = from[i / length * length + positions[i]]; });
 }
 
 }  // namespace
 
 void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
                    void* values, cudaStream_t stream) {
-  switch (itemsize) {
-    case 1:
-      return gather<uint8_t>(elements, positions, count, length, values, stream);
-    case 2:
-      return gather<uint16_t>(elements, positions, count, length, values, stream);
-    case 4:
-      return gather<uint32_t>(elements, positions, count, length, values, stream);
-    case 16:
-      return gather<uint4>(elements, positions, count, length, values, stream);
-    default:
-      return gather<uint64_t>(elements, positions, count, length, values, stream);
-  }
+  if (itemsize == 16) return gather<uint4>(elements, positions, count, length, values, stream);
+  by_word(itemsize, [&](auto word) { gather<decltype(word)>(elements, positions, count, length, values, stream); });
 }
 
 cudaError_t select_nonzero(void* scratch, size_t& scratch_bytes, const uint8_t* flags, int64_t count, int64_t* selected,
@@ -92,22 +69,20 @@ cudaError_t select_nonzero(void* scratch, size_t& scratch_bytes, const uint8_t* 
 }
 
 void launch_flags(const void* elements, int dtype, int64_t count, uint8_t* flags, cudaStream_t stream) {
-  const auto body = [=] __device__(int64_t i) { flags[i] = is_nonzero(elements, dtype, i); };
-  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+  grid_loop(count, stream, [=] __device__(int64_t i) { flags[i] = is_nonzero(elements, dtype, i); });
 }
 
 void launch_coordinates(const int64_t* selected, int64_t count, int rank, const int64_t* sizes, int64_t* coordinates,
                         cudaStream_t stream) {
   Sizes s{};
   for (int d = 0; d < rank; ++d) s.of[d] = sizes[d];
-  const auto body = [=] __device__(int64_t i) {
+  grid_loop(count, stream, [=] __device__(int64_t i) {
     int64_t rest = selected[i];
     for (int d = rank - 1; d >= 0; --d) {
       coordinates[d * count + i] = rest % s.of[d];
       rest /= s.of[d];
     }
-  };
-  for_each_kernel<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+  });
 }
 
 }  // namespace sconce::cuda

@@ -6,6 +6,7 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
+#include "src/cuda/tensor/filled.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/strided_loop.h"
@@ -43,6 +44,7 @@ ScatterWalk scatter_walk(const char* name, const Tensor& self, int64_t dim, cons
   }
   walk.indices = static_cast<const char*>(index.data());
   walk.noted = noted_by_kernels();
+  walk.note = static_cast<int>(Noted::kScatter);
   return walk;
 }
 
@@ -53,14 +55,6 @@ void check_scatter(const char* name, const Tensor& out, const Tensor& self) {
   check_no_internal_overlap(name, out);
 }
 
-// The number as one element of the dtype, in host memory.
-Tensor element_of(double value, DType dtype) {
-  Tensor number = Tensor::empty({}, DType::kFloat64), element = Tensor::empty({}, dtype);
-  *number.data_as<double>() = value;
-  sconce::copy(number, element);
-  return element;
-}
-
 }  // namespace
 
 void scatter_src_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
@@ -69,7 +63,7 @@ void scatter_src_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor&
                "scatter(): Expected self.dtype to be equal to src.dtype");
   dim = wrap_dim("scatter", dim, self.dim());
   const DeviceScope scope(out.device());
-  const Tensor at = as_int64(index, out.device());
+  const Tensor at = moved_to(index, DType::kInt64, out.device());
   const ScatterWalk walk = scatter_walk("scatter", out, dim, at, &src);
   if (out.data() != self.data()) copy(self, out, false);
   if (walk.count == 0) return;
@@ -82,7 +76,7 @@ void scatter_value_out(Tensor& out, const Tensor& self, int64_t dim, const Tenso
   check_scatter("scatter", out, self);
   dim = wrap_dim("scatter", dim, self.dim());
   const DeviceScope scope(out.device());
-  const Tensor at = as_int64(index, out.device());
+  const Tensor at = moved_to(index, DType::kInt64, out.device());
   const ScatterWalk walk = scatter_walk("scatter", out, dim, at, nullptr);
   if (out.data() != self.data()) copy(self, out, false);
   if (walk.count == 0) return;
@@ -112,7 +106,7 @@ void scatter_reduce_two_out(Tensor& out, const Tensor& self, int64_t dim, const 
   }
   dim = wrap_dim("scatter_reduce", dim, self.dim());
   const DeviceScope scope(out.device());
-  const Tensor at = as_int64(index, out.device());
+  const Tensor at = moved_to(index, DType::kInt64, out.device());
   ScatterWalk walk = scatter_walk("scatter_reduce", out, dim, at, &src);
   if (out.data() != self.data()) copy(self, out, false);
   if (walk.count == 0) return;

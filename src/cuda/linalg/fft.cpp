@@ -18,6 +18,7 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/handle.h"
+#include "src/cuda/runtime/per_device.h"
 #include "src/cuda/runtime/plan_cache.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
@@ -148,9 +149,8 @@ std::shared_ptr<Plan> plan_for(int device, IntSpan sizes, int64_t batch, const L
     OfDevice() : PlanCache(kMostPlans) {}
   };
   // Never destroyed, because cuFFT may be unloaded before us when the process ends.
-  static auto& plans = *new std::array<OfDevice, 64>;
-  return plans[static_cast<size_t>(device) % plans.size()].get(
-      key, [&] { return make_plan(sizes, batch, in, in_dtype, out, out_dtype, complex); });
+  static auto& plans = *new PerDevice<OfDevice>;
+  return plans[device].get(key, [&] { return make_plan(sizes, batch, in, in_dtype, out, out_dtype, complex); });
 }
 
 // Transforms up to three dimensions. The last of `dims` may have different sizes in self and result (half a spectrum).
@@ -280,9 +280,7 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
   const DeviceScope scope(self.device());
   const Dims dims = fft_dims("_fft_c2c", self, dim);
   if (dims.empty()) {
-    Tensor out = Tensor::empty_strided(
-        self.sizes(), self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides()),
-        self.dtype(), self.device());
+    Tensor out = empty_dense(self, self.dtype(), self.device());
     copy(self, out, false);
     return out;
   }
@@ -296,13 +294,8 @@ Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool one
   SCONCE_CHECK(is_floating(self.dtype()), kInvalidArgument, "_fft_r2c: expected a real tensor, got ", describe(self));
   SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_r2c: no dimension given");
   const DeviceScope scope(self.device());
-  if (self.dtype() == DType::kBFloat16) {
-    Tensor wide = Tensor::empty_strided(
-        self.sizes(), self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides()),
-        DType::kFloat32, self.device());
-    copy(self, wide, false);
-    return _fft_r2c(wide, dim, normalization, onesided);
-  }
+  if (self.dtype() == DType::kBFloat16)
+    return _fft_r2c(moved_to(self, DType::kFloat32, self.device()), dim, normalization, onesided);
   const Dims dims = fft_dims("_fft_r2c", self, dim);
   const int64_t last = dims.back(), known = self.size(last) / 2 + 1;
   SCONCE_CHECK(self.size(last) > 0, kInvalidArgument, "_fft_r2c: dimension ", last, " of ", describe(self),

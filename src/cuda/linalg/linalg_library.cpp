@@ -1,7 +1,6 @@
 #include "src/cuda/linalg/linalg_library.h"
 
 #include <algorithm>
-#include <array>
 #include <type_traits>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/handle.h"
+#include "src/cuda/runtime/per_device.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/device/lazy_library.h"
 #include "src/tensor/matrices/matrix_batch.h"
@@ -36,16 +36,16 @@ struct Solver {
   Handle<cusolverDnParams_t, cusolverDnDestroyParams> params;
 };
 Solver& solver() {
-  static thread_local std::array<Solver, 64> all;
-  Solver& mine = all[static_cast<size_t>(current().device) % all.size()];
+  static thread_local PerDevice<Solver> all;
+  Solver& mine = all[current().device];
   if (!mine.handle.value) SCONCE_SOLVER(cusolverDnCreate(&mine.handle.value));
   if (!mine.params.value) SCONCE_SOLVER(cusolverDnCreateParams(&mine.params.value));
   SCONCE_SOLVER(cusolverDnSetStream(mine.handle.value, current_stream()));
   return mine;
 }
 cublasHandle_t blas() {
-  static thread_local std::array<Handle<cublasHandle_t, cublasDestroy_v2>, 64> all;
-  auto& handle = all[static_cast<size_t>(current().device) % all.size()].value;
+  static thread_local PerDevice<Handle<cublasHandle_t, cublasDestroy_v2>> all;
+  auto& handle = all[current().device].value;
   if (!handle) SCONCE_BLAS(cublasCreate_v2(&handle));
   SCONCE_BLAS(cublasSetStream_v2(handle, current_stream()));
   return handle;

@@ -2,15 +2,16 @@
 
 #include <cublasLt.h>
 
-#include <array>
 #include <memory>
-#include <unordered_map>
 
 #include "sconce/mutex.h"
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/handle.h"
+#include "src/cuda/runtime/per_device.h"
+#include "src/cuda/runtime/plan_cache.h"
+#include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/device/lazy_library.h"
 #include "src/tensor/strided_loop.h"
@@ -29,9 +30,9 @@ void check_blas(cublasStatus_t status, const char* expression) {
 
 cublasLtHandle_t handle_of(int device) {
   static Mutex mutex;
-  static std::array<cublasLtHandle_t, 64> handles SCONCE_GUARDED_BY(mutex){};
+  static PerDevice<cublasLtHandle_t> handles SCONCE_GUARDED_BY(mutex);
   const MutexLock lock(mutex);
-  cublasLtHandle_t& handle = handles[static_cast<size_t>(device) % handles.size()];
+  cublasLtHandle_t& handle = handles[device];
   if (!handle) SCONCE_BLAS(cublasLtCreate(&handle));
   return handle;
 }
@@ -105,32 +106,11 @@ struct Problem {
 };
 struct ProblemHash {
   size_t operator()(const Problem& p) const noexcept {
-    size_t h = static_cast<size_t>(p.device);
-    for (const int64_t v : {int64_t{static_cast<int8_t>(p.a_type)},
-                            int64_t{static_cast<int8_t>(p.b_type)},
-                            int64_t{static_cast<int8_t>(p.out_type)},
-                            int64_t{static_cast<int8_t>(p.scaling)},
-                            int64_t{p.fast_sums},
-                            int64_t{p.scaled_result},
-                            int64_t{p.tf32},
-                            int64_t{p.bias_type},
-                            int64_t{static_cast<int8_t>(p.activation)},
-                            int64_t{p.a_alignment},
-                            int64_t{p.b_alignment},
-                            int64_t{p.c_alignment},
-                            p.batch,
-                            p.m,
-                            p.n,
-                            p.k,
-                            p.lda,
-                            p.ldb,
-                            p.ldc,
-                            p.a_stride,
-                            p.b_stride,
-                            p.c_stride,
-                            int64_t{p.a_transposed},
-                            int64_t{p.b_transposed}})
-      h = (h ^ static_cast<size_t>(v)) * 0x9E3779B97F4A7C15u;
+    size_t h = 0;
+    const auto mix = [&](auto... values) { ((h = (h ^ static_cast<size_t>(values)) * 0x9E3779B97F4A7C15u), ...); };
+    mix(p.device, p.a_type, p.b_type, p.out_type, p.scaling, p.fast_sums, p.scaled_result, p.tf32, p.bias_type,
+        p.activation, p.a_alignment, p.b_alignment, p.c_alignment, p.batch, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
+        p.a_stride, p.b_stride, p.c_stride, p.a_transposed, p.b_transposed);
     return h;
   }
 };
@@ -238,30 +218,9 @@ std::shared_ptr<const Plan> make_plan(const char* name, const Problem& p, const 
   return plan;
 }
 
-struct Plans {
-  Mutex mutex;
-  std::unordered_map<Problem, std::shared_ptr<const Plan>, ProblemHash> known SCONCE_GUARDED_BY(mutex);
-};
-Plans& plans() {
-  static Plans all;
+PlanCache<const Plan, Problem, ProblemHash>& plans() {
+  static PlanCache<const Plan, Problem, ProblemHash> all(4096);  // bounded, because a model's shapes may keep changing
   return all;
-}
-
-std::shared_ptr<const Plan> plan_for(const char* name, const Problem& problem, const Factors& factors) {
-  constexpr size_t kMost = 4096;  // shapes that keep changing must not fill the memory
-  Plans& all = plans();
-  const MutexLock lock(all.mutex);
-  auto& known = all.known;
-  if (const auto found = known.find(problem); found != known.end()) return found->second;
-  if (known.size() >= kMost) known.clear();
-  return known.emplace(problem, make_plan(name, problem, factors)).first->second;
-}
-
-// For int8 with few rows, the heuristic names algorithms that the library then refuses: from then on there is no plan.
-void drop_plan(const Problem& problem) {
-  Plans& all = plans();
-  const MutexLock lock(all.mutex);
-  all.known.insert_or_assign(problem, nullptr);
 }
 
 bool overlap(const Tensor& a, const Tensor& b) {
@@ -359,14 +318,11 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
       factors.bias = scales->bias->data();
     }
   }
-  const std::shared_ptr<const Plan> kept = plan_for(name, p, factors);
+  const std::shared_ptr<const Plan> kept = plans().get(p, [&] { return make_plan(name, p, factors); });
   if (!kept) return false;
   const Plan& plan = *kept;
   if (self && beta != 0 && self->data() != result.data()) copy(*self, result, false);
-  const Tensor workspace = [&] {
-    const auto bytes = static_cast<int64_t>(std::max<size_t>(plan.workspace, 1));
-    return Tensor::empty(IntSpan(&bytes, 1), DType::kUInt8, out.device());
-  }();
+  const Tensor workspace = scratch(plan.workspace, out.device());
   // The description contains addresses of factors, so this call makes its own.
   Operation own;
   if (scales) describe_operation(name, own, p, factors);
@@ -376,7 +332,7 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
       y.tensor.data(), plan.b.value, add.address(), added_type(p) == p.out_type ? result.data() : nullptr, plan.c.value,
       result.data(), plan.d.value, &plan.algorithm, workspace.data(), plan.workspace, current_stream());
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
-    drop_plan(p);
+    plans().drop(p);  // for int8 with few rows, the heuristic names algorithms that the library then refuses
     return false;
   }
   check_blas(status, "cublasLtMatmul");

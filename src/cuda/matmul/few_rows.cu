@@ -1,5 +1,6 @@
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/warp_mma.cuh"
+#include "src/cuda/device_code/warp_sum.cuh"
 #include "src/cuda/matmul/few_rows.h"
 #include "src/cuda/matmul/int4_weights.cuh"
 #include "src/cuda/matmul/per_line.cuh"
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) int8_kernel(FewRowsInt8 c) {
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    for (int offset = 16; offset > 0; offset /= 2) sums[r] += __shfl_xor_sync(0xFFFFFFFFu, sums[r], offset);
+    sums[r] = warp_sum(sums[r]);
     if (lane == 0 && r < c.rows) static_cast<T*>(c.out)[r * c.n + n] = narrowed<T>(sums[r] * value_of(c.scales, n, 1));
   }
 }
@@ -109,13 +110,7 @@ void launch_few_rows_int4(const FewRowsInt4& call, cudaStream_t stream) {
 }
 
 cudaError_t launch_few_rows_int8(const FewRowsInt8& call, cudaStream_t stream) {
-  switch (call.dtype) {
-    SCONCE_DTYPE_CASE(5, __half, int8_as, call, stream)
-    SCONCE_DTYPE_CASE(6, float, int8_as, call, stream)
-    SCONCE_DTYPE_CASE(15, __nv_bfloat16, int8_as, call, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOAT_CASES(int8_as, call, stream));
 }
 
 }  // namespace sconce::cuda

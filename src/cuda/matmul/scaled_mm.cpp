@@ -20,14 +20,7 @@ bool aligned(const Tensor& t, size_t bytes) { return reinterpret_cast<uintptr_t>
 
 bool takes(DType dtype) { return dtype == DType::kFloat8E4M3FN || dtype == DType::kFloat8E5M2; }
 
-Tensor as_float(const Tensor& t) {
-  if (t.dtype() == DType::kFloat32) return t;
-  Tensor wide =
-      Tensor::empty_strided(t.sizes(), t.is_dense() ? Shape(t.strides()) : dense_strides(t.sizes(), t.strides()),
-                            DType::kFloat32, t.device());
-  copy(t, wide, false);
-  return wide;
-}
+Tensor as_float(const Tensor& t) { return moved_to(t, DType::kFloat32, t.device()); }
 
 // a [m, k] times b [k, n] as float32, whatever their dtypes.
 Tensor sums_of(const char* name, const Tensor& a, const Tensor& b) {

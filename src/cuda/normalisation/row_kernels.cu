@@ -1,6 +1,7 @@
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
+#include "src/cuda/device_code/warp_sum.cuh"
 #include "src/cuda/normalisation/row_kernels.h"
 #include "src/tensor/rules/distance_norms.h"
 
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNorm n) {
         sum += value * value;
       }
     }
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    sum = warp_sum(sum);
     if (!kShort) {
       if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = sum;
       __syncthreads();
@@ -242,55 +243,27 @@ cudaError_t activation_as(void* x, int64_t count, bool gelu, cudaStream_t stream
 }  // namespace
 
 cudaError_t launch_distances(const Distances& distances, void* result, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(6, float, distances_as, distances, result, stream)
-    SCONCE_DTYPE_CASE(7, double, distances_as, distances, result, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_SINGLE_DOUBLE_CASES(distances_as, distances, result, stream));
 }
 
 cudaError_t launch_distance_slopes(const Distances& distances, const void* grads, const void* found, void* result,
                                    int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(6, float, slopes_as, distances, grads, found, result, stream)
-    SCONCE_DTYPE_CASE(7, double, slopes_as, distances, grads, found, result, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_SINGLE_DOUBLE_CASES(slopes_as, distances, grads, found, result, stream));
 }
 cudaError_t launch_pair_distances(const PairDistances& pairs, void* result, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(6, float, pairs_as, pairs, result, stream)
-    SCONCE_DTYPE_CASE(7, double, pairs_as, pairs, result, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_SINGLE_DOUBLE_CASES(pairs_as, pairs, result, stream));
 }
 cudaError_t launch_pair_slopes(const PairDistances& pairs, const void* grads, const void* found, void* result,
                                int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_DTYPE_CASE(6, float, pair_slopes_as, pairs, grads, found, result, stream)
-    SCONCE_DTYPE_CASE(7, double, pair_slopes_as, pairs, grads, found, result, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_SINGLE_DOUBLE_CASES(pair_slopes_as, pairs, grads, found, result, stream));
 }
 
 cudaError_t launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(rms_norm_as, norm, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(rms_norm_as, norm, stream));
 }
 
 cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(activation_as, x, count, gelu, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(activation_as, x, count, gelu, stream));
 }
 
 }  // namespace sconce::cuda

@@ -29,20 +29,6 @@ void five_strides(const Tensor& t, int dims, int64_t (&strides)[5]) {
   if (rank == dims + 2) strides[0] = t.stride(0);
 }
 
-PoolWalk walk_of(const Axes& axes, int dims, const Tensor& whole, const Tensor& pooled, bool channels_last) {
-  PoolWalk walk{};
-  for (size_t i = 0; i < 3; ++i) {
-    const PoolAxis& a = axes[i];
-    walk.lines[i] = {a.input, a.output, a.kernel, a.stride, a.padding, a.dilation, a.adaptive};
-  }
-  walk.batch = whole.dim() == dims + 2 ? whole.size(0) : 1;
-  walk.channels = whole.size(whole.dim() - dims - 1);
-  five_strides(whole, dims, walk.whole);
-  five_strides(pooled, dims, walk.pooled);
-  walk.channels_last = channels_last;
-  return walk;
-}
-
 bool is_last(MemoryFormat format) {
   return format == MemoryFormat::kChannelsLast || format == MemoryFormat::kChannelsLast3d;
 }
@@ -58,120 +44,129 @@ bool has_empty_windows(const PoolAxis& a) {
   return false;
 }
 
-// The result's format: the input's if it `follows` that, else row-major.
-MemoryFormat format_of(const Tensor& self, int dims, bool follows) {
-  return follows && self.dim() == dims + 2 ? suggested_format(self) : MemoryFormat::kContiguous;
-}
+// A pooling operator over the last `dims` dimensions of an input.
+struct Pooling {
+  const char* name;
+  const Tensor& self;
+  int dims;
+  Axes axes;
+  // Whether results have the input's memory format; else they are row-major.
+  bool follows = dims == 2;
+  // Of averages.
+  bool include_padding = false;
+  int64_t divisor = 0;
 
-Tensor empty_in(const char* name, IntSpan sizes, DType dtype, Device device, MemoryFormat format) {
-  if (!is_last(format)) return Tensor::empty(sizes, dtype, device);
-  Shape strides(sizes);
-  format_strides(name, sizes, format, strides.data());
-  return Tensor::empty_strided(sizes, strides, dtype, device);
-}
+  int dtype() const { return static_cast<int>(self.dtype()); }
+  Shape pooled_sizes() const {
+    Shape sizes(self.sizes());
+    for (int i = 0; i < dims; ++i) sizes[sizes.rank() - dims + i] = axes[static_cast<size_t>(3 - dims + i)].output;
+    return sizes;
+  }
+  MemoryFormat format() const {
+    return follows && self.dim() == dims + 2 ? suggested_format(self) : MemoryFormat::kContiguous;
+  }
+  Tensor empty(IntSpan sizes, DType type) const { return empty_in_format(name, sizes, type, format(), self.device()); }
+  PoolWalk walk(const Tensor& whole, const Tensor& pooled) const {
+    PoolWalk walk{};
+    for (size_t i = 0; i < 3; ++i) {
+      const PoolAxis& a = axes[i];
+      walk.lines[i] = {a.input, a.output, a.kernel, a.stride, a.padding, a.dilation, a.adaptive};
+    }
+    walk.batch = whole.dim() == dims + 2 ? whole.size(0) : 1;
+    walk.channels = whole.size(whole.dim() - dims - 1);
+    five_strides(whole, dims, walk.whole);
+    five_strides(pooled, dims, walk.pooled);
+    walk.channels_last = is_last(format());
+    return walk;
+  }
+  void check_pooled(const Tensor& given) const {
+    SCONCE_CHECK(std::ranges::equal(given.sizes(), IntSpan(pooled_sizes())), kInvalidArgument, name,
+                 ": grad_output or indices of sizes ", to_string(given.sizes()), " do not fit an input of ",
+                 to_string(self.sizes()));
+  }
+};
 
-Shape pooled_sizes(const Tensor& self, const Axes& axes, int dims) {
-  Shape sizes(self.sizes());
-  for (int i = 0; i < dims; ++i) sizes[sizes.rank() - dims + i] = axes[static_cast<size_t>(3 - dims + i)].output;
-  return sizes;
-}
-
-std::array<Tensor, 2> maxima(const char* name, const Tensor& self, const Axes& axes, int dims, bool follows) {
-  const DeviceScope scope(self.device());
-  const MemoryFormat format = format_of(self, dims, follows);
-  const Shape sizes = pooled_sizes(self, axes, dims);
-  std::array<Tensor, 2> out{empty_in(name, sizes, self.dtype(), self.device(), format),
-                            empty_in(name, sizes, DType::kInt64, self.device(), format)};
-  if (out[0].numel() == 0) return out;
-  PoolWalk walk = walk_of(axes, dims, self, out[0], is_last(format));
-  five_strides(out[1], dims, walk.indices);
-  check_launch(name,
-               launch_max_pool(walk, static_cast<int>(self.dtype()), self.data(), out[0].data(),
-                               out[1].data_as<int64_t>(), current_stream()),
-               self.dtype());
-  return out;
-}
-
-Tensor averages(const char* name, const Tensor& self, const Axes& axes, int dims, bool follows, bool include_padding,
-                int64_t divisor) {
-  const DeviceScope scope(self.device());
-  const MemoryFormat format = format_of(self, dims, follows);
-  Tensor out = empty_in(name, pooled_sizes(self, axes, dims), self.dtype(), self.device(), format);
+// The pooled input or, given the gradient of that, the input's: whatever launch(walk, out) writes.
+template <class Launch>
+Tensor pooled(const Pooling& p, const Tensor* grad, const Launch& launch) {
+  const DeviceScope scope(p.self.device());
+  Tensor out = p.empty(grad ? Shape(p.self.sizes()) : p.pooled_sizes(), p.self.dtype());
   if (out.numel() == 0) return out;
-  check_launch(name,
-               launch_average_pool(walk_of(axes, dims, self, out, is_last(format)), static_cast<int>(self.dtype()),
-                                   self.data(), out.data(), include_padding, divisor, current_stream()),
-               self.dtype());
+  PoolWalk walk = grad ? p.walk(out, *grad) : p.walk(p.self, out);
+  check_launch(p.name, launch(walk, out.data()), p.self.dtype());
   return out;
 }
 
-void check_pooled(const char* name, const Tensor& given, const Tensor& self, const Axes& axes, int dims) {
-  const Shape sizes = pooled_sizes(self, axes, dims);
-  SCONCE_CHECK(std::equal(given.sizes().begin(), given.sizes().end(), IntSpan(sizes).begin(), IntSpan(sizes).end()),
-               kInvalidArgument, name, ": grad_output or indices of sizes ", to_string(given.sizes()),
-               " do not fit an input of ", to_string(self.sizes()));
+std::array<Tensor, 2> maxima(const Pooling& p) {
+  const DeviceScope scope(p.self.device());
+  Tensor indices = p.empty(p.pooled_sizes(), DType::kInt64);
+  Tensor out = pooled(p, nullptr, [&](PoolWalk& walk, void* to) {
+    five_strides(indices, p.dims, walk.indices);
+    return launch_max_pool(walk, p.dtype(), p.self.data(), to, indices.data_as<int64_t>(), current_stream());
+  });
+  return {std::move(out), std::move(indices)};
 }
 
-Tensor max_backward(const char* name, const Tensor& grad, const Tensor& self, const Axes& axes, int dims,
-                    const Tensor& indices, bool follows) {
-  check_gradient_dtype(name, grad, self);
-  check_pooled(name, grad, self, axes, dims);
-  check_pooled(name, indices, self, axes, dims);
-  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
+Tensor averages(const Pooling& p) {
+  return pooled(p, nullptr, [&](const PoolWalk& walk, void* to) {
+    return launch_average_pool(walk, p.dtype(), p.self.data(), to, p.include_padding, p.divisor, current_stream());
+  });
+}
+
+Tensor max_backward(const Pooling& p, const Tensor& grad, const Tensor& indices) {
+  check_gradient_dtype(p.name, grad, p.self);
+  p.check_pooled(grad);
+  p.check_pooled(indices);
+  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, p.name,
                ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
-  const DeviceScope scope(self.device());
-  const MemoryFormat format = format_of(self, dims, follows);
-  Tensor out = empty_in(name, self.sizes(), self.dtype(), self.device(), format);
-  if (out.numel() == 0) return out;
-  PoolWalk walk = walk_of(axes, dims, out, grad, is_last(format));
-  five_strides(indices, dims, walk.indices);
-  // ATen's 3d kernel adds wherever indices say. Its 2d kernel asks only the windows that reach an element.
-  walk.stray_indices = dims == 3 && std::ranges::any_of(axes, has_empty_windows);
-  check_launch(name,
-               launch_max_pool_backward(walk, static_cast<int>(self.dtype()), grad.data(), indices.data_as<int64_t>(),
-                                        out.data(), current_stream()),
-               self.dtype());
-  return out;
+  return pooled(p, &grad, [&](PoolWalk& walk, void* to) {
+    five_strides(indices, p.dims, walk.indices);
+    // ATen's 3d kernel adds wherever indices say. Its 2d kernel asks only the windows that reach an element.
+    walk.stray_indices = p.dims == 3 && std::ranges::any_of(p.axes, has_empty_windows);
+    return launch_max_pool_backward(walk, p.dtype(), grad.data(), indices.data_as<int64_t>(), to, current_stream());
+  });
 }
 
-Tensor average_backward(const char* name, const Tensor& grad, const Tensor& self, const Axes& axes, int dims,
-                        bool follows, bool include_padding, int64_t divisor) {
-  check_gradient_dtype(name, grad, self);
-  check_pooled(name, grad, self, axes, dims);
-  const DeviceScope scope(self.device());
-  const MemoryFormat format = format_of(self, dims, follows);
-  Tensor out = empty_in(name, self.sizes(), self.dtype(), self.device(), format);
-  if (out.numel() == 0) return out;
-  check_launch(
-      name,
-      launch_average_pool_backward(walk_of(axes, dims, out, grad, is_last(format)), static_cast<int>(self.dtype()),
-                                   grad.data(), out.data(), include_padding, divisor, current_stream()),
-      self.dtype());
-  return out;
+Tensor average_backward(const Pooling& p, const Tensor& grad) {
+  check_gradient_dtype(p.name, grad, p.self);
+  p.check_pooled(grad);
+  return pooled(p, &grad, [&](const PoolWalk& walk, void* to) {
+    return launch_average_pool_backward(walk, p.dtype(), grad.data(), to, p.include_padding, p.divisor,
+                                        current_stream());
+  });
 }
 
-Axes average_axes(const char* name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride, IntSpan padding,
-                  bool ceil_mode, std::optional<int64_t> divisor) {
+Pooling max_pool(const char* name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                 IntSpan dilation, bool ceil_mode) {
+  return {name, self, dims, pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode), true};
+}
+
+Pooling average_pool(const char* name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride,
+                     IntSpan padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
   SCONCE_CHECK(!divisor || *divisor != 0, kInvalidArgument, name, ": divisor must be not zero");
   const int64_t one = 1;
-  return pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  const Axes axes = pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  return {name, self, dims, axes, dims == 2, count_include_pad, divisor.value_or(0)};
 }
 
-Axes axes_of_gradient(const char* name, const Tensor& grad, const Tensor& self, int dims) {
+Pooling adaptive_pool(const char* name, const Tensor& self, int dims, IntSpan output_size, bool channels_may_be_empty) {
+  return {name, self, dims, adaptive_axes(name, self, dims, output_size, channels_may_be_empty)};
+}
+Pooling adaptive_gradient(const char* name, const Tensor& grad, const Tensor& self, int dims) {
   SCONCE_CHECK(grad.dim() == self.dim() && self.dim() > dims, kInvalidArgument, name, ": grad_output ", describe(grad),
                " does not fit an input ", describe(self));
   for (int64_t d = 1; d < grad.dim(); ++d)
     SCONCE_CHECK(grad.size(d) > 0, kInvalidArgument, name,
                  ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
                  to_string(grad.sizes()));
-  return adaptive_axes(name, self, dims, grad.sizes().last(static_cast<size_t>(dims)), true);
+  return adaptive_pool(name, self, dims, grad.sizes().last(static_cast<size_t>(dims)), true);
 }
 
 Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSpan output_size, int dims) {
   SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
                ": elements in indices should be type int64 but got: ", dtype_name(indices.dtype()));
   SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims) && (self.dim() == dims + 1 || self.dim() == dims + 2) &&
-                   std::equal(self.sizes().begin(), self.sizes().end(), indices.sizes().begin(), indices.sizes().end()),
+                   std::ranges::equal(self.sizes(), indices.sizes()),
                kInvalidArgument, name, ": output_size ", to_string(output_size), ", input ", describe(self),
                " and indices ", describe(indices), " do not fit");
   SCONCE_CHECK(self.itemsize() <= 8, kUnsupported, name, ": not implemented for '", dtype_name(self.dtype()),
@@ -250,86 +245,70 @@ Tensor fractional_gradient(const char* name, const Tensor& grad_output, const Te
 
 std::array<Tensor, 2> max_pool2d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                               IntSpan dilation, bool ceil_mode) {
-  return maxima("max_pool2d", self, pool_axes("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode),
-                2, true);
+  return maxima(max_pool("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode));
 }
 std::array<Tensor, 2> max_pool3d_with_indices(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                                               IntSpan dilation, bool ceil_mode) {
-  return maxima("max_pool3d", self, pool_axes("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode),
-                3, true);
+  return maxima(max_pool("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode));
 }
 Tensor avg_pool2d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad, std::optional<int64_t> divisor) {
-  return averages("avg_pool2d", self,
-                  average_axes("avg_pool2d", self, 2, kernel_size, stride, padding, ceil_mode, divisor), 2, true,
-                  count_include_pad, divisor.value_or(0));
+  return averages(
+      average_pool("avg_pool2d", self, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor));
 }
 Tensor avg_pool3d(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding, bool ceil_mode,
                   bool count_include_pad, std::optional<int64_t> divisor) {
-  return averages("avg_pool3d", self,
-                  average_axes("avg_pool3d", self, 3, kernel_size, stride, padding, ceil_mode, divisor), 3, false,
-                  count_include_pad, divisor.value_or(0));
+  return averages(
+      average_pool("avg_pool3d", self, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor));
 }
 Tensor _adaptive_avg_pool2d(const Tensor& self, IntSpan output_size) {
-  return averages("adaptive_avg_pool2d", self, adaptive_axes("adaptive_avg_pool2d", self, 2, output_size, true), 2,
-                  true, false, 0);
+  return averages(adaptive_pool("adaptive_avg_pool2d", self, 2, output_size, true));
 }
 Tensor _adaptive_avg_pool3d(const Tensor& self, IntSpan output_size) {
-  return averages("adaptive_avg_pool3d", self, adaptive_axes("adaptive_avg_pool3d", self, 3, output_size, false), 3,
-                  false, false, 0);
+  return averages(adaptive_pool("adaptive_avg_pool3d", self, 3, output_size, false));
 }
 std::array<Tensor, 2> adaptive_max_pool2d(const Tensor& self, IntSpan output_size) {
-  return maxima("adaptive_max_pool2d", self, adaptive_axes("adaptive_max_pool2d", self, 2, output_size, false), 2,
-                true);
+  return maxima(adaptive_pool("adaptive_max_pool2d", self, 2, output_size, false));
 }
 std::array<Tensor, 2> adaptive_max_pool3d(const Tensor& self, IntSpan output_size) {
-  return maxima("adaptive_max_pool3d", self, adaptive_axes("adaptive_max_pool3d", self, 3, output_size, false), 3,
-                false);
+  return maxima(adaptive_pool("adaptive_max_pool3d", self, 3, output_size, false));
 }
 
 Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
                                         IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                         const Tensor& indices) {
-  return max_backward("max_pool2d_backward", grad_output, self,
-                      pool_axes("max_pool2d_backward", self, 2, kernel_size, stride, padding, dilation, ceil_mode), 2,
-                      indices, true);
+  return max_backward(max_pool("max_pool2d_backward", self, 2, kernel_size, stride, padding, dilation, ceil_mode),
+                      grad_output, indices);
 }
 Tensor max_pool3d_with_indices_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size,
                                         IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode,
                                         const Tensor& indices) {
-  return max_backward("max_pool3d_backward", grad_output, self,
-                      pool_axes("max_pool3d_backward", self, 3, kernel_size, stride, padding, dilation, ceil_mode), 3,
-                      indices, true);
+  return max_backward(max_pool("max_pool3d_backward", self, 3, kernel_size, stride, padding, dilation, ceil_mode),
+                      grad_output, indices);
 }
 Tensor avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size, IntSpan stride,
                            IntSpan padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
   return average_backward(
-      "avg_pool2d_backward", grad_output, self,
-      average_axes("avg_pool2d_backward", self, 2, kernel_size, stride, padding, ceil_mode, divisor), 2, true,
-      count_include_pad, divisor.value_or(0));
+      average_pool("avg_pool2d_backward", self, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor),
+      grad_output);
 }
 Tensor avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan kernel_size, IntSpan stride,
                            IntSpan padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
   return average_backward(
-      "avg_pool3d_backward", grad_output, self,
-      average_axes("avg_pool3d_backward", self, 3, kernel_size, stride, padding, ceil_mode, divisor), 3, false,
-      count_include_pad, divisor.value_or(0));
+      average_pool("avg_pool3d_backward", self, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor),
+      grad_output);
 }
 Tensor _adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor& self) {
-  return average_backward("adaptive_avg_pool2d_backward", grad_output, self,
-                          axes_of_gradient("adaptive_avg_pool2d_backward", grad_output, self, 2), 2, true, false, 0);
+  return average_backward(adaptive_gradient("adaptive_avg_pool2d_backward", grad_output, self, 2), grad_output);
 }
 Tensor _adaptive_avg_pool3d_backward(const Tensor& grad_output, const Tensor& self) {
-  return average_backward("adaptive_avg_pool3d_backward", grad_output, self,
-                          axes_of_gradient("adaptive_avg_pool3d_backward", grad_output, self, 3), 3, false, false, 0);
+  return average_backward(adaptive_gradient("adaptive_avg_pool3d_backward", grad_output, self, 3), grad_output);
 }
 Tensor adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  return max_backward("adaptive_max_pool2d_backward", grad_output, self,
-                      axes_of_gradient("adaptive_max_pool2d_backward", grad_output, self, 2), 2, indices, true);
+  return max_backward(adaptive_gradient("adaptive_max_pool2d_backward", grad_output, self, 2), grad_output, indices);
 }
 Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  return max_backward("adaptive_max_pool3d_backward", grad_output, self,
-                      axes_of_gradient("adaptive_max_pool3d_backward", grad_output, self, 3), 3, indices, false);
+  return max_backward(adaptive_gradient("adaptive_max_pool3d_backward", grad_output, self, 3), grad_output, indices);
 }
 
 Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntSpan output_size) {

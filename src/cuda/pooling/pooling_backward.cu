@@ -142,22 +142,15 @@ cudaError_t average_backward(const PoolWalk& walk, const void* from, void* to, b
 cudaError_t launch_max_pool_backward(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices,
                                      void* out, cudaStream_t stream) {
   if (max_window_slopes(walk, dtype, grad, indices, out, stream)) return cudaGetLastError();
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(max_backward, walk, grad, indices, out, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(max_backward, walk, grad, indices, out, stream));
 }
 
 cudaError_t launch_average_pool_backward(const PoolWalk& walk, int dtype, const void* grad, void* out,
                                          bool include_padding, int64_t divisor, cudaStream_t stream) {
   if (average_window_slopes(walk, dtype, grad, out, include_padding, divisor, stream)) return cudaGetLastError();
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(average_backward, walk, grad, out, include_padding, divisor, stream)
-    SCONCE_DTYPE_CASE(4, int64_t, average_backward, walk, grad, out, include_padding, divisor, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(
+      dtype, SCONCE_FLOATING_CASES(average_backward, walk, grad, out, include_padding, divisor, stream)
+                 SCONCE_DTYPE_CASE(4, int64_t, average_backward, walk, grad, out, include_padding, divisor, stream));
 }
 
 }  // namespace sconce::cuda

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "src/cuda/device_code/device_types.cuh"
+#include "src/cuda/device_code/element_sizes.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/pooling/pooling_kernels.h"
 #include "src/cuda/pooling/pooling_lines.cuh"
@@ -149,46 +150,26 @@ cudaError_t fractional(const FractionalWalk& walk, const void* in, const void* s
 cudaError_t launch_max_pool(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices,
                             cudaStream_t stream) {
   if (max_windows(walk, dtype, in, out, indices, stream)) return cudaGetLastError();
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(max_pool, walk, in, out, indices, stream)
-    SCONCE_INTEGER_CASES(max_pool, walk, in, out, indices, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_REAL_CASES(max_pool, walk, in, out, indices, stream));
 }
 
 cudaError_t launch_average_pool(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding,
                                 int64_t divisor, cudaStream_t stream) {
   if (average_windows(walk, dtype, in, out, include_padding, divisor, stream)) return cudaGetLastError();
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(average_pool, walk, in, out, include_padding, divisor, stream)
-    SCONCE_DTYPE_CASE(4, int64_t, average_pool, walk, in, out, include_padding, divisor, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(
+      dtype, SCONCE_FLOATING_CASES(average_pool, walk, in, out, include_padding, divisor, stream)
+                 SCONCE_DTYPE_CASE(4, int64_t, average_pool, walk, in, out, include_padding, divisor, stream));
 }
 
 void launch_unpool(int itemsize, const void* in, const int64_t* indices, void* out, int64_t planes, int64_t plane,
                    int64_t out_plane, int* noted, int note, cudaStream_t stream) {
-  switch (itemsize) {
-    case 1:
-      return unpool<uint8_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-    case 2:
-      return unpool<uint16_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-    case 4:
-      return unpool<uint32_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-    default:
-      return unpool<uint64_t>(in, indices, out, planes, plane, out_plane, noted, note, stream);
-  }
+  by_word(itemsize,
+          [&](auto word) { unpool<decltype(word)>(in, indices, out, planes, plane, out_plane, noted, note, stream); });
 }
 
 cudaError_t launch_fractional_pool(const FractionalWalk& walk, int dtype, const void* in, const void* samples,
                                    void* out, int64_t* indices, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(fractional, walk, in, samples, out, indices, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(fractional, walk, in, samples, out, indices, stream));
 }
 
 }  // namespace sconce::cuda

@@ -131,7 +131,7 @@ bool average_as(const PoolWalk& walk, const void* grad, void* out, bool include_
 bool max_window_slopes(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices, void* out,
                        cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_WINDOW_CASES(max_as, walk, grad, indices, out, stream)
+    SCONCE_FLOAT_CASES(max_as, walk, grad, indices, out, stream)
     default:
       return false;
   }
@@ -140,7 +140,7 @@ bool max_window_slopes(const PoolWalk& walk, int dtype, const void* grad, const 
 bool average_window_slopes(const PoolWalk& walk, int dtype, const void* grad, void* out, bool include_padding,
                            int64_t divisor, cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_WINDOW_CASES(average_as, walk, grad, out, include_padding, divisor, stream)
+    SCONCE_FLOAT_CASES(average_as, walk, grad, out, include_padding, divisor, stream)
     default:
       return false;
   }

@@ -145,7 +145,7 @@ bool averages_as(const PoolWalk& walk, const void* in, void* out, bool include_p
 
 bool max_windows(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices, cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_WINDOW_CASES(maxima_as, walk, in, out, indices, stream)
+    SCONCE_FLOAT_CASES(maxima_as, walk, in, out, indices, stream)
     default:
       return false;
   }
@@ -154,7 +154,7 @@ bool max_windows(const PoolWalk& walk, int dtype, const void* in, void* out, int
 bool average_windows(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding, int64_t divisor,
                      cudaStream_t stream) {
   switch (dtype) {
-    SCONCE_WINDOW_CASES(averages_as, walk, in, out, include_padding, divisor, stream)
+    SCONCE_FLOAT_CASES(averages_as, walk, in, out, include_padding, divisor, stream)
     default:
       return false;
   }

@@ -101,9 +101,3 @@ inline bool window_planes(const PoolWalk& walk, int square, const void* whole, c
 }
 
 }  // namespace sconce::cuda
-
-// For functions that return bool.
-#define SCONCE_WINDOW_CASES(FUNCTION, ...)            \
-  SCONCE_DTYPE_CASE(5, __half, FUNCTION, __VA_ARGS__) \
-  SCONCE_DTYPE_CASE(6, float, FUNCTION, __VA_ARGS__)  \
-  SCONCE_DTYPE_CASE(15, __nv_bfloat16, FUNCTION, __VA_ARGS__)

@@ -106,21 +106,11 @@ void add_taps(Line& line, const ResampledAxis& axis, ResampleMode mode, bool ali
   }
 }
 
-template <class F>
-void for_weights(const LineWindows& windows, const F& f) {
-  for (size_t to = 0; to < windows.windows.size(); ++to)
-    for (int64_t j = 0; j < windows.windows[to].count; ++j)
-      f(static_cast<int64_t>(to), windows.windows[to].first + j,
-        windows.weights[to * static_cast<size_t>(windows.width) + static_cast<size_t>(j)]);
-}
-
 // Channels-last if `like` is, unless row_major is set.
 Tensor in_format_of(const char* name, const Tensor& like, bool row_major, const Tensor& packed) {
   const MemoryFormat format = row_major ? MemoryFormat::kContiguous : suggested_format(like);
   if (format == MemoryFormat::kContiguous) return packed;
-  Shape strides(packed.sizes());
-  format_strides(name, packed.sizes(), format, strides.data());
-  Tensor formatted = Tensor::empty_strided(packed.sizes(), strides, packed.dtype(), packed.device());
+  Tensor formatted = empty_in_format(name, packed, packed.dtype(), format);
   copy(packed, formatted, false);
   return formatted;
 }
@@ -141,40 +131,42 @@ Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan outp
   return in_format_of(name, grad_output, mode == ResampleMode::kCubic, out);
 }
 
-Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
+// The filter from a plane of two `sizes` to another or, with `backward`, its gradient: gathers `given`, which has the
+// other sizes, into `sizes`.
+Tensor filtered(const char* name, LowPass filter, bool backward, const Tensor& given, IntSpan sizes, bool align_corners,
                 std::optional<double> scales_h, std::optional<double> scales_w) {
-  check_low_pass(filter, self, output_size);
-  const DeviceScope scope(self.device());
-  const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
-  std::array<Line, 3> lines{Line(1, 1), Line(sizes[2], self.size(2)), Line(sizes[3], self.size(3))};
+  const DeviceScope scope(given.device());
+  const int64_t to[] = {sizes[2], sizes[3]}, from[] = {given.size(2), given.size(3)};
+  std::array<Line, 3> lines{Line(1, 1), Line(to[0], from[0]), Line(to[1], from[1])};
   lines[0].add(0, 0, 1);
   const std::optional<double> scales[] = {scales_h, scales_w};
   for (size_t a = 0; a < 2; ++a) {
-    const LineWindows windows = low_pass_windows(filter, self.dtype(), self.size(2 + static_cast<int64_t>(a)),
-                                                 sizes[2 + a], align_corners, scales[a]);
-    for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(to, from, weight); });
+    const LineWindows w = low_pass_windows(filter, given.dtype(), backward ? to[a] : from[a],
+                                           backward ? from[a] : to[a], align_corners, scales[a]);
+    for (size_t o = 0; o < w.windows.size(); ++o)
+      for (int64_t j = 0; j < w.windows[o].count; ++j) {
+        const auto output = static_cast<int64_t>(o), input = w.windows[o].first + j;
+        lines[1 + a].add(backward ? input : output, backward ? output : input,
+                         w.weights[o * static_cast<size_t>(w.width) + static_cast<size_t>(j)]);
+      }
   }
-  Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
-  gather(name, lines, sizes[0] * sizes[1], self, out);
-  return in_format_of(name, self, false, out);
+  Tensor out = Tensor::empty(sizes, given.dtype(), given.device());
+  gather(name, lines, sizes[0] * sizes[1], given, out);
+  return in_format_of(name, given, backward && filter == LowPass::kBicubic, out);
+}
+
+Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
+                std::optional<double> scales_h, std::optional<double> scales_w) {
+  check_low_pass(filter, self, output_size);
+  const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
+  return filtered(name, filter, false, self, sizes, align_corners, scales_h, scales_w);
 }
 
 Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_output, IntSpan output_size,
                          IntSpan input_size, bool align_corners, std::optional<double> scales_h,
                          std::optional<double> scales_w) {
   check_low_pass_gradient(filter, grad_output, output_size, input_size);
-  const DeviceScope scope(grad_output.device());
-  std::array<Line, 3> lines{Line(1, 1), Line(input_size[2], output_size[0]), Line(input_size[3], output_size[1])};
-  lines[0].add(0, 0, 1);
-  const std::optional<double> scales[] = {scales_h, scales_w};
-  for (size_t a = 0; a < 2; ++a) {
-    const LineWindows windows =
-        low_pass_windows(filter, grad_output.dtype(), input_size[2 + a], output_size[a], align_corners, scales[a]);
-    for_weights(windows, [&](int64_t to, int64_t from, double weight) { lines[1 + a].add(from, to, weight); });
-  }
-  Tensor out = Tensor::empty(input_size, grad_output.dtype(), grad_output.device());
-  gather(name, lines, input_size[0] * input_size[1], grad_output, out);
-  return in_format_of(name, grad_output, filter == LowPass::kBicubic, out);
+  return filtered(name, filter, true, grad_output, input_size, align_corners, scales_h, scales_w);
 }
 
 Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {

@@ -250,30 +250,18 @@ cudaError_t gather(const GatheredLine (&given)[3], int64_t planes, const void* g
 
 cudaError_t launch_grid_sample(const GridGeometry& geometry, int dtype, const void* in, const void* grid, void* out,
                                cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(sample, geometry, in, grid, out, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(sample, geometry, in, grid, out, stream));
 }
 
 cudaError_t launch_grid_slopes(const GridGeometry& geometry, int dtype, const void* grads, const void* in,
                                const void* grid, void* by_input, void* by_grid, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(slopes, geometry, grads, in, grid, by_input, by_grid, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(slopes, geometry, grads, in, grid, by_input, by_grid, stream));
 }
 
 cudaError_t launch_gather_lines(const GatheredLine (&lines)[3], int64_t planes, int dtype, const void* grads, void* out,
                                 cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(gather, lines, planes, grads, out, stream)
-    SCONCE_COMPLEX_CASES(gather, lines, planes, grads, out, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(gather, lines, planes, grads, out, stream)
+                                    SCONCE_COMPLEX_CASES(gather, lines, planes, grads, out, stream));
 }
 
 }  // namespace sconce::cuda

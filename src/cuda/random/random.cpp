@@ -286,22 +286,16 @@ Tensor randperm(int64_t n, OptType dtype, OptEnum layout, OptDevice device, OptE
     const cudaStream_t stream = current_stream();
     const int key_bytes = narrow ? 4 : 8;
     launch_iota(in_order.data_as<int64_t>(), n, stream);
-    size_t bytes = 0;
-    const auto sort = [&](void* memory) {
-      SCONCE_CUDA(sort_by_key(memory, bytes, keys.data(), sorted.data(), key_bytes, in_order.data_as<int64_t>(),
-                              positions.data_as<int64_t>(), n, bits, stream));
-    };
-    sort(nullptr);
-    sort(scratch(bytes, there).data());
+    with_scratch("randperm", type, there, [&](void* memory, size_t& bytes) {
+      return sort_by_key(memory, bytes, keys.data(), sorted.data(), key_bytes, in_order.data_as<int64_t>(),
+                         positions.data_as<int64_t>(), n, bits, stream);
+    });
     const PhiloxGenerator::State state = reserve(static_cast<uint64_t>(n));
     launch_shuffle_equal(sorted.data(), key_bytes, positions.data_as<int64_t>(), n, bits, {state.seed, state.offset, 0},
                          stream);
     SCONCE_CUDA(cudaGetLastError());
   }
-  if (dtype.value_or(DType::kInt64) == DType::kInt64) return positions;
-  Tensor out = Tensor::empty(IntSpan(&n, 1), *dtype, there);
-  copy(positions, out, false);
-  return out;
+  return converted(positions, dtype.value_or(DType::kInt64));
 }
 
 void bernoulli__float(Tensor& self, double p, Generator* generator) {
@@ -328,11 +322,7 @@ void bernoulli__Tensor(Tensor& self, const Tensor& p, Generator* generator) {
   const PhiloxGenerator::State state = reserve(10);
   if (self.numel() == 0) return;
   const DType type = self.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
-  Tensor probabilities = p;
-  if (p.dtype() != type || p.device() != self.device()) {
-    probabilities = Tensor::empty_strided(p.sizes(), dense_strides(p.sizes(), p.strides()), type, self.device());
-    copy(p, probabilities, true);
-  }
+  const Tensor probabilities = moved_to(p, type, self.device());
   const Shape strides = broadcast_strides("bernoulli", probabilities, self.sizes());
   launch_bernoulli(
       {pointwise_order(self, strides, probabilities.itemsize()), self.data(), static_cast<int>(self.dtype())},

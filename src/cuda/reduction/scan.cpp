@@ -40,12 +40,8 @@ void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& 
     if (positions) turned_positions = Tensor::empty(source.sizes(), DType::kInt64, out.device());
   }
   if (positions) call.positions = (turned ? turned_positions : *positions).data_as<int64_t>();
-  size_t bytes = 0;
-  const auto run = [&](void* memory) {
-    check_launch(name, launch_scan(memory, bytes, call, current_stream()), out.dtype());
-  };
-  run(nullptr);
-  run(scratch(bytes, self.device()).data());
+  with_scratch(name, out.dtype(), self.device(),
+               [&](void* memory, size_t& bytes) { return launch_scan(memory, bytes, call, current_stream()); });
   if (!turned) return;
   Tensor values = move_last(out, dim);
   copy(turned_out, values, false);
@@ -57,13 +53,8 @@ void scan(const char* name, Scan kind, const Tensor& self, int64_t dim, Tensor& 
 Tensor cumulate(const char* name, Scan kind, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   dim = wrap_dim(name, dim, self.dim());
   const DType to = dtype ? *dtype : is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype();
-  Tensor source = self;
-  if (to != self.dtype()) {
-    source = Tensor::empty(self.sizes(), to, self.device());
-    copy(self, source, false);
-  }
   Tensor out = Tensor::empty(self.sizes(), to, self.device());
-  scan(name, kind, source, dim, out, nullptr);
+  scan(name, kind, converted(self, to), dim, out, nullptr);
   return out;
 }
 

@@ -291,28 +291,13 @@ cudaError_t launch_scan(void* scratch, size_t& scratch_bytes, const ScanCall& ca
   switch (call.scan) {
     case Scan::kSum:
     case Scan::kProduct:
-      switch (call.dtype) {
-        SCONCE_FLOATING_CASES(run_sum, scratch, scratch_bytes, call, stream)
-        SCONCE_INTEGER_CASES(run_sum, scratch, scratch_bytes, call, stream)
-        SCONCE_COMPLEX_CASES(run_sum, scratch, scratch_bytes, call, stream)
-        default:
-          return cudaErrorNotSupported;
-      }
+      SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_REAL_CASES(run_sum, scratch, scratch_bytes, call, stream)
+                                             SCONCE_COMPLEX_CASES(run_sum, scratch, scratch_bytes, call, stream));
     case Scan::kMost:
     case Scan::kLeast:
-      switch (call.dtype) {
-        SCONCE_FLOATING_CASES(run_extreme, scratch, scratch_bytes, call, stream)
-        SCONCE_INTEGER_CASES(run_extreme, scratch, scratch_bytes, call, stream)
-        SCONCE_DTYPE_CASE(11, uint8_t, run_extreme, scratch, scratch_bytes, call, stream)
-        default:
-          return cudaErrorNotSupported;
-      }
+      SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_ORDERED_CASES(run_extreme, scratch, scratch_bytes, call, stream));
     default:
-      switch (call.dtype) {
-        SCONCE_FLOATING_CASES(run_log_sum_exp, scratch, scratch_bytes, call, stream)
-        default:
-          return cudaErrorNotSupported;
-      }
+      SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOATING_CASES(run_log_sum_exp, scratch, scratch_bytes, call, stream));
   }
 }
 

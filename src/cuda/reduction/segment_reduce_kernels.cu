@@ -121,20 +121,12 @@ cudaError_t slopes(const SegmentCall& call, const void* grads, const void* resul
 }  // namespace
 
 cudaError_t launch_segments(const SegmentCall& call, void* out, cudaStream_t stream) {
-  switch (call.dtype) {
-    SCONCE_FLOATING_CASES(reduce, call, out, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOATING_CASES(reduce, call, out, stream));
 }
 
 cudaError_t launch_segment_slopes(const SegmentCall& call, const void* grads, const void* results, void* out,
                                   cudaStream_t stream) {
-  switch (call.dtype) {
-    SCONCE_FLOATING_CASES(slopes, call, grads, results, out, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(call.dtype, SCONCE_FLOATING_CASES(slopes, call, grads, results, out, stream));
 }
 
 void launch_segment_bounds(const int64_t* sums, int64_t outer, int64_t count, int64_t* bounds, cudaStream_t stream) {

@@ -70,13 +70,8 @@ cudaError_t row_sums(const void* in, int64_t rows, int64_t width, double divisor
 
 cudaError_t launch_row_sums(const void* in, int dtype, int64_t rows, int64_t width, double divisor, void* sums,
                             cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(row_sums, in, rows, width, divisor, sums, stream)
-    SCONCE_INTEGER_CASES(row_sums, in, rows, width, divisor, sums, stream)
-    SCONCE_COMPLEX_CASES(row_sums, in, rows, width, divisor, sums, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_REAL_CASES(row_sums, in, rows, width, divisor, sums, stream)
+                                    SCONCE_COMPLEX_CASES(row_sums, in, rows, width, divisor, sums, stream));
 }
 
 }  // namespace sconce::cuda

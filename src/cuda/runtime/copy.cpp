@@ -180,6 +180,17 @@ Tensor converted(const Tensor& tensor, DType dtype) {
   copy(tensor, out, false);
   return out;
 }
+Tensor empty_dense(const Tensor& like, DType dtype, Device device) {
+  return Tensor::empty_strided(like.sizes(),
+                               like.is_dense() ? Shape(like.strides()) : dense_strides(like.sizes(), like.strides()),
+                               dtype, device);
+}
+Tensor moved_to(const Tensor& tensor, DType dtype, Device device) {
+  if (tensor.dtype() == dtype && tensor.device() == device) return tensor;
+  Tensor out = empty_dense(tensor, dtype, device);
+  copy(tensor, out, true);
+  return out;
+}
 
 void fill_zero(Tensor& t) {
   const unsigned char zero[16] = {};

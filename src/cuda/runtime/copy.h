@@ -14,6 +14,11 @@ void fill(Tensor& self, const void* element);
 Tensor contiguous(const Tensor& tensor);
 // Row-major with that dtype; `tensor` itself, whatever its strides, if it has that dtype.
 Tensor converted(const Tensor& tensor, DType dtype);
+// Uninitialised, in the order of `like`'s memory, without gaps.
+Tensor empty_dense(const Tensor& like, DType dtype, Device device);
+// `tensor` itself if it has that dtype and device, else a copy in the order of its memory. Host memory may be reused on
+// return.
+Tensor moved_to(const Tensor& tensor, DType dtype, Device device);
 void fill_zero(Tensor& t);
 Tensor zeros(IntSpan sizes, DType dtype, Device device);
 

@@ -38,14 +38,14 @@ struct PlanKeyHash {
 };
 
 // Keeps the `most` plans that were used last. Thread-safe; an evicted plan lives as long as its users.
-template <class Plan>
+template <class Plan, class Key = PlanKey, class Hash = PlanKeyHash>
 class PlanCache {
  public:
   explicit PlanCache(size_t most) : most_(most) {}
 
-  // make() returns a shared_ptr<Plan>; other threads wait meanwhile.
+  // make() returns a shared_ptr<Plan>, which may be null; other threads wait meanwhile.
   template <class Make>
-  std::shared_ptr<Plan> get(const PlanKey& key, const Make& make) {
+  std::shared_ptr<Plan> get(const Key& key, const Make& make) {
     const MutexLock lock(mutex_);
     if (const auto known = places_.find(key); known != places_.end()) {
       plans_.splice(plans_.begin(), plans_, known->second);
@@ -61,12 +61,18 @@ class PlanCache {
     return made;
   }
 
+  // Until it is evicted, get() returns null for this key.
+  void drop(const Key& key) {
+    const MutexLock lock(mutex_);
+    if (const auto known = places_.find(key); known != places_.end()) known->second->second = nullptr;
+  }
+
  private:
-  using Plans = std::list<std::pair<PlanKey, std::shared_ptr<Plan>>>;
+  using Plans = std::list<std::pair<Key, std::shared_ptr<Plan>>>;
   const size_t most_;
   Mutex mutex_;
   Plans plans_ SCONCE_GUARDED_BY(mutex_);
-  std::unordered_map<PlanKey, typename Plans::iterator, PlanKeyHash> places_ SCONCE_GUARDED_BY(mutex_);
+  std::unordered_map<Key, typename Plans::iterator, Hash> places_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::cuda

@@ -1,17 +1,11 @@
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/element_sizes.cuh"
 #include "src/cuda/device_code/elements.cuh"
+#include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/runtime/strided_copy.h"
 
 namespace sconce::cuda {
 namespace {
-
-constexpr int kThreads = 256;
-
-unsigned blocks_for(int64_t numel) {
-  const int64_t blocks = (numel + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(blocks < 65535 * 16 ? blocks : 65535 * 16);
-}
 
 struct CopyWalk {
   explicit CopyWalk(const CopyShape& given) : shape(given) {
@@ -45,23 +39,26 @@ int widened_item(CopyShape& shape, uintptr_t to, uintptr_t from, int itemsize) {
   return wide;
 }
 
-__global__ void copy_kernel(CopyWalk walk, char* to, int to_dtype, const char* from, int from_dtype) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < walk.shape.numel;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+// Calls body(to, from) on the device with the byte offsets of every element.
+template <class F>
+void for_offsets(const CopyShape& shape, cudaStream_t stream, F body) {
+  const CopyWalk walk(shape);
+  grid_loop(shape.numel, stream, [=] __device__(int64_t i) {
     int64_t t, f;
     walk.offsets(i, t, f);
-    store(to + t, to_dtype, load(from + f, from_dtype));
-  }
+    body(t, f);
+  });
 }
 
 template <class T>
-__global__ void move_kernel(CopyWalk walk, char* to, const char* from) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < walk.shape.numel;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    int64_t t, f;
-    walk.offsets(i, t, f);
+void move(const CopyShape& shape, char* to, const char* from, cudaStream_t stream) {
+  for_offsets(shape, stream, [=] __device__(int64_t t, int64_t f) {
     *reinterpret_cast<T*>(to + t) = *reinterpret_cast<const T*>(from + f);
-  }
+  });
+}
+template <class T>
+void fill_as(const CopyShape& shape, char* to, T value, cudaStream_t stream) {
+  for_offsets(shape, stream, [=] __device__(int64_t t, int64_t) { *reinterpret_cast<T*>(to + t) = value; });
 }
 
 // For copies whose innermost dimension differs between the sides (a transposition): goes through a square of shared
@@ -120,22 +117,14 @@ bool turned(const CopyShape& shape, char* to, const char* from, cudaStream_t str
   return true;
 }
 
-template <class T>
-__global__ void fill_kernel(CopyWalk walk, char* to, T value) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < walk.shape.numel;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    int64_t t, f;
-    walk.offsets(i, t, f);
-    *reinterpret_cast<T*>(to + t) = value;
-  }
-}
-
 }  // namespace
 
 void launch_copy(const CopyShape& shape, void* to, int to_dtype, const void* from, int from_dtype,
                  cudaStream_t stream) {
-  copy_kernel<<<blocks_for(shape.numel), kThreads, 0, stream>>>(CopyWalk(shape), static_cast<char*>(to), to_dtype,
-                                                                static_cast<const char*>(from), from_dtype);
+  auto* target = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  for_offsets(shape, stream,
+              [=] __device__(int64_t t, int64_t f) { store(target + t, to_dtype, load(source + f, from_dtype)); });
 }
 
 void launch_move(const CopyShape& shape, void* to, const void* from, int itemsize, cudaStream_t stream) {
@@ -146,7 +135,7 @@ void launch_move(const CopyShape& shape, void* to, const void* from, int itemsiz
     auto* target = static_cast<char*>(to);
     const auto* source = static_cast<const char*>(from);
     if (turned<T>(wide, target, source, stream)) return;
-    move_kernel<T><<<blocks_for(wide.numel), kThreads, 0, stream>>>(CopyWalk(wide), target, source);
+    move<T>(wide, target, source, stream);
   });
 }
 
@@ -157,7 +146,7 @@ void launch_fill(const CopyShape& shape, void* to, const void* element, int item
   by_width(item, item > itemsize, [&](auto sample) {
     for (int at = 0; at < item; at += itemsize)
       __builtin_memcpy(reinterpret_cast<char*>(&sample) + at, element, static_cast<size_t>(itemsize));
-    fill_kernel<<<blocks_for(wide.numel), kThreads, 0, stream>>>(CopyWalk(wide), static_cast<char*>(to), sample);
+    fill_as(wide, static_cast<char*>(to), sample, stream);
   });
 }
 

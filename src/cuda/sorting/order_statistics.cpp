@@ -37,8 +37,7 @@ std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool 
   check_dim_not_empty("kthvalue", self, dim);
   SCONCE_CHECK(k >= 1 && k <= (self.dim() == 0 ? 1 : self.size(dim)), kInvalidArgument,
                "kthvalue(): selected number k out of range for dimension ", dim);
-  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "kthvalue: not implemented for '",
-               dtype_name(self.dtype()), "' on CUDA");
+  check_sortable("kthvalue", self);
   const DeviceScope scope(self.device());
   const Shape shape = without_dim(self, dim, keepdim);
   std::array<Tensor, 2> out{Tensor::empty(shape, self.dtype(), self.device()),

@@ -3,6 +3,7 @@
 #include <cub/block/block_scan.cuh>
 
 #include "src/cuda/device_code/device_types.cuh"
+#include "src/cuda/device_code/element_sizes.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/sorting/search_kernels.h"
 
@@ -285,66 +286,31 @@ void launch_search(const SearchCall& call, cudaStream_t stream) {
 
 void launch_repeat(const int64_t* sums, int64_t n, int64_t count, int itemsize, void* out, int* noted, int note,
                    cudaStream_t stream) {
-  switch (itemsize) {
-    case 1:
-      return repeat<uint8_t>(sums, n, count, out, noted, note, stream);
-    case 2:
-      return repeat<uint16_t>(sums, n, count, out, noted, note, stream);
-    case 4:
-      return repeat<uint32_t>(sums, n, count, out, noted, note, stream);
-    default:
-      return repeat<uint64_t>(sums, n, count, out, noted, note, stream);
-  }
+  by_word(itemsize, [&](auto word) { repeat<decltype(word)>(sums, n, count, out, noted, note, stream); });
 }
 
 cudaError_t launch_range(int dtype, const void* in, int64_t count, double* range, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(find_range, in, count, range, stream)
-    SCONCE_INTEGER_CASES(find_range, in, count, range, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_REAL_CASES(find_range, in, count, range, stream));
 }
 
 cudaError_t launch_count_bins(int dtype, const void* in, int64_t count, int64_t bins, const double* range,
                               unsigned long long* counts, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(count_bins, in, count, bins, range, counts, stream)
-    SCONCE_INTEGER_CASES(count_bins, in, count, bins, range, counts, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_REAL_CASES(count_bins, in, count, bins, range, counts, stream));
 }
 
 cudaError_t launch_middle(int dtype, const void* sorted, int64_t rows, int64_t length, bool skip_nans, void* values,
                           cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(middle, sorted, rows, length, skip_nans, values, stream)
-    SCONCE_INTEGER_CASES(middle, sorted, rows, length, skip_nans, values, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_REAL_CASES(middle, sorted, rows, length, skip_nans, values, stream));
 }
 
 cudaError_t launch_most_frequent(int dtype, const void* sorted, const int64_t* positions, int64_t rows, int64_t length,
                                  void* values, int64_t* at, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(most_frequent, sorted, positions, rows, length, values, at, stream)
-    SCONCE_INTEGER_CASES(most_frequent, sorted, positions, rows, length, values, at, stream)
-    SCONCE_DTYPE_CASE(11, uint8_t, most_frequent, sorted, positions, rows, length, values, at, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype,
+                         SCONCE_ORDERED_CASES(most_frequent, sorted, positions, rows, length, values, at, stream));
 }
 
 cudaError_t launch_starts(const void* sorted, int dtype, int64_t count, bool* starts, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOATING_CASES(find_starts, sorted, count, starts, stream)
-    SCONCE_INTEGER_CASES(find_starts, sorted, count, starts, stream)
-    SCONCE_DTYPE_CASE(11, uint8_t, find_starts, sorted, count, starts, stream)
-    default:
-      return cudaErrorNotSupported;
-  }
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_ORDERED_CASES(find_starts, sorted, count, starts, stream));
 }
 
 }  // namespace sconce::cuda

@@ -8,8 +8,7 @@
 namespace sconce::cuda {
 
 std::array<Tensor, 2> sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
-  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "sort: not implemented for '",
-               dtype_name(self.dtype()), "' on CUDA");
+  check_sortable("sort", self);
   dim = wrap_dim("sort", dim, self.dim());
   const DeviceScope scope(self.device());
   const Shape strides = dense_strides(self.sizes(), self.strides());

@@ -9,6 +9,11 @@
 
 namespace sconce::cuda {
 
+void check_sortable(const char* name, const Tensor& self) {
+  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, name, ": not implemented for '",
+               dtype_name(self.dtype()), "' on CUDA");
+}
+
 void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t first, int64_t kept, bool descending,
                Tensor& values, Tensor& indices) {
   const int64_t length = rows.size(rows.dim() - 1);
@@ -22,12 +27,8 @@ void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64
                       descending,
                       values.data(),
                       indices.data_as<int64_t>()};
-  size_t bytes = 0;
-  const auto sort = [&](void* memory) {
-    check_launch(name, launch_sort(memory, bytes, call, current_stream()), rows.dtype());
-  };
-  sort(nullptr);
-  sort(scratch(bytes, rows.device()).data());
+  with_scratch(name, rows.dtype(), rows.device(),
+               [&](void* memory, size_t& bytes) { return launch_sort(memory, bytes, call, current_stream()); });
 }
 
 void select_rows(const char* name, const Tensor& rows, int64_t count, bool descending, bool last_only, Tensor& values,
@@ -43,12 +44,8 @@ void select_rows(const char* name, const Tensor& rows, int64_t count, bool desce
                         values.data(),
                         indices.data_as<int64_t>(),
                         device_properties(rows.device().index).multiprocessors};
-  size_t bytes = 0;
-  const auto select = [&](void* memory) {
-    check_launch(name, launch_select(memory, bytes, call, current_stream()), rows.dtype());
-  };
-  select(nullptr);
-  select(scratch(bytes, rows.device()).data());
+  with_scratch(name, rows.dtype(), rows.device(),
+               [&](void* memory, size_t& bytes) { return launch_select(memory, bytes, call, current_stream()); });
 }
 
 void only_element(const Tensor& self, std::array<Tensor, 2>& out) {

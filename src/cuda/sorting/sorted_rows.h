@@ -12,6 +12,9 @@ namespace sconce::cuda {
 // Longer rows are reduced by selection before they are sorted.
 constexpr int64_t kLongRow = 2048;
 
+// Throws kUnsupported for complex elements.
+void check_sortable(const char* name, const Tensor& self);
+
 // Writes `kept` elements, from `first` on, of each sorted row [..., length] to packed values and indices.
 void sort_rows(const char* name, const Tensor& rows, const Tensor* labels, int64_t first, int64_t kept, bool descending,
                Tensor& values, Tensor& indices);

@@ -12,8 +12,7 @@ std::array<Tensor, 2> topk(const Tensor& self, int64_t k, int64_t dim, bool larg
   const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
   SCONCE_CHECK(k >= 0 && k <= length, kInvalidArgument, "topk: selected index k out of range: ", k, " of ",
                to_string(self.sizes()));
-  SCONCE_CHECK(!is_complex(self.dtype()) && self.itemsize() <= 8, kUnsupported, "topk: not implemented for '",
-               dtype_name(self.dtype()), "' on CUDA");
+  check_sortable("topk", self);
   const DeviceScope scope(self.device());
   Shape sizes(self.sizes());
   if (self.dim() > 0) sizes[static_cast<int>(dim)] = k;

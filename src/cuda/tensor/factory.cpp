@@ -47,14 +47,11 @@ void check_maker(const char* name, OptEnum layout, OptEnum pin_memory) {
 Tensor make_like(const char* name, const Tensor& self, OptType dtype, OptEnum layout, OptDevice device,
                  OptEnum pin_memory, OptEnum memory_format) {
   check_maker(name, layout, pin_memory);
-  Shape strides(self.sizes());
   const auto format = static_cast<MemoryFormat>(memory_format.value_or(static_cast<int>(MemoryFormat::kPreserve)));
-  if (format == MemoryFormat::kPreserve)
-    strides = self.is_dense() ? Shape(self.strides()) : dense_strides(self.sizes(), self.strides());
-  else
-    format_strides(name, self.sizes(), format, strides.data());
-  return Tensor::empty_strided(self.sizes(), strides, dtype.value_or(self.dtype()),
-                               device ? device_or_current(device) : self.device());
+  const DType type = dtype.value_or(self.dtype());
+  const Device where = device ? device_or_current(device) : self.device();
+  if (format != MemoryFormat::kPreserve) return empty_in_format(name, self.sizes(), type, format, where);
+  return empty_dense(self, type, where);
 }
 
 Tensor full(IntSpan size, Scalar value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {

@@ -6,13 +6,18 @@
 
 namespace sconce::cuda {
 
-// On the stream of the device, which is the current one.
-inline Tensor filled(IntSpan sizes, double value, DType dtype, Device device) {
+// The number as one element of the dtype, in host memory.
+inline Tensor element_of(double value, DType dtype) {
   Tensor number = Tensor::empty({}, DType::kFloat64), element = Tensor::empty({}, dtype);
   *number.data_as<double>() = value;
   sconce::copy(number, element);
+  return element;
+}
+
+// On the stream of the device, which is the current one.
+inline Tensor filled(IntSpan sizes, double value, DType dtype, Device device) {
   Tensor out = Tensor::empty(sizes, dtype, device);
-  fill(out, element.data());
+  fill(out, element_of(value, dtype).data());
   return out;
 }
 

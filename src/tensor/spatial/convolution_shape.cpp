@@ -140,18 +140,18 @@ bool convolution_operands_are_channels_last(const ConvolutionShape& s, const Ten
   return is_channels_last(input.sizes(), input.strides()) || is_channels_last(weight.sizes(), weight.strides());
 }
 
-Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last) {
-  if (!channels_last) return Tensor::empty(sizes, dtype);
+Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last, Device device) {
+  if (!channels_last) return Tensor::empty(sizes, dtype, device);
   int64_t strides[5];
   channels_last_strides(sizes, strides);
-  return Tensor::empty_strided(sizes, {strides, sizes.size()}, dtype);
+  return Tensor::empty_strided(sizes, {strides, sizes.size()}, dtype, device);
 }
 
-Tensor convolution_output(const ConvolutionShape& s, DType dtype, bool channels_last) {
+Tensor convolution_output(const ConvolutionShape& s, DType dtype, bool channels_last, Device device) {
   int64_t sizes[5] = {s.batch, s.out_channels};
   const auto rank = static_cast<size_t>(s.spatial + 2);
   for (int d = 0; d < s.spatial; ++d) sizes[2 + d] = s.output[static_cast<size_t>(3 - s.spatial + d)];
-  return empty_of_format({sizes, rank}, dtype, channels_last);
+  return empty_of_format({sizes, rank}, dtype, channels_last, device);
 }
 
 }  // namespace sconce

@@ -56,9 +56,9 @@ bool convolution_operands_are_channels_last(const ConvolutionShape& shape, const
 // Strides of a gapless tensor with the channels innermost.
 void channels_last_strides(IntSpan sizes, int64_t* strides);
 // Uninitialised, gapless. Channels last in one dimension: strides (C*L, 1, C).
-Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last);
+Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last, Device device = {});
 
 // [N, O, ...] of the format, as empty_of_format.
-Tensor convolution_output(const ConvolutionShape& shape, DType dtype, bool channels_last);
+Tensor convolution_output(const ConvolutionShape& shape, DType dtype, bool channels_last, Device device = {});
 
 }  // namespace sconce
