@@ -123,10 +123,11 @@ __host__ __device__ inline bool is_nan(C v) {
 #define SCONCE_ORDERED_CASES(FUNCTION, ...) \
   SCONCE_REAL_CASES(FUNCTION, __VA_ARGS__)  \
   SCONCE_DTYPE_CASE(11, uint8_t, FUNCTION, __VA_ARGS__)
-// The whole switch: returns cudaErrorNotSupported for dtypes without a case.
-#define SCONCE_RETURN_BY_DTYPE(dtype, ...) \
-  switch (dtype) {                         \
-    __VA_ARGS__                            \
-    default:                               \
-      return cudaErrorNotSupported;        \
+// The whole switch: returns `otherwise` for dtypes without a case.
+#define SCONCE_RETURN_BY_DTYPE_OR(otherwise, dtype, ...) \
+  switch (dtype) {                                       \
+    __VA_ARGS__                                          \
+    default:                                             \
+      return otherwise;                                  \
   }
+#define SCONCE_RETURN_BY_DTYPE(dtype, ...) SCONCE_RETURN_BY_DTYPE_OR(cudaErrorNotSupported, dtype, __VA_ARGS__)

@@ -75,6 +75,23 @@ std::array<Tensor, 4> run(const Tensor& weight, const Tensor& indices, const Ten
           converted(taken, index_dtype)};
 }
 
+// What gradients by row and by scale have in common; tensors are packed.
+BagGradient gradient_of(const Tensor& grad, int64_t rows, int64_t padding, const Tensor& index, const Tensor& bag_of) {
+  BagGradient call{};
+  call.dtype = static_cast<int>(grad.dtype());
+  call.grad = grad.data();
+  call.bags = grad.size(0);
+  call.columns = grad.size(1);
+  call.n = index.numel();
+  call.rows = rows;
+  call.padding = padding;
+  call.indices = index.data_as<int64_t>();
+  call.bag_of = bag_of.data_as<int64_t>();
+  call.noted = noted_by_kernels();
+  call.note = kNote;
+  return call;
+}
+
 }  // namespace
 
 std::array<Tensor, 4> _embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
@@ -111,24 +128,13 @@ Tensor _embedding_bag_dense_backward(const Tensor& grad, const Tensor& indices, 
                counts = numbers(bag_size), taken = numbers(maximum_indices),
                scales = per_sample_weights ? contiguous(converted(*per_sample_weights, grad.dtype())) : Tensor(),
                occurs = scale_grad_by_freq ? zeros(IntSpan(&num_weights, 1), DType::kInt64, grad.device()) : Tensor();
-  BagGradient call{};
-  call.dtype = static_cast<int>(grad.dtype());
+  BagGradient call = gradient_of(from, num_weights, padding_idx, index, bag_of);
   call.mode = static_cast<BagMode>(mode);
-  call.grad = from.data();
-  call.bags = bags;
-  call.columns = columns;
-  call.n = n;
-  call.rows = num_weights;
-  call.padding = padding_idx;
-  call.indices = index.data_as<int64_t>();
-  call.bag_of = bag_of.data_as<int64_t>();
   call.bag_sizes = counts.data_as<int64_t>();
   call.taken = taken.data_as<int64_t>();
   call.scales = per_sample_weights ? scales.data() : nullptr;
   call.occurrences = scale_grad_by_freq ? occurs.data_as<int64_t>() : nullptr;
   call.sums = sums.data();
-  call.noted = noted_by_kernels();
-  call.note = kNote;
   SCONCE_CUDA(launch_bag_gradient(call, current_stream()));
   check_noted();
   return converted(sums, grad.dtype());
@@ -157,18 +163,7 @@ Tensor _embedding_bag_per_sample_weights_backward(const Tensor& grad, const Tens
   }
   SCONCE_CHECK(bag_of.numel() == n, kInvalidArgument, "embedding_bag_backward: offset2bag has ", bag_of.numel(),
                " elements, indices ", n);
-  BagGradient call{};
-  call.dtype = static_cast<int>(grad.dtype());
-  call.grad = from.data();
-  call.bags = grad.size(0);
-  call.columns = grad.size(1);
-  call.n = n;
-  call.rows = weight.size(0);
-  call.padding = padding_idx;
-  call.indices = index.data_as<int64_t>();
-  call.bag_of = bag_of.data_as<int64_t>();
-  call.noted = noted_by_kernels();
-  call.note = kNote;
+  const BagGradient call = gradient_of(from, weight.size(0), padding_idx, index, bag_of);
   SCONCE_CUDA(launch_scale_gradient(call, rows.data(), out.data(), current_stream()));
   check_noted();
   return out;

@@ -130,20 +130,13 @@ bool average_as(const PoolWalk& walk, const void* grad, void* out, bool include_
 
 bool max_window_slopes(const PoolWalk& walk, int dtype, const void* grad, const int64_t* indices, void* out,
                        cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOAT_CASES(max_as, walk, grad, indices, out, stream)
-    default:
-      return false;
-  }
+  SCONCE_RETURN_BY_DTYPE_OR(false, dtype, SCONCE_FLOAT_CASES(max_as, walk, grad, indices, out, stream));
 }
 
 bool average_window_slopes(const PoolWalk& walk, int dtype, const void* grad, void* out, bool include_padding,
                            int64_t divisor, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOAT_CASES(average_as, walk, grad, out, include_padding, divisor, stream)
-    default:
-      return false;
-  }
+  SCONCE_RETURN_BY_DTYPE_OR(false, dtype,
+                            SCONCE_FLOAT_CASES(average_as, walk, grad, out, include_padding, divisor, stream));
 }
 
 }  // namespace sconce::cuda

@@ -144,20 +144,13 @@ bool averages_as(const PoolWalk& walk, const void* in, void* out, bool include_p
 }  // namespace
 
 bool max_windows(const PoolWalk& walk, int dtype, const void* in, void* out, int64_t* indices, cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOAT_CASES(maxima_as, walk, in, out, indices, stream)
-    default:
-      return false;
-  }
+  SCONCE_RETURN_BY_DTYPE_OR(false, dtype, SCONCE_FLOAT_CASES(maxima_as, walk, in, out, indices, stream));
 }
 
 bool average_windows(const PoolWalk& walk, int dtype, const void* in, void* out, bool include_padding, int64_t divisor,
                      cudaStream_t stream) {
-  switch (dtype) {
-    SCONCE_FLOAT_CASES(averages_as, walk, in, out, include_padding, divisor, stream)
-    default:
-      return false;
-  }
+  SCONCE_RETURN_BY_DTYPE_OR(false, dtype,
+                            SCONCE_FLOAT_CASES(averages_as, walk, in, out, include_padding, divisor, stream));
 }
 
 }  // namespace sconce::cuda
