@@ -77,7 +77,8 @@ class SCONCE_THREAD_SAFETY(scoped_lockable) MutexLock {
   bool held_ = true;
 };
 
-// What is waited for is read under the mutex, so who waits does it in a loop: `while (!ready_) wake_.wait(mutex_);`.
+// Waiting has no predicate, because the analysis does not follow a lock into it. Wait in a loop, under the mutex:
+// `while (!ready_) wake_.wait(mutex_);`.
 class ConditionVariable {
  public:
   ConditionVariable() = default;

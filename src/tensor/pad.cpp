@@ -1,12 +1,11 @@
 // Padding by a constant, by reflection, by the border's value or around the other side.
-#include "src/operators/cpu_ops.h"
-
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"
+#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/factory.h"

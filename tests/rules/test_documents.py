@@ -131,11 +131,11 @@ COMMANDS = {
     "ninja -C build/release test_cpu": ninja,
     "sconce_conformance --device cuda SUITE": built("tests/conformance/main.cpp"),
     "tests/truth/run.py": script(),
-    "python tests/truth/run.py build/release/src --draws 100000 --seed 1":
-        needs_torch(reduced="BUILD/src --draws 36 --seed 1"),
-    "SCONCE_CPU_ISA=avx2 python tests/truth/run.py build/release/src --threads 2": needs_torch(),
+    "python tests/truth/run.py build/release/testing --draws 100000 --seed 1":
+        needs_torch(reduced="BUILD/testing --draws 36 --seed 1"),
+    "SCONCE_CPU_ISA=avx2 python tests/truth/run.py build/release/testing --threads 2": needs_torch(),
     "python tests/truth/run.py FOLDER --device cuda --draws 60000": needs_torch(without=GPU),
-    "python tests/truth/run.py build/release/src --draw matmul:1:275": needs_torch(reduced="BUILD/src --draw matmul:1:275"),
+    "python tests/truth/run.py build/release/testing --draw matmul:1:275": needs_torch(reduced="BUILD/testing --draw matmul:1:275"),
     "tests/truth/models.py": needs_torch(),
     "tests/truth/on_gpu.sh": script(without=GPU),
     "tests/opinfo/run.py": needs_torch(),

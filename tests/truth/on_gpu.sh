@@ -12,12 +12,14 @@ case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -u
 if [ "$1" = --pack ]; then
   build=$2 suites=$3 folder=$4 tree=$(cd "$(dirname "$0")/../.." && pwd)
-  mkdir -p "$folder"/{bin,lib,conf,tests}
+  mkdir -p "$folder"/{bin,lib,testing,conf,tests}
   for program in server/sconce tests/sconce_conformance tests/test_cuda tests/bench_cuda_call; do
     [ -e "$build/$program" ] || { echo "on_gpu.sh: $build/$program is not built" >&2; exit 1; }
     strip -o "$folder/bin/$(basename $program)" "$build/$program" && chmod +x "$folder/bin/$(basename $program)"
   done
   for library in libsconce.so.0 libsconcecu.so.0; do strip -o "$folder/lib/$library" "$build/src/$library"; done
+  # What Python calls: it reads errors by names that the product does not export.
+  strip -o "$folder/testing/libsconce.so.0" "$build/testing/libsconce.so.0" && cp "$folder/lib/libsconcecu.so.0" "$folder/testing/"
   # Libraries that our programs need and a machine made for torch may lack, except those of C and C++.
   ldd "$build/server/sconce" "$build/src/libsconcecu.so.0" | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -vE 'libsconce|/ld-|lib(c|m|z|dl|rt|pthread|stdc\+\+|gcc_s)\.so|cuda' | xargs -I{} cp -L {} "$folder/lib/"
@@ -52,12 +54,13 @@ if has suites; then
   done
 fi
 has test_cuda && background test_cuda "${CASE_SECONDS:-300}" test_cuda
-has cases && background cases "${CASE_SECONDS:-300}" python3 "$folder/tests/cuda/against_torch.py" "$folder/lib"
+has cases && background cases "${CASE_SECONDS:-300}" python3 "$folder/tests/cuda/against_torch.py" "$folder/testing"
 # shellcheck disable=SC2086
-has draws && background draws "$((${DRAW_SECONDS:-400} + 60))" python3 "$folder/tests/truth/run.py" "$folder/lib" --device cuda \
+has draws && background draws "$((${DRAW_SECONDS:-400} + 60))" python3 "$folder/tests/truth/run.py" "$folder/testing" --device cuda \
   --draws "${DRAWS:-60000}" --seed "${SEED:-1}" --jobs "${JOBS:-12}" --seconds "${DRAW_SECONDS:-400}" --show 40 --hang 150 ${FAMILIES:-}
 if has graphs; then
-  # For every package of the suites, runs as CUDA graphs against runs without. shellcheck disable=SC2016
+  # For every package of the suites, runs as CUDA graphs against runs without.
+  # shellcheck disable=SC2016
   background graphs "${GRAPH_SECONDS:-300}" bash -c '
     packages=$(mktemp -d)
     for suite in "$1"/conf/*.tar.xz; do mkdir "$packages/$(basename "$suite")"; tar -xJf "$suite" -C "$packages/$(basename "$suite")"; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random cases for every operator against ATen: run.py FOLDER [--device cuda] [--draws N] [--seed S] [--family F]
 
-FOLDER has libsconce.so.0 (and libsconcecu.so.0); needs torch. Each family in families/ draws calls around the limits at
+FOLDER has libsconce.so.0 with all names (BUILD/testing; for CUDA libsconcecu.so.0 beside it); needs torch. Each family in families/ draws calls around the limits at
 which its kernels change algorithm. A draw is named FAMILY:SEED:NUMBER and depends on its name alone; --draw NAME repeats
 one. SCONCE_CPU_ISA=avx2 limits kernels to AVX2, --threads sets their number. Ends with a table; exits with 1 if a draw failed."""
 import argparse
