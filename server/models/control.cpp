@@ -130,12 +130,15 @@ void Control::run() {
       next_rest = Clock::now() + kRest;
     }
   }
-  std::deque<Task> left;
-  {
-    const MutexLock lock(mutex_);
-    left.swap(tasks_);  // nobody adds to them any more
-  }
-  for (Task& task : left) {
+  // What nobody will do any more. One at a time, because a second list could find no memory.
+  for (;;) {
+    Task task;
+    {
+      const MutexLock lock(mutex_);
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
     task.work = [] { SCONCE_FAIL(kUnavailable, "the server is ending"); };
     perform(std::move(task));
   }
