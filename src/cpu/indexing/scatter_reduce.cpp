@@ -5,7 +5,6 @@
 #include "sconce/check.h"
 #include "src/cpu/indexing/scatter_check.h"
 #include "src/cpu/indexing/scatter_loop.h"
-#include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/convert.h"

@@ -24,15 +24,24 @@ constexpr Less kLess;
 
 int depth_limit(int64_t n) noexcept { return 2 * (63 - std::countl_zero(static_cast<uint64_t>(n))); }
 
-// Bits of the elements at p that are above the bound, or below it. Count: 16 or 64.
-template <int Count, bool Above>
-uint64_t beyond(const TieItem* p, TieItem bound) noexcept {
+// Bits of the elements at p that are above / below the bound. Count: 16 or 64.
+template <int Count>
+uint64_t above(const TieItem* p, TieItem bound) noexcept {
   const __m256i b = _mm256_set1_epi64x(bound);
   uint64_t bits = 0;
   for (int i = 0; i < Count / 4; ++i) {
     const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 4 * i));
-    const __m256i found = Above ? _mm256_cmpgt_epi64(x, b) : _mm256_cmpgt_epi64(b, x);
-    bits |= uint64_t(_mm256_movemask_pd(_mm256_castsi256_pd(found))) << (4 * i);
+    bits |= uint64_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(x, b)))) << (4 * i);
+  }
+  return bits;
+}
+template <int Count>
+uint64_t below(const TieItem* p, TieItem bound) noexcept {
+  const __m256i b = _mm256_set1_epi64x(bound);
+  uint64_t bits = 0;
+  for (int i = 0; i < Count / 4; ++i) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 4 * i));
+    bits |= uint64_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(b, x)))) << (4 * i);
   }
   return bits;
 }
@@ -53,14 +62,14 @@ void swap_blocks(Ends& e, TieItem low, TieItem high) noexcept {
     if (!e.left_bits) {
       if (e.right - e.left < Count) return;
       e.left_block = e.left;
-      e.left_bits = beyond<Count, false>(e.left, low) ^ kAll;
+      e.left_bits = below<Count>(e.left, low) ^ kAll;
       e.left += Count;
     }
     if (!e.right_bits) {
       if (e.right - e.left < Count) return;
       e.right -= Count;
       e.right_block = e.right;
-      e.right_bits = beyond<Count, true>(e.right, high) ^ kAll;
+      e.right_bits = above<Count>(e.right, high) ^ kAll;
     }
     while (e.left_bits && e.right_bits) {
       const int l = std::countr_zero(e.left_bits), r = 63 - std::countl_zero(e.right_bits);

@@ -34,10 +34,4 @@ PaddedSides padded_sides(std::string_view name, const Tensor& grad_output, const
   return sides;
 }
 
-int64_t PaddedSides::source(size_t axis, int64_t at, bool reflect) const noexcept {
-  at -= before[axis];
-  if (reflect) at = at < 0 ? -at : at >= in[axis] ? 2 * (in[axis] - 1) - at : at;
-  return std::clamp<int64_t>(at, 0, in[axis] - 1);
-}
-
 }  // namespace sconce

@@ -112,6 +112,8 @@ def summary(rows, threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=root / "build/release")
+    parser.add_argument("--against", type=pathlib.Path, help="another build of bench_ops in PyTorch's place: what a change "
+                        "did to speed")
     parser.add_argument("--filter", default="", help="only cases with this in 'FAMILY | NAME'; several with a |")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
@@ -122,18 +124,21 @@ def main():
         sys.exit("compare.py: this Python has no torch: pip install torch==2.15.0 numpy")
     everything = []
     with tempfile.TemporaryDirectory() as temporary:
-        programs = args.build / "tests/bench/ops/bench_ops", build_torch_program(args.build, pathlib.Path(temporary))
+        bench = "tests/bench/ops/bench_ops"
+        programs = args.build / bench, (args.against / bench if args.against else
+                                        build_torch_program(args.build, pathlib.Path(temporary)))
+        other = "other" if args.against else "ATen"
         weights = pathlib.Path(temporary) / "weights"
         subprocess.run([sys.executable, here / "pack_weights.py", weights], check=True)
         for threads in args.threads:
             ours, theirs = (Program(path, weights, threads) for path in programs)
             rows, missing = [], []
-            print(f"{'operator':62} {'ours us':>10} {'ATen us':>10} {'ratio':>6}   ({threads} threads)")
+            print(f"{'operator':62} {'ours us':>10} {other + ' us':>10} {'ratio':>6}   ({threads} threads)")
             for index, family, name in ours.cases():
                 if not any(part in f"{family} | {name}" for part in args.filter.split("|")):
                     continue
                 answers = [p.ask("check", index) for p in (ours, theirs)]
-                failed = [f"{who}: {a}" for who, a in zip(("sconce", "torch"), answers) if not a.startswith("ok")]
+                failed = [f"{who}: {a}" for who, a in zip(("ours", other), answers) if not a.startswith("ok")]
                 if failed:
                     missing.append((name, failed))
                     continue
@@ -150,7 +155,7 @@ def main():
                                  differs=bool(differs)))
                 print(f"{name:62} {us:10.1f} {them:10.1f} {us / them:6.2f}{differs}", flush=True)
                 if differs:
-                    print(f"    ours {answers[0]}\n    ATen {answers[1]}")
+                    print(f"    ours {answers[0]}\n    {other} {answers[1]}")
             for name, failed in missing:
                 print(f"{name:62} not compared: {'; '.join(failed)[:200]}")
             if rows:
