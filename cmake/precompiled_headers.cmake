@@ -1,9 +1,8 @@
 # sconce_precompiled_headers(TARGET [HEADER...])
 #
-# Lets TARGET's C++ sources start from the standard library's headers as the compiler left them when it had read them once,
-# rather than read them again. Only headers that no change of ours touches belong here, so that nothing more is compiled
-# after a change. A source still includes what it uses: builds without these headers (sanitizers, clang) fail where it
-# does not.
+# The compiler reads the standard library's headers once for all of TARGET's C++ sources. Only headers that we never
+# edit belong here, so that an edit causes no more compilation than without them. A source still
+# includes what it uses: builds without these headers (sanitizers, clang) fail where it does not.
 #
 # HEADERs are further ones for an executable, whose sources, compiled with -fPIE, cannot share those of the libraries.
 # GCC takes none of them where -fopenmp or a macro of the standard library is given: such sources have

@@ -1,11 +1,11 @@
 // Mutex, MutexLock, ConditionVariable: those of the standard library, known to clang's thread safety analysis.
 //
-// A field says which mutex guards it, a function which one its caller holds; `clang++ -Wthread-safety` refuses what
-// breaks that, and `./dev lint` runs it. For other compilers the words mean nothing. Nothing here costs more than the
-// standard's own.
+// A field names the mutex that guards it; a function names the mutex that its caller must hold. `./dev lint` runs
+// `clang++ -Wthread-safety`, which refuses code that breaks these rules. Other compilers ignore the annotations. These
+// classes cost no more than the standard's.
 //
-// The analysis looks at one function at a time and follows a lock neither into a lambda nor into the constructors and
-// destructors of what it guards: a lambda that runs under its maker's lock says so with Mutex::assert_held().
+// The analysis looks at one function at a time. It does not check constructors and destructors, and it does not follow
+// a lock into a lambda: a lambda that runs while its caller holds the lock calls Mutex::assert_held().
 #pragma once
 
 #include <chrono>
@@ -18,18 +18,18 @@
 #define SCONCE_THREAD_SAFETY(attribute)
 #endif
 
-// Of a field or a global variable: touched under that mutex only.
+// On a field or a global variable: code reads and writes it only while it holds the mutex.
 #define SCONCE_GUARDED_BY(mutex) SCONCE_THREAD_SAFETY(guarded_by(mutex))
-// Of a function: called with the mutex held; called without it.
+// On a function: its caller must hold the mutex; its caller must not hold it.
 #define SCONCE_REQUIRES(...) SCONCE_THREAD_SAFETY(requires_capability(__VA_ARGS__))
 #define SCONCE_EXCLUDES(...) SCONCE_THREAD_SAFETY(locks_excluded(__VA_ARGS__))
-// Of a function that takes the mutex, or that leaves it.
+// On a function that locks the mutex; that may lock it; that unlocks it.
 #define SCONCE_ACQUIRE(...) SCONCE_THREAD_SAFETY(acquire_capability(__VA_ARGS__))
 #define SCONCE_TRY_ACQUIRE(...) SCONCE_THREAD_SAFETY(try_acquire_capability(__VA_ARGS__))
 #define SCONCE_RELEASE(...) SCONCE_THREAD_SAFETY(release_capability(__VA_ARGS__))
-// Of a function that returns a reference to the mutex.
+// On a function that returns a reference to the mutex.
 #define SCONCE_RETURN_CAPABILITY(mutex) SCONCE_THREAD_SAFETY(lock_returned(mutex))
-// Of a function that the analysis cannot follow; a comment says why it is right all the same.
+// On a function that the analysis cannot follow. A comment there says why the function is right.
 #define SCONCE_NO_THREAD_SAFETY_ANALYSIS SCONCE_THREAD_SAFETY(no_thread_safety_analysis)
 
 namespace sconce {
@@ -43,7 +43,7 @@ class SCONCE_THREAD_SAFETY(capability("mutex")) Mutex {
   void lock() SCONCE_ACQUIRE() { mutex_.lock(); }
   bool try_lock() noexcept SCONCE_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() noexcept SCONCE_RELEASE() { mutex_.unlock(); }
-  // Tells the analysis what it cannot see: whoever called this code holds the mutex. Nothing happens at run time.
+  // Tells the analysis that the caller of this code holds the mutex. Does nothing at run time.
   void assert_held() const noexcept SCONCE_THREAD_SAFETY(assert_capability(this)) {}
 
  private:
@@ -55,7 +55,7 @@ class SCONCE_THREAD_SAFETY(capability("mutex")) Mutex {
 class SCONCE_THREAD_SAFETY(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) SCONCE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-  // Of a mutex that the caller holds already, by Mutex::try_lock().
+  // Adopts a mutex that the caller has locked with Mutex::try_lock().
   MutexLock(Mutex& mutex, std::adopt_lock_t) noexcept SCONCE_REQUIRES(mutex) : mutex_(mutex) {}
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

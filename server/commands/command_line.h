@@ -1,4 +1,4 @@
-// What a subcommand takes, in terms of CLI11, whose headers every source that included them would compile anew.
+// The options of a subcommand. Hides CLI11, whose headers take each source that includes them seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Option;
 
 namespace sconce::server::commands {
 
-// An option or a positional argument that was added; each function says more of it.
+// An option or a positional argument that was added. Each function adds a property to it.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) noexcept : option_(option) {}
@@ -31,7 +31,8 @@ class Argument {
   CLI::Option* option_;
 };
 
-// Of one subcommand, whose App outlives it. `value` is set while the command line is parsed and has the default before.
+// Adds options to one subcommand, whose App must outlive it. `value` holds the default until the command line is
+// parsed.
 class CommandLine {
  public:
   explicit CommandLine(CLI::App& app) noexcept : app_(&app) {}
@@ -45,7 +46,7 @@ class CommandLine {
                            const std::string& help);
   void flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
-  // One of them has to be given.
+  // The user must give one of the subcommands that were added.
   CommandLine subcommand(const std::string& name, const std::string& description);
   bool parsed() const;
 

@@ -130,7 +130,7 @@ void Control::run() {
       next_rest = Clock::now() + kRest;
     }
   }
-  // What nobody will do any more. One at a time, because a second list could find no memory.
+  // Refuse the tasks that are left. They are taken one at a time, because a second list could find no memory.
   for (;;) {
     Task task;
     {

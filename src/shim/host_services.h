@@ -1,6 +1,6 @@
-// HostServices: what a device's library (libsconce_cuda) asks of libsconce besides the C ABI and the public API. All
-// that has state, or that a process must have once, is behind this one interface; code without state (src/tensor) is
-// linked into both libraries. Thread-safe; what belongs to a thread is the calling thread's.
+// HostServices: what libsconce offers a device's library (libsconce_cuda) besides the C ABI and the public API. Code
+// that has state, or that a process must have once, is called through this interface; code without state (src/tensor)
+// is linked into both libraries. Thread-safe; per-thread state is that of the calling thread.
 #pragma once
 
 #include <cstddef>
@@ -40,5 +40,5 @@ class HostServices {
 
 }  // namespace sconce
 
-// The only name that libsconce exports for a device's library. It lives as long as the process.
+// The only name that libsconce exports for a device's library. The object lives as long as the process.
 extern "C" sconce::HostServices* sconce_host_services() noexcept;

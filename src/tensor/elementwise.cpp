@@ -63,7 +63,7 @@ class InputRow {
   alignas(64) char buffer_[kMapBlock * kMostBytes];
 };
 
-// The other way round.
+// Packed elements of one dtype, stored as a row of any dtype and spacing.
 class OutputRow {
  public:
   OutputRow(DType computed, DType dtype, char* data, int64_t stride) noexcept
@@ -139,7 +139,7 @@ void run_rows(std::string_view name, Tensor& out, const std::array<const Tensor*
   }
   if (out.numel() == 0) return;
   const StridedLoop<kOperands> loop(out.sizes(), strides, items);
-  // Which loop takes a whole row, if all of it is packed.
+  // The functor's loop for rows that need no conversion; null if some operand has another dtype.
   const ElementRows::Row whole = as_computed ? rows.packed : as_bfloat16 ? rows.bfloat16 : nullptr;
 
   const auto row = [&](char* const* pointers, const int64_t* steps, int64_t count) noexcept {

@@ -47,13 +47,14 @@ void map_bfloat16(F f, int64_t count, BFloat16* out, const In*... in) noexcept {
   }
 }
 
-// A functor with its types erased: what is compiled for each of them is its loops over packed rows, and nothing else.
+// A functor with its types erased. The compiler makes only the loops over packed rows for each functor; the code that
+// walks over strides and converts dtypes is shared by all.
 struct ElementRows {
   using Row = void (*)(const void* functor, int64_t count, void* out, const char* const* in) noexcept;
   const void* functor;
   DType out;
   std::array<DType, 3> in;
-  Row packed;              // of those dtypes
+  Row packed;              // takes and gives these dtypes
   Row bfloat16 = nullptr;  // everything in bfloat16, where the functor has such rows
 };
 template <class F, class Out, class... In>
@@ -75,7 +76,7 @@ ElementRows element_rows(const F& f) noexcept {
     };
   return rows;
 }
-// Of one, two or three inputs.
+// For N of 1, 2 and 3.
 template <size_t N>
 void run_rows(std::string_view name, Tensor& out, const std::array<const Tensor*, N>& inputs, const ElementRows& rows,
               int64_t grain);

@@ -1,5 +1,4 @@
-// Functions of src/device and src/shim that have state: libsconce_cuda has this definition of each, which asks
-// libsconce.
+// libsconce_cuda's definitions of the functions of src/device and src/shim that have state. Each calls libsconce.
 #include "src/shim/host_services.h"
 
 #include "src/device/cpu_arena.h"
