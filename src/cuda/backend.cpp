@@ -1,5 +1,4 @@
 // The CUDA side of DeviceBackend, and the function by which libsconce finds it.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>

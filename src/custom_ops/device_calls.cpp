@@ -3,7 +3,6 @@
 #include <deque>
 #include <utility>
 
-#include "sconce/check.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::custom_ops {

@@ -64,16 +64,10 @@ int real_argument(SconceCall* call, int index, double* value) {
 int string_argument(SconceCall* call, int index, const char** text) {
   return guarded(call, [&] { *text = argument(call, index).as<std::string>().c_str(); });
 }
-int ints_argument(SconceCall* call, int index, const int64_t** values, size_t* count) {
+template <class List, class Number>
+int list_argument(SconceCall* call, int index, const Number** values, size_t* count) {
   return guarded(call, [&] {
-    const Value::Ints& list = argument(call, index).as<Value::Ints>();
-    *values = list.data();
-    *count = list.size();
-  });
-}
-int reals_argument(SconceCall* call, int index, const double** values, size_t* count) {
-  return guarded(call, [&] {
-    const Value::Reals& list = argument(call, index).as<Value::Reals>();
+    const List& list = argument(call, index).as<List>();
     *values = list.data();
     *count = list.size();
   });
@@ -119,8 +113,8 @@ constexpr SconceHost kHost = {1,
                               int_argument,
                               real_argument,
                               string_argument,
-                              ints_argument,
-                              reals_argument,
+                              list_argument<Value::Ints, int64_t>,
+                              list_argument<Value::Reals, double>,
                               list_length,
                               list_tensor,
                               new_result,

@@ -1,6 +1,5 @@
 #include "src/custom_ops/registry.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -36,6 +37,11 @@ class OptTensorList {
   const Tensor* const* const* items_;
   size_t size_;
 };
+
+// What operators that make tensors are given beside sizes. OptEnum: a layout, a memory format, pin_memory.
+using OptType = std::optional<DType>;
+using OptEnum = std::optional<int32_t>;
+using OptDevice = std::optional<Device>;
 
 class Generator;  // src/cpu/random/random.h: PyTorch's CPU generator
 

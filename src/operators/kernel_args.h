@@ -27,9 +27,9 @@
 #define KER_OptBool(n) std::optional<bool> n
 #define KER_Bools(n) std::span<const int32_t> n
 #define KER_Type(n) ::sconce::DType n
-#define KER_OptType(n) std::optional<::sconce::DType> n
-#define KER_OptEnum(n) std::optional<int32_t> n
-#define KER_OptDevice(n) std::optional<::sconce::Device> n
+#define KER_OptType(n) ::sconce::OptType n
+#define KER_OptEnum(n) ::sconce::OptEnum n
+#define KER_OptDevice(n) ::sconce::OptDevice n
 #define KER_Str(n) std::string_view n
 #define KER_OptStr(n) std::optional<std::string_view> n
 #define KER_OptGenerator(n) ::sconce::Generator* n

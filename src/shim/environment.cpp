@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"

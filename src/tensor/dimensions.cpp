@@ -239,8 +239,7 @@ Tensor conj(const Tensor& self) {
   return out;
 }
 
-Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout, std::optional<Device> device,
-             std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format) {
+Tensor empty(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
   check_factory("empty", layout, device, pin_memory);
   const DType type = dtype.value_or(kDefaultDType);
   const MemoryFormat format = memory_format_in("empty", memory_format, MemoryFormat::kContiguous);
@@ -251,32 +250,29 @@ Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> la
   return Tensor::empty_strided(size, strides, type);
 }
 
-Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<int32_t> layout,
-                     std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor empty_strided(IntSpan size, IntSpan stride, OptType dtype, OptEnum layout, OptDevice device,
+                     OptEnum pin_memory) {
   check_factory("empty_strided", layout, device, pin_memory);
   SCONCE_CHECK(size.size() == stride.size(), kInvalidArgument, "empty_strided: ", size.size(), " sizes, ",
                stride.size(), " strides");
   return Tensor::empty_strided(size, stride, dtype.value_or(kDefaultDType));
 }
 
-Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<int32_t> layout,
-                  std::optional<Device> device, std::optional<int32_t> pin_memory,
-                  std::optional<int32_t> memory_format) {
+Tensor empty_like(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
+                  OptEnum memory_format) {
   check_factory("empty_like", layout, device, pin_memory);
   return empty_in_format("empty_like", self, dtype.value_or(self.dtype()),
                          memory_format_in("empty_like", memory_format, MemoryFormat::kPreserve));
 }
 
-Tensor full_like(const Tensor& self, Scalar value, std::optional<DType> dtype, std::optional<int32_t> layout,
-                 std::optional<Device> device, std::optional<int32_t> pin_memory,
-                 std::optional<int32_t> memory_format) {
+Tensor full_like(const Tensor& self, Scalar value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
+                 OptEnum memory_format) {
   Tensor out = empty_like(self, dtype, layout, device, pin_memory, memory_format);
   fill(out, value);
   return out;
 }
 
-Tensor full(IntSpan size, Scalar value, std::optional<DType> dtype, std::optional<int32_t> layout,
-            std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor full(IntSpan size, Scalar value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   const DType type = dtype.value_or(value.is_floating()  ? kDefaultDType
                                     : value.is_complex() ? DType::kComplex64
                                                          : value.dtype());
@@ -285,12 +281,12 @@ Tensor full(IntSpan size, Scalar value, std::optional<DType> dtype, std::optiona
   return out;
 }
 
-Tensor new_full(const Tensor& self, IntSpan size, Scalar value, std::optional<DType> dtype,
-                std::optional<int32_t> layout, std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor new_full(const Tensor& self, IntSpan size, Scalar value, OptType dtype, OptEnum layout, OptDevice device,
+                OptEnum pin_memory) {
   return full(size, value, dtype.value_or(self.dtype()), layout, device, pin_memory);
 }
 
-Tensor clone_in_format(const Tensor& self, std::optional<int32_t> memory_format) {
+Tensor clone_in_format(const Tensor& self, OptEnum memory_format) {
   Tensor out =
       empty_in_format("clone", self, self.dtype(), memory_format_in("clone", memory_format, MemoryFormat::kPreserve));
   copy(self, out);
@@ -304,8 +300,8 @@ Tensor contiguous_in_format(const Tensor& self, int32_t memory_format) {
   return has_format(self, format) ? self : clone_in_format(self, memory_format);
 }
 
-Tensor to(const Tensor& self, std::optional<DType> dtype, std::optional<int32_t> layout, std::optional<Device> device,
-          std::optional<int32_t> pin_memory, bool, bool copy, std::optional<int32_t> memory_format) {
+Tensor to(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, bool, bool copy,
+          OptEnum memory_format) {
   check_factory("to", layout, device, pin_memory);
   const MemoryFormat format = memory_format_in("to", memory_format, MemoryFormat::kPreserve);
   const DType type = dtype.value_or(self.dtype());

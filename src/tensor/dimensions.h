@@ -35,23 +35,19 @@ std::vector<Tensor> split_with_sizes_copy(const Tensor& self, IntSpan sizes, int
 // Real tensors are themselves.
 Tensor conj(const Tensor& self);
 
-Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout, std::optional<Device> device,
-             std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
-Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<int32_t> layout,
-                     std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<int32_t> layout,
-                  std::optional<Device> device, std::optional<int32_t> pin_memory,
-                  std::optional<int32_t> memory_format);
-Tensor full_like(const Tensor& self, Scalar value, std::optional<DType> dtype, std::optional<int32_t> layout,
-                 std::optional<Device> device, std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format);
-Tensor full(IntSpan size, Scalar value, std::optional<DType> dtype, std::optional<int32_t> layout,
-            std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor new_full(const Tensor& self, IntSpan size, Scalar value, std::optional<DType> dtype,
-                std::optional<int32_t> layout, std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor clone_in_format(const Tensor& self, std::optional<int32_t> memory_format);
+Tensor empty(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum memory_format);
+Tensor empty_strided(IntSpan size, IntSpan stride, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory);
+Tensor empty_like(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
+                  OptEnum memory_format);
+Tensor full_like(const Tensor& self, Scalar value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory,
+                 OptEnum memory_format);
+Tensor full(IntSpan size, Scalar value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory);
+Tensor new_full(const Tensor& self, IntSpan size, Scalar value, OptType dtype, OptEnum layout, OptDevice device,
+                OptEnum pin_memory);
+Tensor clone_in_format(const Tensor& self, OptEnum memory_format);
 Tensor contiguous_in_format(const Tensor& self, int32_t memory_format);  // itself where it has the format
 // The tensor itself where nothing changes and no copy is asked for.
-Tensor to(const Tensor& self, std::optional<DType> dtype, std::optional<int32_t> layout, std::optional<Device> device,
-          std::optional<int32_t> pin_memory, bool non_blocking, bool copy, std::optional<int32_t> memory_format);
+Tensor to(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, bool non_blocking,
+          bool copy, OptEnum memory_format);
 
 }  // namespace sconce::cpu

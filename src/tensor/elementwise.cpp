@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "src/device/threads.h"
 #include "src/tensor/copy.h"

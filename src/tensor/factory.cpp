@@ -36,8 +36,7 @@ bool packed_in_order(const Tensor& tensor, std::initializer_list<int> order) noe
 
 }  // namespace
 
-void check_factory(std::string_view name, std::optional<int32_t> layout, std::optional<Device> device,
-                   std::optional<int32_t> pin_memory) {
+void check_factory(std::string_view name, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   SCONCE_CHECK(!layout || *layout == static_cast<int32_t>(Layout::kStrided), kUnsupported, name,
                ": only the strided layout is supported, got layout number ", layout.value_or(0));
   SCONCE_CHECK(!device || device->type == DeviceType::kCpu, kUnsupported, name, ": device ",
@@ -45,7 +44,7 @@ void check_factory(std::string_view name, std::optional<int32_t> layout, std::op
   SCONCE_CHECK(!pin_memory || !*pin_memory, kUnsupported, name, ": pinned memory needs an accelerator");
 }
 
-MemoryFormat memory_format_in(std::string_view name, std::optional<int32_t> number, MemoryFormat otherwise) {
+MemoryFormat memory_format_in(std::string_view name, OptEnum number, MemoryFormat otherwise) {
   if (!number) return otherwise;
   SCONCE_CHECK(*number >= 0 && *number <= 3, kInvalidArgument, name, ": memory format number ", *number,
                " is not known");
@@ -113,22 +112,21 @@ MemoryFormat suggested_format(const Tensor& tensor) noexcept {
 namespace cpu {
 
 // The number must fit the dtype (see fill.h); null dtypes are float32, those of new_* that of `self`.
-Tensor full(IntSpan size, double fill_value, std::optional<DType> dtype, std::optional<int32_t> layout,
-            std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor full(IntSpan size, double fill_value, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   check_factory("full", layout, device, pin_memory);
   Tensor out = empty_checked("full", size, dtype.value_or(kDefaultDType));
   fill(out, fill_value);
   return out;
 }
 
-Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
-                 std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor new_empty(const Tensor& self, IntSpan size, OptType dtype, OptEnum layout, OptDevice device,
+                 OptEnum pin_memory) {
   check_factory("new_empty", layout, device, pin_memory);
   return empty_checked("new_empty", size, dtype.value_or(self.dtype()));
 }
 
-Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
-                 std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor new_zeros(const Tensor& self, IntSpan size, OptType dtype, OptEnum layout, OptDevice device,
+                 OptEnum pin_memory) {
   check_factory("new_zeros", layout, device, pin_memory);
   Tensor out = empty_checked("new_zeros", size, dtype.value_or(self.dtype()));
   zero(out);
@@ -136,8 +134,7 @@ Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, s
 }
 
 // Zeros. PyTorch's are of no memory until written; the difference does not show.
-Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t> layout,
-                            std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor _efficientzerotensor(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   check_factory("_efficientzerotensor", layout, device, pin_memory);
   Tensor out = empty_checked("_efficientzerotensor", size, dtype.value_or(kDefaultDType));
   zero(out);

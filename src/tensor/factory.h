@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
-#include "sconce/tensor.h"
+#include "src/operators/arguments.h"
 
 namespace sconce {
 
@@ -15,10 +14,9 @@ enum class MemoryFormat : int32_t { kContiguous = 0, kPreserve = 1, kChannelsLas
 constexpr DType kDefaultDType = DType::kFloat32;
 
 // kUnsupported "NAME: ..." for another layout than strided, another device than the CPU, or pinned memory.
-void check_factory(std::string_view name, std::optional<int32_t> layout, std::optional<Device> device,
-                   std::optional<int32_t> pin_memory);
+void check_factory(std::string_view name, OptEnum layout, OptDevice device, OptEnum pin_memory);
 // kInvalidArgument "NAME: ..." for a number that is none.
-MemoryFormat memory_format_in(std::string_view name, std::optional<int32_t> number, MemoryFormat otherwise);
+MemoryFormat memory_format_in(std::string_view name, OptEnum number, MemoryFormat otherwise);
 
 // Uninitialised, row-major. kInvalidArgument "NAME: ..." for negative sizes.
 Tensor empty_checked(std::string_view name, IntSpan sizes, DType dtype);

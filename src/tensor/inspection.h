@@ -1,7 +1,6 @@
 // Looks at the values of a tensor for diagnostics. Not for the hot path.
 #pragma once
 
-#include <complex>
 #include <cstdint>
 #include <string>
 

@@ -268,14 +268,14 @@ void restride(Tensor& self, MemoryFormat format) {
 }
 }  // namespace
 
-void resize_(Tensor& self, IntSpan size, std::optional<int32_t> memory_format) {
+void resize_(Tensor& self, IntSpan size, OptEnum memory_format) {
   const MemoryFormat format = memory_format_in("resize_", memory_format, MemoryFormat::kContiguous);
   SCONCE_CHECK(format != MemoryFormat::kPreserve, kInvalidArgument, "resize_: memory format preserve is not supported");
   resize(self, size);
   if (memory_format) restride(self, format);
 }
 
-void resize_as_(Tensor& self, const Tensor& the_template, std::optional<int32_t> memory_format) {
+void resize_as_(Tensor& self, const Tensor& the_template, OptEnum memory_format) {
   MemoryFormat format = memory_format_in("resize_as_", memory_format, MemoryFormat::kContiguous);
   resize(self, Shape(the_template.sizes()));
   if (!memory_format) return;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "src/tensor/factory.h"
 #include "src/tensor/strided_loop.h"

@@ -6,7 +6,6 @@
 #include "src/cpu/convolution/direct/convolution_format.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/spatial/convolution_shape.h"

@@ -6,7 +6,6 @@
 #include "src/cpu/matmul/gemm/matrix_view.h"
 #include "src/device/threads.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/slices.h"

@@ -7,7 +7,6 @@
 
 #include "sconce/check.h"
 #include "src/cpu/elementwise/arithmetic.h"
-#include "src/cpu/elementwise/binary_functions.h"
 #include "src/cpu/elementwise/comparisons.h"
 #include "src/cpu/elementwise/computed.h"
 #include "src/cpu/elementwise/functions.h"

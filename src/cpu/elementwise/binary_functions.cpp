@@ -8,7 +8,6 @@
 
 #include "sconce/check.h"
 #include "src/cpu/elementwise/computed.h"
-#include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/multiply.h"

@@ -6,7 +6,6 @@
 
 #include "sconce/check.h"
 #include "src/cpu/elementwise/computed.h"
-#include "src/cpu/elementwise/functions.h"
 #include "src/cpu/vector/lanes.h"
 #include "src/tensor/elementwise.h"
 

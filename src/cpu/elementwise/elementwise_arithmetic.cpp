@@ -2,7 +2,6 @@
 // ATen: an integer tensor and a number give float32, and alpha is refused for integer results. Strides accepted: any,
 // operands broadcast. Matches ATen's CPU kernels, torch 2.15.
 #include <cmath>
-#include <complex>
 #include <type_traits>
 
 #include "sconce/check.h"

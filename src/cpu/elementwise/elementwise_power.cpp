@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <complex>
 #include <type_traits>
 
 #include "src/cpu/vector/vector_math.h"

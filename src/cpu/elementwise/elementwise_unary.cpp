@@ -1,7 +1,6 @@
 // Absolute value, argument, greatest common divisor, polar form, window.
 #include <cmath>
 #include <complex>
-#include <type_traits>
 
 #include "sconce/check.h"
 #include "src/cpu/elementwise/elementwise_ops.h"
@@ -141,9 +140,8 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
   return out;
 }
 
-Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<DType> dtype,
-                            std::optional<int32_t> layout, std::optional<Device> device,
-                            std::optional<int32_t> pin_memory) {
+Tensor hann_window_periodic(int64_t window_length, bool periodic, OptType dtype, OptEnum layout, OptDevice device,
+                            OptEnum pin_memory) {
   check_factory("hann_window", layout, device, pin_memory);
   const DType type = dtype.value_or(kDefaultDType);
   SCONCE_CHECK(is_floating(type) || is_complex(type) || is_float8(type), kInvalidArgument,
@@ -163,8 +161,7 @@ Tensor hann_window_periodic(int64_t window_length, bool periodic, std::optional<
 }
 
 // Periodic.
-Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t> layout,
-                   std::optional<Device> device, std::optional<int32_t> pin_memory) {
+Tensor hann_window(int64_t window_length, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   return hann_window_periodic(window_length, true, dtype, layout, device, pin_memory);
 }
 

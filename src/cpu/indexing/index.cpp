@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "src/cpu/indexing/nonzero.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/block_copy.h"

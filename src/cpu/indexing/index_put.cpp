@@ -3,7 +3,6 @@
 #include "sconce/check.h"
 #include "src/cpu/indexing/index.h"
 #include "src/cpu/indexing/masked.h"
-#include "src/cpu/indexing/nonzero.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"

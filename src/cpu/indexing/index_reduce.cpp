@@ -3,7 +3,6 @@
 #include "sconce/check.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/elements/convert.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {

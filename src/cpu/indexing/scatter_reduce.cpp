@@ -7,7 +7,6 @@
 #include "src/cpu/indexing/scatter_loop.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/elements/multiply.h"
 #include "src/tensor/fill.h"

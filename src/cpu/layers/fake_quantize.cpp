@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sconce/check.h"
 #include "src/cpu/vector/row_extrema.h"
@@ -10,10 +9,8 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/elementwise.h"
 #include "src/tensor/fill.h"
-#include "src/tensor/rows/slices.h"
 #include "src/tensor/rules/moving_average.h"
 #include "src/tensor/rules/quantisation_grid.h"
-#include "src/tensor/scalar.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/view.h"
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "sconce/tensor.h"
 #include "src/cpu/vector/post_ops.h"

@@ -6,7 +6,6 @@
 #include "src/cpu/linalg/factorise.h"
 #include "src/cpu/linalg/factorise_blocks.h"
 #include "src/cpu/linalg/lapack_calls.h"
-#include "src/tensor/matrices/matrix_batch.h"
 
 namespace sconce::factorise {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "sconce/float_types.h"
 #include "src/cpu/linalg/fft_lines.h"
 #include "src/cpu/linalg/fft_plan.h"
 #include "src/device/threads.h"

@@ -31,10 +31,7 @@ double norm_of(const Tensor& matrix) {
 Tensor exponential(const Tensor& matrix, double norm) {
   const int squarings = exponential_squarings(matrix.dtype(), norm);
   Tensor identity = Tensor::empty(matrix.sizes(), matrix.dtype());
-  zero(identity);
-  const int64_t n = matrix.size(0), step = n + 1;
-  Tensor diagonal = identity.as_strided(IntSpan(&n, 1), IntSpan(&step, 1), 0);
-  fill(diagonal, int64_t{1});
+  fill_identity(identity);
   Tensor result =
       exponential_polynomial(multiply_number(matrix, std::ldexp(1.0, -squarings)), identity, mm, multiply_number, add);
   for (int i = 0; i < squarings; ++i) result = mm(result, result);

@@ -5,7 +5,6 @@
 #include "sconce/check.h"
 #include "src/cpu/linalg/lapack_calls.h"
 #include "src/cpu/linalg/linalg.h"
-#include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/factory.h"
 #include "src/tensor/fill.h"
@@ -58,9 +57,7 @@ std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool ch
 
 std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
   check_matrices("linalg.qr", A);
-  SCONCE_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kInvalidArgument,
-               "linalg.qr: qr received unrecognized mode '", mode,
-               "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  check_qr_mode(mode);
   const int m = int_size("linalg.qr", A.size(A.dim() - 2)), n = int_size("linalg.qr", A.size(A.dim() - 1));
   const int k = std::min(m, n);
   const bool complete = mode == "complete";
@@ -71,12 +68,7 @@ std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
   zero(r);
   if (mode != "r") zero(q);
   if (A.numel() == 0) {
-    if (complete && q.numel() > 0) {  // no columns: Q is the identity
-      Shape strides(q.strides().first(static_cast<size_t>(A.dim() - 2)));
-      strides.push_back(m + 1);
-      Tensor diagonal = q.as_strided(with_last(batch, m), strides, 0);
-      fill(diagonal, int64_t{1});
-    }
+    if (complete && q.numel() > 0) fill_identity(q);  // there are no columns
     return {q, r};
   }
   const Tensor factored = column_major_copy(A);
@@ -103,14 +95,8 @@ std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
 
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   const char* const name = "torch.linalg.householder_product";
-  SCONCE_CHECK(input.dim() >= 2, kInvalidArgument, name, ": input must have at least 2 dimensions.");
+  check_householder(name, input, tau);
   const int m = int_size(name, input.size(input.dim() - 2)), n = int_size(name, input.size(input.dim() - 1));
-  SCONCE_CHECK(m >= n, kInvalidArgument, name, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
-  SCONCE_CHECK(tau.dim() == input.dim() - 1 && tau.dtype() == input.dtype() && n >= tau.size(tau.dim() - 1),
-               kInvalidArgument, name, ": tau ", describe(tau), " does not go with input ", describe(input));
-  for (int64_t d = 0; d + 1 < tau.dim(); ++d)
-    SCONCE_CHECK(tau.size(d) == input.size(d), kInvalidArgument, name, ": tau ", describe(tau),
-                 " does not go with input ", describe(input));
   Tensor out = column_major_copy(input);
   if (out.numel() == 0) return out;
   const Tensor packed = contiguous(tau);
@@ -121,9 +107,7 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
 
 std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v) {
   check_square("linalg.eigh", A);
-  SCONCE_CHECK(UPLO == "L" || UPLO == "U" || UPLO == "l" || UPLO == "u", kInvalidArgument,
-               "linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got ", UPLO);
-  const char uplo = UPLO == "L" || UPLO == "l" ? 'L' : 'U', job = compute_v ? 'V' : 'N';
+  const char uplo = reads_lower(UPLO) ? 'L' : 'U', job = compute_v ? 'V' : 'N';
   const int n = int_size("linalg.eigh", A.size(A.dim() - 1));
   const Shape batch = batch_shape(A);
   Tensor values = Tensor::empty(with_last(batch, n), value_dtype(A.dtype())), vectors = column_major_copy(A);
@@ -166,14 +150,7 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   if (A.numel() == 0) {
     // If the matrix has no elements, the full bases are identities.
     for (Tensor* full : {&u, &vh})
-      if (compute_uv && full_matrices && full->numel() > 0) {
-        zero(*full);
-        const int64_t size = full->size(full->dim() - 1);
-        Shape strides(full->strides().first(static_cast<size_t>(A.dim() - 2)));
-        strides.push_back(size + 1);
-        Tensor diagonal = full->as_strided(with_last(batch, size), strides, 0);
-        fill(diagonal, int64_t{1});
-      }
+      if (compute_uv && full_matrices && full->numel() > 0) fill_identity(*full);
     return {u, s, vh};
   }
   const Tensor copied = column_major_copy(A);

@@ -9,7 +9,6 @@
 #include "src/cpu/linalg/lapack_calls.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/dimensions.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/matrices/linalg_errors.h"
 #include "src/tensor/matrices/matrix_batch.h"

@@ -58,10 +58,7 @@ std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot) {
 Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
   check_square("linalg.lu_solve", LU);
   check_equation("linalg.lu_solve", LU, B, left);
-  SCONCE_CHECK(pivots.dtype() == DType::kInt32 && pivots.dim() == LU.dim() - 1 &&
-                   std::equal(pivots.sizes().begin(), pivots.sizes().end(), LU.sizes().begin()),
-               kInvalidArgument, "linalg.lu_solve: pivots of a factorisation of ", describe(LU),
-               " should be int32 without its last dimension, got ", describe(pivots));
+  check_pivots("linalg.lu_solve", LU, pivots);
   const Shape batch = broadcast_shapes("linalg.lu_solve", batch_shape(LU), batch_shape(B));
   const int n = int_size("linalg.lu_solve", LU.size(LU.dim() - 1));
   const int64_t right = B.size(left ? B.dim() - 1 : B.dim() - 2);
@@ -115,17 +112,7 @@ std::array<Tensor, 4> _linalg_solve_ex(const Tensor& A, const Tensor& B, bool le
 std::array<Tensor, 2> linalg_inv_ex(const Tensor& A, bool check_errors) {
   check_square("linalg.inv", A);
   Tensor identity = empty_matrices(Shape(A.sizes()), A.dtype());
-  zero(identity);
-  const int64_t n = A.size(A.dim() - 1);
-  Tensor diagonal = identity.as_strided(
-      with_last(batch_shape(A), n),
-      [&] {
-        Shape strides(identity.strides().first(static_cast<size_t>(A.dim() - 2)));
-        strides.push_back(n + 1);
-        return strides;
-      }(),
-      0);
-  fill(diagonal, int64_t{1});
+  fill_identity(identity);
   auto [inverse, lu, pivots, info] = _linalg_solve_ex(A, identity, true, false);
   if (check_errors) _linalg_check_errors(info, "linalg.inv_ex", A.dim() == 2);
   return {inverse, info};

@@ -1,5 +1,4 @@
 // Square roots of positive matrices and polar decompositions.
-#include "sconce/check.h"
 #include "src/cpu/elementwise/arithmetic.h"
 #include "src/cpu/elementwise/comparisons.h"
 #include "src/cpu/elementwise/functions.h"
@@ -26,11 +25,7 @@ Tensor linalg_matrix_sqrth(const Tensor& self) {
 }
 
 std::array<Tensor, 2> linalg_polar(const Tensor& A) {
-  check_matrices("linalg.polar", A);
-  const int64_t rows = A.size(A.dim() - 2), columns = A.size(A.dim() - 1);
-  SCONCE_CHECK(rows >= columns, kInvalidArgument,
-               "linalg.polar: input must have at least as many rows as columns, but got ", rows, " by ", columns,
-               " matrices");
+  check_polar(A);
   const auto [u, s, vh] = _linalg_svd(A, false, true, std::nullopt);
   return {matmul(u, vh), spectral(adjoint(vh), s)};
 }

@@ -3,17 +3,15 @@
 // float32 where none is given. A periodic window is the symmetric one of one more, less its last value.
 #pragma once
 
-#include <optional>
-
-#include "sconce/tensor.h"
+#include "src/operators/arguments.h"
 
 namespace sconce::cpu {
 
 struct Factory {  // what every operator that makes a tensor is given
-  std::optional<DType> dtype;
-  std::optional<int32_t> layout;
-  std::optional<Device> device;
-  std::optional<int32_t> pin_memory;
+  OptType dtype;
+  OptEnum layout;
+  OptDevice device;
+  OptEnum pin_memory;
 };
 
 Tensor bartlett_window(int64_t length, bool periodic, const Factory& factory);

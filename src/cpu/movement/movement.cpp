@@ -15,7 +15,6 @@
 #include "src/tensor/copy.h"
 #include "src/tensor/dimensions.h"
 #include "src/tensor/elements/dispatch.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/strided_loop.h"
 #include "src/tensor/view.h"
 

@@ -2,8 +2,6 @@
 // said otherwise. Match aten's of the same names (torch 2.15, CPU). kInvalidArgument as ATen refuses.
 #pragma once
 
-#include <vector>
-
 #include "src/operators/arguments.h"
 #include "src/tensor/scalar.h"
 

@@ -5,7 +5,6 @@
 // difference. kInvalidArgument for ranks, columns or batches that do not fit; kUnsupported for dtypes.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sconce/check.h"
 #include "src/device/threads.h"

@@ -13,7 +13,6 @@
 #include "src/cpu/reduction/sum.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/strided_loop.h"
 

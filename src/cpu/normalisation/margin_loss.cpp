@@ -5,7 +5,6 @@
 #include "sconce/check.h"
 #include "src/cpu/normalisation/loss.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <vector>
 
-#include "sconce/check.h"
 #include "sconce/float_types.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"

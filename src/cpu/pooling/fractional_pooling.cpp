@@ -6,7 +6,6 @@
 // Match aten::fractional_max_pool2d and 3d (torch 2.15, CPU). kInvalidArgument; kUnsupported for dtypes.
 #include <limits>
 
-#include "sconce/check.h"
 #include "src/cpu/pooling/plane_scatter.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "sconce/check.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"

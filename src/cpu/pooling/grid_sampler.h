@@ -7,10 +7,8 @@
 #pragma once
 
 #include <array>
-#include <span>
-#include <string_view>
 
-#include "src/tensor/strided_loop.h"
+#include "sconce/tensor.h"
 
 namespace sconce::cpu {
 

@@ -7,7 +7,6 @@
 // torch 2.15.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string_view>
 

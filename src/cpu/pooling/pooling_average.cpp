@@ -1,5 +1,4 @@
 // Averages, laid out over vectors as the maxima are. Windows are summed in ATen's order, except wide ones.
-#include <limits>
 #include <type_traits>
 
 #include "src/cpu/pooling/padded_rows.h"

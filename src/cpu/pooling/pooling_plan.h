@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "sconce/float_types.h"
-#include "src/tensor/factory.h"
 #include "src/tensor/spatial/pool_axes.h"
 #include "src/tensor/strided_loop.h"
 

@@ -12,7 +12,6 @@
 namespace sconce::cpu {
 namespace {
 
-using OptScale = std::optional<double>;
 using enum ResampleMode;
 constexpr OptScale kNone;
 

@@ -6,28 +6,25 @@
 // kInvalidArgument for sizes; kUnsupported for dtypes.
 #pragma once
 
-#include <optional>
-
 #include "sconce/tensor.h"
+#include "src/tensor/spatial/resample_taps.h"
 
 namespace sconce::cpu {
 
-Tensor upsample_nearest1d(const Tensor& self, IntSpan output_size, std::optional<double> scales);
-Tensor upsample_nearest2d(const Tensor& self, IntSpan output_size, std::optional<double> scales_h,
-                          std::optional<double> scales_w);
-Tensor upsample_nearest3d(const Tensor& self, IntSpan output_size, std::optional<double> scales_d,
-                          std::optional<double> scales_h, std::optional<double> scales_w);
-Tensor _upsample_nearest_exact1d(const Tensor& self, IntSpan output_size, std::optional<double> scales);
-Tensor _upsample_nearest_exact2d(const Tensor& self, IntSpan output_size, std::optional<double> scales_h,
-                                 std::optional<double> scales_w);
-Tensor _upsample_nearest_exact3d(const Tensor& self, IntSpan output_size, std::optional<double> scales_d,
-                                 std::optional<double> scales_h, std::optional<double> scales_w);
-Tensor upsample_linear1d(const Tensor& self, IntSpan output_size, bool align_corners, std::optional<double> scales);
-Tensor upsample_bilinear2d(const Tensor& self, IntSpan output_size, bool align_corners, std::optional<double> scales_h,
-                           std::optional<double> scales_w);
-Tensor upsample_bicubic2d(const Tensor& self, IntSpan output_size, bool align_corners, std::optional<double> scales_h,
-                          std::optional<double> scales_w);
-Tensor upsample_trilinear3d(const Tensor& self, IntSpan output_size, bool align_corners, std::optional<double> scales_d,
-                            std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_nearest1d(const Tensor& self, IntSpan output_size, OptScale scales);
+Tensor upsample_nearest2d(const Tensor& self, IntSpan output_size, OptScale scales_h, OptScale scales_w);
+Tensor upsample_nearest3d(const Tensor& self, IntSpan output_size, OptScale scales_d, OptScale scales_h,
+                          OptScale scales_w);
+Tensor _upsample_nearest_exact1d(const Tensor& self, IntSpan output_size, OptScale scales);
+Tensor _upsample_nearest_exact2d(const Tensor& self, IntSpan output_size, OptScale scales_h, OptScale scales_w);
+Tensor _upsample_nearest_exact3d(const Tensor& self, IntSpan output_size, OptScale scales_d, OptScale scales_h,
+                                 OptScale scales_w);
+Tensor upsample_linear1d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales);
+Tensor upsample_bilinear2d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_h,
+                           OptScale scales_w);
+Tensor upsample_bicubic2d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_h,
+                          OptScale scales_w);
+Tensor upsample_trilinear3d(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_d,
+                            OptScale scales_h, OptScale scales_w);
 
 }  // namespace sconce::cpu

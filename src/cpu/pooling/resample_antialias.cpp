@@ -1,20 +1,15 @@
 #include "src/cpu/pooling/resample_antialias.h"
 
-#include <algorithm>
-
-#include "sconce/check.h"
 #include "src/cpu/pooling/resample_lines.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/rows/planes.h"
-#include "src/tensor/spatial/low_pass.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
-namespace {
 
-Tensor upsample(LowPass filter, const Tensor& self, IntSpan size, bool align_corners, std::optional<double> scales_h,
-                std::optional<double> scales_w) {
+Tensor low_pass(LowPass filter, const Tensor& self, IntSpan size, bool align_corners, OptScale scales_h,
+                OptScale scales_w) {
   check_low_pass(filter, self, size);
   const char* const name = low_pass_name(filter);
   const int64_t planes = self.size(0) * self.size(1);
@@ -23,7 +18,7 @@ Tensor upsample(LowPass filter, const Tensor& self, IntSpan size, bool align_cor
   const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   const Tensor in = contiguous(small ? to_dtype(self, DType::kFloat32) : self);
   // Along the last dimension, then the other one; one of the same size is copied, whatever its scale says.
-  const auto along = [&](const Tensor& from, int64_t dim, std::optional<double> scale) -> Tensor {
+  const auto along = [&](const Tensor& from, int64_t dim, OptScale scale) -> Tensor {
     const bool last = dim == 3;
     const int64_t before = from.size(dim), after = size[last ? 1 : 0];
     if (before == after) return from;
@@ -49,8 +44,8 @@ Tensor upsample(LowPass filter, const Tensor& self, IntSpan size, bool align_cor
   return in_format(name, out, dtype, suggested_format(self));
 }
 
-Tensor upsample_backward(LowPass filter, const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
-                         std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor low_pass_backward(LowPass filter, const Tensor& grad, IntSpan size, IntSpan input_size, bool align_corners,
+                         OptScale scales_h, OptScale scales_w) {
   check_low_pass_gradient(filter, grad, size, input_size);
   const char* const name = low_pass_name(filter);
   const int64_t planes = grad.size(0) * grad.size(1);
@@ -66,36 +61,6 @@ Tensor upsample_backward(LowPass filter, const Tensor& grad, IntSpan size, IntSp
   });
   return in_format(name, out, grad.dtype(),
                    filter == LowPass::kBilinear ? suggested_format(grad) : MemoryFormat::kContiguous);
-}
-
-}  // namespace
-
-Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                               std::optional<double> scales_h, std::optional<double> scales_w) {
-  return upsample(LowPass::kBilinear, self, output_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return upsample(LowPass::kBicubic, self, output_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return upsample(LowPass::kLanczos, self, output_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                        bool align_corners, std::optional<double> scales_h,
-                                        std::optional<double> scales_w) {
-  return upsample_backward(LowPass::kBilinear, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                       bool align_corners, std::optional<double> scales_h,
-                                       std::optional<double> scales_w) {
-  return upsample_backward(LowPass::kBicubic, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                       bool align_corners, std::optional<double> scales_h,
-                                       std::optional<double> scales_w) {
-  return upsample_backward(LowPass::kLanczos, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
 }
 
 }  // namespace sconce::cpu

@@ -3,7 +3,6 @@
 #include <array>
 #include <memory>
 
-#include "sconce/check.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
@@ -14,7 +13,6 @@
 namespace sconce::cpu {
 namespace {
 
-using OptScale = std::optional<double>;
 using enum ResampleMode;
 constexpr OptScale kNone;
 

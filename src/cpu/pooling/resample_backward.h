@@ -3,30 +3,24 @@
 // resizing. Match ATen's CPU kernels, torch 2.15. kInvalidArgument for sizes that do not fit; kUnsupported for dtypes.
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string_view>
-
 #include "sconce/tensor.h"
+#include "src/tensor/spatial/resample_taps.h"
 
 namespace sconce::cpu {
 
 Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                    bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
-Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   std::optional<double> scales);
+                                    bool align_corners, OptScale scales_h, OptScale scales_w);
+Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size, OptScale scales);
 Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   std::optional<double> scales_h, std::optional<double> scales_w);
+                                   OptScale scales_h, OptScale scales_w);
 Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   std::optional<double> scales_d, std::optional<double> scales_h,
-                                   std::optional<double> scales_w);
+                                   OptScale scales_d, OptScale scales_h, OptScale scales_w);
 Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                          std::optional<double> scales);
+                                          OptScale scales);
 Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                          std::optional<double> scales_h, std::optional<double> scales_w);
+                                          OptScale scales_h, OptScale scales_w);
 Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                          std::optional<double> scales_d, std::optional<double> scales_h,
-                                          std::optional<double> scales_w);
+                                          OptScale scales_d, OptScale scales_h, OptScale scales_w);
 
 // padding: (before, after) from the last dimension on; negative ones crop.
 Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntSpan padding);

@@ -17,10 +17,6 @@
 namespace sconce::cpu {
 namespace {
 
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
-
 Tensor make(const char* name, IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   check_factory(name, layout, device, pin_memory);
   return empty_checked(name, size, dtype.value_or(kDefaultDType));

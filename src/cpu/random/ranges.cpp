@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 
 #include "sconce/check.h"
 #include "src/cpu/movement/movement.h"
@@ -13,10 +12,6 @@
 
 namespace sconce::cpu {
 namespace {
-
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
 
 Tensor stepped(const char* name, Scalar start, Scalar end, Scalar step, OptType dtype, bool with_end) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();

@@ -2,31 +2,28 @@
 // linspace, logspace, eye, tril_indices and triu_indices (torch 2.15, CPU). kInvalidArgument as ATen refuses.
 #pragma once
 
-#include <optional>
-
+#include "src/operators/arguments.h"
 #include "src/tensor/scalar.h"
 
 namespace sconce::cpu {
 
 // From start in steps, as far as but without end; int64 of whole numbers where no dtype is given, else float32.
-Tensor arange(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<int32_t> layout,
-              std::optional<Device> device, std::optional<int32_t> pin_memory);
+Tensor arange(Scalar start, Scalar end, Scalar step, OptType dtype, OptEnum layout, OptDevice device,
+              OptEnum pin_memory);
 // With end.
-Tensor range(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<int32_t> layout,
-             std::optional<Device> device, std::optional<int32_t> pin_memory);
+Tensor range(Scalar start, Scalar end, Scalar step, OptType dtype, OptEnum layout, OptDevice device,
+             OptEnum pin_memory);
 // `steps` numbers from start to end, both included; float32 (complex64) where no dtype is given.
-Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<int32_t> layout,
-                std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
-                std::optional<int32_t> layout, std::optional<Device> device,
-                std::optional<int32_t> pin_memory);  // base to those powers
+Tensor linspace(Scalar start, Scalar end, int64_t steps, OptType dtype, OptEnum layout, OptDevice device,
+                OptEnum pin_memory);
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, OptType dtype, OptEnum layout, OptDevice device,
+                OptEnum pin_memory);  // base to those powers
 
-Tensor eye(int64_t n, int64_t m, std::optional<DType> dtype, std::optional<int32_t> layout,
-           std::optional<Device> device, std::optional<int32_t> pin_memory);
+Tensor eye(int64_t n, int64_t m, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory);
 // [2, count]: rows and columns.
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<int32_t> layout,
-                    std::optional<Device> device, std::optional<int32_t> pin_memory);
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<int32_t> layout,
-                    std::optional<Device> device, std::optional<int32_t> pin_memory);
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, OptType dtype, OptEnum layout, OptDevice device,
+                    OptEnum pin_memory);
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, OptType dtype, OptEnum layout, OptDevice device,
+                    OptEnum pin_memory);
 
 }  // namespace sconce::cpu

@@ -7,8 +7,8 @@
 #include <array>
 
 #include "src/cpu/random/random.h"
+#include "src/operators/arguments.h"
 #include "src/tensor/scalar.h"
-#include "src/tensor/strided_loop.h"
 
 namespace sconce::cpu {
 
@@ -31,14 +31,11 @@ Tensor _standard_gamma(const Tensor& self, Generator* generator);
 Tensor _sample_dirichlet(const Tensor& self, Generator* generator);  // along the last dimension
 
 // What row of the C ABI there is for these has no generator.
-Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, std::optional<DType> dtype,
-                             std::optional<int32_t> layout, std::optional<Device> device,
-                             std::optional<int32_t> pin_memory);
-Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Generator* generator,
-                                  std::optional<DType> dtype, std::optional<int32_t> layout,
-                                  std::optional<Device> device, std::optional<int32_t> pin_memory,
-                                  std::optional<int32_t> memory_format);
-Tensor randperm_generator(int64_t n, Generator* generator, std::optional<DType> dtype, std::optional<int32_t> layout,
-                          std::optional<Device> device, std::optional<int32_t> pin_memory);
+Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, OptType dtype,
+                             OptEnum layout, OptDevice device, OptEnum pin_memory);
+Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Generator* generator, OptType dtype,
+                                  OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum memory_format);
+Tensor randperm_generator(int64_t n, Generator* generator, OptType dtype, OptEnum layout, OptDevice device,
+                          OptEnum pin_memory);
 
 }  // namespace sconce::cpu

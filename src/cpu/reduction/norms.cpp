@@ -1,7 +1,6 @@
 #include "src/cpu/reduction/norms.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <complex>
 #include <limits>

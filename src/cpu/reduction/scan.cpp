@@ -5,7 +5,6 @@
 // slices of cumsum in float, where the sums of four elements are formed first.
 #include <limits>
 
-#include "sconce/check.h"
 #include "src/cpu/reduction/scan_loop.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"

@@ -1,7 +1,6 @@
 #include "src/cpu/reduction/sum.h"
 
 #include <algorithm>
-#include <complex>
 
 #include "sconce/check.h"
 #include "src/cpu/reduction/moments.h"

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
-#include "src/tensor/strided_loop.h"
+#include "sconce/tensor.h"
 
 namespace sconce::cpu {
 

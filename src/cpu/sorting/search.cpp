@@ -71,20 +71,7 @@ void check_sizes(const Tensor& sequence, const Tensor& values, bool out_int32, c
                "searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
                "boundaries tensor dim(",
                sequence.dim(), ") and input value's dim(0) numel(1)");
-  SCONCE_CHECK(sequence.dim() > 0, kInvalidArgument,
-               "searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
-  bool matched = sequence.dim() == 1;
-  if (!matched && sequence.dim() == values.dim()) {
-    matched = true;
-    for (int64_t d = 0; d + 1 < sequence.dim(); ++d) matched &= sequence.size(d) == values.size(d);
-  }
-  SCONCE_CHECK(matched, kInvalidArgument,
-               "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-               "tensor and input value tensor must match, but we got boundaries tensor ",
-               to_string(sequence.sizes()), " and input value tensor ", to_string(values.sizes()));
-  const int64_t n = sequence.size(sequence.dim() - 1);
-  SCONCE_CHECK(!out_int32 || n < INT32_MAX, kInvalidArgument,
-               "searchsorted(): the size of boundaries' last dimension should be less than 2147483647, but we got ", n);
+  check_searched(sequence, values, out_int32);
   if (!sorter) return;
   SCONCE_CHECK(to_string(sorter->sizes()) == to_string(sequence.sizes()), kInvalidArgument,
                "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",

@@ -1,6 +1,5 @@
 // Sorting and the largest elements. Match aten::sort, sort.stable and topk (torch 2.15, CPU). NaN counts as greatest,
 // -0.0 equals 0.0. Integers, bool, float, double, half, bfloat16; no complex numbers.
-#include <algorithm>
 
 #include "sconce/check.h"
 #include "src/cpu/sorting/sort_keys.h"

@@ -1,7 +1,6 @@
 // Gradients of attention by products, from scores that are computed again: any layout, bias, dropout and window. Half
 // types multiply on tensor cores with float32 scores, all else in float32; as many heads at once as fit kScoreBytes.
 #include <cmath>
-#include <limits>
 
 #include "src/cuda/attention/attention.h"
 #include "src/cuda/attention/attention_gradient_kernels.h"

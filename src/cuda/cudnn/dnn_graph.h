@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <list>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace sconce::cuda {

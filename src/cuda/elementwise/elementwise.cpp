@@ -246,8 +246,7 @@ Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, 
   return out;
 }
 
-Tensor hann_window(int64_t window_length, std::optional<DType> dtype, std::optional<int32_t>,
-                   std::optional<Device> device, std::optional<int32_t>) {
+Tensor hann_window(int64_t window_length, OptType dtype, OptEnum, OptDevice device, OptEnum) {
   SCONCE_CHECK(window_length >= 0, kInvalidArgument,
                "hann_window: requires non-negative window_length, got window_length=", window_length);
   Tensor out = Tensor::empty(IntSpan(&window_length, 1), dtype.value_or(DType::kFloat32), device_or_current(device));

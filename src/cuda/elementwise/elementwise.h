@@ -17,18 +17,11 @@ Tensor power_of_number(const Tensor& self, Scalar exponent);
 Tensor number_power(Scalar self, const Tensor& exponent);
 Tensor complex(const Tensor& real, const Tensor& imag);
 
-// Convert integers and bool to float32.
-Tensor reciprocal(const Tensor& self);
-Tensor exp(const Tensor& self);
-Tensor log(const Tensor& self);
-Tensor sqrt(const Tensor& self);
-Tensor sin(const Tensor& self);
-Tensor cos(const Tensor& self);
-Tensor tanh(const Tensor& self);
-Tensor sigmoid(const Tensor& self);
-Tensor neg(const Tensor& self);             // keeps integers; refuses bool
-Tensor conj(const Tensor& self);            // a copy; a real tensor itself
-Tensor conj_physical(const Tensor& self);   // a real tensor itself
-Tensor _conj_physical(const Tensor& self);  // a copy
+using Function = Tensor(const Tensor& self);
+Function reciprocal, exp, log, sqrt, sin, cos, tanh, sigmoid;  // convert integers and bool to float32
+Function neg;                                                  // keeps integers; refuses bool
+Function conj;                                                 // a copy; a real tensor itself
+Function conj_physical;                                        // a real tensor itself
+Function _conj_physical;                                       // a copy
 
 }  // namespace sconce::cuda

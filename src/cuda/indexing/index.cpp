@@ -9,7 +9,6 @@
 #include "src/cuda/indexing/index_kernels.h"
 #include "src/cuda/random/random_kernels.h"
 #include "src/cuda/runtime/copy.h"
-#include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"

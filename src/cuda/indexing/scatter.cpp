@@ -4,7 +4,6 @@
 #include "src/cuda/indexing/index.h"
 #include "src/cuda/indexing/index_kernels.h"
 #include "src/cuda/runtime/copy.h"
-#include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/tensor/filled.h"
 #include "src/operators/cuda_ops.h"

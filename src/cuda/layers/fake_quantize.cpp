@@ -7,7 +7,6 @@
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/copy.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/rules/moving_average.h"
 
 namespace sconce::cuda {

@@ -39,8 +39,6 @@ std::array<Tensor, 2> linalg_polar(const Tensor& A);
 
 // Defined in linalg_solve.cpp for all files. Zeroed int32.
 Tensor zeroed_info(IntSpan batch, Device device);
-// The identity in each matrix of [..., n, n].
-void fill_identity(Tensor& t);
 // Waits for the device.
 void check_info(const Tensor& info, std::string_view name, bool is_matrix);
 void conjugate(Tensor& t);  // packed

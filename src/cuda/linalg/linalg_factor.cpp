@@ -74,15 +74,8 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
 
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   const char* const name = "torch.linalg.householder_product";
-  SCONCE_CHECK(input.dim() >= 2, kInvalidArgument, name, ": input must have at least 2 dimensions.");
+  check_householder(name, input, tau);
   check_matrices(name, input);
-  const int64_t m = input.size(input.dim() - 2), n = input.size(input.dim() - 1);
-  SCONCE_CHECK(m >= n, kInvalidArgument, name, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
-  SCONCE_CHECK(tau.dim() == input.dim() - 1 && tau.dtype() == input.dtype() && n >= tau.size(tau.dim() - 1),
-               kInvalidArgument, name, ": tau ", describe(tau), " does not go with input ", describe(input));
-  for (int64_t d = 0; d + 1 < tau.dim(); ++d)
-    SCONCE_CHECK(tau.size(d) == input.size(d), kInvalidArgument, name, ": tau ", describe(tau),
-                 " does not go with input ", describe(input));
   const LinalgScope scope(name, input);
   Tensor out = column_major_copy(input);
   const Tensor packed = contiguous(tau);
@@ -93,9 +86,7 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
 
 std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
   check_matrices("linalg.qr", A);
-  SCONCE_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kInvalidArgument,
-               "linalg.qr: qr received unrecognized mode '", mode,
-               "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  check_qr_mode(mode);
   const LinalgScope scope("linalg.qr", A);
   const int64_t m = A.size(A.dim() - 2), n = A.size(A.dim() - 1), k = std::min(m, n);
   const bool complete = mode == "complete", wants_q = mode != "r";
@@ -123,15 +114,14 @@ std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode) {
 
 std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v) {
   check_square("linalg.eigh", A);
-  SCONCE_CHECK(UPLO == "L" || UPLO == "U" || UPLO == "l" || UPLO == "u", kInvalidArgument,
-               "linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got ", UPLO);
+  const bool lower = reads_lower(UPLO);
   const LinalgScope scope("linalg.eigh", A);
   const Shape batch = batch_shape(A);
   Tensor values = Tensor::empty(with_last(batch, A.size(A.dim() - 1)), value_dtype(A.dtype()), A.device());
   Tensor vectors = column_major_copy(A), info = zeroed_info(batch, A.device());
   if (A.numel() > 0)
-    eigen_symmetric(Matrices(vectors), UPLO == "L" || UPLO == "l" ? Triangle::kLower : Triangle::kUpper, compute_v,
-                    values.data(), info.data_as<int32_t>());
+    eigen_symmetric(Matrices(vectors), lower ? Triangle::kLower : Triangle::kUpper, compute_v, values.data(),
+                    info.data_as<int32_t>());
   check_info(info, "linalg.eigh", A.dim() == 2);
   return {values, compute_v ? vectors : no_matrix(A.dtype(), A.device())};
 }

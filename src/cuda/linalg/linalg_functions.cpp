@@ -159,11 +159,7 @@ Tensor linalg_matrix_sqrth(const Tensor& self) {
 }
 
 std::array<Tensor, 2> linalg_polar(const Tensor& A) {
-  check_matrices("linalg.polar", A);
-  const int64_t rows = A.size(A.dim() - 2), columns = A.size(A.dim() - 1);
-  SCONCE_CHECK(rows >= columns, kInvalidArgument,
-               "linalg.polar: input must have at least as many rows as columns, but got ", rows, " by ", columns,
-               " matrices");
+  check_polar(A);
   const DeviceScope scope(A.device());
   const auto [u, s, vh] = _linalg_svd(A, false, true, std::nullopt);
   return {matrix_product(u, vh), spectral(adjoint(vh), s)};

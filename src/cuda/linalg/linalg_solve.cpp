@@ -22,19 +22,6 @@ Tensor zeroed_info(IntSpan batch, Device device) {
   return info;
 }
 
-void fill_identity(Tensor& t) {
-  fill_zero(t);
-  const int64_t rank = t.dim();
-  Shape sizes = batch_shape(t), strides(t.strides().first(static_cast<size_t>(rank - 2)));
-  sizes.push_back(std::min(t.size(rank - 2), t.size(rank - 1)));
-  strides.push_back(t.stride(rank - 2) + t.stride(rank - 1));
-  Tensor diagonal = t.as_strided(sizes, strides, t.storage_offset());
-  const float single[4] = {1};
-  const double wide[2] = {1};
-  fill(diagonal,
-       t.dtype() == DType::kFloat32 || t.dtype() == DType::kComplex64 ? static_cast<const void*>(single) : wide);
-}
-
 void check_info(const Tensor& info, std::string_view name, bool is_matrix) {
   Tensor here = Tensor::empty(info.sizes(), DType::kInt32);
   copy(info, here, true);
@@ -130,10 +117,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   const char* const name = "linalg.lu_solve";
   check_square(name, LU);
   check_equation(name, LU, B, left);
-  SCONCE_CHECK(pivots.dtype() == DType::kInt32 && pivots.dim() == LU.dim() - 1 &&
-                   std::equal(pivots.sizes().begin(), pivots.sizes().end(), LU.sizes().begin()),
-               kInvalidArgument, name, ": pivots of a factorisation of ", describe(LU),
-               " should be int32 without its last dimension, got ", describe(pivots));
+  check_pivots(name, LU, pivots);
   const LinalgScope scope(name, LU);
   const Shape batch = broadcast_shapes(name, batch_shape(LU), batch_shape(B));
   const int64_t n = LU.size(LU.dim() - 1), right = B.size(left ? B.dim() - 1 : B.dim() - 2);

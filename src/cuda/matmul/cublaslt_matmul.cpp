@@ -7,7 +7,6 @@
 #include "sconce/mutex.h"
 #include "src/cuda/elementwise/elementwise.h"
 #include "src/cuda/runtime/copy.h"
-#include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/handle.h"
 #include "src/cuda/runtime/per_device.h"
 #include "src/cuda/runtime/plan_cache.h"

@@ -3,8 +3,6 @@
 // allows it; half types sum in float32.
 #pragma once
 
-#include <optional>
-
 #include "sconce/tensor.h"
 
 namespace sconce::cuda {

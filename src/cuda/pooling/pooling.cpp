@@ -10,7 +10,6 @@
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/spatial/fractional_axes.h"
 #include "src/tensor/spatial/pool_axes.h"

@@ -16,7 +16,6 @@
 #include "src/tensor/factory.h"
 #include "src/tensor/rows/planes.h"
 #include "src/tensor/spatial/grid_geometry.h"
-#include "src/tensor/spatial/low_pass.h"
 #include "src/tensor/spatial/padded_sides.h"
 #include "src/tensor/spatial/resized_axes.h"
 
@@ -116,8 +115,7 @@ Tensor in_format_of(const char* name, const Tensor& like, bool row_major, const 
 }
 
 Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                       bool align_corners, const std::array<std::optional<double>, 3>& scales, int dims,
-                       ResampleMode mode) {
+                       bool align_corners, const std::array<OptScale, 3>& scales, int dims, ResampleMode mode) {
   const auto axes = resized_axes(name, grad_output, output_size, input_size, scales, dims);
   const ResampleModes modes = resample_modes(axes, dims, mode);
   const DeviceScope scope(grad_output.device());
@@ -133,13 +131,14 @@ Tensor resize_gradient(const char* name, const Tensor& grad_output, IntSpan outp
 
 // The filter from a plane of two `sizes` to another or, with `backward`, its gradient: gathers `given`, which has the
 // other sizes, into `sizes`.
-Tensor filtered(const char* name, LowPass filter, bool backward, const Tensor& given, IntSpan sizes, bool align_corners,
-                std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor filtered(LowPass filter, bool backward, const Tensor& given, IntSpan sizes, bool align_corners,
+                OptScale scales_h, OptScale scales_w) {
+  const char* const name = low_pass_name(filter);
   const DeviceScope scope(given.device());
   const int64_t to[] = {sizes[2], sizes[3]}, from[] = {given.size(2), given.size(3)};
   std::array<Line, 3> lines{Line(1, 1), Line(to[0], from[0]), Line(to[1], from[1])};
   lines[0].add(0, 0, 1);
-  const std::optional<double> scales[] = {scales_h, scales_w};
+  const OptScale scales[] = {scales_h, scales_w};
   for (size_t a = 0; a < 2; ++a) {
     const LineWindows w = low_pass_windows(filter, given.dtype(), backward ? to[a] : from[a],
                                            backward ? from[a] : to[a], align_corners, scales[a]);
@@ -153,20 +152,6 @@ Tensor filtered(const char* name, LowPass filter, bool backward, const Tensor& g
   Tensor out = Tensor::empty(sizes, given.dtype(), given.device());
   gather(name, lines, sizes[0] * sizes[1], given, out);
   return in_format_of(name, given, backward && filter == LowPass::kBicubic, out);
-}
-
-Tensor low_pass(const char* name, LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
-                std::optional<double> scales_h, std::optional<double> scales_w) {
-  check_low_pass(filter, self, output_size);
-  const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
-  return filtered(name, filter, false, self, sizes, align_corners, scales_h, scales_w);
-}
-
-Tensor low_pass_gradient(const char* name, LowPass filter, const Tensor& grad_output, IntSpan output_size,
-                         IntSpan input_size, bool align_corners, std::optional<double> scales_h,
-                         std::optional<double> scales_w) {
-  check_low_pass_gradient(filter, grad_output, output_size, input_size);
-  return filtered(name, filter, true, grad_output, input_size, align_corners, scales_h, scales_w);
 }
 
 Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {
@@ -211,18 +196,17 @@ std::array<Tensor, 2> grid_sampler_3d_backward(const Tensor& grad_output, const 
 }
 
 Tensor upsample_linear1d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                  bool align_corners, std::optional<double> scales) {
+                                  bool align_corners, OptScale scales) {
   return resize_gradient("upsample_linear1d_backward", grad_output, output_size, input_size, align_corners,
                          {std::nullopt, std::nullopt, scales}, 1, ResampleMode::kLinear);
 }
 Tensor upsample_bicubic2d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                   bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+                                   bool align_corners, OptScale scales_h, OptScale scales_w) {
   return resize_gradient("upsample_bicubic2d_backward", grad_output, output_size, input_size, align_corners,
                          {std::nullopt, scales_h, scales_w}, 2, ResampleMode::kCubic);
 }
 Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                     bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h,
-                                     std::optional<double> scales_w) {
+                                     bool align_corners, OptScale scales_d, OptScale scales_h, OptScale scales_w) {
   return resize_gradient("upsample_trilinear3d_backward", grad_output, output_size, input_size, align_corners,
                          {scales_d, scales_h, scales_w}, 3, ResampleMode::kLinear);
 }
@@ -234,35 +218,16 @@ Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self,
   return padding_gradient("replication_pad2d_backward", grad_output, self, padding, 2);
 }
 
-Tensor _upsample_bilinear2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                               std::optional<double> scales_h, std::optional<double> scales_w) {
-  return low_pass("_upsample_bilinear2d_aa", LowPass::kBilinear, self, output_size, align_corners, scales_h, scales_w);
+Tensor low_pass(LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_h,
+                OptScale scales_w) {
+  check_low_pass(filter, self, output_size);
+  const int64_t sizes[] = {self.size(0), self.size(1), output_size[0], output_size[1]};
+  return filtered(filter, false, self, sizes, align_corners, scales_h, scales_w);
 }
-Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                        bool align_corners, std::optional<double> scales_h,
-                                        std::optional<double> scales_w) {
-  return low_pass_gradient("_upsample_bilinear2d_aa_backward", LowPass::kBilinear, grad_output, output_size, input_size,
-                           align_corners, scales_h, scales_w);
-}
-Tensor _upsample_bicubic2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return low_pass("_upsample_bicubic2d_aa", LowPass::kBicubic, self, output_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                       bool align_corners, std::optional<double> scales_h,
-                                       std::optional<double> scales_w) {
-  return low_pass_gradient("_upsample_bicubic2d_aa_backward", LowPass::kBicubic, grad_output, output_size, input_size,
-                           align_corners, scales_h, scales_w);
-}
-Tensor _upsample_lanczos2d_aa(const Tensor& self, IntSpan output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return low_pass("_upsample_lanczos2d_aa", LowPass::kLanczos, self, output_size, align_corners, scales_h, scales_w);
-}
-Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
-                                       bool align_corners, std::optional<double> scales_h,
-                                       std::optional<double> scales_w) {
-  return low_pass_gradient("_upsample_lanczos2d_aa_backward", LowPass::kLanczos, grad_output, output_size, input_size,
-                           align_corners, scales_h, scales_w);
+Tensor low_pass_backward(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                         bool align_corners, OptScale scales_h, OptScale scales_w) {
+  check_low_pass_gradient(filter, grad_output, output_size, input_size);
+  return filtered(filter, true, grad_output, input_size, align_corners, scales_h, scales_w);
 }
 
 }  // namespace sconce::cuda

@@ -23,10 +23,6 @@
 namespace sconce::cuda {
 namespace {
 
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
-
 constexpr int64_t kIndexLimit = std::numeric_limits<int32_t>::max();
 
 CopyShape order_of(const Tensor& out, IntSpan from_strides, size_t from_item) {

@@ -94,24 +94,20 @@ Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
   return out;
 }
 
-Tensor randint_like_generator(const Tensor& self, int64_t high, Generator* generator, std::optional<DType> dtype,
-                              std::optional<int32_t> layout, std::optional<Device> device,
-                              std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format) {
+Tensor randint_like_generator(const Tensor& self, int64_t high, Generator* generator, OptType dtype, OptEnum layout,
+                              OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
   return randint_like_low_generator(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
 }
-Tensor randint_like_tensor_generator(const Tensor& self, const Tensor& high, Generator* generator,
-                                     std::optional<DType> dtype, std::optional<int32_t> layout,
-                                     std::optional<Device> device, std::optional<int32_t> pin_memory,
-                                     std::optional<int32_t> memory_format) {
+Tensor randint_like_tensor_generator(const Tensor& self, const Tensor& high, Generator* generator, OptType dtype,
+                                     OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum memory_format) {
   SCONCE_CHECK(high.numel() == 1, kInvalidArgument, "randint_like: high must be of one element, got ", describe(high));
   Tensor end = Tensor::empty(high.sizes(), DType::kInt64);
   sconce::copy(high, end);
   return randint_like_generator(self, *end.data_as<int64_t>(), generator, dtype, layout, device, pin_memory,
                                 memory_format);
 }
-Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<DType> dtype,
-                           std::optional<int32_t> layout, std::optional<Device> device,
-                           std::optional<int32_t> pin_memory, std::optional<int32_t> memory_format) {
+Tensor randint_like_tensor(const Tensor& self, const Tensor& high, OptType dtype, OptEnum layout, OptDevice device,
+                           OptEnum pin_memory, OptEnum memory_format) {
   return randint_like_tensor_generator(self, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 
@@ -120,7 +116,7 @@ Tensor inductor_seeds(int64_t count, Device device) { return integers_twice(0, I
 Tensor inductor_randint(int64_t low, int64_t high, IntSpan size, const Tensor& seed) {
   return integers_twice(low, high, size, seed.device());
 }
-Tensor inductor_random(IntSpan size, const Tensor& seed, std::string_view mode, std::optional<DType>) {
+Tensor inductor_random(IntSpan size, const Tensor& seed, std::string_view mode, OptType) {
   SCONCE_CHECK(mode == "rand" || mode == "randn", kUnsupported, "inductor_random: no such mode: ", mode);
   const DeviceScope scope(seed.device());
   const auto draw = mode == "rand" ? rand : randn;

@@ -2,7 +2,6 @@
 // row-major; half types sum in float32.
 #include "src/cuda/reduction/scan_kernels.h"
 #include "src/cuda/runtime/copy.h"
-#include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"

@@ -1,6 +1,5 @@
 #include "src/cuda/runtime/modules.h"
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>

@@ -31,18 +31,7 @@ DType searched_dtype(DType dtype) {
 
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
               const Tensor* sorter) {
-  SCONCE_CHECK(sequence.dim() > 0, kInvalidArgument,
-               "searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
-  bool matched = sequence.dim() == 1 || sequence.dim() == values.dim();
-  for (int64_t d = 0; matched && sequence.dim() > 1 && d + 1 < sequence.dim(); ++d)
-    matched = sequence.size(d) == values.size(d);
-  SCONCE_CHECK(matched, kInvalidArgument,
-               "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-               "tensor and input value tensor must match, but we got boundaries tensor ",
-               to_string(sequence.sizes()), " and input value tensor ", to_string(values.sizes()));
-  const int64_t n = sequence.size(sequence.dim() - 1);
-  SCONCE_CHECK(!out_int32 || n < INT32_MAX, kInvalidArgument,
-               "searchsorted(): the size of boundaries' last dimension should be less than 2147483647, but we got ", n);
+  check_searched(sequence, values, out_int32);
   SCONCE_CHECK(!sorter || (sorter->dtype() == DType::kInt64 && sorter->device() == sequence.device() &&
                            std::equal(sorter->sizes().begin(), sorter->sizes().end(), sequence.sizes().begin(),
                                       sequence.sizes().end())),
@@ -64,7 +53,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
   call.sequence = elements.data();
   call.values = sought.data();
   call.sorter = sorter ? order.data_as<int64_t>() : nullptr;
-  call.n = n;
+  call.n = sequence.size(sequence.dim() - 1);
   call.one_row = sequence.dim() == 1;
   call.each = call.one_row ? 1 : values.size(values.dim() - 1);
   call.count = values.numel();

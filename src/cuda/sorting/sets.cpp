@@ -10,7 +10,6 @@
 #include "src/operators/cpu_ops.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/dimensions.h"
-#include "src/tensor/fill.h"
 #include "src/tensor/rules/sorting.h"
 
 namespace sconce::cuda {

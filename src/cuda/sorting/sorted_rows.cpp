@@ -1,7 +1,6 @@
 #include "src/cuda/sorting/sorted_rows.h"
 
 #include "src/cuda/runtime/device_properties.h"
-#include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/sorting/select_kernels.h"

@@ -7,16 +7,10 @@
 #include "src/operators/cpu_ops.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
-#include "src/tensor/fill.h"
-#include "src/tensor/rules/arithmetic.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
 namespace {
-
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
 
 const Scalar kZero = int64_t{0}, kOne = int64_t{1};
 
@@ -100,8 +94,7 @@ Tensor scalar_tensor(Scalar value, OptType dtype, OptEnum layout, OptDevice devi
   return full({}, value, dtype.value_or(kDefaultDType), layout, device, pin_memory);
 }
 
-Tensor _efficientzerotensor(IntSpan size, std::optional<DType> dtype, std::optional<int32_t>,
-                            std::optional<Device> device, std::optional<int32_t>) {
+Tensor _efficientzerotensor(IntSpan size, OptType dtype, OptEnum, OptDevice device, OptEnum) {
   Tensor out = Tensor::empty(size, dtype.value_or(DType::kFloat32), device_or_current(device));
   fill_zero(out);
   return out;

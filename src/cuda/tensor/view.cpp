@@ -19,10 +19,8 @@ Tensor view_as_complex(const Tensor& self) { return cpu::view_as_complex(self); 
 Tensor view_as_real(const Tensor& self) { return cpu::view_as_real(self); }
 Tensor view_dtype(const Tensor& self, DType dtype) { return cpu::view_dtype(self, dtype); }
 
-void resize_(Tensor& self, IntSpan size, std::optional<int32_t> memory_format) {
-  cpu::resize_(self, size, memory_format);
-}
-void resize_as_(Tensor& self, const Tensor& the_template, std::optional<int32_t> memory_format) {
+void resize_(Tensor& self, IntSpan size, OptEnum memory_format) { cpu::resize_(self, size, memory_format); }
+void resize_as_(Tensor& self, const Tensor& the_template, OptEnum memory_format) {
   cpu::resize_as_(self, the_template, memory_format);
 }
 void set__source_Tensor(Tensor& self, const Tensor& source) { cpu::set__source_Tensor(self, source); }

@@ -26,8 +26,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-
 IntSpan only(const int64_t& dim) { return {&dim, 1}; }
 Tensor mean_all(const Tensor& self, OptType dtype) { return cpu::mean(self, {}, false, dtype); }
 Tensor prod_all(const Tensor& self, OptType dtype) { return cpu::prod(self, {}, false, dtype); }

@@ -106,14 +106,14 @@ Tensors ternary_tensor(TensorList self, TensorList first, TensorList second, con
   }
   return ternary_each<kFunction>(self, first, second, each);
 }
-using Norm = Tensor (*)(const Tensor&, Scalar, std::optional<IntSpan>, bool, std::optional<DType>);
+using Norm = Tensor (*)(const Tensor&, Scalar, std::optional<IntSpan>, bool, OptType);
 template <Norm kFunction>
-Tensors norms(TensorList self, Scalar order, std::optional<DType> dtype) {
+Tensors norms(TensorList self, Scalar order, OptType dtype) {
   return mapped(self,
                 [&](const Tensor& tensor, size_t) { return kFunction(tensor, order, std::nullopt, false, dtype); });
 }
 Tensor largest(const Tensor& self) { return cpu::amax(self, {}, false); }
-Tensors clones(TensorList self, std::optional<int32_t> memory_format) {
+Tensors clones(TensorList self, OptEnum memory_format) {
   return mapped(self, [&](const Tensor& tensor, size_t) { return cpu::clone_in_format(tensor, memory_format); });
 }
 Tensors copies(TensorList self, TensorList src, bool) { return with_list<cpu::copied>(self, src); }

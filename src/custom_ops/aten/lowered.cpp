@@ -10,8 +10,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-
 Tensor int_product(const Tensor& self, const Tensor& mat2) {
   SCONCE_CHECK(self.dim() == 2 && mat2.dim() == 2, kInvalidArgument, "_int_mm: Expected matrices, got ", describe(self),
                " and ", describe(mat2));

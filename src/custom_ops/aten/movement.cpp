@@ -23,10 +23,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
-
 Tensor scalar_tensor(Scalar number, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   return cpu::full({}, number, dtype.value_or(kDefaultDType), layout, device, pin_memory);
 }

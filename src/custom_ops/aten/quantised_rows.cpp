@@ -24,8 +24,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-
 struct Range {
   int64_t least, most;
 };

@@ -10,10 +10,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
-
 Tensor random(const Tensor& self, Generator* generator) {
   Tensor out = empty_like(self);
   fill_random_integers(out, generator);

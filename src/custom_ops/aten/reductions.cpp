@@ -19,8 +19,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-
 void check_some(const char* name, const Tensor& self) {
   SCONCE_CHECK(self.numel() > 0, kInvalidArgument, name,
                "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "

@@ -18,10 +18,6 @@
 namespace sconce::custom_ops {
 namespace {
 
-using OptType = std::optional<DType>;
-using OptEnum = std::optional<int32_t>;
-using OptDevice = std::optional<Device>;
-
 Tensor itself(const Tensor& self) { return self; }
 void copy_in_place(Tensor& self, const Tensor& source, bool) { copy(source, self); }
 void zero_in_place(Tensor& self) { zero(self); }

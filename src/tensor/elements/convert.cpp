@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sconce/check.h"
 #include "src/device/cpu_isa.h"
 #include "src/tensor/elements/dispatch.h"
 

@@ -65,11 +65,6 @@ decltype(auto) dispatch_integral_wide(DType dtype, std::string_view name, F&& f)
   return detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kUInt16,
                                DType::kUInt32, DType::kUInt64>(dtype, name, f);
 }
-// int32, int64
-template <class F>
-decltype(auto) dispatch_index(DType dtype, std::string_view name, F&& f) {
-  return detail::dispatch_list<DType::kInt64, DType::kInt32>(dtype, name, f);
-}
 // integers and floats of every width but the unsigned wide ones; no bool, no complex
 template <class F>
 decltype(auto) dispatch_real(DType dtype, std::string_view name, F&& f) {

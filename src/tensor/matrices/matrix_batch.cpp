@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "src/tensor/copy.h"
+#include "src/tensor/fill.h"
 
 namespace sconce {
 
@@ -22,6 +23,16 @@ Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major, Device
 Tensor no_matrix(DType dtype, Device device) {
   const int64_t zero = 0;
   return Tensor::empty(IntSpan(&zero, 1), dtype, device);
+}
+
+void fill_identity(Tensor& matrices) {
+  zero(matrices);
+  const int64_t rank = matrices.dim();
+  Shape sizes = batch_shape(matrices), strides(matrices.strides().first(static_cast<size_t>(rank - 2)));
+  sizes.push_back(std::min(matrices.size(rank - 2), matrices.size(rank - 1)));
+  strides.push_back(matrices.stride(rank - 2) + matrices.stride(rank - 1));
+  Tensor diagonal = matrices.as_strided(sizes, strides, matrices.storage_offset());
+  fill(diagonal, int64_t{1});
 }
 
 Tensor column_major_copy(const Tensor& self) {
@@ -117,6 +128,45 @@ bool is_vector_for(const Tensor& A, const Tensor& B) {
   if (B.dim() == 1) return true;
   const IntSpan expected = A.sizes().first(static_cast<size_t>(A.dim() - 1));
   return A.dim() - 1 == B.dim() && std::equal(expected.begin(), expected.end(), B.sizes().begin());
+}
+
+void check_pivots(const char* name, const Tensor& LU, const Tensor& pivots) {
+  SCONCE_CHECK(pivots.dtype() == DType::kInt32 && pivots.dim() == LU.dim() - 1 &&
+                   std::equal(pivots.sizes().begin(), pivots.sizes().end(), LU.sizes().begin()),
+               kInvalidArgument, name, ": pivots of a factorisation of ", describe(LU),
+               " should be int32 without its last dimension, got ", describe(pivots));
+}
+
+void check_qr_mode(std::string_view mode) {
+  SCONCE_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kInvalidArgument,
+               "linalg.qr: qr received unrecognized mode '", mode,
+               "' but expected one of 'reduced' (default), 'r', or 'complete'");
+}
+
+bool reads_lower(std::string_view UPLO) {
+  const bool lower = UPLO == "L" || UPLO == "l";
+  SCONCE_CHECK(lower || UPLO == "U" || UPLO == "u", kInvalidArgument,
+               "linalg.eigh: Expected UPLO argument to be 'L' or 'U', but got ", UPLO);
+  return lower;
+}
+
+void check_polar(const Tensor& A) {
+  check_matrices("linalg.polar", A);
+  const int64_t rows = A.size(A.dim() - 2), columns = A.size(A.dim() - 1);
+  SCONCE_CHECK(rows >= columns, kInvalidArgument,
+               "linalg.polar: input must have at least as many rows as columns, but got ", rows, " by ", columns,
+               " matrices");
+}
+
+void check_householder(const char* name, const Tensor& input, const Tensor& tau) {
+  SCONCE_CHECK(input.dim() >= 2, kInvalidArgument, name, ": input must have at least 2 dimensions.");
+  const int64_t m = input.size(input.dim() - 2), n = input.size(input.dim() - 1);
+  SCONCE_CHECK(m >= n, kInvalidArgument, name, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  SCONCE_CHECK(tau.dim() == input.dim() - 1 && tau.dtype() == input.dtype() && n >= tau.size(tau.dim() - 1),
+               kInvalidArgument, name, ": tau ", describe(tau), " does not go with input ", describe(input));
+  for (int64_t d = 0; d + 1 < tau.dim(); ++d)
+    SCONCE_CHECK(tau.size(d) == input.size(d), kInvalidArgument, name, ": tau ", describe(tau),
+                 " does not go with input ", describe(input));
 }
 
 void check_reflectors(const char* name, const Tensor& self, const Tensor& tau, const Tensor& other, bool left) {

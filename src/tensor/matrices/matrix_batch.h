@@ -14,6 +14,8 @@ namespace sconce {
 Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major = true, Device device = {});
 // [0]: a result that was not asked for.
 Tensor no_matrix(DType dtype, Device device = {});
+// Makes each matrix of [..., m, n] the identity, or the part of it that fits.
+void fill_identity(Tensor& matrices);
 // A column-major copy, on the device of self.
 Tensor column_major_copy(const Tensor& self);
 // Sizes without the last `count` dimensions, followed by what is given.
@@ -38,6 +40,14 @@ void check_same_dtype(const char* name, const Tensor& A, const Tensor& B);
 void check_equation(const char* name, const Tensor& A, const Tensor& B, bool left);
 // B is a vector for A [..., n, n], or a batch of them, rather than a matrix.
 bool is_vector_for(const Tensor& A, const Tensor& B);
+// int32 [..., n] for LU [..., n, n].
+void check_pivots(const char* name, const Tensor& LU, const Tensor& pivots);
+void check_qr_mode(std::string_view mode);
+// eigh's argument: whether the lower triangle is read.
+bool reads_lower(std::string_view UPLO);
+void check_polar(const Tensor& A);
+// The arguments of householder_product.
+void check_householder(const char* name, const Tensor& input, const Tensor& tau);
 // The arguments of ormqr.
 void check_reflectors(const char* name, const Tensor& self, const Tensor& tau, const Tensor& other, bool left);
 int int_size(std::string_view name, int64_t size);  // LAPACK's integers; kUnsupported above 2^31

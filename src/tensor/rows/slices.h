@@ -1,8 +1,6 @@
 // Operators that take a dimension apart: their slices as the rows of a packed matrix.
 #pragma once
 
-#include <array>
-
 #include "sconce/tensor.h"
 
 namespace sconce {

@@ -1,5 +1,7 @@
 #include "src/tensor/rules/sorting.h"
 
+#include <cstdint>
+
 #include "sconce/check.h"
 
 namespace sconce {
@@ -11,6 +13,21 @@ bool right_side(bool right, std::optional<std::string_view> side) {
   SCONCE_CHECK(*side == "right" || !right, kInvalidArgument,
                "searchsorted(): side and right can't be set to opposites, got side of left while right was True");
   return *side == "right";
+}
+
+void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32) {
+  SCONCE_CHECK(sequence.dim() > 0, kInvalidArgument,
+               "searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+  bool matched = sequence.dim() == 1 || sequence.dim() == values.dim();
+  for (int64_t d = 0; matched && sequence.dim() > 1 && d + 1 < sequence.dim(); ++d)
+    matched = sequence.size(d) == values.size(d);
+  SCONCE_CHECK(matched, kInvalidArgument,
+               "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+               "tensor and input value tensor must match, but we got boundaries tensor ",
+               to_string(sequence.sizes()), " and input value tensor ", to_string(values.sizes()));
+  const int64_t n = sequence.size(sequence.dim() - 1);
+  SCONCE_CHECK(!out_int32 || n < INT32_MAX, kInvalidArgument,
+               "searchsorted(): the size of boundaries' last dimension should be less than 2147483647, but we got ", n);
 }
 
 Shape without_dim(const Tensor& self, int64_t dim, bool keepdim) {

@@ -11,6 +11,8 @@ namespace sconce {
 
 // What both arguments of a binary search together say. kInvalidArgument where they are at odds.
 bool right_side(bool right, std::optional<std::string_view> side);
+// The sequence of a binary search beside its values.
+void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32);
 // Sizes of a result over dim.
 Shape without_dim(const Tensor& self, int64_t dim, bool keepdim);
 void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim);

@@ -38,7 +38,7 @@ const Filter& filter_of(LowPass filter) {
 
 // Positions in the element type, as ATen computes them.
 template <class Real>
-LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, std::optional<double> scale) {
+LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align_corners, OptScale scale) {
   Real ratio;
   if (align_corners)
     ratio = to > 1 ? static_cast<Real>(from - 1) / static_cast<Real>(to - 1) : Real(0);
@@ -74,7 +74,7 @@ LineWindows make_axis(const Filter& filter, int64_t from, int64_t to, bool align
 const char* low_pass_name(LowPass filter) noexcept { return filter_of(filter).name; }
 
 LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners,
-                             std::optional<double> scale) {
+                             OptScale scale) {
   const Filter& shape = filter_of(filter);
   return dtype == DType::kFloat64 ? make_axis<double>(shape, from, to, align_corners, scale)
                                   : make_axis<float>(shape, from, to, align_corners, scale);

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "sconce/tensor.h"
+#include "src/tensor/spatial/resample_taps.h"
 
 namespace sconce {
 
@@ -33,8 +33,7 @@ enum class LowPass { kBilinear, kBicubic, kLanczos };
 const char* low_pass_name(LowPass filter) noexcept;
 // What an element of a line of `to` draws on of one of `from`. Positions are computed in the dtype, of half types in
 // float32.
-LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners,
-                             std::optional<double> scale);
+LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners, OptScale scale);
 // The arguments of the operators and of their gradients.
 void check_low_pass(LowPass filter, const Tensor& self, IntSpan output_size);
 void check_low_pass_gradient(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size);

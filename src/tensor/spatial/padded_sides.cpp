@@ -1,7 +1,5 @@
 #include "src/tensor/spatial/padded_sides.h"
 
-#include <algorithm>
-
 #include "sconce/check.h"
 #include "src/tensor/elements/dispatch.h"
 

@@ -16,9 +16,11 @@ struct Taps {
   std::array<T, 4> weight{};
 };
 
+using OptScale = std::optional<double>;  // output over input; none or 0: from the sizes
+
 struct ResampledAxis {
   int64_t input = 1, output = 1;
-  std::optional<double> scale;
+  OptScale scale;
 };
 
 template <class T>

@@ -6,8 +6,7 @@
 namespace sconce {
 
 std::array<ResampledAxis, 3> resized_axes(std::string_view name, const Tensor& grad_output, IntSpan output_size,
-                                          IntSpan input_size, const std::array<std::optional<double>, 3>& scales,
-                                          int dims) {
+                                          IntSpan input_size, const std::array<OptScale, 3>& scales, int dims) {
   const auto n = static_cast<size_t>(dims);
   SCONCE_CHECK(output_size.size() == n && input_size.size() == n + 2, kInvalidArgument, name, ": It is expected ", dims,
                " output sizes and ", dims + 2, " input sizes, got ", to_string(output_size), " and ",

@@ -34,8 +34,8 @@ TEST_CASE("upsample_nearest3d_backward: row-major whatever the gradient is") {
   run_kernel("sampling.cases", "_upsample_nearest_exact3d_backward", cpu::_upsample_nearest_exact3d_backward);
 }
 TEST_CASE("_upsample_bicubic2d_aa_backward: row-major whatever the gradient is, unlike the bilinear one") {
-  run_kernel("sampling.cases", "_upsample_bicubic2d_aa_backward", cpu::_upsample_bicubic2d_aa_backward);
-  run_kernel("sampling.cases", "_upsample_bilinear2d_aa_backward", cpu::_upsample_bilinear2d_aa_backward);
+  run_kernel("sampling.cases", "_upsample_bicubic2d_aa_backward", cpu::upsample_aa_backward<LowPass::kBicubic>);
+  run_kernel("sampling.cases", "_upsample_bilinear2d_aa_backward", cpu::upsample_aa_backward<LowPass::kBilinear>);
 }
 
 // Strides and values are PyTorch's.

@@ -1,7 +1,6 @@
 // The tensors of a convolution as its inner loops see them: pointers and strides.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "src/cpu/vector/post_ops.h"

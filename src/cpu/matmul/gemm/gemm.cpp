@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <complex>
 #include <cstring>
 #include <functional>
 #include <memory>
