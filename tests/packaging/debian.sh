@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# debian.sh [SUITE...]: installs dist/*.deb in bare roots of Debian (bookworm and trixie unless told), starts the program,
+# upgrades it, removes it; a changed sconce.conf stays. lintian looks at the packages where it is installed. ./dev deb makes
+# them. Exit status 77: no roots can be made here.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/packaging/roots.sh
+. tests/packaging/roots.sh
+
+ls dist/sconce_*.deb dist/libsconce0_*.deb dist/libsconce-dev_*.deb > /dev/null || fail "dist lacks packages: ./dev deb makes them"
+if command -v lintian > /dev/null; then
+  lintian --allow-root --fail-on error dist/*.deb || fail "lintian finds errors"
+fi
+[ $# -gt 0 ] || set -- bookworm trixie
+
+passed=0
+for suite in "$@"; do
+  root=$(make_root "$suite") || { echo "$root" && exit 77; }
+  mkdir "$root/packages"
+  cp dist/*.deb "$root/packages/"
+  cp examples/digits/digits.pt2 "$root/root/"
+  inside "$root" sh -c 'apt-get -q update && apt-get -q install -y --no-install-recommends /packages/*.deb' > "$scratch/log" 2>&1 ||
+    fail "$suite: apt-get says $(tail -n 20 "$scratch/log")"
+  inside "$root" sconce check /root/digits.pt2 > "$scratch/log" 2>&1 || fail "$suite: sconce check says $(cat "$scratch/log")"
+  inside "$root" sconce run /root/digits.pt2 > "$scratch/log" 2>&1 || fail "$suite: sconce run says $(cat "$scratch/log")"
+  [ -z "$(inside "$root" sh -c 'ldd /usr/bin/sconce | grep "not found"')" ] || fail "$suite: sconce lacks libraries"
+
+  # Started with the unit's own command line.
+  sed -i 's|^#serve =.*|serve = /root/digits.pt2|; s|^#http =.*|http = 127.0.0.1:0|; s|^#admin =.*|admin = off|; s|^#metrics =.*|metrics = off|' \
+    "$root/etc/sconce/sconce.conf"
+  read -ra start <<< "$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/sconce.service")"
+  inside "$root" "${start[@]}" > "$scratch/log" 2>&1 &
+  server=$!
+  for ((i = 0; i < 300; i++)); do
+    port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' "$scratch/log" | head -n 1)
+    if [ -n "$port" ] && curl -sf -o /dev/null "http://127.0.0.1:$port/v2/health/ready"; then break; fi
+    sleep 0.1
+  done
+  answer=$(curl -s "http://127.0.0.1:$port/v1/models/digits:call" -d @examples/digits/request.json) || true
+  kill "$server" && wait "$server" || true
+  [[ $answer == *'"class"'* ]] || fail "$suite: the server answers '$answer' and says $(cat "$scratch/log")"
+
+  for page in "$root"/usr/share/man/man1/sconce*.1*; do [ -s "$page" ] || fail "$suite: no manual pages"; done
+  inside "$root" bash -n /usr/share/bash-completion/completions/sconce
+
+  # A later version keeps the settings that were changed.
+  mkdir "$root/later"
+  for package in "$root"/packages/*.deb; do
+    dpkg-deb -R "$package" "$scratch/later"
+    sed -i 's/^Version: .*/&+1/; s/(= \([0-9.]*\))/(= \1+1)/' "$scratch/later/DEBIAN/control"
+    dpkg-deb -Zgzip -b "$scratch/later" "$root/later/$(basename "$package")" > /dev/null
+    rm -rf "$scratch/later"
+  done
+  inside "$root" sh -c 'apt-get -q install -y /later/*.deb < /dev/null' > "$scratch/log" 2>&1 ||
+    fail "$suite: the upgrade says $(tail -n 20 "$scratch/log")"
+  grep -q '^serve = /root' "$root/etc/sconce/sconce.conf" || fail "$suite: the upgrade lost settings"
+  inside "$root" sconce --version > /dev/null
+
+  inside "$root" apt-get -q purge -y sconce libsconce0 libsconce-dev > "$scratch/log" 2>&1 ||
+    fail "$suite: purge says $(tail -n 20 "$scratch/log")"
+  left=$(cd "$root" && find usr etc var/lib/systemd -iname '*sconce*' -not -path 'var/lib/dpkg/*' 2> /dev/null)
+  [ -z "$left" ] || fail "$suite: after purge there is still $left"
+  passed=$((passed + 1))
+done
+echo "$passed passed, 0 failed"

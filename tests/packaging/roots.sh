@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# Sourced: bare roots of Debian to install into. make_root SUITE prints the path of a fresh one with Python and pip, which
+# it copies from one that debootstrap made before in build/roots; inside ROOT COMMAND... runs a command in it.
+# drop_roots removes the copies. skip says why nothing can be tried here, with exit status 77.
+
+cache=$PWD/build/roots
+scratch=$(mktemp -d)
+skip() {
+  echo "packaging: skipped: $*"
+  exit 77
+}
+fail() {
+  echo "packaging: FAILED: $*" >&2
+  exit 1
+}
+
+make_root() {
+  local suite=$1 mirror root
+  if [ ! -e "$cache/$suite/made" ]; then
+    [ "$(id -u)" = 0 ] || skip "debootstrap needs root"
+    command -v debootstrap > /dev/null || skip "debootstrap is not installed"
+    # shellcheck disable=SC2016  # apt-get's own words
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
+      grep -E '/debian/?$' | head -n 1) || true
+    rm -rf "${cache:?}/$suite"
+    mkdir -p "$cache/$suite"
+    debootstrap --variant=minbase --include=python3,python3-pip,python3-venv,ca-certificates "$suite" "$cache/$suite/root" \
+      "${mirror:-http://deb.debian.org/debian}" > "$cache/$suite/log" 2>&1 ||
+      skip "debootstrap fails: $(tail -n 1 "$cache/$suite/log")"
+    rm -rf "$cache/$suite/root/var/cache/apt/archives/"*.deb
+    touch "$cache/$suite/made"
+  fi
+  root=$scratch/$suite
+  cp -a --reflink=auto "$cache/$suite/root" "$root"
+  mkdir -p "$root/proc" "$root/dev"
+  mount -t proc proc "$root/proc" 2> /dev/null || skip "chroots cannot be set up here (no mount of /proc)"
+  mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
+  cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+  # PyPI as this machine reaches it, and the authorities it trusts.
+  local file
+  for file in "${PIP_CONFIG_FILE:-}" ~/.config/pip/pip.conf /etc/pip.conf; do
+    if [ -s "$file" ]; then cp "$file" "$root/etc/pip.conf" && break; fi
+  done
+  cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$root/etc/ssl/certs/ca-certificates.crt"
+  echo "$root"
+}
+
+inside() {
+  local root=$1
+  shift
+  chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+drop_roots() {
+  local root
+  for root in "$scratch"/*/; do
+    umount -lR "$root/dev" "$root/proc" 2> /dev/null || true
+  done
+  rm -rf --one-file-system "$scratch"
+}
+trap drop_roots EXIT
