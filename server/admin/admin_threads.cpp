@@ -1,6 +1,7 @@
 #include "server/admin/admin_threads.h"
 
 #include "sconce/check.h"
+#include "server/base/failure.h"
 
 namespace sconce::server {
 
@@ -15,17 +16,8 @@ void AdminThreads::run(std::function<void()> work, std::function<void(const std:
     // The thread takes the lock at its end, so it cannot end before it is in the list.
     const auto body = [this, self, work = std::move(work), failed = std::move(failed),
                        abandoned = std::move(abandoned)]() mutable noexcept {
-      std::exception_ptr problem;
-      try {
-        work();
-      } catch (...) {
-        problem = std::current_exception();
-      }
-      try {
-        if (problem) failed(problem);
-      } catch (...) {
-        abandoned();
-      }
+      std::exception_ptr problem = exception_of(work);
+      if (problem && !succeeds([&] { failed(problem); })) abandoned();
       work = nullptr;
       failed = nullptr;
       abandoned = nullptr;

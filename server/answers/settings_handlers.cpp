@@ -47,25 +47,20 @@ void change_log_settings(std::string_view body) {
   write_log(LogLevel::kInfo, "log settings were changed over HTTP");
 }
 
-std::string regions_document(const SharedMemory& memory, SharedMemory::Kind kind, std::string_view region) {
+std::string regions_document(const RequestView& request, SharedMemory::Kind kind) {
   Json list = Json::array();
-  const auto add = [&](const SharedRegion& r) {
-    if (const PosixRegion* posix = r.posix()) {
-      list.push_back({{"name", r.name}, {"key", posix->key}, {"offset", posix->offset}, {"byte_size", r.bytes}});
+  for (const auto& region : request.service.shared_memory.list(kind, request.route.region)) {
+    Json json = {{"name", region->name}};
+    if (const PosixRegion* posix = region->posix()) {
+      json["key"] = posix->key;
+      json["offset"] = posix->offset;
     } else {
-      list.push_back({{"name", r.name}, {"device_id", r.device()->where().index}, {"byte_size", r.bytes}});
+      json["device_id"] = region->device()->where().index;
     }
-  };
-  if (!region.empty()) {
-    add(*memory.find(kind, region));
-  } else {
-    for (const auto& r : memory.list(kind)) add(*r);
+    json["byte_size"] = region->bytes;
+    list.push_back(std::move(json));
   }
   return dump(list);
-}
-
-void unregister(SharedMemory& memory, SharedMemory::Kind kind, std::string_view region) {
-  region.empty() ? memory.remove_all(kind) : memory.remove(kind, region);
 }
 
 // kNotFound if the route names a model that is not there.
@@ -96,7 +91,7 @@ void change_log(const RequestView& request, Response& response) {
 }
 
 void regions(const RequestView& request, Response& response) {
-  response.set_text(regions_document(request.service.shared_memory, SharedMemory::Kind::kPosix, request.route.region));
+  response.set_text(regions_document(request, SharedMemory::Kind::kPosix));
 }
 
 void register_region(const RequestView& request, Response& /*response*/) {
@@ -104,11 +99,11 @@ void register_region(const RequestView& request, Response& /*response*/) {
 }
 
 void unregister_region(const RequestView& request, Response& /*response*/) {
-  unregister(request.service.shared_memory, SharedMemory::Kind::kPosix, request.route.region);
+  request.service.shared_memory.remove(SharedMemory::Kind::kPosix, request.route.region);
 }
 
 void cuda_regions(const RequestView& request, Response& response) {
-  response.set_text(regions_document(request.service.shared_memory, SharedMemory::Kind::kDevice, request.route.region));
+  response.set_text(regions_document(request, SharedMemory::Kind::kDevice));
 }
 
 void register_cuda_region(const RequestView& request, Response& /*response*/) {
@@ -116,7 +111,7 @@ void register_cuda_region(const RequestView& request, Response& /*response*/) {
 }
 
 void unregister_cuda_region(const RequestView& request, Response& /*response*/) {
-  unregister(request.service.shared_memory, SharedMemory::Kind::kDevice, request.route.region);
+  request.service.shared_memory.remove(SharedMemory::Kind::kDevice, request.route.region);
 }
 
 }  // namespace answers

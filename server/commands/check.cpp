@@ -33,8 +33,7 @@ int check(const Options& options) {
 
 Action add_check(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
-      .required();
+  add_package_option(app, options->path);
   app.option("--model", options->model, "Only this model of the archive");
   add_op_library_option(app, options->op_libraries);
   app.footer("Exit status: 0 sound and would run here, 1 will not run, 2 cannot be read.");

@@ -4,6 +4,7 @@
 
 #include "server/commands/command.h"
 #include "server/commands/description.h"
+#include "server/commands/load_settings.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -30,8 +31,7 @@ int inspect(const Options& options) {
 
 Action add_inspect(CommandLine& app) {
   auto options = std::make_shared<Options>();
-  app.option("PACKAGE", options->path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
-      .required();
+  add_package_option(app, options->path);
   app.option("--model", options->model, "Only this model of the archive");
   app.flag("--json", options->json, "As JSON");
   app.flag("--all", options->all, "Every constant and operator, however many");

@@ -2,6 +2,10 @@
 
 namespace sconce::server::commands {
 
+void add_package_option(CommandLine& app, std::string& path) {
+  app.option("PACKAGE", path, "A .pt2 archive, a model's .so or a directory with an archive's layout").required();
+}
+
 Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths) {
   return app.option("--op-library", paths, "A shared library with custom operators; may be given again")
       .placeholder("LIB.so")
@@ -9,8 +13,7 @@ Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths
 }
 
 void add_load_options(CommandLine& app, LoadSettings& settings) {
-  app.option("PACKAGE", settings.path, "A .pt2 archive, a model's .so or a directory with an archive's layout")
-      .required();
+  add_package_option(app, settings.path);
   app.option("--model", settings.model, "Which model of the archive");
   app.option("--device", settings.device, "cpu, cuda or cuda:N");
   app.flag("--no-input-checks", settings.no_input_checks, "Leave sizes, ranges and strides of inputs unchecked");

@@ -17,6 +17,9 @@ struct LoadSettings {
   bool no_input_checks = false, verify = false;
 };
 
+// The positional PACKAGE.
+void add_package_option(CommandLine& app, std::string& path);
+
 // --op-library, which may be given several times.
 Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths);
 // The positional PACKAGE and the options for loading.

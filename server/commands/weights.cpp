@@ -63,20 +63,6 @@ std::vector<AdminClient> clients_of(const Options& options) {
   return clients;
 }
 
-std::vector<Answer> ask_all(const std::vector<AdminClient>& clients,
-                            const std::function<Answer(const AdminClient&)>& ask) {
-  std::vector<std::future<Answer>> running;
-  for (const AdminClient& client : clients)
-    running.push_back(std::async(std::launch::async, [&] { return ask(client); }));
-  std::vector<Answer> answers;
-  for (std::future<Answer>& one : running) answers.push_back(one.get());
-  return answers;
-}
-
-void print_failure(const AdminClient& client, const std::string& reason) {
-  std::cout << client.server().text << ": " << red(reason) << "\n";
-}
-
 // A member as text, whatever its type; "" for null or no member.
 std::string text_of(const Json& object, const char* key) {
   const auto at = object.find(key);
@@ -102,7 +88,7 @@ int status(const Options& options) {
   const std::vector<AdminClient> clients = clients_of(options);
   const std::string target =
       weights_target(options.push.model, options.push.version, options.digest ? "?digest=true" : "");
-  const std::vector<Answer> answers = ask_all(clients, [&](const AdminClient& client) { return client.get(target); });
+  const std::vector<Answer> answers = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target); });
   bool good = true;
   Json all = Json::array();
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -115,7 +101,7 @@ int status(const Options& options) {
     else if (ok)
       print_sets(clients[i], document);
     else
-      print_failure(clients[i], answers[i].reason());
+      report(clients[i], false, answers[i].reason());
   }
   if (options.json) std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   return good ? 0 : 1;
@@ -135,28 +121,29 @@ int rollback(const Options& options) {
     return weights_target(options.push.model, options.push.version, action);
   };
   // Look at all servers first, so that none is changed if another one cannot be.
-  const std::vector<Answer> sets = ask_all(clients, [&](const AdminClient& client) { return client.get(target("")); });
+  const std::vector<Answer> sets = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target("")); });
   bool ready = true;
   for (size_t i = 0; i < sets.size(); ++i) {
     if (has_previous(sets[i])) continue;
     ready = false;
-    print_failure(clients[i], sets[i].ok() ? "has no previous weights" : sets[i].reason());
+    report(clients[i], false, sets[i].ok() ? "has no previous weights" : sets[i].reason());
   }
   if (!ready) {
     std::cout << "no server has changed\n";
     return 1;
   }
   const std::vector<Answer> answers =
-      ask_all(clients, [&](const AdminClient& client) { return client.post(target("/rollback")); });
+      ask_all(clients.size(), [&](size_t i) { return clients[i].post(target("/rollback")); });
   bool good = true;
   for (size_t i = 0; i < answers.size(); ++i) {
     const Json document = Json::parse(answers[i].body, nullptr, false);
     good &= answers[i].ok();
     if (answers[i].ok() && document.is_object())
-      std::cout << fmt::format("{}: serves {} as generation {}\n", clients[i].server().text,
-                               text_of(document, "weight_version"), text_of(document, "generation"));
+      report(clients[i], true,
+             fmt::format("serves {} as generation {}", text_of(document, "weight_version"),
+                         text_of(document, "generation")));
     else
-      print_failure(clients[i], "did not roll back: " + answers[i].reason());
+      report(clients[i], false, "did not roll back: " + answers[i].reason());
   }
   return good ? 0 : 1;
 }

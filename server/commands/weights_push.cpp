@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <functional>
-#include <future>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -32,16 +30,6 @@ class Interruption {
  private:
   void (*before_)(int);
 };
-
-// Calls all at once, one thread each; results are in the servers' order.
-template <class F>
-auto on_all(size_t count, F&& work) {
-  std::vector<std::future<decltype(work(size_t{}))>> running;
-  for (size_t i = 0; i < count; ++i) running.push_back(std::async(std::launch::async, work, i));
-  std::vector<decltype(work(size_t{}))> results;
-  for (auto& one : running) results.push_back(one.get());
-  return results;
-}
 
 // The active set, as GET .../weights describes it.
 struct Active {
@@ -96,20 +84,17 @@ class Push {
     return weights_target(options_.model, options_.version, action);
   }
 
-  void report(size_t i, bool good, const std::string& text) const {
-    std::cout << fmt::format("{}: {}\n", servers_[i].server().text, good ? text : red(text)) << std::flush;
-  }
-
   // Before large reads or sends, checks that all servers answer, have the model and admit us.
   bool look() {
-    const std::vector<Answer> answers = on_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
+    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
     bool good = true;
     for (size_t i = 0; i < answers.size(); ++i) {
       const std::optional<Active> active = active_of(answers[i]);
       if (active)
         states_[i].before = active->generation;
       else
-        report(i, good = false, answers[i].ok() ? "its answer is none of an admin port" : answers[i].reason());
+        report(servers_[i], good = false,
+               answers[i].ok() ? "its answer is none of an admin port" : answers[i].reason());
     }
     if (!good) std::cout << "nothing was sent\n";
     return good;
@@ -127,31 +112,28 @@ class Push {
 
   bool stage(const Sha256Digest& digest) {
     const Interruption interruption;
-    std::vector<std::future<Answer>> running;
-    for (size_t i = 0; i < servers_.size(); ++i)
-      running.push_back(std::async(std::launch::async, [this, i, &digest] {
-        // The first failure stops the others.
-        struct StopAll {
-          Push& push;
-          bool good = false;
-          ~StopAll() {
-            if (!good) push.stop();
-          }
-        } stop_all{*this};
-        SafetensorsEncoder body(open());
-        states_[i].staged = !options_.dry_run;  // until an answer says otherwise
-        const Answer answer = servers_[i].upload(target() + query(), body, digest, states_[i].flags);
-        if (answer.status != 0 || !answer.delivered) states_[i].staged = answer.ok() && !options_.dry_run;
-        stop_all.good = answer.ok();
-        return answer;
-      }));
+    std::vector<std::future<Answer>> running = start_asking(servers_.size(), [this, &digest](size_t i) {
+      // The first failure stops the others.
+      struct StopAll {
+        Push& push;
+        bool good = false;
+        ~StopAll() {
+          if (!good) push.stop();
+        }
+      } stop_all{*this};
+      SafetensorsEncoder body(open());
+      states_[i].staged = !options_.dry_run;  // until an answer says otherwise
+      const Answer answer = servers_[i].upload(target() + query(), body, digest, states_[i].flags);
+      if (answer.status != 0 || !answer.delivered) states_[i].staged = answer.ok() && !options_.dry_run;
+      stop_all.good = answer.ok();
+      return answer;
+    });
     show_progress(running);
-    std::vector<Answer> answers;
-    for (std::future<Answer>& one : running) answers.push_back(one.get());
+    const std::vector<Answer> answers = answers_of(std::move(running));
     const bool good = std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.ok(); });
     for (size_t i = 0; i < answers.size(); ++i) {
       const bool ok = answers[i].ok();
-      report(i, ok, ok ? options_.dry_run ? "would be accepted" : "staged" : answers[i].reason());
+      report(servers_[i], ok, ok ? options_.dry_run ? "would be accepted" : "staged" : answers[i].reason());
     }
     if (!good) {
       abort_staged();
@@ -188,19 +170,20 @@ class Push {
 
   // Drops what is or may be staged, on every server.
   void abort_staged() {
-    const std::vector<Answer> answers = on_all(
+    const std::vector<Answer> answers = ask_all(
         servers_.size(), [&](size_t i) { return states_[i].staged ? servers_[i].post(target("/abort")) : Answer(); });
     for (size_t i = 0; i < answers.size(); ++i) {
       if (!std::exchange(states_[i].staged, false)) continue;
       // 400: nothing is staged there
       const bool good = answers[i].ok() || answers[i].status == 400;
-      if (!good) report(i, false, "may have weights staged that could not be dropped: " + answers[i].reason());
+      if (!good)
+        report(servers_[i], false, "may have weights staged that could not be dropped: " + answers[i].reason());
     }
   }
 
   int commit() {
     const std::vector<Answer> answers =
-        on_all(servers_.size(), [&](size_t i) { return servers_[i].post(target("/commit")); });
+        ask_all(servers_.size(), [&](size_t i) { return servers_[i].post(target("/commit")); });
     bool good = true;
     std::vector<Active> active(servers_.size());
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -212,12 +195,12 @@ class Push {
       if (now) active[i] = *now;
       if (!states_[i].committed) {
         good = false;
-        report(i, false, "did not commit: " + answers[i].reason());
+        report(servers_[i], false, "did not commit: " + answers[i].reason());
       }
     }
     if (good) {
       for (size_t i = 0; i < active.size(); ++i)
-        report(i, true, fmt::format("serves {} as generation {}", active[i].version, active[i].generation));
+        report(servers_[i], true, fmt::format("serves {} as generation {}", active[i].version, active[i].generation));
       return 0;
     }
     roll_back();
@@ -225,13 +208,14 @@ class Push {
   }
 
   void roll_back() {
-    const std::vector<Answer> answers = on_all(servers_.size(), [&](size_t i) {
+    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
       return states_[i].committed ? servers_[i].post(target("/rollback")) : Answer();
     });
     for (size_t i = 0; i < answers.size(); ++i) {
       if (!states_[i].committed) continue;
       const bool good = answers[i].ok();
-      report(i, good, good ? "rolled back" : "serves the new weights, and could not roll back: " + answers[i].reason());
+      report(servers_[i], good,
+             good ? "rolled back" : "serves the new weights, and could not roll back: " + answers[i].reason());
     }
     abort_staged();
   }
@@ -247,6 +231,24 @@ std::string weights_target(const std::string& model, const std::string& version,
   std::string target = "/v2/admin/models/" + percent_encoded(model);
   if (!version.empty()) target += "/versions/" + percent_encoded(version);
   return target + "/weights" + std::string(action);
+}
+
+std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask) {
+  std::vector<std::future<Answer>> running;
+  for (size_t i = 0; i < servers; ++i) running.push_back(std::async(std::launch::async, ask, i));
+  return running;
+}
+
+std::vector<Answer> answers_of(std::vector<std::future<Answer>> running) {
+  std::vector<Answer> answers;
+  for (std::future<Answer>& one : running) answers.push_back(one.get());
+  return answers;
+}
+
+std::vector<Answer> ask_all(size_t servers, const Ask& ask) { return answers_of(start_asking(servers, ask)); }
+
+void report(const AdminClient& client, bool good, const std::string& text) {
+  std::cout << fmt::format("{}: {}\n", client.server().text, good ? text : red(text)) << std::flush;
 }
 
 int push_weights(const std::vector<AdminClient>& servers, const PushOptions& options) {

@@ -60,10 +60,7 @@ Tensor TensorList::tensor(IntSpan sizes, std::string_view what) const {
   }
   SCONCE_CHECK(rank <= static_cast<size_t>(Tensor::kMaxRank), kInvalidArgument, what,
                " has too many dimensions: ", rank);
-  std::array<int64_t, Tensor::kMaxRank> strides;
-  const IntSpan kept{sizes.data(), rank};
-  contiguous_strides(kept, strides.data());
-  return scratch_.over(piece_.storage, piece_.data, dtype_, kept, {strides.data(), rank});
+  return scratch_.over(piece_.storage, piece_.data, dtype_, {sizes.data(), rank});
 }
 
 }  // namespace sconce::server

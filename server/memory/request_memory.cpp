@@ -224,6 +224,19 @@ Tensor TensorScratch::over(const StoragePtr& owner, std::byte* data, DType dtype
   return Tensor(view, dtype, sizes, strides);
 }
 
+Tensor TensorScratch::over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes) {
+  std::array<int64_t, Tensor::kMaxRank> strides;
+  contiguous_strides(sizes, strides.data());
+  return over(owner, data, dtype, sizes, {strides.data(), sizes.size()});
+}
+
+const std::byte* TensorScratch::row_major(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return static_cast<const std::byte*>(tensor.data());
+  const Piece piece = allocate(tensor.bytes());
+  copy_to_contiguous(tensor, piece.data);
+  return piece.data;
+}
+
 void copy_to_contiguous(const Tensor& from, std::byte* to) noexcept {
   const size_t itemsize = from.itemsize();
   if (from.is_contiguous()) {

@@ -94,6 +94,9 @@ class TensorScratch {
   // A tensor over bytes of `owner`, with a storage of its own that starts at `data`, because a model may ask for the
   // offset and size of an input's storage, and PyTorch's operators refuse some offsets (view_as_complex, view.dtype).
   Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes, IntSpan strides);
+  Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes);  // contiguous
+  // The elements of a CPU tensor in row-major order: its own memory, or a copy.
+  const std::byte* row_major(const Tensor& tensor);
 
  private:
   RequestBudget* budget_;

@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
 #include "server/signature/output_probe.h"
@@ -145,12 +146,7 @@ void Control::run() {
 }
 
 void Control::perform(Task task) {
-  std::exception_ptr problem;
-  try {
-    task.work();
-  } catch (...) {
-    problem = std::current_exception();
-  }
+  std::exception_ptr problem = exception_of(task.work);
   task.work = nullptr;
   task.done(std::move(problem));  // the receiver drops it last
 }

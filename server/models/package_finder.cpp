@@ -148,14 +148,12 @@ void PackageFinder::add_source(const std::string& argument) {
 }
 
 template <class Wanted>
-std::vector<PackageFile> PackageFinder::files_of(const Source& source, Wanted&& wanted, Note note) const {
-  std::vector<PackageFile> found;
+void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const {
   if (source.repository()) {
     Listing(versions_, note, found).add(source.path, wanted);
   } else if (wanted(source.stem)) {
     found.push_back({source.stem, 1, source.path, stamp_of(source.path)});
   }
-  return found;
 }
 
 std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) {
@@ -184,9 +182,7 @@ void PackageFinder::sort(std::vector<PackageEntry>& entries) {
 
 std::vector<PackageFile> PackageFinder::files(Note note) const {
   std::vector<PackageFile> found;
-  for (const Source& source : sources_) {
-    for (PackageFile& file : files_of(source, kAny, note)) found.push_back(std::move(file));
-  }
+  for (const Source& source : sources_) add_files(source, kAny, note, found);
   return found;
 }
 
@@ -195,9 +191,7 @@ std::vector<PackageFile> PackageFinder::candidates(std::string_view name) const 
     return name == stem || (name.size() > stem.size() && name.starts_with(stem) && name[stem.size()] == '.');
   };
   std::vector<PackageFile> found;
-  for (const Source& source : sources_) {
-    for (PackageFile& file : files_of(source, wanted, no_note)) found.push_back(std::move(file));
-  }
+  for (const Source& source : sources_) add_files(source, wanted, no_note, found);
   std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
     return a.stem != b.stem ? a.stem.size() > b.stem.size() : a.version < b.version;
   });
@@ -216,8 +210,7 @@ bool PackageFinder::in_repository(const PackageFile& file) const noexcept {
 std::vector<PackageFile> PackageFinder::repository_files() const {
   std::vector<PackageFile> found;
   for (const Source& source : sources_) {
-    if (!source.repository()) continue;
-    for (PackageFile& file : files_of(source, kAny, no_note)) found.push_back(std::move(file));
+    if (source.repository()) add_files(source, kAny, no_note, found);
   }
   std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
     return a.stem != b.stem ? a.stem < b.stem : a.version < b.version;

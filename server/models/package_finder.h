@@ -76,7 +76,7 @@ class PackageFinder {
 
   void add_source(const std::string& argument);
   template <class Wanted>
-  std::vector<PackageFile> files_of(const Source& source, Wanted&& wanted, Note note) const;
+  void add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const;
 
   Versions versions_;
   std::vector<Source> sources_;

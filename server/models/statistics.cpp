@@ -38,41 +38,24 @@ FailureReason failure_reason(ErrorCode code) noexcept {
   }
 }
 
-void Totals::add(const Totals& other) {
-  success += other.success;
-  failures += other.failures;
-  inferences += other.inferences;
-  executions += other.executions;
-  last_inference_ms = std::max(last_inference_ms, other.last_inference_ms);
-  total_ns += other.total_ns;
-  queue_ns += other.queue_ns;
-  input_ns += other.input_ns;
-  compute_ns += other.compute_ns;
-  output_ns += other.output_ns;
-  failure_ns += other.failure_ns;
-  for (size_t i = 0; i < failures_by_reason.size(); ++i) failures_by_reason[i] += other.failures_by_reason[i];
-  for (size_t i = 0; i < latency.size(); ++i) latency[i] += other.latency[i];
-  for (const auto& [rows, batch] : other.batches) {
-    BatchTotals& mine = batches[rows];
-    mine.count += batch.count;
-    mine.input_ns += batch.input_ns;
-    mine.compute_ns += batch.compute_ns;
-    mine.output_ns += batch.output_ns;
-  }
-  for (size_t i = 0; i < compute_latency.size(); ++i) compute_latency[i] += other.compute_latency[i];
+void BatchTotals::add(uint64_t runs, uint64_t input, uint64_t compute, uint64_t output) noexcept {
+  count += runs;
+  input_ns += input;
+  compute_ns += compute;
+  output_ns += output;
 }
 
 void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows) noexcept {
   Counters& c = counters_[thread];
-  server::add(c.success, 1);
-  server::add(c.inferences, static_cast<uint64_t>(rows));
-  server::add(c.total_ns, times.total);
-  server::add(c.queue_ns, times.queue);
-  server::add(c.input_ns, times.input);
-  server::add(c.compute_ns, times.compute);
-  server::add(c.output_ns, times.output);
-  server::add(c.latency[bucket_of(times.total)], 1);
-  server::add(c.compute_latency[bucket_of(times.compute)], 1);
+  add(c.success, 1);
+  add(c.inferences, static_cast<uint64_t>(rows));
+  add(c.total_ns, times.total);
+  add(c.queue_ns, times.queue);
+  add(c.input_ns, times.input);
+  add(c.compute_ns, times.compute);
+  add(c.output_ns, times.output);
+  add(c.latency[bucket_of(times.total)], 1);
+  add(c.compute_latency[bucket_of(times.compute)], 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   c.last_inference_ms.store(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()),
                             std::memory_order_relaxed);
@@ -81,62 +64,56 @@ void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows)
 void Statistics::execution(size_t thread, int64_t rows, std::chrono::nanoseconds input,
                            std::chrono::nanoseconds compute, std::chrono::nanoseconds output) noexcept {
   Counters& c = counters_[thread];
-  server::add(c.executions, 1);
+  add(c.executions, 1);
   if (static_cast<uint64_t>(rows) < kBatchSizes) {
     Counters::Batch& batch = c.batches[static_cast<size_t>(rows)];
-    server::add(batch.count, 1);
-    server::add(batch.input_ns, input);
-    server::add(batch.compute_ns, compute);
-    server::add(batch.output_ns, output);
+    add(batch.count, 1);
+    add(batch.input_ns, input);
+    add(batch.compute_ns, compute);
+    add(batch.output_ns, output);
     return;
   }
   const MutexLock lock(c.mutex);
-  BatchTotals& batch = c.large[rows];
-  batch.count += 1;
-  batch.input_ns += static_cast<uint64_t>(input.count());
-  batch.compute_ns += static_cast<uint64_t>(compute.count());
-  batch.output_ns += static_cast<uint64_t>(output.count());
+  c.large[rows].add(1, static_cast<uint64_t>(input.count()), static_cast<uint64_t>(compute.count()),
+                    static_cast<uint64_t>(output.count()));
 }
 
 void Statistics::failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept {
   Counters& c = counters_[thread];
-  server::add(c.failures[static_cast<size_t>(reason)], 1);
-  server::add(c.failure_ns, total);
+  add(c.failures[static_cast<size_t>(reason)], 1);
+  add(c.failure_ns, total);
 }
 
 Totals Statistics::totals() const {
   Totals sum;
   const auto get = [](const Counter& counter) { return counter.load(std::memory_order_relaxed); };
   for (const Counters& c : counters_) {
-    Totals t;
-    t.success = get(c.success);
-    t.inferences = get(c.inferences);
-    t.executions = get(c.executions);
-    t.last_inference_ms = get(c.last_inference_ms);
-    t.total_ns = get(c.total_ns);
-    t.queue_ns = get(c.queue_ns);
-    t.input_ns = get(c.input_ns);
-    t.compute_ns = get(c.compute_ns);
-    t.output_ns = get(c.output_ns);
-    t.failure_ns = get(c.failure_ns);
+    sum.success += get(c.success);
+    sum.inferences += get(c.inferences);
+    sum.executions += get(c.executions);
+    sum.last_inference_ms = std::max(sum.last_inference_ms, get(c.last_inference_ms));
+    sum.total_ns += get(c.total_ns);
+    sum.queue_ns += get(c.queue_ns);
+    sum.input_ns += get(c.input_ns);
+    sum.compute_ns += get(c.compute_ns);
+    sum.output_ns += get(c.output_ns);
+    sum.failure_ns += get(c.failure_ns);
     for (size_t i = 0; i < c.failures.size(); ++i) {
-      t.failures_by_reason[i] = get(c.failures[i]);
-      t.failures += t.failures_by_reason[i];
+      const uint64_t count = get(c.failures[i]);
+      sum.failures_by_reason[i] += count;
+      sum.failures += count;
     }
     for (size_t i = 0; i < c.latency.size(); ++i) {
-      t.latency[i] = get(c.latency[i]);
-      t.compute_latency[i] = get(c.compute_latency[i]);
+      sum.latency[i] += get(c.latency[i]);
+      sum.compute_latency[i] += get(c.compute_latency[i]);
     }
     for (size_t i = 0; i < c.batches.size(); ++i) {
       const Counters::Batch& b = c.batches[i];
       if (const uint64_t count = get(b.count); count != 0)
-        t.batches[static_cast<int64_t>(i)] = {count, get(b.input_ns), get(b.compute_ns), get(b.output_ns)};
+        sum.batches[static_cast<int64_t>(i)].add(count, get(b.input_ns), get(b.compute_ns), get(b.output_ns));
     }
-    {
-      const MutexLock lock(c.mutex);
-      for (const auto& [rows, batch] : c.large) t.batches[rows] = batch;
-    }
-    sum.add(t);
+    const MutexLock lock(c.mutex);
+    for (const auto& [rows, b] : c.large) sum.batches[rows].add(b.count, b.input_ns, b.compute_ns, b.output_ns);
   }
   return sum;
 }

@@ -25,6 +25,8 @@ struct RequestTimes {
 // The runs of one batch size.
 struct BatchTotals {
   uint64_t count = 0, input_ns = 0, compute_ns = 0, output_ns = 0;
+
+  void add(uint64_t runs, uint64_t input, uint64_t compute, uint64_t output) noexcept;
 };
 
 // Upper bounds of the latency histogram's buckets in microseconds; the last bucket has no bound.
@@ -47,7 +49,6 @@ struct Totals {
   uint64_t total_ns = 0, queue_ns = 0, input_ns = 0, compute_ns = 0, output_ns = 0, failure_ns = 0;
   std::array<uint64_t, kLatencyBuckets.size() + 1> latency{};
   std::array<uint64_t, kLatencyBuckets.size() + 1> compute_latency{};
-  void add(const Totals& other);
 };
 
 struct ModelStatistics {

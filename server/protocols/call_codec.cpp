@@ -273,9 +273,7 @@ class Decoder {
     SCONCE_CHECK(decoded, kInvalidArgument, path, ": 'base64' is malformed");
     SCONCE_CHECK(*decoded == static_cast<size_t>(bytes), kInvalidArgument, path, ": shape ", excerpt(to_string(shape)),
                  " of ", name, " has ", bytes, " bytes, 'base64' has ", *decoded);
-    std::array<int64_t, Tensor::kMaxRank> strides;
-    contiguous_strides(shape, strides.data());
-    return scratch_.over(piece.storage, piece.data, *dtype, shape, {strides.data(), rank});
+    return scratch_.over(piece.storage, piece.data, *dtype, shape);
   }
 
   const ModelInterface& model_;
@@ -324,15 +322,7 @@ class Encoder {
       text_.append(std::to_string(tensor.size(d)));
     }
     text_.append("],\"base64\":\"");
-    if (tensor.numel() != 0) {
-      const std::byte* data = static_cast<const std::byte*>(tensor.data());
-      if (!tensor.is_contiguous()) {
-        const TensorScratch::Piece piece = scratch_.allocate(tensor.bytes());
-        copy_to_contiguous(tensor, piece.data);
-        data = piece.data;
-      }
-      append_base64(text_, data, tensor.bytes());
-    }
+    if (tensor.numel() != 0) append_base64(text_, scratch_.row_major(tensor), tensor.bytes());
     text_.append("\"}");
   }
 

@@ -270,11 +270,7 @@ class Decoder {
     binary_at_ += static_cast<size_t>(expected);
     const auto offset = data - static_cast<std::byte*>(body_.storage()->data());
     const ptrdiff_t itemsize = static_cast<ptrdiff_t>(dtype_bytes(dtype));
-    if (offset % itemsize == 0) {
-      std::array<int64_t, Tensor::kMaxRank> strides;
-      contiguous_strides(shape.span(), strides.data());
-      return scratch_.over(body_.storage(), data, dtype, shape.span(), {strides.data(), shape.rank});
-    }
+    if (offset % itemsize == 0) return scratch_.over(body_.storage(), data, dtype, shape.span());
     Tensor copy = scratch_.tensor(shape.span(), dtype);
     if (expected != 0) std::memcpy(copy.data(), data, static_cast<size_t>(expected));
     return copy;

@@ -56,21 +56,12 @@ void append_classes(const Classes& classes, bool binary, TensorScratch& scratch,
   response.segments.push_back({piece.data, bytes});
 }
 
-// The elements in order: the tensor's own memory, or a copy in the scratch.
-const void* row_major(const Tensor& tensor, TensorScratch& scratch) {
-  if (tensor.is_contiguous()) return tensor.data();
-  const TensorScratch::Piece piece = scratch.allocate(tensor.bytes());
-  copy_to_contiguous(tensor, piece.data);
-  return piece.data;
-}
-
 void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch) {
   SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
                "shared memory size specified with the request for output ", excerpt(wanted.json_name), " (",
                wanted.region_bytes, " bytes) should be at least ", tensor.bytes(), " bytes");
   if (const DeviceRegion* device = wanted.region->device()) return device->write(wanted.region_offset, tensor);
-  wanted.region->posix()->write(wanted.region_offset, static_cast<const std::byte*>(row_major(tensor, scratch)),
-                                tensor.bytes());
+  wanted.region->posix()->write(wanted.region_offset, scratch.row_major(tensor), tensor.bytes());
 }
 
 }  // namespace
@@ -138,7 +129,7 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
       append_number(text, static_cast<int64_t>(tensor.bytes()));
       text.append("}}");
       if (tensor.numel() == 0) continue;
-      response.segments.push_back({row_major(tensor, scratch), tensor.bytes()});
+      response.segments.push_back({scratch.row_major(tensor), tensor.bytes()});
     } else {
       const DType carrier = wire_dtype(tensor.dtype());
       SCONCE_CHECK(carrier != DType::kFloat16 && carrier != DType::kBFloat16, kInvalidArgument, "output ",

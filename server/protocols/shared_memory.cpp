@@ -99,8 +99,9 @@ StoragePtr open_handle(std::string_view handle, uint64_t device) {
                             Device{DeviceType::kCuda, static_cast<int8_t>(device)});
 }
 
-bool is_of(const SharedRegion& region, SharedMemory::Kind kind) noexcept {
-  return (region.device() != nullptr) == (kind == SharedMemory::Kind::kDevice);
+// name: empty for any.
+bool is_meant(const SharedRegion& region, SharedMemory::Kind kind, std::string_view name) noexcept {
+  return (region.device() != nullptr) == (kind == SharedMemory::Kind::kDevice) && (name.empty() || region.name == name);
 }
 
 constexpr int64_t kOneByte = 1;
@@ -262,25 +263,13 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
 }
 
 void SharedMemory::remove(Kind kind, std::string_view name) {
-  std::shared_ptr<const SharedRegion> gone;  // closed without the lock
+  std::vector<std::shared_ptr<const SharedRegion>> gone;  // closed without the lock
   const MutexLock lock(mutex_);
-  const auto it = regions_.find(name);
-  if (it == regions_.end() || !is_of(*it->second, kind)) return;
-  gone = std::move(it->second);
-  regions_.erase(it);
-}
-
-void SharedMemory::remove_all(Kind kind) {
-  std::vector<std::shared_ptr<const SharedRegion>> gone;
-  const MutexLock lock(mutex_);
-  for (auto it = regions_.begin(); it != regions_.end();) {
-    if (!is_of(*it->second, kind)) {
-      ++it;
-      continue;
-    }
-    gone.push_back(std::move(it->second));
-    it = regions_.erase(it);
-  }
+  std::erase_if(regions_, [&](auto& entry) {
+    if (!is_meant(*entry.second, kind, name)) return false;
+    gone.push_back(std::move(entry.second));
+    return true;
+  });
 }
 
 std::shared_ptr<const SharedRegion> SharedMemory::find(std::string_view name) const {
@@ -290,20 +279,14 @@ std::shared_ptr<const SharedRegion> SharedMemory::find(std::string_view name) co
   return it->second;
 }
 
-std::shared_ptr<const SharedRegion> SharedMemory::find(Kind kind, std::string_view name) const {
-  const MutexLock lock(mutex_);
-  const auto it = regions_.find(name);
-  SCONCE_CHECK(it != regions_.end() && is_of(*it->second, kind), kNotFound, "Unable to find ",
-               kind == Kind::kPosix ? "system" : "cuda", " shared memory region: '", excerpt(name), "'");
-  return it->second;
-}
-
-std::vector<std::shared_ptr<const SharedRegion>> SharedMemory::list(Kind kind) const {
+std::vector<std::shared_ptr<const SharedRegion>> SharedMemory::list(Kind kind, std::string_view name) const {
   const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<const SharedRegion>> regions;
-  for (const auto& [name, region] : regions_) {
-    if (is_of(*region, kind)) regions.push_back(region);
+  for (const auto& [key, region] : regions_) {
+    if (is_meant(*region, kind, name)) regions.push_back(region);
   }
+  SCONCE_CHECK(name.empty() || !regions.empty(), kNotFound, "Unable to find ", kind == Kind::kPosix ? "system" : "cuda",
+               " shared memory region: '", excerpt(name), "'");
   return regions;
 }
 

@@ -90,13 +90,12 @@ class SharedMemory {
   // body: {"key", "offset"?, "byte_size"}, or {"raw_handle": {"b64"}, "device_id", "byte_size"}. kUnsupported if the
   // settings do not allow it; kInvalidArgument.
   void add(Kind kind, std::string_view name, std::string_view body);
-  // Does nothing for an unknown name or one of the other kind.
+  // Empty name: all of the kind. Does nothing for an unknown name or one of the other kind.
   void remove(Kind kind, std::string_view name);
-  void remove_all(Kind kind);
   // kNotFound.
   std::shared_ptr<const SharedRegion> find(std::string_view name) const;
-  std::shared_ptr<const SharedRegion> find(Kind kind, std::string_view name) const;
-  std::vector<std::shared_ptr<const SharedRegion>> list(Kind kind) const;
+  // The region of this name and kind (kNotFound); empty name: all of the kind.
+  std::vector<std::shared_ptr<const SharedRegion>> list(Kind kind, std::string_view name) const;
 
  private:
   void check_new(std::string_view name) const;

@@ -364,10 +364,10 @@ void notes(Device device) {
 }
 
 const std::shared_ptr<const Package>& package() {
-  static const Folder folder;
+  static const TempFolder folder;
   static const std::shared_ptr<const Package> opened = [] {
-    fake::write_directory(folder.path / "package", {{"model", fake::model("fake_cuda")}}, true);
-    return Package::open(folder.path / "package");
+    fake::write_directory(folder.path() / "package", {{"model", fake::model("fake_cuda")}}, true);
+    return Package::open(folder.path() / "package");
   }();
   return opened;
 }

@@ -11,6 +11,7 @@
 #include "sconce/model.h"
 #include "sconce/runnable.h"
 #include "src/shim/guard.h"
+#include "tests/errors.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -49,13 +50,7 @@ std::string failure(const std::string& name, std::vector<Value> arguments) {
 }
 
 std::string open_failure(const std::filesystem::path& path, ErrorCode code) {
-  try {
-    OpLibrary::open(path);
-  } catch (const Error& error) {
-    CHECK(error.code() == code);
-    return error.what();
-  }
-  return {};
+  return error_from(code, [&] { OpLibrary::open(path); });
 }
 
 }  // namespace

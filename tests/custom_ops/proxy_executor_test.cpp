@@ -8,6 +8,7 @@
 #include "sconce/check.h"
 #include "src/custom_ops/registry.h"
 #include "src/shim/guard.h"
+#include "tests/errors.h"
 
 extern "C" AOTITorchError aoti_torch_proxy_executor_call_function(AOTIProxyExecutorHandle, int, int, int64_t*, int,
                                                                   AtenTensorHandle*);
@@ -70,16 +71,6 @@ Tensor number(float value) {
 std::string one_call(const std::string& target, const std::string& inputs, const std::string& outputs) {
   return R"({"nodes": [{"name": "b", "node": {"target": ")" + target + R"(", "inputs": [)" + inputs +
          R"(], "outputs": [)" + outputs + "]}}]}";
-}
-
-ErrorCode code_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  FAIL("nothing was thrown");
-  return ErrorCode::kInternal;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sconce/error.h"
+#include "tests/errors.h"
 
 using namespace sconce;
 
@@ -19,12 +20,7 @@ TEST_CASE("device backend: hosts without CUDA say why, every time") {
   }
   CHECK(reason.starts_with("CUDA devices "));
   CHECK(why_no_device(DeviceType::kCuda) == reason);
-  try {
-    device_backend(DeviceType::kCuda);
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kUnavailable);
-  }
+  CHECK(code_of([] { device_backend(DeviceType::kCuda); }) == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("device backend: files of a model are those of the innermost scope") {

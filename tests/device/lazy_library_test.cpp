@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "tests/errors.h"
 
 SCONCE_LAZY_LIBRARY(fixture);
 SCONCE_LAZY_LIBRARY(racing);
@@ -34,13 +35,7 @@ using namespace sconce;
 namespace {
 
 std::string message_of(LazyLibrary& library) {
-  try {
-    require_library(library);
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kUnavailable);
-    return error.what();
-  }
-  return "";
+  return error_from(ErrorCode::kUnavailable, [&] { require_library(library); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sconce/error.h"
+#include "tests/errors.h"
 
 using namespace sconce;
 using Kind = SpecNode::Kind;
@@ -21,13 +22,7 @@ std::string node(const std::string& type, const std::string& context, const std:
 std::string spec(const std::string& node) { return "[1, " + node + "]"; }
 
 std::string message(const std::string& text) {
-  try {
-    parse_treespec(text);
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kCorruptPackage);
-    return error.what();
-  }
-  return "no error";
+  return error_from(ErrorCode::kCorruptPackage, [&] { parse_treespec(text); });
 }
 
 }  // namespace

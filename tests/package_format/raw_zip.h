@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/files.h"
+
 namespace sconce::testing {
 
 struct RawMember {
@@ -102,28 +104,5 @@ inline std::string build(const RawZip& zip) {
 }
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-// A folder of the test's own that goes with it.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sconce-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, std::string_view content) const {
-    const std::filesystem::path file = path_ / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
-    return file;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace sconce::testing

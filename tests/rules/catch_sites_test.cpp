@@ -15,7 +15,6 @@ const std::set<std::string> kCatchSites = {
     "src/shim/guard.cpp",
     "src/runner/replicas/lane.cpp",
     "server/models/control.cpp",
-    "server/admin/admin_threads.cpp",
     "server/connections/session.cpp",
     "server/base/failure.cpp",
     "server/main.cpp",

@@ -67,11 +67,11 @@ void cycle(const std::filesystem::path& package, int i) {
 }  // namespace
 
 TEST_CASE("cycles: 1,000 loads, updates and unloads leave memory, files, mappings and threads as they were") {
-  Folder folder;
-  fake::write_package(folder.path / "folded.pt2", {{"model", fake::model("fake_folded")}});
-  fake::write_package(folder.path / "plain.pt2");
+  TempFolder folder;
+  fake::write_package(folder.path() / "folded.pt2", {{"model", fake::model("fake_folded")}});
+  fake::write_package(folder.path() / "plain.pt2");
   const auto some = [&](int count) {
-    for (int i = 0; i < count; ++i) cycle(folder.path / (i % 2 == 0 ? "folded.pt2" : "plain.pt2"), i);
+    for (int i = 0; i < count; ++i) cycle(folder.path() / (i % 2 == 0 ? "folded.pt2" : "plain.pt2"), i);
   };
   some(100);
   const Process before = process();

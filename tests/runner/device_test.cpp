@@ -28,16 +28,16 @@ FakeDevices& devices() {
 }
 
 struct OnDevices {
-  Folder folder;
+  TempFolder folder;
   FakeDevices& fake = devices();
   std::shared_ptr<Model> model;
   FakeKnobs* knobs;
 
   explicit OnDevices(std::vector<Device> where, bool source = true) {
-    fake::write_directory(folder.path / "package", {{"model", fake::model("fake_cuda")}}, source);
+    fake::write_directory(folder.path() / "package", {{"model", fake::model("fake_cuda")}}, source);
     LoadOptions options;
     options.devices = std::move(where);
-    model = Model::load(Package::open(folder.path / "package"), options);
+    model = Model::load(Package::open(folder.path() / "package"), options);
     knobs = fake::loaded().back();
   }
   ~OnDevices() {

@@ -12,30 +12,22 @@
 
 #include "fake_package.h"
 #include "sconce/model.h"
+#include "tests/errors.h"
+#include "tests/files.h"
 
 namespace sconce::test {
 
 using Ints = std::vector<int64_t>;
 
-struct Folder {
-  std::filesystem::path path;
-  explicit Folder(const std::filesystem::path& below = std::filesystem::temp_directory_path()) {
-    std::string name = (below / "sconce-runner-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
-
 struct Loaded {
-  Folder folder;
+  TempFolder folder;
   std::shared_ptr<Model> model;
   FakeKnobs* knobs;
 
   explicit Loaded(const std::string& name, int replicas = 1, bool source = true, LoadOptions options = {}) {
-    fake::write_directory(folder.path / "package", {{"model", fake::model(name)}}, source);
+    fake::write_directory(folder.path() / "package", {{"model", fake::model(name)}}, source);
     options.replicas = replicas;
-    model = Model::load(Package::open(folder.path / "package"), options);
+    model = Model::load(Package::open(folder.path() / "package"), options);
     knobs = fake::loaded().back();
   }
 };
@@ -85,17 +77,6 @@ inline void stage(Model& model, const std::vector<Values>& constants, UpdateOpti
   const auto update = model.begin_update(std::move(options));
   fill(*update, constants);
   update->finish();
-}
-
-// The code of the sconce::Error that body throws; none where it throws nothing.
-template <class F>
-std::optional<ErrorCode> code_of(F&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return std::nullopt;
 }
 
 }  // namespace sconce::test

@@ -22,8 +22,8 @@ constexpr int64_t kColumns = 2097152;  // of fake_large: 16 MiB of weights
 
 // On tmpfs, where files do not share blocks: without a lease there is no copy.
 struct Packaged {
-  Folder folder{"/dev/shm"};
-  fs::path path = folder.path / "large.pt2";
+  TempFolder folder{"/dev/shm"};
+  fs::path path = folder.path() / "large.pt2";
   std::shared_ptr<Model> model;
 
   Packaged() { fake::write_package(path, {{"model", fake::model("fake_large")}}); }
@@ -43,14 +43,9 @@ struct Packaged {
   std::string failure() const {
     const std::vector<Tensor> inputs{filled({2, kColumns}, 1)};
     std::vector<Tensor> outputs(model->info().spec.outputs.size());
-    try {
-      model->run(inputs, outputs);
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::kUnavailable);
-      CHECK(!outputs[0].defined());
-      return error.what();
-    }
-    return "none";
+    const std::string reason = error_from(ErrorCode::kUnavailable, [&] { model->run(inputs, outputs); });
+    CHECK(!outputs[0].defined());
+    return reason;
   }
 };
 
@@ -59,8 +54,6 @@ bool is_stored(const std::vector<float>& got, float x) {
     if (got[i] != fake::expected(x, static_cast<int64_t>(i))) return false;
   return got.size() == kColumns;
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -110,10 +103,10 @@ TEST_CASE("package files: without a lease a model that was overwritten says so, 
     if (how == 2) REQUIRE(::truncate(packaged.path.c_str(), 0) == 0);
     for (int i = 0; i < 3; ++i) {
       const std::string why = packaged.failure();
-      CHECK_MESSAGE(has(why, packaged.path.string()), why);
-      CHECK(has(why, "in place"));
+      CHECK_MESSAGE(contains(why, packaged.path.string()), why);
+      CHECK(contains(why, "in place"));
     }
-    CHECK(has(packaged.model->package_fault(), packaged.path.string()));
+    CHECK(contains(packaged.model->package_fault(), packaged.path.string()));
     CHECK(!packaged.model->failed());
     CHECK(code_of([&] { packaged.model->add_replica(Device{}); }) == ErrorCode::kUnavailable);
     CHECK(code_of([&] { packaged.model->weights_digest(WeightState::kActive); }) == ErrorCode::kUnavailable);

@@ -124,11 +124,11 @@ TEST_CASE("replicas: each keeps the buffers that it writes") {
 }
 
 TEST_CASE("replicas: pinned ones run on their own cores, whoever asks") {
-  Folder folder;
-  fake::write_directory(folder.path / "package");
+  TempFolder folder;
+  fake::write_directory(folder.path() / "package");
   LoadOptions options;
   options.cpu_set = {0};
-  const auto model = Model::load(Package::open(folder.path / "package"), options);
+  const auto model = Model::load(Package::open(folder.path() / "package"), options);
   CHECK(model->replicas()[0].cpus == std::vector<int>{0});
   RunInfo info;
   CHECK(run(*model, 3, 4, &info) == stored(3));
@@ -136,12 +136,12 @@ TEST_CASE("replicas: pinned ones run on their own cores, whoever asks") {
 }
 
 TEST_CASE("replicas: folding uses the threads and the cores of the replica, and leaves the caller's") {
-  Folder folder;
-  fake::write_directory(folder.path / "package", {{"model", fake::model("fake_folded")}});
+  TempFolder folder;
+  fake::write_directory(folder.path() / "package", {{"model", fake::model("fake_folded")}});
   LoadOptions options;
   options.threads = 3;
   const int before = kernel_threads();
-  const auto model = Model::load(Package::open(folder.path / "package"), options);
+  const auto model = Model::load(Package::open(folder.path() / "package"), options);
   FakeKnobs* const knobs = fake::loaded().back();
   CHECK(knobs->fold_threads == 3);
   CHECK(kernel_threads() == before);
@@ -219,8 +219,8 @@ TEST_CASE("replicas: come and go under load; every request is answered") {
 
 // A commit waits for runs on the set before; whoever reads metrics meanwhile does not.
 TEST_CASE("replicas: are described while a commit waits for a run") {
-  Folder folder;
-  const auto held = folder.path / "held";
+  TempFolder folder;
+  const auto held = folder.path() / "held";
   std::ofstream(held).put('x');
   setenv("FAKE_MODEL_HOLD", held.c_str(), 1);
   Loaded loaded("fake_model");

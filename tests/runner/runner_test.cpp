@@ -235,9 +235,9 @@ TEST_CASE("runner: packages without source load with what their code tells") {
 }
 
 TEST_CASE("runner: options out of range are refused") {
-  Folder folder;
-  fake::write_directory(folder.path / "package");
-  const auto package = Package::open(folder.path / "package");
+  TempFolder folder;
+  fake::write_directory(folder.path() / "package");
+  const auto package = Package::open(folder.path() / "package");
   LoadOptions options;
   options.replicas = 0;
   CHECK_THROWS_AS(Model::load(package, options), Error);

@@ -1,4 +1,6 @@
 // Files made by NumPy and by the safetensors library (make_files.py), and what the writers make of them.
+#include "tests/files.h"
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -16,21 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kData = fs::path(SCONCE_SOURCE_DIR) / "tests/tensor_files/data";
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "sconce-files-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path_ = name;
-  }
-  ~ScratchFolder() { fs::remove_all(path_); }
-  fs::path operator/(const char* name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 template <class T>
 double as_double(const std::byte* data) {
@@ -155,7 +142,7 @@ TEST_CASE("npy: objects and structures are refused by name") {
 }
 
 TEST_CASE("npy: the file is as NumPy writes it") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   for (const char* file : {"scalar.npy", "empty.npy"}) {
     write_npy(folder / file, read_npy(kData / file));
     CHECK(bytes_of(folder / file) == bytes_of(kData / file));
@@ -168,7 +155,7 @@ TEST_CASE("npy: the file is as NumPy writes it") {
 }
 
 TEST_CASE("npy: more strided bytes than one piece holds") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   const int64_t sizes[] = {700, 601}, strides[] = {1, 700};
   Tensor t = Tensor::empty_strided(sizes, strides, DType::kInt32);
   for (int32_t i = 0; i < t.numel(); ++i) t.data_as<int32_t>()[i] = i;
@@ -181,7 +168,7 @@ TEST_CASE("npy: more strided bytes than one piece holds") {
 }
 
 TEST_CASE("npy: a view is private to the process") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   fs::copy(kData / "version3.npy", folder / "a.npy");
   const Tensor t = read_npy(folder / "a.npy");
   t.data_as<int32_t>()[0] = 77;
@@ -205,7 +192,7 @@ TEST_CASE("safetensors: every type") {
 }
 
 TEST_CASE("safetensors: written and read back, data aligned to the element") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   auto tensors = read_safetensors(kData / "all.safetensors");
   std::reverse(tensors.begin(), tensors.end());  // narrow types first
   write_safetensors(folder / "a.safetensors", tensors, {{"format", "pt"}});
@@ -222,7 +209,7 @@ TEST_CASE("safetensors: written and read back, data aligned to the element") {
 }
 
 TEST_CASE("safetensors: float4 counts pairs") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   const int64_t sizes[] = {2, 3};
   const NamedTensor t{"packed", Tensor::empty(sizes, DType::kFloat4E2M1FNx2)};
   std::memset(t.tensor.data(), 0x21, 6);
@@ -234,7 +221,7 @@ TEST_CASE("safetensors: float4 counts pairs") {
 }
 
 TEST_CASE("npz: written and read back") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   auto tensors = read_npz(kData / "stored.npz");
   tensors.push_back({"\u00e4/b", read_npy(kData / "fortran.npy")});
   write_npz(folder / "a.npz", tensors);
@@ -249,7 +236,7 @@ TEST_CASE("npz: written and read back") {
 }
 
 TEST_CASE("read_tensors: formats are told apart by content") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   fs::copy(kData / "version3.npy", folder / "x.bin");
   CHECK(read_tensors(folder / "x.bin").at(0).name == "x");
   fs::copy(kData / "stored.npz", folder / "y");
@@ -261,7 +248,7 @@ TEST_CASE("read_tensors: formats are told apart by content") {
 }
 
 TEST_CASE("writers: what a format cannot hold is refused, and no file is left") {
-  const ScratchFolder folder;
+  const TempFolder folder;
   const int64_t sizes[] = {1};
   const NamedTensor half{"h", Tensor::empty(sizes, DType::kBFloat16)};
   CHECK_THROWS_WITH_AS(write_npy(folder / "h.npy", half.tensor), doctest::Contains("bfloat16"), Error);

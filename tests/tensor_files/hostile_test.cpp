@@ -8,6 +8,7 @@
 
 #include "sconce/error.h"
 #include "sconce/tensor_files.h"
+#include "tests/files.h"
 
 namespace sconce {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kData = fs::path(SCONCE_SOURCE_DIR) / "tests/tensor_files/data";
-
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // A file of the given bytes, gone at the end of the test.
 class ScratchFile {
@@ -83,7 +79,7 @@ TEST_CASE("hostile: files cut at every byte are refused") {
       {"version3.npy", &kNpy}, {"deflated.npz", &kNpz}, {"all.safetensors", &kSafetensors}};
   for (const auto& [name, read] : files) {
     CAPTURE(name);
-    const std::string whole = bytes_of(kData / name);
+    const std::string whole = content_of(kData / name);
     CHECK(refusal(*read, whole) == "");
     for (size_t n = 0; n < whole.size(); ++n) {
       CAPTURE(n);
@@ -94,7 +90,7 @@ TEST_CASE("hostile: files cut at every byte are refused") {
 }
 
 TEST_CASE("hostile: any byte changed in a deflated .npz is refused or harmless") {
-  const std::string whole = bytes_of(kData / "deflated.npz");
+  const std::string whole = content_of(kData / "deflated.npz");
   int refused = 0;
   for (size_t n = 0; n < whole.size(); ++n) {
     std::string changed = whole;
@@ -151,7 +147,7 @@ TEST_CASE("hostile: npz members that are no .npy") {
 }
 
 TEST_CASE("hostile: npz sizes that lie") {
-  std::string stored = bytes_of(kData / "stored.npz");
+  std::string stored = content_of(kData / "stored.npz");
   // The uncompressed size of the first entry of the central directory, 24 bytes into it.
   const size_t directory = stored.find("PK\1\2");
   REQUIRE(directory != std::string::npos);

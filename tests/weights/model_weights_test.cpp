@@ -43,51 +43,51 @@ void write(const fs::path& path, const std::string& bytes) { std::ofstream(path,
 }  // namespace
 
 TEST_CASE("weights of files: each kind, full and partial, is what the model then computes with") {
-  const Folder folder;
+  const TempFolder folder;
   Loaded loaded("fake_model", 2);
   Model& model = *loaded.model;
   const std::vector<NamedTensor> both{{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 5)}};
-  write_safetensors(folder.path / "w.safetensors", both);
-  CHECK(staged(model, folder.path / "w.safetensors", 3) == std::vector<float>(4, 11));
-  write_npz(folder.path / "w.npz", std::vector<NamedTensor>{{"scale.b", filled({4}, 6)}});
-  CHECK(staged(model, folder.path / "w.npz", 3, false) == std::vector<float>(4, 12));
-  write_npy(folder.path / "scale.w.npy", filled({4}, 1));
-  CHECK(staged(model, folder.path / "scale.w.npy", 3, false) == std::vector<float>(4, 9));
-  write(folder.path / "weights.blob", blob_of(model, 10, 1));
-  CHECK(staged(model, folder.path / "weights.blob", 3) == std::vector<float>(4, 31));
+  write_safetensors(folder.path() / "w.safetensors", both);
+  CHECK(staged(model, folder.path() / "w.safetensors", 3) == std::vector<float>(4, 11));
+  write_npz(folder.path() / "w.npz", std::vector<NamedTensor>{{"scale.b", filled({4}, 6)}});
+  CHECK(staged(model, folder.path() / "w.npz", 3, false) == std::vector<float>(4, 12));
+  write_npy(folder.path() / "scale.w.npy", filled({4}, 1));
+  CHECK(staged(model, folder.path() / "scale.w.npy", 3, false) == std::vector<float>(4, 9));
+  write(folder.path() / "weights.blob", blob_of(model, 10, 1));
+  CHECK(staged(model, folder.path() / "weights.blob", 3) == std::vector<float>(4, 31));
   for (const char* name : {"fake_model", "fake_appended", "fake_external"}) {
     CAPTURE(name);
-    fake::write_package(folder.path / "other.pt2", {{"model", fake::model(name)}});
-    CHECK(staged(model, folder.path / "other.pt2", 3) == stored(3));
-    CHECK(staged(model, folder.path / "weights.blob", 3) == std::vector<float>(4, 31));
+    fake::write_package(folder.path() / "other.pt2", {{"model", fake::model(name)}});
+    CHECK(staged(model, folder.path() / "other.pt2", 3) == stored(3));
+    CHECK(staged(model, folder.path() / "weights.blob", 3) == std::vector<float>(4, 31));
   }
-  fake::write_directory(folder.path / "directory", {{"model", fake::model("fake_model")}});
-  CHECK(staged(model, folder.path / "directory", 3) == stored(3));
+  fake::write_directory(folder.path() / "directory", {{"model", fake::model("fake_model")}});
+  CHECK(staged(model, folder.path() / "directory", 3) == stored(3));
   CHECK(model.generation() == 12);
 }
 
 TEST_CASE("weights of files: what was folded follows; what the model writes stays") {
-  const Folder folder;
+  const TempFolder folder;
   Loaded folded("fake_folded");
-  write(folder.path / "folded.blob", blob_of(*folded.model, 7, 0));
-  CHECK(staged(*folded.model, folder.path / "folded.blob", 3) == std::vector<float>(4, 42));  // 2 w
+  write(folder.path() / "folded.blob", blob_of(*folded.model, 7, 0));
+  CHECK(staged(*folded.model, folder.path() / "folded.blob", 3) == std::vector<float>(4, 42));  // 2 w
 
   Loaded loaded("fake_state");
   run(*loaded.model, 1);
   run(*loaded.model, 1);
   const auto steps = [&] { return loaded.model->extract_constants(SetRole::kActive).at("steps").data_as<float>()[0]; };
   CHECK(steps() == 2);
-  write(folder.path / "state.blob", blob_of(*loaded.model, 7, 0));
-  stage(*loaded.model, folder.path / "state.blob");
+  write(folder.path() / "state.blob", blob_of(*loaded.model, 7, 0));
+  stage(*loaded.model, folder.path() / "state.blob");
   loaded.model->commit_weights();
   CHECK(steps() == 2);
 }
 
 TEST_CASE("weights of files: what does not fit, ends early or is cancelled leaves the old ones serving") {
-  const Folder folder;
+  const TempFolder folder;
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
-  const fs::path path = folder.path / "w.safetensors";
+  const fs::path path = folder.path() / "w.safetensors";
   const auto refused = [&](const char* text, bool full = true, FileOptions options = {}) {
     CHECK_THROWS_WITH_AS(stage(model, path, full, options), doctest::Contains(text), Error);
     CHECK(model.generation() == 1);
@@ -114,13 +114,13 @@ TEST_CASE("weights of files: what does not fit, ends early or is cancelled leave
 }
 
 TEST_CASE("weights of a stream: into a model; one that breaks off leaves nothing behind") {
-  const Folder folder;
+  const TempFolder folder;
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
-  write_safetensors(folder.path / "w.safetensors",
+  write_safetensors(folder.path() / "w.safetensors",
                     std::vector<NamedTensor>{{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 5)}});
   for (const bool whole : {false, true}) {
-    SafetensorsEncoder encoder(WeightFile::open(folder.path / "w.safetensors"));
+    SafetensorsEncoder encoder(WeightFile::open(folder.path() / "w.safetensors"));
     const auto update = model.begin_update({});
     WeightStream stream(*update, {.bytes = encoder.bytes()});
     std::vector<std::byte> block(16);

@@ -8,6 +8,7 @@
 
 #include "sconce/error.h"
 #include "src/custom_ops/aten/aten.h"
+#include "tests/errors.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -20,13 +21,8 @@ const SchemaArgument& argument(const Schema& schema, std::string_view name) {
 
 void check_fails(std::string_view text, std::string_view reason) {
   CAPTURE(text);
-  try {
-    parse_schema(text);
-    FAIL_CHECK("parsed");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kInvalidArgument);
-    CHECK_MESSAGE(std::string_view(error.what()).find(reason) != std::string_view::npos, error.what());
-  }
+  const std::string error = error_from([&] { parse_schema(text); });
+  CHECK_MESSAGE(contains(error, reason), error);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "package_format/elf_image.h"
+#include "tests/errors.h"
 #include "tests/loader/sample_file.h"
 
 using namespace sconce;
@@ -45,13 +46,7 @@ size_t open_files() {
 }
 
 std::string message_of(std::span<const std::byte> image, ErrorCode expected, std::span<const ByteRange> holes = {}) {
-  try {
-    SharedLibrary::load(ElfImage(image, "model"), holes);
-  } catch (const Error& error) {
-    CHECK(error.code() == expected);
-    return error.what();
-  }
-  return "";
+  return error_from(expected, [&] { SharedLibrary::load(ElfImage(image, "model"), holes); });
 }
 
 ByteRange weights_of(const std::vector<std::byte>& bytes) {
@@ -342,13 +337,7 @@ TEST_CASE("shared library: names of libtorch that nothing calls do no harm, and 
   CHECK(call(nullptr) == 7);
   CHECK(*library.function<long*()>("sample_singleton")() == 0);
   const long number = 3;
-  try {
-    call(&number);
-    FAIL("returned");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kModelFailed);
-    CHECK(std::string(error.what()).find("c10::SymInt::guard_int") != std::string::npos);
-  }
+  CHECK(contains(error_from(ErrorCode::kModelFailed, [&] { call(&number); }), "c10::SymInt::guard_int"));
 }
 
 TEST_CASE("shared library: what cannot load is an error with the reason") {

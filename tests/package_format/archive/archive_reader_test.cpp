@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "sconce/error.h"
+#include "tests/errors.h"
 #include "tests/package_format/raw_zip.h"
 
 using namespace sconce;
@@ -15,19 +16,6 @@ namespace {
 std::string text_of(std::span<const std::byte> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
-
-template <class Call>
-std::string fault(ErrorCode code, Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK_MESSAGE(error.code() == code, error.what());
-    return error.what();
-  }
-  return "no error";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -99,11 +87,11 @@ TEST_CASE("archive reader: a wrong CRC is found when a member is read, not when 
     zip.members[1].crc_central = zip.members[1].crc_local = 12345;
     const auto archive = ArchiveReader::open(folder.write("a.pt2", build(zip)));
     const ArchiveMember& member = *archive->find("data/aotinductor/model/x.so");
-    const std::string message = fault(ErrorCode::kCorruptPackage, [&] { archive->read(member); });
-    CHECK_MESSAGE(has(message, "a/data/aotinductor/model/x.so"), message);
-    CHECK_MESSAGE(has(message, "CRC"), message);
+    const std::string message = error_from(ErrorCode::kCorruptPackage, [&] { archive->read(member); });
+    CHECK_MESSAGE(contains(message, "a/data/aotinductor/model/x.so"), message);
+    CHECK_MESSAGE(contains(message, "CRC"), message);
     if (!deflated) CHECK(text_of(archive->view(member)) == "some code");
-    CHECK(has(fault(ErrorCode::kCorruptPackage, [&] { archive->verify(); }), "x.so"));
+    CHECK(contains(error_from(ErrorCode::kCorruptPackage, [&] { archive->verify(); }), "x.so"));
   }
 }
 
@@ -114,14 +102,15 @@ TEST_CASE("archive reader: deflated data that lie about their size") {
     zip.members[1].size_central = zip.members[1].size_local = claimed;
     const auto archive = ArchiveReader::open(folder.write("a.pt2", build(zip)));
     const std::string message =
-        fault(ErrorCode::kCorruptPackage, [&] { archive->read(*archive->find("data/aotinductor/model/x.so")); });
-    CHECK_MESSAGE(has(message, "a/data/aotinductor/model/x.so"), message);
+        error_from(ErrorCode::kCorruptPackage, [&] { archive->read(*archive->find("data/aotinductor/model/x.so")); });
+    CHECK_MESSAGE(contains(message, "a/data/aotinductor/model/x.so"), message);
   }
   RawZip zip{{{"a/archive_format", "pt2"}, {"a/data/aotinductor/model/x.so", "not deflated at all"}}};
   zip.members[1].method_central = zip.members[1].method_local = 8;
   const auto archive = ArchiveReader::open(folder.write("a.pt2", build(zip)));
-  CHECK(has(fault(ErrorCode::kCorruptPackage, [&] { archive->read(*archive->find("data/aotinductor/model/x.so")); }),
-            "cannot be inflated"));
+  CHECK(contains(
+      error_from(ErrorCode::kCorruptPackage, [&] { archive->read(*archive->find("data/aotinductor/model/x.so")); }),
+      "cannot be inflated"));
 }
 
 TEST_CASE("archive reader: a deflate bomb is refused before memory is taken") {
@@ -130,8 +119,8 @@ TEST_CASE("archive reader: a deflate bomb is refused before memory is taken") {
   zip.members[1].size_central = zip.members[1].size_local = 0xf0000000;
   const auto archive = ArchiveReader::open(folder.write("a.pt2", build(zip)));
   const ArchiveMember& member = *archive->find("data/aotinductor/model/x.so");
-  const std::string message = fault(ErrorCode::kCorruptPackage, [&] { archive->read(member); });
-  CHECK_MESSAGE(has(message, "inflates to too much: a/data/aotinductor/model/x.so"), message);
+  const std::string message = error_from(ErrorCode::kCorruptPackage, [&] { archive->read(member); });
+  CHECK_MESSAGE(contains(message, "inflates to too much: a/data/aotinductor/model/x.so"), message);
   // Many that are each below the limit: their sum counts.
   const std::string content(40 << 20, '\0');
   RawZip many{{{"a/archive_format", "pt2"},
@@ -139,8 +128,8 @@ TEST_CASE("archive reader: a deflate bomb is refused before memory is taken") {
                {"a/data/aotinductor/m/2", content, true}}};
   const auto pair = ArchiveReader::open(folder.write("b.pt2", build(many)));
   CHECK(pair->read(*pair->find("data/aotinductor/m/1")).size() == content.size());
-  CHECK(has(fault(ErrorCode::kCorruptPackage, [&] { pair->read(*pair->find("data/aotinductor/m/2")); }),
-            "too much: a/data/aotinductor/m/2"));
+  CHECK(contains(error_from(ErrorCode::kCorruptPackage, [&] { pair->read(*pair->find("data/aotinductor/m/2")); }),
+                 "too much: a/data/aotinductor/m/2"));
 }
 
 TEST_CASE("archive reader: a directory with the archive's layout") {
@@ -169,9 +158,13 @@ TEST_CASE("archive reader: a bare library is one member") {
 
 TEST_CASE("archive reader: what is no file, no archive or not there") {
   const TempFolder folder;
-  CHECK(has(fault(ErrorCode::kIo, [&] { ArchiveReader::open(folder.path() / "absent"); }), "absent"));
-  CHECK(has(fault(ErrorCode::kIo, [&] { ArchiveReader::open("/dev/null"); }), "not a regular file: /dev/null"));
-  CHECK(has(fault(ErrorCode::kUnsupported, [&] { ArchiveReader::open(folder.write("t.txt", "text")); }), "t.txt"));
-  CHECK(has(fault(ErrorCode::kUnsupported, [&] { ArchiveReader::open(folder.write("e", "")); }), "neither a package"));
-  CHECK(has(fault(ErrorCode::kCorruptPackage, [&] { ArchiveReader::open(folder.write("z", "PK\3\4")); }), "truncated"));
+  CHECK(contains(error_from(ErrorCode::kIo, [&] { ArchiveReader::open(folder.path() / "absent"); }), "absent"));
+  CHECK(
+      contains(error_from(ErrorCode::kIo, [&] { ArchiveReader::open("/dev/null"); }), "not a regular file: /dev/null"));
+  CHECK(contains(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(folder.write("t.txt", "text")); }),
+                 "t.txt"));
+  CHECK(contains(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(folder.write("e", "")); }),
+                 "neither a package"));
+  CHECK(contains(error_from(ErrorCode::kCorruptPackage, [&] { ArchiveReader::open(folder.write("z", "PK\3\4")); }),
+                 "truncated"));
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sconce/error.h"
+#include "tests/errors.h"
 #include "tests/package_format/raw_zip.h"
 
 using namespace sconce;
@@ -11,13 +12,7 @@ using namespace sconce::testing;
 namespace {
 
 std::string fault(const std::string& file) {
-  try {
-    read_zip_directory(bytes_of(file));
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kCorruptPackage);
-    return error.what();
-  }
-  return "";
+  return error_from(ErrorCode::kCorruptPackage, [&] { read_zip_directory(bytes_of(file)); });
 }
 
 // Two sound members around whatever `change` does to the second.

@@ -18,6 +18,7 @@
 #include "package_format/archive/archive_reader.h"
 #include "sconce/error.h"
 #include "sconce/mapped_files.h"
+#include "tests/errors.h"
 #include "tests/package_format/in_child.h"
 #include "tests/package_format/raw_zip.h"
 #include "tests/package_format/without_leases.h"
@@ -160,16 +161,8 @@ size_t mapped(std::span<const std::byte> bytes, const std::string& key) {
 }
 
 std::string fault_of(const MappedFile& file) {
-  try {
-    file.check();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kUnavailable);
-    return error.what();
-  }
-  return "none";
+  return error_from(ErrorCode::kUnavailable, [&] { file.check(); });
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Touches every page.
 size_t read_all(const MappedFile& file) {
@@ -214,7 +207,7 @@ TEST_CASE("mapped file: who writes it in place waits until there is a copy") {
       change.make(path);
       CHECK(same(file, text));
       CHECK(file.bytes().data() == address);
-      CHECK(fault_of(file) == "none");
+      CHECK(fault_of(file) == "no error");
       CHECK(file.why_lost().empty());
       CHECK(concern == 0);
       // Its pages are its own now, and do not go.
@@ -239,7 +232,7 @@ TEST_CASE("mapped file: what happens beside its content costs nothing") {
       const MappedFile file(path, concern);
       change.make(path);
       CHECK(same(file, text));
-      CHECK(fault_of(file) == "none");
+      CHECK(fault_of(file) == "no error");
       CHECK(concern == 0);
       // Rights taken of a lower file of an overlay copy it up, which opens nothing for writing here.
       CHECK(mapped(file.bytes(), "Anonymous") == 0);
@@ -269,7 +262,7 @@ TEST_CASE("mapped file: readers notice nothing of the copy") {
   stop = true;
   for (std::thread& reader : readers) reader.join();
   CHECK(wrong == 0);
-  CHECK(fault_of(file) == "none");
+  CHECK(fault_of(file) == "no error");
 }
 
 TEST_CASE("mapped file: many of one process, and each writer waits for its own") {
@@ -323,7 +316,7 @@ TEST_CASE("mapped file: small ones are copied") {
   REQUIRE(::truncate(path.c_str(), 0) == 0);
   file.give_up_pages(file.bytes());
   CHECK(same(file, content(1000)));
-  CHECK(fault_of(file) == "none");
+  CHECK(fault_of(file) == "no error");
 }
 
 TEST_CASE("mapped file: another user's, written in place") {
@@ -340,12 +333,12 @@ TEST_CASE("mapped file: another user's, written in place") {
     REQUIRE(file.means() == Means::kStamp);
     CHECK(concern == 1);
     CHECK(same(file, text));
-    CHECK(fault_of(file) == "none");
+    CHECK(fault_of(file) == "no error");
     change.make(path);
     read_all(file);  // the process lives
     const std::string fault = fault_of(file);
-    CHECK_MESSAGE(has(fault, path.string()), fault);
-    CHECK(has(fault, "in place"));
+    CHECK_MESSAGE(contains(fault, path.string()), fault);
+    CHECK(contains(fault, "in place"));
     CHECK(file.why_lost() == fault);
     CHECK(read_all(file) == 0);
     CHECK(fault_of(file) == fault);
@@ -365,8 +358,8 @@ TEST_CASE("mapped file: another user's, read where it ends now before anybody lo
   for (int i = 0; i < 4; ++i) readers.emplace_back([&] { read_all(file); });
   for (std::thread& reader : readers) reader.join();
   CHECK(concern == 2);
-  CHECK(has(file.why_lost(), "truncated in place"));
-  CHECK(has(fault_of(file), path.string()));
+  CHECK(contains(file.why_lost(), "truncated in place"));
+  CHECK(contains(fault_of(file), path.string()));
 }
 
 TEST_CASE("mapped file: another user's, whose time was set back") {
@@ -385,7 +378,7 @@ TEST_CASE("mapped file: another user's, whose time was set back") {
     const timespec times[2] = {status.st_atim, status.st_mtim};
     REQUIRE(::futimens(writer.fd, times) == 0);
   }
-  CHECK(has(fault_of(file), "it was written to in place"));
+  CHECK(contains(fault_of(file), "it was written to in place"));
 }
 
 TEST_CASE("mapped file: another user's, with changes beside its content") {
@@ -400,7 +393,7 @@ TEST_CASE("mapped file: another user's, with changes beside its content") {
     const MappedFile file(path, concern);
     change.make(path);
     CHECK(same(file, text));
-    CHECK(fault_of(file) == "none");
+    CHECK(fault_of(file) == "no error");
     CHECK(mapped(file.bytes(), "Anonymous") == 0);
   }
 }
@@ -421,7 +414,7 @@ TEST_CASE("mapped file: another user's, on a file system that shares blocks") {
     CHECK(same(file, text));
     file.give_up_pages(file.bytes());
     CHECK(same(file, text));
-    CHECK(fault_of(file) == "none");
+    CHECK(fault_of(file) == "no error");
     CHECK(concern == 0);
     CHECK(entries(place.path.c_str()) == 1);  // nothing is left beside it
   }
@@ -437,7 +430,7 @@ TEST_CASE("mapped file: one that somebody has open for writing is copied") {
   CHECK(file.means() == Means::kCopyOfWritten);
   write_at(writer.fd, 1000, content(5000, 9));
   CHECK(same(file, text));
-  CHECK(fault_of(file) == "none");
+  CHECK(fault_of(file) == "no error");
   CHECK(concern == 0);
 }
 
@@ -467,24 +460,13 @@ TEST_CASE("archive reader: a package that is being written is refused where it i
   const Fd writer(path, O_WRONLY);
   CHECK(ArchiveReader::open(path)->members().size() == 2);
   write_at(writer.fd, 500'000, "not what the checksum is of");
-  try {
-    ArchiveReader::open(path);
-    FAIL("a torn package was opened");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kCorruptPackage);
-    CHECK(has(error.what(), "net/data/weights/w"));
-  }
+  CHECK(contains(error_from(ErrorCode::kCorruptPackage, [&] { ArchiveReader::open(path); }), "net/data/weights/w"));
   // Nothing tells of an unpacked one.
   fs::create_directories(folder.path() / "unpacked");
   const fs::path member = folder.write("unpacked/weights", weights);
   const Fd also(member, O_WRONLY);
-  try {
-    ArchiveReader::open(folder.path() / "unpacked");
-    FAIL("an unpacked package was opened that is being written");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kUnavailable);
-    CHECK(has(error.what(), "open for writing"));
-  }
+  CHECK(contains(error_from(ErrorCode::kUnavailable, [&] { ArchiveReader::open(folder / "unpacked"); }),
+                 "open for writing"));
 }
 
 TEST_CASE("archive reader: what was changed in place is said of the file it is about") {
@@ -503,7 +485,7 @@ TEST_CASE("archive reader: what was changed in place is said of the file it is a
   REQUIRE(::truncate(two.c_str(), 99'999) == 0);
   CHECK(archive->why_lost().empty());
   CHECK_THROWS_WITH_AS(archive->check_files(), doctest::Contains(two.c_str()), Error);
-  CHECK(has(archive->why_lost(), two.string()));
+  CHECK(contains(archive->why_lost(), two.string()));
 }
 
 #ifndef __SANITIZE_THREAD__  // whose run time ends where it gets no memory
@@ -524,7 +506,7 @@ TEST_CASE("mapped file: without memory for a copy it is lost, and the process li
     if (::truncate(path.c_str(), 0) != 0) return 4;
     if (concern == 0 || !told_lost) return 5;
     if (read_all(file) != 0) return 6;
-    return has(fault_of(file), "no memory to keep") && has(fault_of(file), path.string()) ? 0 : 7;
+    return contains(fault_of(file), "no memory to keep") && contains(fault_of(file), path.string()) ? 0 : 7;
   });
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "sconce/error.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -19,30 +20,24 @@ namespace {
 class Tree {
  public:
   Tree() {
-    std::string name = (fs::temp_directory_path() / "sconce-weights-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    root_ = name;
-    fs::create_directories(root_ / "dir" / "sub");
-    std::ofstream(root_ / "secret") << "secret";
-    std::ofstream(root_ / "dir" / "file") << "file";
-    std::ofstream(root_ / "dir" / "sub" / "file") << "sub";
-    fs::create_symlink("sub/file", root_ / "dir" / "inside");
-    fs::create_symlink("../secret", root_ / "dir" / "outside");
-    fs::create_symlink("..", root_ / "dir" / "up");
+    root_.write("secret", "secret");
+    root_.write("dir/file", "file");
+    root_.write("dir/sub/file", "sub");
+    fs::create_symlink("sub/file", root_.path() / "dir" / "inside");
+    fs::create_symlink("../secret", root_.path() / "dir" / "outside");
+    fs::create_symlink("..", root_.path() / "dir" / "up");
   }
-  ~Tree() { fs::remove_all(root_); }
   std::string dir() const { return (root_ / "dir").string(); }
   std::string secret() const { return (root_ / "secret").string(); }
 
  private:
-  fs::path root_;
+  TempFolder root_;
 };
 
 std::string content(const std::string& directory, const std::string& name) {
   try {
     const WeightsFile file(directory, name);
-    std::ifstream stream(file.path());
-    return {std::istreambuf_iterator<char>(stream), {}};
+    return content_of(file.path());
   } catch (const Error& e) {
     return wire_name(e.code());
   }

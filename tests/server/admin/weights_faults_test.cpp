@@ -1,6 +1,5 @@
 // Memory runs out at each step of a weights upload: the answer is 507, the served weights stay, and nothing leaks.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/write.hpp>
@@ -15,6 +14,7 @@
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 #include "server/models/control.h"
+#include "tests/files.h"
 #include "tests/runner/counted_memory.h"
 
 using namespace sconce;
@@ -51,8 +51,7 @@ std::string chunked(const std::string& body) {
 
 // A service with one model, and no listener.
 struct World {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("sconce-faults-" + std::to_string(::getpid()));
+  const TempFolder folder;
   ServerConfig config;
   AlarmClock clock;
   Reaper reaper;
@@ -64,13 +63,10 @@ struct World {
   std::unique_ptr<Service> service;
 
   World() {
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "new.safetensors", std::ios::binary) << weights();
-    config.weights_dir = folder.string();
+    folder.write("new.safetensors", weights());
+    config.weights_dir = folder.path().string();
     const std::vector<std::byte> library = fake::library(fake::model("fake_folded"));
-    std::ofstream(folder / "fake.so", std::ios::binary)
-        .write(reinterpret_cast<const char*>(library.data()), static_cast<std::streamsize>(library.size()));
-    config.serve = {(folder / "fake.so").string()};
+    config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
     finder = std::make_unique<PackageFinder>(config);
     const std::vector<PackageEntry> packages = Control::open(finder->files([](const std::string&) {}), true);
     repository = std::make_unique<Repository>(config, clock, reaper, packages, 1);
@@ -91,7 +87,6 @@ struct World {
                                                    SharedMemory(false),
                                                    Tracer(config)});
   }
-  ~World() { std::filesystem::remove_all(folder); }
 
   Model& model() const { return repository->snapshot()->ready("fake", "")->model(); }
   std::vector<float> answer() const {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "server/base/cores.h"
-#include "tests/server/errors.h"
+#include "tests/errors.h"
 
 using namespace sconce;
 using namespace sconce::server;

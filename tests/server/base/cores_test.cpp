@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "sconce/error.h"
+#include "tests/errors.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -15,27 +17,14 @@ namespace {
 
 // A folder such as /sys/devices/system/node.
 struct Nodes {
-  Nodes() {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
-  }
-  ~Nodes() { std::filesystem::remove_all(path); }
   void add(int node, const std::string& list) const {
-    const std::filesystem::path folder = path / ("node" + std::to_string(node));
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "cpulist") << list << "\n";
+    folder.write("node" + std::to_string(node) + "/cpulist", list + "\n");
   }
-  std::vector<int> find(std::vector<std::string> parts) const { return find_cores(parts, path); }
-  std::string error(std::vector<std::string> parts) const {
-    try {
-      find(std::move(parts));
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+  std::vector<int> find(std::vector<std::string> parts) const { return find_cores(parts, folder.path()); }
+  std::string error(std::vector<std::string> parts, ErrorCode code = ErrorCode::kInvalidArgument) const {
+    return error_from(code, [&] { find(std::move(parts)); });
   }
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("sconce-nodes-" + std::to_string(::getpid()));
+  const TempFolder folder;
 };
 
 std::vector<int> usable() {
@@ -73,7 +62,7 @@ TEST_CASE("cores: those of a NUMA node that this process may use") {
   CHECK(nodes.find({"60000", "numa:1"}) == std::vector<int>{60000, first});
   CHECK(nodes.error({"numa:3"}) == "this process may use no core of NUMA node 3");
   CHECK(nodes.error({"numa:4"}) == "this process may use no core of NUMA node 4");
-  CHECK(nodes.error({"numa:5"}).find("not a list of cores") == 0);
+  CHECK(nodes.error({"numa:5"}, ErrorCode::kIo).find("not a list of cores") == 0);
   CHECK(nodes.error({"numa:6"}).find("this machine has no NUMA node 6") == 0);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/server/errors.h"
+#include "tests/errors.h"
 
 using namespace sconce;
 using namespace sconce::server;

@@ -11,7 +11,7 @@
 
 #include "server/base/trim.h"
 #include "server/json/small_floats.h"
-#include "tests/server/errors.h"
+#include "tests/errors.h"
 
 using namespace sconce;
 using namespace sconce::server;

@@ -8,21 +8,12 @@
 
 #include "sconce/error.h"
 #include "server/memory/request_memory.h"
+#include "tests/errors.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr size_t kMiB = 1024 * 1024;
-
-ErrorCode code_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  FAIL("no error");
-  return ErrorCode::kInternal;
-}
 
 }  // namespace
 

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/files.h"
+
 namespace sconce::server {
 namespace {
 
@@ -30,11 +32,6 @@ class FileLimit {
   rlimit before_{};
   void (*signal_)(int);
 };
-
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 }  // namespace
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/json/base64.h"
-#include "tests/server/errors.h"
+#include "tests/errors.h"
 #include "tests/server/spec_builder.h"
 #include "tests/server/tensor_values.h"
 

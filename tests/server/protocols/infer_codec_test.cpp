@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/signature/recorded_strides.h"
-#include "tests/server/errors.h"
+#include "tests/errors.h"
 #include "tests/server/spec_builder.h"
 #include "tests/server/tensor_values.h"
 
