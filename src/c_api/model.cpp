@@ -85,8 +85,10 @@ sconce_error* sconce_model_constant(const sconce_model* model, size_t index, sco
 }
 
 sconce_error* sconce_model_call_spec(const sconce_model* model, char** json) noexcept {
-  return guarded(
-      [&] { required(json, "json") = given(describe(required(model, "model").model->info().spec.call_spec)); });
+  return guarded([&] {
+    required(json, "json");
+    *json = given(describe(required(model, "model").model->info().spec.call_spec));
+  });
 }
 
 sconce_error* sconce_model_add_replica(sconce_model* model, const char* device, const int32_t* cpus, size_t cpu_count,

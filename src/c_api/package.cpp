@@ -96,5 +96,8 @@ sconce_error* sconce_package_check(const sconce_package* package, const sconce_c
 }
 
 sconce_error* sconce_package_inspect(const sconce_package* package, char** json) noexcept {
-  return guarded([&] { required(json, "json") = given(describe(*required(package, "package").package)); });
+  return guarded([&] {
+    required(json, "json");
+    *json = given(describe(*required(package, "package").package));
+  });
 }
