@@ -98,7 +98,8 @@ COMMANDS = {
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,
     # The C API
-    "python3 examples/embed_ctypes.py LIBSCONCE model.pt2": run_by("tests/c_api/CMakeLists.txt::embed_ctypes"),
+    **{line: run_by("tests/c_api/CMakeLists.txt::embed_ctypes") for line in (
+        "examples/embed_ctypes.py", "python3 examples/embed_ctypes.py LIBSCONCE model.pt2")},
     "sconce inspect --json": shown('"call_spec"', json="json model.pt2"),
     # Tests by their names
     ".venv/bin/python -m pytest tests/server": pytest_file,
