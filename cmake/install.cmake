@@ -18,6 +18,7 @@ install(CODE "
 install(FILES ${PROJECT_BINARY_DIR}/sconce.service DESTINATION lib/systemd/system COMPONENT program)
 
 install(DIRECTORY include/sconce TYPE INCLUDE COMPONENT development)
+install(FILES include/sconce.h TYPE INCLUDE COMPONENT development)
 install(EXPORT sconce NAMESPACE sconce:: FILE sconceTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sconce
         COMPONENT development)
 include(CMakePackageConfigHelpers)

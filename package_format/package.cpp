@@ -135,13 +135,27 @@ std::shared_ptr<const Package> Package::open(const std::filesystem::path& path) 
   package->path_ = path;
   const ErrorContext context(package->path_.native());
   package->archive_ = ArchiveReader::open(path);
-  for (const ModelFiles& files : read_manifest(*package->archive_)) {
-    ReadModel model = read_model(*package->archive_, files);
-    package->models_.push_back(std::move(model.spec));
-    package->producer_ = std::move(model.producer);
-  }
-  package->archive_->check_files();
+  package->read_models();
   return package;
+}
+
+std::shared_ptr<const Package> Package::open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                             const std::string& name) {
+  std::shared_ptr<Package> package(new Package);
+  package->path_ = name;
+  const ErrorContext context(package->path_.native());
+  package->archive_ = ArchiveReader::open(bytes, std::move(owner), package->path_);
+  package->read_models();
+  return package;
+}
+
+void Package::read_models() {
+  for (const ModelFiles& files : read_manifest(*archive_)) {
+    ReadModel model = read_model(*archive_, files);
+    models_.push_back(std::move(model.spec));
+    producer_ = std::move(model.producer);
+  }
+  archive_->check_files();
 }
 
 Package::~Package() = default;

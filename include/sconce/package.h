@@ -2,6 +2,7 @@
 // immutable once open, so it is thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -108,6 +109,17 @@ class Package {
   // Opens a .pt2 archive, a model's .so, or a directory laid out as an archive. kIo, kCorruptPackage, kUnsupported.
   static std::shared_ptr<const Package> open(const std::filesystem::path& path);
 
+  // Opens an archive or a model's .so whose bytes are in memory, with the same checks. `name` stands for the path in
+  // errors and in path().
+  //
+  // Nothing is copied but code: members are views of the bytes, and so are constants, as long as a replica or a tensor
+  // uses them. `owner` is held that long; without one, the caller keeps the bytes. Nobody may change them meanwhile:
+  // unlike a file, memory cannot be watched. Constants that do not lie at a multiple of 64 bytes are copied, as from a
+  // file: align the bytes to 64 to have one copy of the weights. What a model writes is always a copy.
+  static std::shared_ptr<const Package> open(std::span<const std::byte> bytes,
+                                             std::shared_ptr<const void> owner = nullptr,
+                                             const std::string& name = "<memory>");
+
   const std::filesystem::path& path() const noexcept { return path_; }
   std::span<const ModelSpec> models() const noexcept { return models_; }
   // "" means the only model, or the one called "model". kNotFound lists the names there are.
@@ -121,6 +133,7 @@ class Package {
 
  private:
   Package() = default;
+  void read_models();
   std::filesystem::path path_;
   std::vector<ModelSpec> models_;
   std::string producer_;

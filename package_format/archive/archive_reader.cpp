@@ -41,6 +41,14 @@ std::string find_root(std::span<const ArchiveMember> members) {
   return root;
 }
 
+bool starts_in(std::span<const std::byte> whole, std::span<const std::byte> part) noexcept {
+  return part.data() >= whole.data() && part.data() <= whole.data() + whole.size();
+}
+
+bool lies_in(std::span<const std::byte> whole, std::span<const std::byte> part) noexcept {
+  return starts_in(whole, part) && part.size() <= static_cast<size_t>(whole.data() + whole.size() - part.data());
+}
+
 }  // namespace
 
 std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
@@ -51,20 +59,35 @@ std::unique_ptr<ArchiveReader> ArchiveReader::open(const fs::path& path) {
     reader->kind_ = Kind::kDirectory;
     reader->open_directory();
   } else {
-    const std::span<const std::byte> file = reader->files_.emplace_back(path, reader->concern_).bytes();
-    const std::string_view start(reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 4));
-    if (start == kElfMagic) {
-      reader->kind_ = Kind::kSharedObject;
-      reader->add(path.filename().string(), file, file.size(), 0, 0, false);
-    } else {
-      SCONCE_CHECK(start.starts_with(kZipMagic), kUnsupported,
-                   "file is neither a package nor a model library: ", path.native());
-      reader->open_archive();
-    }
+    reader->open_image(reader->files_.emplace_back(path, reader->concern_).bytes());
   }
   reader->index_members();
   reader->check_not_torn();
   return reader;
+}
+
+std::unique_ptr<ArchiveReader> ArchiveReader::open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                                   const fs::path& name) {
+  SCONCE_CHECK(bytes.data() || bytes.empty(), kInvalidArgument, "package has no bytes: ", name.native());
+  std::unique_ptr<ArchiveReader> reader(new ArchiveReader);
+  reader->path_ = name;
+  reader->owner_ = std::move(owner);
+  reader->open_image(bytes);
+  reader->index_members();
+  return reader;
+}
+
+void ArchiveReader::open_image(std::span<const std::byte> bytes) {
+  image_ = bytes;
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
+  if (start == kElfMagic) {
+    kind_ = Kind::kSharedObject;
+    add(path_.filename().string(), bytes, bytes.size(), 0, 0, false);
+  } else {
+    SCONCE_CHECK(start.starts_with(kZipMagic), kUnsupported,
+                 "file is neither a package nor a model library: ", path_.native());
+    open_archive();
+  }
 }
 
 ArchiveReader::~ArchiveReader() = default;
@@ -82,12 +105,11 @@ void ArchiveReader::add(std::string path, std::span<const std::byte> stored, uin
 }
 
 void ArchiveReader::open_archive() {
-  const std::span<const std::byte> file = files_.front().bytes();
-  std::vector<ZipMember> members = read_zip_directory(file);
+  std::vector<ZipMember> members = read_zip_directory(image_);
   members_.reserve(members.size());
   for (ZipMember& member : members)
-    add(std::move(member.name), file.subspan(member.offset, member.stored_size), member.size, member.offset, member.crc,
-        member.deflated);
+    add(std::move(member.name), image_.subspan(member.offset, member.stored_size), member.size, member.offset,
+        member.crc, member.deflated);
 }
 
 namespace {
@@ -157,13 +179,12 @@ std::span<const std::byte> ArchiveReader::inflate(const ArchiveMember& member) c
   if (inflated_.empty()) inflated_.resize(members_.size());
   std::unique_ptr<std::byte[]>& content = inflated_[member.index];
   if (!content) {
-    const std::span<const std::byte> file = files_.front().bytes();
-    const uint64_t limit = std::max<uint64_t>(kMaxInflatedBytes, kMaxInflation * file.size());
+    const uint64_t limit = std::max<uint64_t>(kMaxInflatedBytes, kMaxInflation * image_.size());
     SCONCE_CHECK(member.size <= limit - inflated_bytes_, kCorruptPackage, "member inflates to too much: ", member.path,
-                 ": ", member.size, " bytes from an archive of ", file.size());
+                 ": ", member.size, " bytes from an archive of ", image_.size());
     std::unique_ptr<std::byte[]> fresh(new (std::nothrow) std::byte[member.size]);
     SCONCE_CHECK(fresh, kOutOfMemory, "no memory to inflate member: ", member.path, ": ", member.size, " bytes");
-    inflate_member(file, member.path, {fresh.get(), member.size});
+    inflate_member(image_, member.path, {fresh.get(), member.size});
     inflated_bytes_ += member.size;
     content = std::move(fresh);
   }
@@ -197,15 +218,14 @@ std::string_view ArchiveReader::read_text(const ArchiveMember& member) const {
 }
 
 const MappedFile* ArchiveReader::file_of(std::span<const std::byte> bytes) const noexcept {
-  for (const MappedFile& file : files_) {
-    const std::span<const std::byte> all = file.bytes();
-    if (bytes.data() >= all.data() && bytes.data() <= all.data() + all.size())
-      return bytes.size() <= static_cast<size_t>(all.data() + all.size() - bytes.data()) ? &file : nullptr;
-  }
+  for (const MappedFile& file : files_)
+    if (starts_in(file.bytes(), bytes)) return lies_in(file.bytes(), bytes) ? &file : nullptr;
   return nullptr;
 }
 
-bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept { return file_of(bytes) != nullptr; }
+bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept {
+  return files_.empty() ? lies_in(image_, bytes) : file_of(bytes) != nullptr;
+}
 
 void ArchiveReader::give_up_pages(std::span<const std::byte> bytes) const noexcept {
   if (const MappedFile* const file = file_of(bytes)) file->give_up_pages(bytes);
@@ -231,7 +251,7 @@ void ArchiveReader::check_not_torn() const {
 }
 
 void ArchiveReader::verify() const {
-  if (kind_ == Kind::kArchive) check_with_libzip(files_.front().bytes());
+  if (kind_ == Kind::kArchive) check_with_libzip(image_);
   for (const ArchiveMember& member : members_) read(member);
 }
 

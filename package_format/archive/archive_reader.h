@@ -1,7 +1,8 @@
 // The members of a package: a .pt2 archive, a directory with the archive's layout, or a bare model .so (one member).
+// Archives and .so are files or bytes in memory.
 //
-// Stored members are views of the mapping. Deflated ones are inflated once and kept. All bytes stay valid as long as
-// the reader lives, and unchanged unless check_files() throws. Thread-safe.
+// Stored members are views of the mapping or of those bytes. Deflated ones are inflated once and kept. All bytes stay
+// valid as long as the reader lives, and those of files unchanged unless check_files() throws. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -43,6 +44,9 @@ class ArchiveReader {
 
   // kIo, kCorruptPackage.
   static std::unique_ptr<ArchiveReader> open(const std::filesystem::path& path);
+  // From bytes in memory, which nobody changes and which `owner` (may be null) keeps. The name stands for a path.
+  static std::unique_ptr<ArchiveReader> open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                             const std::filesystem::path& name);
   ~ArchiveReader();
 
   Kind kind() const noexcept { return kind_; }
@@ -63,9 +67,9 @@ class ArchiveReader {
 
   // Whether the member has the content of its CRC now. Reads all of it at every call.
   bool is_sound(const ArchiveMember& member) const;
-  // Whether these bytes lie in the mapping of a file.
+  // Whether these bytes lie in the mapping of a file, or in the memory that was opened.
   bool maps(std::span<const std::byte> bytes) const noexcept;
-  // Frees the pages of bytes in a mapping; reading them loads them again.
+  // Frees the pages of bytes in a file's mapping; reading them loads them again. Other memory stays.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept;
 
   // Whether somebody writes one of the files in place, so that check_files() must look. Costs one load.
@@ -80,6 +84,7 @@ class ArchiveReader {
 
  private:
   ArchiveReader() = default;
+  void open_image(std::span<const std::byte> bytes);
   void open_archive();
   void open_directory();
   void add(std::string path, std::span<const std::byte> stored, uint64_t size, uint64_t offset, uint32_t crc,
@@ -93,7 +98,9 @@ class ArchiveReader {
   std::string root_;
   const MappedFile* file_of(std::span<const std::byte> bytes) const noexcept;
   mutable std::atomic<uint32_t> concern_{0};
-  std::vector<MappedFile> files_;  // one, or one per member of a directory
+  std::vector<MappedFile> files_;      // one, one per member of a directory, or none
+  std::span<const std::byte> image_;   // the whole archive or .so; empty for a directory
+  std::shared_ptr<const void> owner_;  // of memory that was opened
   std::vector<ArchiveMember> members_;
   std::vector<uint32_t> by_name_;                         // sorted
   mutable std::unique_ptr<std::atomic<bool>[]> checked_;  // per member: its CRC was right

@@ -219,7 +219,7 @@ class Preflight {
   bool available(std::string_view symbol, const WantedVersion* version) const {
     const uint32_t hash = gnu_hash(symbol);
     if (version ? version->number && version->library->symbols.defines(symbol, hash, version->number)
-                : own_symbols_.defines(symbol, hash, LoadedSymbols::kNoVersion))
+                : own_symbols_.defines(symbol, hash, own_version_))
       return true;
     const std::string name(symbol);
     if (version) {
@@ -281,6 +281,7 @@ class Preflight {
   std::vector<NeededLibrary> libraries_;
   Library program_{dlopen(nullptr, RTLD_LAZY)};
   const LoadedSymbols own_symbols_{own_library().handle};
+  const uint16_t own_version_ = own_symbols_.version("SCONCE_ABI");  // src/exports.map
   bool imports_sleef_ = false, for_library_ = false;
   std::vector<std::string> reasons_;
 };

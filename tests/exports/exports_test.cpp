@@ -2,12 +2,15 @@
 // public API, and the interface of a device's library. libsconce_cuda exports the CUDA side of the C ABI and its
 // backend. Each group is compared with where it is declared.
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -114,6 +117,20 @@ const Names kLinkedByCode = {
     "__isoc23_wcstoull",
 };
 
+// The names of symbol versions in src/exports.map.
+const Names kVersions = {"SCONCE_ABI", "SCONCE_0.1"};
+
+// Functions of include/sconce.h by name, and the version of each one's symbol.
+std::map<std::string, std::string> c_api_names() {
+  std::ifstream file(SCONCE_SOURCE_DIR "/tests/exports/c_api_names.tsv");
+  REQUIRE(file);
+  std::map<std::string, std::string> names;
+  for (std::string line; std::getline(file, line);)
+    if (const size_t tab = line.find('\t'); !line.starts_with('#') && tab != std::string::npos)
+      names[line.substr(0, tab)] = line.substr(tab + 1);
+  return names;
+}
+
 // Of a device's library: src/shim/host_services.h.
 const Names kDeviceInterface = {"sconce_host_services"};
 
@@ -126,10 +143,12 @@ const sconce::exports::PublicApi& public_api() {
 
 TEST_CASE("exports: nothing but the C ABI, the public API and the interface of a device's library") {
   const Names abi = c_abi();
+  const auto c_functions = c_api_names();
   CHECK(abi.size() > 550);
   CHECK(exports().size() > 500);
   for (const std::string& name : exports()) {
-    if (abi.contains(name) || kSleef.contains(name) || kLinkedByCode.contains(name) || kDeviceInterface.contains(name))
+    if (abi.contains(name) || kSleef.contains(name) || kLinkedByCode.contains(name) ||
+        kDeviceInterface.contains(name) || kVersions.contains(name) || c_functions.contains(name))
       continue;
     const std::string full = demangled(name);
     CHECK_MESSAGE(public_api().declares(full), full << " (" << name << ") is in no group of src/exports.map");
@@ -156,6 +175,30 @@ TEST_CASE("exports: the public API, whole") {
   for (const std::string& name : exports()) exported.insert(sconce::exports::name_of(demangled(name)));
   CHECK(public_api().undefined.size() > 100);
   for (const std::string& name : public_api().undefined) CHECK_MESSAGE(exported.contains("sconce::" + name), name);
+}
+
+TEST_CASE("exports: the C API has the names of its list, each in its version, and no others") {
+  const auto listed = c_api_names();
+  // What sconce.h declares: the word before the parenthesis of each declaration that ends with SCONCE_NOEXCEPT.
+  static const std::regex comment(R"(/\*[^]*?\*/)"), declared(R"(\b(sconce_\w+)\([^;{]*\)\s*SCONCE_NOEXCEPT;)");
+  const std::string header = std::regex_replace(text_of(SCONCE_SOURCE_DIR "/include/sconce.h"), comment, "");
+  Names functions;
+  for (std::sregex_iterator it(header.begin(), header.end(), declared), end; it != end; ++it)
+    functions.insert((*it)[1]);
+  for (const std::string& name : functions)
+    CHECK_MESSAGE(listed.contains(name), name << " is to be added to tests/exports/c_api_names.tsv and exports.map");
+  void* const library = dlopen(SCONCE_LIBRARY, RTLD_NOW | RTLD_LOCAL);  // for good
+  REQUIRE(library);
+  for (const auto& [name, version] : listed) {
+    CHECK_MESSAGE(functions.contains(name), name << " was published: sconce.h must keep it");
+    CHECK_MESSAGE(exports().contains(name), name << " was published: it must stay exported");
+    CHECK_MESSAGE(dlvsym(library, name.c_str(), version.c_str()), name << " is not of version " << version);
+    CHECK(kVersions.contains(version));
+  }
+  CHECK(listed.size() >= 51);  // raise it with every name that is added
+  // A program that was linked before there were versions, and packages, ask for none.
+  CHECK(dlsym(library, "aoti_torch_get_dtype"));
+  CHECK(dlvsym(library, "aoti_torch_get_dtype", "SCONCE_ABI"));
 }
 
 #ifdef SCONCE_CUDA_LIBRARY

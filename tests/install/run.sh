@@ -41,6 +41,7 @@ mv "$scratch/first" "$prefix"
 # Exactly these files.
 {
   echo bin/sconce
+  echo include/sconce.h
   for header in "$source"/include/sconce/*.h; do echo "include/sconce/${header##*/}"; done
   echo etc/sconce/sconce.conf
   echo lib/systemd/system/sconce.service
@@ -72,12 +73,23 @@ run "$prefix/bin/sconce" check "$source/examples/digits/digits.pt2"
 
 # The library, in a project of its own.
 mkdir "$scratch/project"
-cp -r "$source/examples/CMakeLists.txt" "$source/examples/embed.cpp" "$source/examples/custom_op" "$scratch/project"
+cp -r "$source/examples/CMakeLists.txt" "$source"/examples/embed.{c,cpp} "$source/examples/custom_op" "$scratch/project"
 run cmake -S "$scratch/project" -B "$scratch/project/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$sanitize"
 run cmake --build "$scratch/project/build"
 run "$scratch/project/build/embed" "$source/examples/digits/digits.pt2"
 [ "$(head -n 2 "$scratch/log")" = $'int64 [2]\nfloat32 [2, 10]' ] || fail "embed prints: $(cat "$scratch/log")"
+
+# In C: the same project's program, and one by hand as docs/c_api.md has it.
+run "$scratch/project/build/embed_c" "$source/examples/digits/digits.pt2"
+[ "$(head -n 2 "$scratch/log")" = $'int64 [2]\nfloat32 [2, 10]' ] || fail "embed_c prints: $(cat "$scratch/log")"
+c_compiler=$(cache CMAKE_C_COMPILER)
+# shellcheck disable=SC2086  # none or one word
+run "$c_compiler" -std=c11 -pedantic -Wall -Wextra -Werror $sanitize -I "$prefix/include" -L "$prefix/$library" \
+  "-Wl,-rpath,$prefix/$library" "$source/examples/embed.c" -lsconce -o "$scratch/by_hand"
+run "$scratch/by_hand" "$source/examples/digits/digits.pt2"
+run "$c_compiler" -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c "$prefix/include/sconce.h"
+run "$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -x c++ "$prefix/include/sconce.h"
 
 # A later minor version may differ, so it is not taken for this one.
 cat > "$scratch/project/CMakeLists.txt" <<TEXT

@@ -213,3 +213,84 @@ TEST_CASE("package: packing a directory") {
                        doctest::Contains("not an AOTInductor package"), Error);
   CHECK(!std::filesystem::exists(folder.path() / "x.pt2"));
 }
+
+TEST_CASE("package: bytes in memory say what the file says, and are not copied") {
+  const TempFolder folder;
+  for (const bool bare : {false, true}) {
+    const std::string file =
+        bare ? fixture("model_2_15") : build(testing::package(fixture("model_2_15"), fixture_source()));
+    const auto from_file = Package::open(folder.write("net", file));
+    const auto package = Package::open(bytes_of(file), nullptr, "the net");
+    CHECK(package->path() == "the net");
+    CHECK(package->producer() == from_file->producer());
+    REQUIRE(package->models().size() == 1);
+    const ModelSpec &model = package->model(), &expected = from_file->model();
+    CHECK(model.name == expected.name);
+    CHECK(model.device_key == expected.device_key);
+    CHECK(model.imports == expected.imports);
+    CHECK(model.inputs.size() == expected.inputs.size());
+    CHECK(model.constants.size() == expected.constants.size());
+    CHECK(model.weights_bytes == expected.weights_bytes);
+    package->verify();
+    const ArchiveReader& archive = package->archive();
+    for (const ArchiveMember& member : archive.members()) {
+      CHECK(archive.maps(archive.view(member)));
+      CHECK(archive.view(member).data() == bytes_of(file).data() + member.offset);
+    }
+    CHECK(!archive.maps(bytes_of(fixture_source())));
+    // Memory is nobody's file: its pages would not come back.
+    archive.give_up_pages(bytes_of(file));
+    CHECK(archive.view(archive.members().back()).size() == archive.members().back().size);
+    package->verify();
+  }
+}
+
+TEST_CASE("package: the owner of its bytes lives as long as the package") {
+  auto owner = std::make_shared<const std::string>(build(testing::package(fixture("model_2_15"), fixture_source())));
+  const std::weak_ptr<const std::string> watched = owner;
+  auto package = Package::open(bytes_of(*owner), owner);
+  owner.reset();
+  REQUIRE(!watched.expired());
+  package->verify();
+  CHECK(package->path() == "<memory>");
+  package.reset();
+  CHECK(watched.expired());
+}
+
+TEST_CASE("package: bytes in memory that are no package get the errors of files") {
+  const TempFolder folder;
+  const std::string whole = build(testing::package(fixture("model_2_15"), fixture_source()));
+  const auto outcome = [](auto open) {
+    try {
+      open();
+    } catch (const Error& error) {
+      return std::string(wire_name(error.code())) + ": " + error.what();
+    }
+    return std::string("none");
+  };
+  const auto in_memory = [&](const std::string& bytes, const std::string& name) {
+    // At the very end of its allocation, so that a sanitizer sees any byte that is read beyond it.
+    const std::vector<char> exact(bytes.begin(), bytes.end());
+    return outcome([&] { Package::open(std::as_bytes(std::span(exact)), nullptr, name); });
+  };
+  std::vector<std::string> bad{"", "P", "PK", "text", "\177ELF", whole.substr(1)};
+  for (size_t bytes = 1; bytes < whole.size(); bytes += whole.size() / 97) bad.push_back(whole.substr(0, bytes));
+  for (size_t at = 0; at < whole.size(); at += 211) {  // one byte differs
+    bad.push_back(whole);
+    bad.back()[at] = static_cast<char>(bad.back()[at] ^ 0x5a);
+  }
+  size_t refused = 0;
+  for (size_t i = 0; i < bad.size(); ++i) {
+    CAPTURE(i);
+    const auto path = folder.write("net.pt2", bad[i]);
+    const std::string expected = outcome([&] { Package::open(path); });
+    CHECK(in_memory(bad[i], path.native()) == expected);
+    refused += expected != "none";
+  }
+  CHECK(refused > 100);
+  CHECK(in_memory("text", "<memory>").find("<memory>") != std::string::npos);
+  CHECK_THROWS_AS(Package::open(std::span<const std::byte>()), Error);
+  CHECK(outcome([] {
+          Package::open(std::span(static_cast<const std::byte*>(nullptr), 8));
+        }).starts_with("INVALID_ARGUMENT"));
+}

@@ -1,5 +1,5 @@
-// Exceptions are caught only where a thread or an outside call ends: the shim's guard, the lane loop, the control
-// thread, administration's threads, the HTTP session and the threads that it uses, trial runs, main.
+// Exceptions are caught only where a thread or an outside call ends: the shim's guard, the C API, the lane loop, the
+// control thread, administration's threads, the HTTP session and the threads that it uses, trial runs, main.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -13,6 +13,8 @@ namespace {
 const std::set<std::string> kCatchSites = {
     "src/shim/guard.h",
     "src/shim/guard.cpp",
+    "src/c_api/boundary.h",
+    "src/c_api/boundary.cpp",
     "src/runner/replicas/lane.cpp",
     "server/models/control.cpp",
     "server/connections/session.cpp",

@@ -97,6 +97,10 @@ COMMANDS = {
     "sconce weights status --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,
+    # The C API
+    **{line: run_by("tests/c_api/CMakeLists.txt::embed_ctypes") for line in (
+        "examples/embed_ctypes.py", "python3 examples/embed_ctypes.py LIBSCONCE model.pt2")},
+    "sconce inspect --json": shown('"call_spec"', json="json model.pt2"),
     # Tests by their names
     ".venv/bin/python -m pytest tests/server": pytest_file,
     "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
@@ -215,6 +219,9 @@ OTHERS = {
     "client": said,
     "POST .../weights": said,
     "socket --bytes--> RequestReader": said,
+    "sconce_package* package = NULL;": run_by(
+        "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "and by examples/embed.c"),
+    "cc -std=c11 embed.c -lsconce -o embed": in_file("tests/install/run.sh", "embed.c\" -lsconce -o", "run with the installed library"),
     "include/sconce < package_format": run_by("tests/rules/layering_test.cpp::layering"),
 }
 

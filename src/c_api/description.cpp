@@ -1,0 +1,147 @@
+#include "src/c_api/description.h"
+
+#include "package_format/text/json_value.h"
+
+namespace sconce::c_api {
+namespace {
+
+using Json = OrderedJson;
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json or_null(const std::optional<DType>& dtype) { return dtype ? Json(std::string(dtype_name(*dtype))) : Json(); }
+Json or_null(const std::optional<Device>& device) { return device ? Json(to_string(*device)) : Json(); }
+
+template <class Values>
+Json list(const Values& values) {
+  Json json = Json::array();
+  for (const auto& value : values) json.push_back(value);
+  return json;
+}
+
+Json to_json(const Dim& dim) {
+  if (dim.is_static()) return dim.min;
+  Json json;
+  json["symbol"] = or_null(dim.symbol);
+  json["min"] = dim.min;
+  json["max"] = dim.max == INT64_MAX ? Json() : Json(dim.max);
+  return json;
+}
+
+Json to_json(const std::vector<TensorSpec>& tensors) {
+  Json all = Json::array();
+  for (const TensorSpec& spec : tensors) {
+    Json json;
+    json["name"] = spec.name;
+    json["dtype"] = or_null(spec.dtype);
+    json["device"] = or_null(spec.device);
+    json["shape"] = Json();
+    json["strides"] = Json();
+    if (spec.none) json["none"] = true;
+    if (spec.has_shape) {
+      json["shape"] = Json::array();
+      for (const Dim& dim : spec.dims) json["shape"].push_back(to_json(dim));
+      if (spec.strides.size() == spec.dims.size()) {
+        json["strides"] = Json::array();
+        for (const auto& stride : spec.strides) json["strides"].push_back(stride ? Json(*stride) : Json());
+      }
+    }
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+Json to_json(const ConstantSpec& spec) {
+  static constexpr const char* kTypes[] = {"unknown", "parameter", "buffer", "tensor_constant", "folded"};
+  Json json;
+  json["name"] = spec.name;
+  json["fqn"] = or_null(spec.fqn);
+  json["dtype"] = or_null(spec.dtype);
+  json["shape"] = list(spec.shape);
+  json["strides"] = list(spec.strides);
+  json["offset"] = spec.offset;
+  json["bytes"] = spec.data_size;
+  json["type"] = kTypes[static_cast<size_t>(spec.type)];
+  json["folded"] = spec.folded;
+  json["mutated"] = spec.mutated;
+  json["opaque"] = spec.opaque;
+  json["device"] = or_null(spec.device);
+  return json;
+}
+
+Json to_json(const SpecNode& node) {
+  static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
+                                           "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
+  Json json;
+  json["kind"] = kKinds[static_cast<size_t>(node.kind)];
+  if (!node.type.empty()) json["type"] = node.type;
+  if (!node.keys.empty()) {
+    json["keys"] = Json::array();
+    for (size_t i = 0; i < node.keys.size(); ++i) {
+      const bool is_int = i < node.int_keys.size() && node.int_keys[i];
+      // Integers of Python have any length: those that are no JSON number here stay text.
+      Json number = is_int ? Json::parse(node.keys[i], nullptr, false) : Json();
+      json["keys"].push_back(number.is_number_integer() ? std::move(number) : Json(node.keys[i]));
+    }
+  }
+  if (!node.children.empty()) {
+    json["children"] = Json::array();
+    for (const SpecNode& child : node.children) json["children"].push_back(to_json(child));
+  }
+  return json;
+}
+
+Json to_json(const CallSpec& call) {
+  Json json;
+  if (!call.known) return json;
+  json["args"] = to_json(call.args);
+  json["kwargs"] = to_json(call.kwargs);
+  json["result"] = to_json(call.result);
+  json["input_leaf"] = list(call.input_leaf);
+  return json;
+}
+
+Json to_json(const ModelSpec& model) {
+  static constexpr const char* kForms[] = {"none", "embedded", "appended", "blob", "files", "user_provided"};
+  Json json;
+  json["name"] = model.name;
+  json["device"] = model.device_key;
+  json["platform"] = or_null(model.platform);
+  json["machine"] = or_null(model.machine);
+  json["cpu_isa"] = or_null(model.cpu_isa);
+  json["march"] = or_null(model.march);
+  json["compute_capability"] = or_null(model.compute_capability);
+  json["threads"] = model.threads;
+  json["metadata"] = Json::object();
+  for (const auto& [key, value] : model.metadata) json["metadata"][key] = value;
+  json["has_source"] = model.has_source;
+  json["code"]["member"] = model.so_member;
+  json["code"]["bytes"] = model.so_bytes;
+  json["weights"]["form"] = kForms[static_cast<size_t>(model.weights_form)];
+  json["weights"]["bytes"] = model.weights_bytes;
+  json["inputs"] = to_json(model.inputs);
+  json["outputs"] = to_json(model.outputs);
+  json["call_spec"] = to_json(model.call_spec);
+  json["constants"] = Json::array();
+  for (const ConstantSpec& constant : model.constants) json["constants"].push_back(to_json(constant));
+  json["imports"] = list(model.imports);
+  json["proxy_targets"] = list(model.proxy_targets);
+  return json;
+}
+
+// Names come from the package: bytes that are no UTF-8 become U+FFFD.
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+std::string describe(const Package& package) {
+  Json json;
+  json["package"] = package.path().native();
+  json["producer"] = or_null(package.producer());
+  json["models"] = Json::array();
+  for (const ModelSpec& model : package.models()) json["models"].push_back(to_json(model));
+  return text_of(json);
+}
+
+std::string describe(const CallSpec& call) { return text_of(to_json(call)); }
+
+}  // namespace sconce::c_api

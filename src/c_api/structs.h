@@ -1,0 +1,59 @@
+// Structs of the C API that begin with `size`, of callers that were compiled against other versions of it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "src/c_api/boundary.h"
+
+namespace sconce::c_api {
+
+// What the caller has room for. The structs of 0.1 are the smallest there are.
+template <class T>
+size_t checked_size(const T& given, const char* name) {
+  size_t size;
+  std::memcpy(&size, &given, sizeof size);
+  SCONCE_CHECK(size >= sizeof(T) && size % alignof(T) == 0 && size <= 65536, kInvalidArgument, name,
+               ": its size is to be sizeof the struct, ", sizeof(T), ", and is ", size);
+  return size;
+}
+
+// A copy of the options; defaults where they are null. kInvalidArgument for a wrong size, and for members of a later
+// version that are not zero.
+template <class T>
+T taken(const T* given, const char* name) {
+  if (!given) return T{};
+  const size_t size = checked_size(*given, name);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+  SCONCE_CHECK(std::all_of(bytes + sizeof(T), bytes + size, [](unsigned char byte) { return byte == 0; }),
+               kInvalidArgument, name, " sets what this version does not know: it has ", size, " bytes, known are ",
+               sizeof(T));
+  return *given;
+}
+
+// Fills the caller's struct; what this version does not know becomes zero.
+template <class T>
+void put(T* to, T value, size_t size) noexcept {
+  std::memset(static_cast<void*>(to), 0, size);
+  value.size = size;
+  std::memcpy(static_cast<void*>(to), &value, sizeof value);
+}
+template <class T>
+void put(T* to, const char* name, const T& value) {
+  put(to, value, checked_size(required(to, name), name));
+}
+
+// Fills an array whose first struct says the size of all.
+template <class T, class Values>
+void put_all(T* to, size_t room, size_t* count, const char* name, const Values& values) {
+  required(count, "count");
+  if (room > 0) {
+    const size_t size = checked_size(required(to, name), name);
+    for (size_t i = 0; i < std::min(room, values.size()); ++i)
+      put(reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(to) + i * size), values[i], size);
+  }
+  *count = values.size();
+}
+
+}  // namespace sconce::c_api

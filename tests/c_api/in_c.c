@@ -1,0 +1,65 @@
+/* A program in C11: load, run, replace weights, run again, roll back. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sconce.h"
+
+static int lines_failed;
+static void check(int is_right, int line) {
+  if (is_right) return;
+  fprintf(stderr, "tests/c_api/in_c.c:%d\n", line);
+  ++lines_failed;
+}
+#define CHECK(condition) check((condition), __LINE__)
+#define CHECK_OK(call) check_ok((call), __LINE__)
+static void check_ok(sconce_error* error, int line) {
+  if (error) fprintf(stderr, "%s: %s\n", sconce_code_name(sconce_error_code(error)), sconce_error_text(error));
+  check(!error, line);
+  sconce_error_free(error);
+}
+
+static float first(sconce_model* model) {
+  float values[4] = {3, 3, 3, 3};
+  int64_t shape[2] = {1, 4};
+  const sconce_tensor input = {
+      .data = values, .device = {SCONCE_CPU, 0}, .ndim = 2, .dtype = {SCONCE_FLOAT, 32, 1}, .shape = shape};
+  const sconce_tensor* inputs[] = {&input};
+  sconce_managed_tensor* output = NULL;
+  CHECK_OK(sconce_model_run(model, inputs, 1, &output, 1, NULL, NULL));
+  const float value = output ? *(const float*)output->dl_tensor.data : -1;
+  sconce_tensor_free(output);
+  return value;
+}
+
+int use_all_in_c(const char* path, const char* absent) {
+  sconce_package* package = NULL;
+  sconce_model* model = NULL;
+  CHECK_OK(sconce_package_open(path, &package));
+  const sconce_load_options options = {.size = sizeof options, .replicas = 2};
+  CHECK_OK(sconce_model_load(package, &options, &model));
+  CHECK(first(model) == 3);
+
+  float twos[4] = {2, 2, 2, 2};
+  int64_t shape[1] = {4};
+  const sconce_tensor weight = {
+      .data = twos, .device = {SCONCE_CPU, 0}, .ndim = 1, .dtype = {SCONCE_FLOAT, 32, 1}, .shape = shape};
+  const sconce_tensor* tensors[] = {&weight};
+  const char* names[] = {"scale.w"};
+  const sconce_update_options update = {.size = sizeof update, .partial = 1, .label = "twos"};
+  CHECK_OK(sconce_model_stage_tensors(model, names, tensors, 1, &update));
+  uint64_t generation = 0;
+  CHECK_OK(sconce_model_commit(model, &generation));
+  CHECK(generation == 2 && sconce_model_generation(model) == 2);
+  CHECK(first(model) == 6);
+  CHECK_OK(sconce_model_rollback(model, &generation));
+  CHECK(generation == 3 && first(model) == 3);
+
+  sconce_error* error = sconce_model_stage_file(model, absent, NULL, NULL);
+  CHECK(sconce_error_code(error) == SCONCE_IO);
+  CHECK(strstr(sconce_error_text(error), "absent.safetensors") != NULL);
+  sconce_error_free(error);
+
+  sconce_package_free(package);
+  CHECK_OK(sconce_model_free(model));
+  return lines_failed;
+}
