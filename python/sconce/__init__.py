@@ -1,0 +1,90 @@
+"""Sconce runs PyTorch models that AOTInductor compiled (.pt2 packages), without PyTorch.
+
+    import numpy as np, sconce
+    model = sconce.load("model.pt2")
+    result = model(np.zeros((1, 8, 8), np.float32))
+"""
+import os as _os
+
+from sconce import _host
+from sconce._errors import (Busy, Cancelled, CorruptPackage, DeadlineExceeded, DeviceError, Error, FailedPrecondition,
+                            FileNotFound, Incompatible, InputOutputError, InvalidArgument, ModelFailed, NotFound,
+                            OutOfMemory, Unavailable, Unsupported)
+
+_host.require()
+try:
+    from sconce import _native
+except ImportError as _error:
+    _explained = _host.explain(_error)
+    if _explained is _error:
+        raise
+    raise _explained from None
+
+import atexit as _atexit
+
+from sconce._description import (Constant, Constants, Dim, ModelInfo, PackageInfo, Replica, Signature, Structure,
+                                 TensorInfo, WeightSet, package_of)
+from sconce._model import Model
+from sconce._native import Tensor, manual_seed, operators
+from sconce._results import CheckResult, RunInfo
+
+__version__ = _native.version()
+
+__all__ = [
+    "Busy", "Cancelled", "CheckResult", "Constant", "Constants", "CorruptPackage", "DeadlineExceeded", "DeviceError", "Dim",
+    "Error", "FailedPrecondition", "FileNotFound", "Incompatible", "InputOutputError", "InvalidArgument", "Model",
+    "ModelFailed", "ModelInfo", "NotFound", "OutOfMemory", "PackageInfo", "Replica", "RunInfo", "Signature", "Structure",
+    "Tensor", "TensorInfo", "Unavailable", "Unsupported", "WeightSet", "check", "inspect", "load", "manual_seed", "operators"]
+
+# Pending runs finish, and give their results, before the interpreter goes.
+_atexit.register(_native._end)
+
+
+def load(package, *, model_name="", device=None, replicas=1, threads=0, cpu_set=(), check_inputs=True, verify=False,
+         warm_up=True, outputs=None, cuda_graphs=8, allow_tf32=False, op_libraries=()):
+    """Loads a model and makes it ready to be called.
+
+    package: the path of a .pt2 archive, of a model's .so or of a directory with an archive's layout; or an archive's
+        content as bytes, bytearray, memoryview or a file object opened for bytes.
+    model_name: which model of the archive; "" is the only one, or the one called "model".
+    device: "cpu", "cuda", "cuda:1", or a list of these. None: what the model was compiled for.
+    replicas: how many calls can run at the same time on each device. Weights are shared, but each replica has its own
+        copy of buffers that the model writes.
+    threads: OpenMP threads of operators outside compiled kernels; 0: as many as the package was compiled for.
+    cpu_set: numbers of cores to pin replicas to.
+    check_inputs: checks sizes, ranges and strides of inputs. Count, dtype and rank are always checked.
+    verify: compares checksums of the weights, too.
+    warm_up: packs new weights before they serve, instead of in the first calls.
+    outputs: "numpy", "dlpack" (sconce.Tensor, where the model put it) or "torch". None: "numpy" for models on the CPU,
+        "dlpack" for others.
+    cuda_graphs: how many CUDA graphs each replica keeps, one for each shape of inputs; 0: none.
+    allow_tf32: lets float32 products on GPUs round to TF32, as torch.backends.cuda.matmul.allow_tf32 does.
+    op_libraries: libraries of custom operators that the model calls.
+
+    Raises FileNotFound, CorruptPackage, Incompatible with every reason why the model cannot run here, NotFound if the
+    archive has no such model, InvalidArgument, OutOfMemory. Loading a package runs its code: load only what you trust.
+    """
+    if device is None:
+        devices = []
+    else:
+        devices = [device] if isinstance(device, str) else [str(one) for one in device]
+    return Model(package, model_name=model_name, devices=devices, replicas=replicas, threads=threads, cpu_set=list(cpu_set),
+                 check_inputs=check_inputs, verify=verify, warm_up=warm_up, outputs=outputs or "", cuda_graphs=cuda_graphs,
+                 allow_tf32=allow_tf32, op_libraries=[_os.fspath(library) for library in op_libraries])
+
+
+def check(package, *, model_name="", op_libraries=()):
+    """Whether the package is sound and its models would run here; none of their code runs.
+
+    package: as in load(). Returns a CheckResult, which is true if all would, and has the reasons if not.
+    Raises CorruptPackage or InputOutputError if the package cannot be read.
+    """
+    return CheckResult(dict(_native.check(package, model_name, [_os.fspath(library) for library in op_libraries])))
+
+
+def inspect(package):
+    """What a package says about itself: models, signatures, constants. None of its code runs.
+
+    package: as in load(). Returns a PackageInfo. Raises CorruptPackage, FileNotFound.
+    """
+    return package_of(_native.inspect(package))
