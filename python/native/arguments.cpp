@@ -67,6 +67,18 @@ Tensor empty_for(const InputRule& rule, IntSpan sizes, DType dtype) {
   return Tensor::empty_strided(sizes, rule.strides, dtype);
 }
 
+// A library that cannot share a tensor (PyTorch's sparse ones, say) raises an error that does not name the argument.
+std::optional<ForeignTensor> shared_by_library(nb::handle object, const std::string& what) {
+  try {
+    return foreign_tensor(object);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
+    const std::string text = text_of(nb::str(error.value()));
+    SCONCE_FAIL(kInvalidArgument, what, ": the ", class_name(object), " cannot be read by DLPack: ",
+                text.substr(0, text.find('\n')));  // PyTorch's errors go on with a stack trace
+  }
+}
+
 // Also what lies between elements, so that two copies can be compared.
 void clear_gaps(const Tensor& tensor) {
   if (!tensor.is_dense()) std::memset(tensor.storage()->data(), 0, tensor.storage()->bytes());
@@ -136,7 +148,7 @@ Tensor Arguments::copied(nb::handle array, IntSpan sizes, DType dtype, const Inp
 }
 
 Tensor Arguments::take_foreign(nb::handle object, const InputRule& rule) {
-  std::optional<ForeignTensor> foreign = foreign_tensor(object);
+  const std::optional<ForeignTensor> foreign = shared_by_library(object, rule.path);
   if (!foreign) {
     const nb::object array = array_of_buffer(object);
     SCONCE_CHECK(array, kInvalidArgument, rule.path,
@@ -162,6 +174,8 @@ Tensor Arguments::take_foreign(nb::handle object, const InputRule& rule) {
       }
   const bool here = device.type == DeviceType::kCpu;
   SCONCE_CHECK(here || viewable, kInvalidArgument, rule.path, ": negative strides on ", to_string(device));
+  SCONCE_CHECK(t.data || is_empty(sizes), kInvalidArgument, rule.path, ": the ", class_name(object),
+               " has no memory of its own");
   auto* data = static_cast<std::byte*>(t.data) + t.byte_offset;
   if (!here || (viewable && (foreign->writable || !rule.may_be_written) && fits(rule, sizes, strides)))
     return tensor_on(data, sizes, {strides, sizes.size()}, dtype, device, foreign->owner);

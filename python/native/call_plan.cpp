@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "python/native/dlpack_tensors.h"
 #include "python/native/errors.h"
 #include "python/native/host_arrays.h"
 #include "python/native/numbers.h"
@@ -309,10 +310,7 @@ nb::object CallPlan::leaf(Tensor& output, size_t index, OutputForm form) const {
     }
     return array_on(output, dtype);
   }
-  nb::object tensor = object_of_tensor(std::move(output));
-  if (form != OutputForm::kTorch) return tensor;
-  static PyObject* const from_dlpack = imported("torch", "from_dlpack");
-  return nb::handle(from_dlpack)(tensor);
+  return form == OutputForm::kTorch ? torch_tensor(output) : object_of_tensor(std::move(output));
 }
 
 nb::object CallPlan::build(const Node& node, std::span<Tensor>& outputs, size_t& next, OutputForm form) const {

@@ -54,7 +54,7 @@ struct DLExchangeApi {
   DLExchangeApi* previous;
   void* allocate;
   int (*managed_of_object)(void* object, DLManagedTensorVersioned** out);
-  void* object_of_managed;
+  int (*object_of_managed)(DLManagedTensorVersioned* tensor, void** out);  // takes the tensor
   int (*view_object)(void* object, DLTensor* out);  // valid while the object lives; null: not offered
   int (*current_stream)(int32_t device_type, int32_t device, void** out);
 };

@@ -37,34 +37,47 @@ DLDataType dl_dtype(DType dtype) noexcept {
   return {kOpaque, 8, 1};
 }
 
-// The function table that the object's type offers, null if none. The table lives as long as the process.
-const DLExchangeApi* exchange_api(PyObject* object) {
-  static std::vector<std::pair<PyTypeObject*, const DLExchangeApi*>> known;  // types are never released
-  PyTypeObject* type = Py_TYPE(object);
-  for (const auto& [seen, api] : known)
-    if (seen == type) return api;
-  const DLExchangeApi* api = nullptr;
-  const nb::object capsule =
-      nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)), "__dlpack_c_exchange_api__", nb::none());
+// What a type of tensors offers besides __dlpack__.
+struct TensorType {
+  const DLExchangeApi* api = nullptr;  // lives as long as the process
+  bool has_flags = false;              // PyTorch's is_neg() and is_conj(): the memory has other values than the tensor
+};
+
+TensorType read_type(nb::handle type) {
+  TensorType read;
+  const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
   if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) {
-    api = static_cast<const DLExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
-    while (api && api->version.major != 1) api = api->previous;
-    if (api && !api->view_object) api = nullptr;
+    read.api = static_cast<const DLExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    while (read.api && read.api->version.major != 1) read.api = read.api->previous;
+    if (read.api && !read.api->view_object) read.api = nullptr;
   }
+  read.has_flags = nb::hasattr(type, "is_neg") && nb::hasattr(type, "resolve_neg") && nb::hasattr(type, "is_conj");
+  return read;
+}
+
+TensorType type_of(nb::handle object) {
+  static std::vector<std::pair<PyTypeObject*, TensorType>> known;  // types are never released
+  PyTypeObject* type = Py_TYPE(object.ptr());
+  for (const auto& [seen, read] : known)
+    if (seen == type) return read;
+  const nb::handle handle(reinterpret_cast<PyObject*>(type));
+  const TensorType read = read_type(handle);
   // Programs have few such types; one that makes them without end does not make this list long.
   if (known.size() < 64) {
-    Py_INCREF(reinterpret_cast<PyObject*>(type));
-    known.emplace_back(type, api);
+    handle.inc_ref();
+    known.emplace_back(type, read);
   }
-  return api;
+  return read;
+}
+
+bool answers_true(nb::handle object, const char* method) {
+  const nb::object answer = object.attr(method)();
+  return answer.ptr() == Py_True;
 }
 
 bool on_gpu(const DLTensor& tensor) noexcept {
   return tensor.device.type == kDLCuda || tensor.device.type == kDLCudaManaged;
 }
-
-// PyTorch's complex tensors may be conjugated by a flag, which only Python's way tells of.
-bool has_flags(const DLTensor& tensor) noexcept { return tensor.dtype.code == kComplex; }
 
 template <class Managed>
 void use_capsule(nb::object capsule, const char* name, ForeignTensor& foreign) {
@@ -101,14 +114,22 @@ nb::object ask(nb::handle object, bool to_host) {
 }  // namespace
 
 std::optional<ForeignTensor> foreign_tensor(nb::handle object, bool to_host) {
+  const TensorType type = type_of(object);
+  if (type.has_flags && (answers_true(object, "is_neg") || answers_true(object, "is_conj"))) {
+    // The values exist nowhere yet, so nothing can be written to them either.
+    const nb::object resolved = object.attr("resolve_conj")().attr("resolve_neg")();
+    std::optional<ForeignTensor> foreign = foreign_tensor(resolved, to_host);
+    if (foreign) foreign->writable = false;
+    return foreign;
+  }
   ForeignTensor foreign;
-  if (const DLExchangeApi* api = exchange_api(object.ptr())) {
-    if (api->view_object(object.ptr(), &foreign.tensor) != 0) throw nb::python_error();
-    if (!has_flags(foreign.tensor) && !(to_host && on_gpu(foreign.tensor))) {
+  if (type.api) {
+    if (type.api->view_object(object.ptr(), &foreign.tensor) != 0) throw nb::python_error();
+    if (!(to_host && on_gpu(foreign.tensor))) {
       if (on_gpu(foreign.tensor)) {
         void* stream = nullptr;
-        if (api->current_stream &&
-            api->current_stream(foreign.tensor.device.type, foreign.tensor.device.id, &stream) != 0)
+        if (type.api->current_stream &&
+            type.api->current_stream(foreign.tensor.device.type, foreign.tensor.device.id, &stream) != 0)
           throw nb::python_error();
         wait_for_stream(foreign.tensor.device.id, stream);
       }
@@ -193,25 +214,48 @@ void free_unused(PyObject* capsule, const char* name) {
 
 }  // namespace
 
+namespace {
+
+std::unique_ptr<Export<DLManagedTensorVersioned>> versioned_export(const Tensor& tensor) {
+  auto made = std::make_unique<Export<DLManagedTensorVersioned>>(tensor);
+  made->managed.version = {1, 0};
+  made->managed.flags = tensor.storage()->immutable() ? kDLReadOnly : 0;
+  return made;
+}
+
+}  // namespace
+
 nb::object dlpack_capsule(const Tensor& tensor, bool versioned) {
-  const bool constant = tensor.storage()->immutable();
   if (versioned) {
-    auto made = std::make_unique<Export<DLManagedTensorVersioned>>(tensor);
-    made->managed.version = {1, 0};
-    made->managed.flags = constant ? kDLReadOnly : 0;
+    auto made = versioned_export(tensor);
     nb::object capsule = owned(PyCapsule_New(&made->managed, "dltensor_versioned", [](PyObject* self) {
       free_unused<DLManagedTensorVersioned>(self, "dltensor_versioned");
     }));
     made.release();
     return capsule;
   }
-  if (constant) throw nb::buffer_error("the tensor is a constant of a model; read-only memory needs DLPack 1.0");
+  if (tensor.storage()->immutable())
+    throw nb::buffer_error("the tensor is a constant of a model; read-only memory needs DLPack 1.0");
   auto made = std::make_unique<Export<DLManagedTensor>>(tensor);
   nb::object capsule = owned(PyCapsule_New(&made->managed, "dltensor", [](PyObject* self) {
     free_unused<DLManagedTensor>(self, "dltensor");
   }));
   made.release();
   return capsule;
+}
+
+nb::object torch_tensor(const Tensor& tensor) {
+  static PyObject* const class_of_tensors = imported("torch", "Tensor");
+  static const DLExchangeApi* const api = read_type(class_of_tensors).api;
+  if (!api || !api->object_of_managed) {
+    static PyObject* const from_dlpack = imported("torch.utils.dlpack", "from_dlpack");
+    return nb::handle(from_dlpack)(dlpack_capsule(tensor, true));
+  }
+  auto made = versioned_export(tensor);
+  void* object = nullptr;
+  if (api->object_of_managed(&made->managed, &object) != 0) throw nb::python_error();
+  made.release();
+  return nb::steal<nb::object>(static_cast<PyObject*>(object));
 }
 
 }  // namespace sconce::python

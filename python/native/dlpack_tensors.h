@@ -31,5 +31,7 @@ DLDevice dl_device_of(const Tensor& tensor) noexcept;
 // A capsule with a reference to the tensor's memory. versioned: "dltensor_versioned", which can say that it is
 // read-only; a BufferError for constants otherwise.
 nb::object dlpack_capsule(const Tensor& tensor, bool versioned);
+// A torch.Tensor on the same memory. Imports torch.
+nb::object torch_tensor(const Tensor& tensor);
 
 }  // namespace sconce::python
