@@ -159,7 +159,7 @@ void bind_model(nb::module_& module) {
             new (self) ModelObject{load(source, model_name, devices, replica_count, threads, cpu_set, check_inputs,
                                         verify, warm_up, outputs, cuda_graphs, allow_tf32, op_libraries)};
           },
-          nb::arg("source"), nb::arg("model_name"), nb::arg("devices"), nb::arg("replicas"), nb::arg("threads"),
+          nb::arg("source").none(), nb::arg("model_name"), nb::arg("devices"), nb::arg("replicas"), nb::arg("threads"),
           nb::arg("cpu_set"), nb::arg("check_inputs"), nb::arg("verify"), nb::arg("warm_up"), nb::arg("outputs"),
           nb::arg("cuda_graphs"), nb::arg("allow_tf32"), nb::arg("op_libraries"))
       .def("submit",
@@ -182,7 +182,9 @@ void bind_model(nb::module_& module) {
              options.dry_run = dry_run;
              options.ignore = std::move(ignore);
              stage(*self.loaded, weights, std::move(options));
-           })
+           },
+           nb::arg("weights").none(), nb::kw_only(), nb::arg("label"), nb::arg("partial"), nb::arg("check_finite"),
+           nb::arg("dry_run"), nb::arg("ignore"))
       .def("commit",
            [](const ModelObject& self) { return released(self, [](Model& m) { return m.commit_weights(); }); })
       .def("rollback",
@@ -227,8 +229,8 @@ NB_MODULE(_native, module) {
   });
   bind_tensor(module);
   bind_model(module);
-  module.def("inspect", &inspect);
-  module.def("check", &check);
+  module.def("inspect", &inspect, nb::arg("source").none());
+  module.def("check", &check, nb::arg("source").none(), nb::arg("model_name"), nb::arg("op_libraries"));
   module.def("operators", &implemented_operators);
   module.def("manual_seed", &manual_seed);
   module.def("version", &version);

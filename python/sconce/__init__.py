@@ -64,13 +64,21 @@ def load(package, *, model_name="", device=None, replicas=1, threads=0, cpu_set=
     Raises FileNotFound, CorruptPackage, Incompatible with every reason why the model cannot run here, NotFound if the
     archive has no such model, InvalidArgument, OutOfMemory. Loading a package runs its code: load only what you trust.
     """
-    if device is None:
-        devices = []
-    else:
-        devices = [device] if isinstance(device, str) else [str(one) for one in device]
-    return Model(package, model_name=model_name, devices=devices, replicas=replicas, threads=threads, cpu_set=list(cpu_set),
-                 check_inputs=check_inputs, verify=verify, warm_up=warm_up, outputs=outputs or "", cuda_graphs=cuda_graphs,
-                 allow_tf32=allow_tf32, op_libraries=[_os.fspath(library) for library in op_libraries])
+    for name, value in (("replicas", replicas), ("threads", threads), ("cuda_graphs", cuda_graphs)):
+        if not isinstance(value, int):
+            raise InvalidArgument(f"{name}: expected a number, got {value!r}")
+        if not -2**31 <= value < 2**31:
+            raise InvalidArgument(f"{name}: {value} is out of range")
+    for name, value in (("model_name", model_name), ("outputs", outputs or "")):
+        if not isinstance(value, str):
+            raise InvalidArgument(f"{name}: expected a text, got {value!r}")
+    devices = [] if device is None else [device] if isinstance(device, str) else list(device)
+    if device is not None and not devices:
+        raise InvalidArgument("device: expected a device or a list of devices, got an empty list")
+    return Model(package, model_name=model_name, devices=list(map(str, devices)), replicas=replicas, threads=threads,
+                 cpu_set=list(cpu_set), check_inputs=bool(check_inputs), verify=bool(verify), warm_up=bool(warm_up),
+                 outputs=outputs or "", cuda_graphs=cuda_graphs, allow_tf32=bool(allow_tf32),
+                 op_libraries=[_os.fspath(library) for library in op_libraries])
 
 
 def check(package, *, model_name="", op_libraries=()):

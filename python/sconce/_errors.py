@@ -104,6 +104,8 @@ class Cancelled(Error, RuntimeError):
 _CLASSES = {c.code: c for c in (
     InvalidArgument, NotFound, FailedPrecondition, Busy, ModelFailed, DeviceError, Unsupported, Unavailable, OutOfMemory,
     CorruptPackage, Incompatible, InputOutputError, DeadlineExceeded, Cancelled)}
+for _class in (Error, FileNotFound, *_CLASSES.values()):
+    _class.__module__ = "sconce"
 
 
 def make(code, text):

@@ -86,5 +86,5 @@ def numpy_dtype(name):
 
 def unpack(suite, folder):
     with tarfile.open(suite) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # 3.11.4 on
     return sorted(path.parent for path in pathlib.Path(folder).rglob("case.json"))
