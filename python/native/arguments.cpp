@@ -151,10 +151,10 @@ Tensor Arguments::take_foreign(nb::handle object, const InputRule& rule) {
   const std::optional<ForeignTensor> foreign = shared_by_library(object, rule.path);
   if (!foreign) {
     const nb::object array = array_of_buffer(object);
-    SCONCE_CHECK(array, kInvalidArgument, rule.path,
-                 ": expected an array, a tensor or a number, got an object of type ", class_name(object),
-                 PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ? " (numpy.asarray makes an array of it)"
-                                                                          : "");
+    SCONCE_CHECK(
+        array, kInvalidArgument, rule.path, ": expected an array, a tensor or a number, got an object of type ",
+        class_name(object),
+        PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ? " (numpy.asarray makes an array of it)" : "");
     return take_array(array, rule);
   }
   const DLTensor& t = foreign->tensor;

@@ -17,10 +17,9 @@ namespace {
 using Kind = SpecNode::Kind;
 
 nb::object key_of(const SpecNode& node, size_t i) {
-  if (i < node.int_keys.size() && node.int_keys[i])
-    return owned(PyLong_FromString(node.keys[i].c_str(), nullptr, 10));
-  PyObject* text = PyUnicode_DecodeUTF8(node.keys[i].data(), static_cast<Py_ssize_t>(node.keys[i].size()),
-                                        "backslashreplace");
+  if (i < node.int_keys.size() && node.int_keys[i]) return owned(PyLong_FromString(node.keys[i].c_str(), nullptr, 10));
+  PyObject* text =
+      PyUnicode_DecodeUTF8(node.keys[i].data(), static_cast<Py_ssize_t>(node.keys[i].size()), "backslashreplace");
   if (text) PyUnicode_InternInPlace(&text);
   return owned(text);
 }
@@ -201,8 +200,7 @@ void CallPlan::walk(const Node& node, nb::handle object, Flattening& to) const {
       if (!mapped_)
         to.leaves.emplace_back(&node, nb::borrow(object));
       else if (node.input >= 0)
-        to.inputs[static_cast<size_t>(node.input)] =
-            to.arguments.take(object, rules_[static_cast<size_t>(node.input)]);
+        to.inputs[static_cast<size_t>(node.input)] = to.arguments.take(object, rules_[static_cast<size_t>(node.input)]);
       return;
     case Kind::kNone:
       SCONCE_CHECK(object.is_none(), kInvalidArgument, node.path, ": expected None, got an object of type ",
@@ -273,7 +271,8 @@ void CallPlan::walk_fields(const Node& node, nb::handle object, Flattening& to) 
 // inputs, and numbers are only if otherwise the count is wrong.
 void CallPlan::assign_leaves(Flattening& to) const {
   const auto assign = [&](const auto& counts) {
-    if (static_cast<size_t>(std::count_if(to.leaves.begin(), to.leaves.end(), counts)) != to.inputs.size()) return false;
+    if (static_cast<size_t>(std::count_if(to.leaves.begin(), to.leaves.end(), counts)) != to.inputs.size())
+      return false;
     size_t input = 0;
     for (const auto& leaf : to.leaves)
       if (counts(leaf)) {
@@ -286,9 +285,7 @@ void CallPlan::assign_leaves(Flattening& to) const {
     const nb::handle object = leaf.second;
     return !is_number(object) && !object.is_none() && !PyUnicode_Check(object.ptr());
   };
-  const auto is_value = [](const auto& leaf) {
-    return !leaf.second.is_none() && !PyUnicode_Check(leaf.second.ptr());
-  };
+  const auto is_value = [](const auto& leaf) { return !leaf.second.is_none() && !PyUnicode_Check(leaf.second.ptr()); };
   SCONCE_CHECK(assign(is_tensor) || assign(is_value), kInvalidArgument, "the call has ", to.leaves.size(),
                " arguments, the model takes ", to.inputs.size(),
                " of them, and its package does not say which; pass these as arrays and the others as numbers or None");
@@ -323,8 +320,7 @@ nb::object CallPlan::build(const Node& node, std::span<Tensor>& outputs, size_t&
   if (node.kind == Kind::kTuple) {
     nb::object made = owned(PyTuple_New(size));
     for (Py_ssize_t i = 0; i < size; ++i)
-      PyTuple_SetItem(made.ptr(), i,
-                      build(node.children[static_cast<size_t>(i)], outputs, next, form).release().ptr());
+      PyTuple_SetItem(made.ptr(), i, build(node.children[static_cast<size_t>(i)], outputs, next, form).release().ptr());
     return made;
   }
   if (node.kind == Kind::kDict) {

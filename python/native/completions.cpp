@@ -143,8 +143,7 @@ void end_completions() {
 
 nb::object submit(const std::shared_ptr<LoadedModel>& loaded, PyObject* args, PyObject* kwargs) {
   SCONCE_CHECK(!ended, kUnavailable, "submit: the interpreter ends");
-  static PyObject* const future_type =
-      imported("concurrent.futures", "Future");
+  static PyObject* const future_type = imported("concurrent.futures", "Future");
   Model& model = loaded->model();
   if (!completions) completions = new Completions;
   auto run = std::make_unique<PendingRun>();

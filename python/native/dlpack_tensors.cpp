@@ -18,17 +18,17 @@ struct DTypeRow {
   DLDataType dlpack;
 };
 constexpr DTypeRow kTypes[] = {
-    {DType::kFloat32, {kFloat, 32, 1}},       {DType::kInt64, {kInt, 64, 1}},
-    {DType::kUInt8, {kUInt, 8, 1}},           {DType::kBool, {kBool, 8, 1}},
-    {DType::kInt32, {kInt, 32, 1}},           {DType::kFloat16, {kFloat, 16, 1}},
-    {DType::kBFloat16, {kBFloat, 16, 1}},     {DType::kFloat64, {kFloat, 64, 1}},
-    {DType::kInt8, {kInt, 8, 1}},             {DType::kInt16, {kInt, 16, 1}},
-    {DType::kUInt16, {kUInt, 16, 1}},         {DType::kUInt32, {kUInt, 32, 1}},
-    {DType::kUInt64, {kUInt, 64, 1}},         {DType::kComplex32, {kComplex, 32, 1}},
-    {DType::kComplex64, {kComplex, 64, 1}},   {DType::kComplex128, {kComplex, 128, 1}},
-    {DType::kFloat8E4M3FN, {10, 8, 1}},       {DType::kFloat8E4M3FNUZ, {11, 8, 1}},
-    {DType::kFloat8E5M2, {12, 8, 1}},         {DType::kFloat8E5M2FNUZ, {13, 8, 1}},
-    {DType::kFloat8E8M0FNU, {14, 8, 1}},      {DType::kFloat4E2M1FNx2, {17, 4, 2}},
+    {DType::kFloat32, {kFloat, 32, 1}},     {DType::kInt64, {kInt, 64, 1}},
+    {DType::kUInt8, {kUInt, 8, 1}},         {DType::kBool, {kBool, 8, 1}},
+    {DType::kInt32, {kInt, 32, 1}},         {DType::kFloat16, {kFloat, 16, 1}},
+    {DType::kBFloat16, {kBFloat, 16, 1}},   {DType::kFloat64, {kFloat, 64, 1}},
+    {DType::kInt8, {kInt, 8, 1}},           {DType::kInt16, {kInt, 16, 1}},
+    {DType::kUInt16, {kUInt, 16, 1}},       {DType::kUInt32, {kUInt, 32, 1}},
+    {DType::kUInt64, {kUInt, 64, 1}},       {DType::kComplex32, {kComplex, 32, 1}},
+    {DType::kComplex64, {kComplex, 64, 1}}, {DType::kComplex128, {kComplex, 128, 1}},
+    {DType::kFloat8E4M3FN, {10, 8, 1}},     {DType::kFloat8E4M3FNUZ, {11, 8, 1}},
+    {DType::kFloat8E5M2, {12, 8, 1}},       {DType::kFloat8E5M2FNUZ, {13, 8, 1}},
+    {DType::kFloat8E8M0FNU, {14, 8, 1}},    {DType::kFloat4E2M1FNx2, {17, 4, 2}},
 };
 
 DLDataType dl_dtype(DType dtype) noexcept {
@@ -237,9 +237,8 @@ nb::object dlpack_capsule(const Tensor& tensor, bool versioned) {
   if (tensor.storage()->immutable())
     throw nb::buffer_error("the tensor is a constant of a model; read-only memory needs DLPack 1.0");
   auto made = std::make_unique<Export<DLManagedTensor>>(tensor);
-  nb::object capsule = owned(PyCapsule_New(&made->managed, "dltensor", [](PyObject* self) {
-    free_unused<DLManagedTensor>(self, "dltensor");
-  }));
+  nb::object capsule = owned(PyCapsule_New(&made->managed, "dltensor",
+                                           [](PyObject* self) { free_unused<DLManagedTensor>(self, "dltensor"); }));
   made.release();
   return capsule;
 }

@@ -9,16 +9,14 @@ PyObject* make = nullptr;  // sconce._errors.make(code, text), never released
 
 nb::object made(const char* code, const char* text) {
   // Texts of a package may be any bytes.
-  nb::object message = owned(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::string_view(text).size()),
-                                                  "backslashreplace"));
+  nb::object message =
+      owned(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::string_view(text).size()), "backslashreplace"));
   return nb::borrow(make)(nb::str(code), message);
 }
 
 }  // namespace
 
-void prepare_errors() {
-  make = imported("sconce._errors", "make");
-}
+void prepare_errors() { make = imported("sconce._errors", "make"); }
 
 nb::object exception_object(const std::exception_ptr& error) {
   try {

@@ -5,7 +5,7 @@
 
 namespace sconce::python {
 
-void watch_forks();               // call this once
+void watch_forks();                // call this once
 uint64_t forks_so_far() noexcept;  // between the first process and this one
 
 }  // namespace sconce::python

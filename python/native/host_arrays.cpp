@@ -31,11 +31,11 @@ void release_storage(PyObject* capsule) {
 PyArrayObject* array(nb::handle object) { return reinterpret_cast<PyArrayObject*>(object.ptr()); }
 
 constexpr std::pair<int, DType> kBuiltin[] = {
-    {NPY_BOOL, DType::kBool},      {NPY_BYTE, DType::kInt8},         {NPY_UBYTE, DType::kUInt8},
-    {NPY_SHORT, DType::kInt16},    {NPY_USHORT, DType::kUInt16},     {NPY_INT, DType::kInt32},
-    {NPY_UINT, DType::kUInt32},    {NPY_LONG, DType::kInt64},        {NPY_ULONG, DType::kUInt64},
-    {NPY_LONGLONG, DType::kInt64}, {NPY_ULONGLONG, DType::kUInt64},  {NPY_HALF, DType::kFloat16},
-    {NPY_FLOAT, DType::kFloat32},  {NPY_DOUBLE, DType::kFloat64},    {NPY_CFLOAT, DType::kComplex64},
+    {NPY_BOOL, DType::kBool},         {NPY_BYTE, DType::kInt8},        {NPY_UBYTE, DType::kUInt8},
+    {NPY_SHORT, DType::kInt16},       {NPY_USHORT, DType::kUInt16},    {NPY_INT, DType::kInt32},
+    {NPY_UINT, DType::kUInt32},       {NPY_LONG, DType::kInt64},       {NPY_ULONG, DType::kUInt64},
+    {NPY_LONGLONG, DType::kInt64},    {NPY_ULONGLONG, DType::kUInt64}, {NPY_HALF, DType::kFloat16},
+    {NPY_FLOAT, DType::kFloat32},     {NPY_DOUBLE, DType::kFloat64},   {NPY_CFLOAT, DType::kComplex64},
     {NPY_CDOUBLE, DType::kComplex128}};
 
 // By NumPy's type number, -1 where there is no counterpart.
@@ -156,7 +156,7 @@ nb::object numpy_dtype(DType dtype) {
 }
 
 nb::object bits_dtype(DType dtype) {
-  constexpr std::array<DType, 9> kBits = {DType::kUInt8,  DType::kUInt8, DType::kUInt16, DType::kUInt8, DType::kUInt32,
+  constexpr std::array<DType, 9> kBits = {DType::kUInt8, DType::kUInt8, DType::kUInt16, DType::kUInt8, DType::kUInt32,
                                           DType::kUInt8, DType::kUInt8, DType::kUInt8,  DType::kUInt64};
   const size_t bytes = dtype_bytes(dtype);
   return numpy_dtype(bytes == 16 ? DType::kComplex128 : kBits[bytes]);
@@ -180,10 +180,10 @@ nb::object array_on(const Tensor& tensor, nb::handle dtype) {
     base = nb::steal<nb::object>(capsule);
   }
   dtype.inc_ref();  // which the next call takes
-  nb::object made = owned(PyArray_NewFromDescr(
-      &PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype.ptr()), static_cast<int>(tensor.dim()),
-      reinterpret_cast<const npy_intp*>(tensor.sizes().data()), empty ? nullptr : strides,
-      empty ? nullptr : tensor.data(), empty ? 0 : flags, nullptr));
+  nb::object made = owned(
+      PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype.ptr()), static_cast<int>(tensor.dim()),
+                           reinterpret_cast<const npy_intp*>(tensor.sizes().data()), empty ? nullptr : strides,
+                           empty ? nullptr : tensor.data(), empty ? 0 : flags, nullptr));
   if (!empty && PyArray_SetBaseObject(array(made), base.release().ptr()) != 0) throw nb::python_error();
   return made;
 }

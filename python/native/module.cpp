@@ -154,62 +154,91 @@ void bind_model(nb::module_& module) {
           "__init__",
           [](ModelObject* self, nb::handle source, const std::string& model_name,
              const std::vector<std::string>& devices, int replica_count, int threads, const std::vector<int>& cpu_set,
-             bool check_inputs, bool verify, bool warm_up, const std::string& outputs, int cuda_graphs,
-             bool allow_tf32, const std::vector<std::filesystem::path>& op_libraries) {
+             bool check_inputs, bool verify, bool warm_up, const std::string& outputs, int cuda_graphs, bool allow_tf32,
+             const std::vector<std::filesystem::path>& op_libraries) {
             new (self) ModelObject{load(source, model_name, devices, replica_count, threads, cpu_set, check_inputs,
                                         verify, warm_up, outputs, cuda_graphs, allow_tf32, op_libraries)};
           },
           nb::arg("source").none(), nb::arg("model_name"), nb::arg("devices"), nb::arg("replicas"), nb::arg("threads"),
           nb::arg("cpu_set"), nb::arg("check_inputs"), nb::arg("verify"), nb::arg("warm_up"), nb::arg("outputs"),
           nb::arg("cuda_graphs"), nb::arg("allow_tf32"), nb::arg("op_libraries"))
-      .def("submit",
-           [](const ModelObject& self, nb::args args, nb::kwargs kwargs) {
-             return submit(self.loaded, args.ptr(), kwargs.ptr());
-           })
-      .def("call_with_info",
-           [](const ModelObject& self, nb::args args, nb::kwargs kwargs) {
-             RunInfo info;
-             nb::object result = call(*self.loaded, args.ptr(), kwargs.ptr(), &info);
-             return nb::make_tuple(result, run_info(info));
-           })
-      .def("_stage",
-           [](const ModelObject& self, nb::handle weights, const std::string& label, bool partial, bool check_finite,
-              bool dry_run, std::vector<std::string> ignore) {
-             UpdateOptions options;
-             options.full = !partial;
-             options.label = label;
-             options.check_finite = check_finite;
-             options.dry_run = dry_run;
-             options.ignore = std::move(ignore);
-             stage(*self.loaded, weights, std::move(options));
-           },
-           nb::arg("weights").none(), nb::kw_only(), nb::arg("label"), nb::arg("partial"), nb::arg("check_finite"),
-           nb::arg("dry_run"), nb::arg("ignore"))
-      .def("commit",
-           [](const ModelObject& self) { return released(self, [](Model& m) { return m.commit_weights(); }); })
-      .def("rollback",
-           [](const ModelObject& self) { return released(self, [](Model& m) { return m.rollback_weights(); }); })
-      .def("abort", [](const ModelObject& self) { released(self, [](Model& m) { m.abort_weights(); }); })
-      .def("release_previous",
-           [](const ModelObject& self) { released(self, [](Model& m) { m.release_previous(); }); })
+      .def(
+          "submit",
+          [](const ModelObject& self, nb::args args, nb::kwargs kwargs) {
+            return submit(self.loaded, args.ptr(), kwargs.ptr());
+          },
+          R"(Queues a call. Returns a concurrent.futures.Future of its result, whose attribute info is a RunInfo.
+
+Arguments as in a call; they must not change until the future is done. Errors of the structure are raised here, all others
+by the future.)")
+      .def(
+          "call_with_info",
+          [](const ModelObject& self, nb::args args, nb::kwargs kwargs) {
+            RunInfo info;
+            nb::object result = call(*self.loaded, args.ptr(), kwargs.ptr(), &info);
+            return nb::make_tuple(result, run_info(info));
+          },
+          "Calls the model. Returns the result and a RunInfo: generation and label of the weights, replica, seconds.")
+      .def(
+          "_stage",
+          [](const ModelObject& self, nb::handle weights, const std::string& label, bool partial, bool check_finite,
+             bool dry_run, std::vector<std::string> ignore) {
+            UpdateOptions options;
+            options.full = !partial;
+            options.label = label;
+            options.check_finite = check_finite;
+            options.dry_run = dry_run;
+            options.ignore = std::move(ignore);
+            stage(*self.loaded, weights, std::move(options));
+          },
+          nb::arg("weights").none(), nb::kw_only(), nb::arg("label"), nb::arg("partial"), nb::arg("check_finite"),
+          nb::arg("dry_run"), nb::arg("ignore"))
+      .def(
+          "commit", [](const ModelObject& self) { return released(self, [](Model& m) { return m.commit_weights(); }); },
+          R"(Makes the staged weights serve. Returns their generation when no call uses the old ones any more.
+
+The old ones are kept for rollback(). Raises FailedPrecondition if nothing is staged.)")
+      .def(
+          "rollback",
+          [](const ModelObject& self) { return released(self, [](Model& m) { return m.rollback_weights(); }); },
+          R"(Exchanges the weights that serve with the previous ones, under a new generation, which it returns.
+
+Raises FailedPrecondition if there are none.)")
+      .def(
+          "abort", [](const ModelObject& self) { released(self, [](Model& m) { m.abort_weights(); }); },
+          "Drops the staged weights. Raises FailedPrecondition if there are none.")
+      .def(
+          "release_previous", [](const ModelObject& self) { released(self, [](Model& m) { m.release_previous(); }); },
+          "Frees the previous weights, if there are any; rollback() is not possible then.")
       .def(
           "digest",
           [](const ModelObject& self, const std::string& which) {
             const WeightState state = state_of(which);
             return released(self, [&](Model& m) { return m.weights_digest(state); });
           },
-          nb::arg("which") = "active")
-      .def("state_dict", [](const ModelObject& self) { return state_dict(*self.loaded); })
-      .def_prop_ro("generation", [](const ModelObject& self) { return model_of(self).generation(); })
+          nb::arg("which") = "active",
+          R"(A digest of a set's values, "sha-256:HEX": the same for equal values on any machine.
+
+which: "active", "staged" or "previous". Raises FailedPrecondition if there is no such set.)")
+      .def(
+          "state_dict", [](const ModelObject& self) { return state_dict(*self.loaded); },
+          "Copies of the active weights by name, as NumPy arrays; as sconce.Tensor for dtypes that NumPy lacks.")
+      .def_prop_ro(
+          "generation", [](const ModelObject& self) { return model_of(self).generation(); },
+          "The number of the weights that serve: 1 after loading, one more with each commit and rollback.")
       .def("_describe", [](const ModelObject& self) { return describe(model_of(self).info().spec); })
       .def("_constants", [](const ModelObject& self) { return describe(model_of(self).constants()); })
       .def("_weight_sets", [](const ModelObject& self) { return describe(model_of(self).weight_sets()); })
       .def("_replicas", &replicas)
-      .def_prop_ro("load_seconds",
-                   [](const ModelObject& self) {
-                     return std::chrono::duration<double>(model_of(self).info().load_time).count();
-                   })
-      .def_prop_ro("constant_bytes", [](const ModelObject& self) { return model_of(self).info().constant_bytes; });
+      .def_prop_ro(
+          "load_seconds",
+          [](const ModelObject& self) {
+            return std::chrono::duration<double>(model_of(self).info().load_time).count();
+          },
+          "Seconds that loading took.")
+      .def_prop_ro(
+          "constant_bytes", [](const ModelObject& self) { return model_of(self).info().constant_bytes; },
+          "Bytes of one set of weights.");
 }
 
 }  // namespace
@@ -231,8 +260,9 @@ NB_MODULE(_native, module) {
   bind_model(module);
   module.def("inspect", &inspect, nb::arg("source").none());
   module.def("check", &check, nb::arg("source").none(), nb::arg("model_name"), nb::arg("op_libraries"));
-  module.def("operators", &implemented_operators);
-  module.def("manual_seed", &manual_seed);
+  module.def("operators", &implemented_operators, "Names of the operators that this build implements, sorted.");
+  module.def("manual_seed", &manual_seed, nb::arg("seed"),
+             "Seeds the default random generators of the CPU and of GPUs, as torch.manual_seed does.");
   module.def("version", &version);
   module.def("_end", [] {
     end_completions();

@@ -36,9 +36,7 @@ nb::object numpy(const TensorObject& self) {
   return array_on(on_host(self.tensor), dtype);
 }
 
-nb::object bits(const TensorObject& self) {
-  return array_on(on_host(self.tensor), bits_dtype(self.tensor.dtype()));
-}
+nb::object bits(const TensorObject& self) { return array_on(on_host(self.tensor), bits_dtype(self.tensor.dtype())); }
 
 nb::object array_protocol(const TensorObject& self, nb::handle dtype, nb::handle copy) {
   nb::object array = numpy(self);
@@ -46,8 +44,7 @@ nb::object array_protocol(const TensorObject& self, nb::handle dtype, nb::handle
   return copy.ptr() == Py_True ? nb::object(array.attr("copy")()) : array;
 }
 
-nb::object dlpack(const TensorObject& self, nb::handle, nb::handle max_version, nb::handle dl_device,
-                  nb::handle copy) {
+nb::object dlpack(const TensorObject& self, nb::handle, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
   // Runs are over when they return, so there is nothing that a stream could have to wait for.
   Tensor tensor = self.tensor;
   const DLDevice own = dl_device_of(tensor);
@@ -90,7 +87,8 @@ const Tensor* tensor_of_object(nb::handle object) noexcept {
 nb::object object_of_tensor(Tensor tensor) { return nb::cast(TensorObject{std::move(tensor)}); }
 
 void bind_tensor(nb::module_& module) {
-  auto type = nb::class_<TensorObject>(module, "Tensor", nb::is_final(), R"(A tensor of the runtime, on the host or a GPU.
+  auto type =
+      nb::class_<TensorObject>(module, "Tensor", nb::is_final(), R"(A tensor of the runtime, on the host or a GPU.
 
 Libraries that know DLPack take it without a copy: torch.from_dlpack(t), jax.dlpack.from_dlpack(t), cupy.from_dlpack(t).)");
   type.def_static("from_bits", &from_bits, nb::arg("bits"), nb::arg("dtype"),

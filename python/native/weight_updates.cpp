@@ -43,9 +43,8 @@ Weights read(nb::handle mapping, const DTypes& dtypes) {
                  class_name(key));
     std::string name = text_of(key);
     const auto found = dtypes.find(name);
-    Tensor tensor =
-        host_tensor(value, "weights[" + text_of(nb::repr(key)) + "]",
-                    found == dtypes.end() ? std::nullopt : found->second);
+    Tensor tensor = host_tensor(value, "weights[" + text_of(nb::repr(key)) + "]",
+                                found == dtypes.end() ? std::nullopt : found->second);
     weights.entries.push_back(
         {std::move(name), tensor.dtype(), std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end())});
     weights.tensors.push_back(std::move(tensor));

@@ -4,7 +4,12 @@
     model = sconce.load("model.pt2")
     result = model(np.zeros((1, 8, 8), np.float32))
 """
+import atexit as _atexit
 import os as _os
+from collections.abc import Iterable as _Iterable
+from collections.abc import Sequence as _Sequence
+from typing import IO as _IO
+from typing import TypeAlias as _TypeAlias
 
 from sconce import _host
 from sconce._errors import (Busy, Cancelled, CorruptPackage, DeadlineExceeded, DeviceError, Error, FailedPrecondition,
@@ -20,15 +25,17 @@ except ImportError as _error:
         raise
     raise _explained from None
 
-import atexit as _atexit
-
-from sconce._description import (Constant, Constants, Dim, ModelInfo, PackageInfo, Replica, Signature, Structure,
+from sconce._description import (  # noqa: E402
+    Constant, Constants, Dim, ModelInfo, PackageInfo, Replica, Signature, Structure,
                                  TensorInfo, WeightSet, package_of)
-from sconce._model import Model
-from sconce._native import Tensor, manual_seed, operators
-from sconce._results import CheckResult, RunInfo
+from sconce._model import Model  # noqa: E402
+from sconce._native import Tensor, manual_seed, operators  # noqa: E402
+from sconce._results import CheckResult, RunInfo  # noqa: E402
 
-__version__ = _native.version()
+_Path: _TypeAlias = "str | _os.PathLike[str]"
+_Source: _TypeAlias = "str | _os.PathLike[str] | bytes | bytearray | memoryview | _IO[bytes]"
+
+__version__: str = _native.version()
 
 __all__ = [
     "Busy", "Cancelled", "CheckResult", "Constant", "Constants", "CorruptPackage", "DeadlineExceeded", "DeviceError", "Dim",
@@ -40,8 +47,10 @@ __all__ = [
 _atexit.register(_native._end)
 
 
-def load(package, *, model_name="", device=None, replicas=1, threads=0, cpu_set=(), check_inputs=True, verify=False,
-         warm_up=True, outputs=None, cuda_graphs=8, allow_tf32=False, op_libraries=()):
+def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str] | None = None, replicas: int = 1,
+         threads: int = 0, cpu_set: _Iterable[int] = (), check_inputs: bool = True, verify: bool = False,
+         warm_up: bool = True, outputs: str | None = None, cuda_graphs: int = 8, allow_tf32: bool = False,
+         op_libraries: _Iterable[_Path] = ()) -> Model:
     """Loads a model and makes it ready to be called.
 
     package: the path of a .pt2 archive, of a model's .so or of a directory with an archive's layout; or an archive's
@@ -81,7 +90,7 @@ def load(package, *, model_name="", device=None, replicas=1, threads=0, cpu_set=
                  op_libraries=[_os.fspath(library) for library in op_libraries])
 
 
-def check(package, *, model_name="", op_libraries=()):
+def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Path] = ()) -> CheckResult:
     """Whether the package is sound and its models would run here; none of their code runs.
 
     package: as in load(). Returns a CheckResult, which is true if all would, and has the reasons if not.
@@ -90,7 +99,7 @@ def check(package, *, model_name="", op_libraries=()):
     return CheckResult(dict(_native.check(package, model_name, [_os.fspath(library) for library in op_libraries])))
 
 
-def inspect(package):
+def inspect(package: _Source) -> PackageInfo:
     """What a package says about itself: models, signatures, constants. None of its code runs.
 
     package: as in load(). Returns a PackageInfo. Raises CorruptPackage, FileNotFound.

@@ -1,5 +1,8 @@
 """Model: a compiled model, loaded and ready to be called."""
 import functools
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sconce import _description, _html, _native
 
@@ -26,36 +29,37 @@ class Model(_native.Model):
         return self._describe()
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The model's name in its package."""
         return self._info["name"]
 
     @functools.cached_property
-    def signature(self):
+    def signature(self) -> _description.Signature:
         """What the model takes and returns: names, dtypes, dimensions with their ranges, structure."""
         return _description.signature_of(self._info)
 
     @property
-    def constants(self):
+    def constants(self) -> _description.Constants:
         """The model's weights, buffers and folded values by name."""
         return _description.constants_of(self._constants())
 
     @property
-    def weight_sets(self):
+    def weight_sets(self) -> list[_description.WeightSet]:
         """The sets of weights that the model keeps, the active one first."""
         return [_description.weight_set_of(found) for found in self._weight_sets()]
 
     @property
-    def replicas(self):
+    def replicas(self) -> list[_description.Replica]:
         """The model's replicas."""
         return [_description.replica_of(found) for found in self._replicas()]
 
-    async def acall(self, *args, **kwargs):
+    async def acall(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the model without blocking the event loop. Arguments and result as in a call."""
         import asyncio
         return await asyncio.wrap_future(self.submit(*args, **kwargs))
 
-    def stage(self, weights, *, label="", partial=False, check_finite=False, ignore=(), dry_run=False):
+    def stage(self, weights: Mapping[str, Any] | str | os.PathLike[str], *, label: str = "", partial: bool = False,
+              check_finite: bool = False, ignore: str | Iterable[str] = (), dry_run: bool = False) -> None:
         """Puts new weights beside those that serve; commit() makes them serve, abort() drops them.
 
         weights: a mapping of names (those of state_dict()) to arrays or tensors of the model's dtypes and shapes, or the
@@ -72,7 +76,8 @@ class Model(_native.Model):
         self._stage(weights, label=label, partial=partial, check_finite=check_finite, dry_run=dry_run,
                     ignore=[ignore] if isinstance(ignore, str) else list(ignore))
 
-    def update(self, weights, *, label="", partial=False, check_finite=False, ignore=()):
+    def update(self, weights: Mapping[str, Any] | str | os.PathLike[str], *, label: str = "", partial: bool = False,
+               check_finite: bool = False, ignore: str | Iterable[str] = ()) -> int:
         """Replaces weights while the model serves: stage() and commit() in one step. Returns the new generation.
 
         Calls that run keep the weights that they started with; no call sees a mixture. Returns when no call uses the old

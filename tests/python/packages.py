@@ -51,7 +51,7 @@ def with_call_spec(source, target, in_spec=None, out_spec=None):
                     if spec is None:
                         continue
                     line = f'{member} = R"({json.dumps([1, spec])})";'
-                    text, count = re.subn(member + r' = R"\(.*?\)";', lambda _, line=line: line, text, flags=re.S)
+                    text, count = re.subn(member + r' = R"\(.*?\)";', lambda _, line=line: line, text, flags=re.DOTALL)
                     assert count == 1, f"{member} is there {count} times"
                 content = text.encode()
             new.writestr(name, content)
