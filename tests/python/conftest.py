@@ -37,4 +37,4 @@ def pytest_report_header():
 def child_env():
     """The environment of a Python that finds the same package."""
     paths = [str(ROOT / "tests/python")] + ([] if INSTALLED else [str(BUILD / "python")])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
