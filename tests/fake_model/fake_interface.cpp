@@ -77,6 +77,7 @@ struct InitialKnobs : FakeKnobs {
     fail_in_updates = setting("FAIL_IN_UPDATES");
     fail_kind = static_cast<FakeFailure>(setting("FAIL_KIND"));
     sleep_us = setting("SLEEP_US");
+    write_input = setting("WRITE_INPUT") != 0;
   }
 } the_knobs;
 

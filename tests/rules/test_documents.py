@@ -49,6 +49,15 @@ COMMANDS = {
     "pip install tritonclient[http]": pip(),
     "systemctl reload sconce": in_file("conf/sconce.service", "\nExecReload=/bin/kill -HUP $MAINPID\n",
                                        "no systemd here: its unit sends SIGHUP, which tests/server/test_tls.py tries"),
+    # The Python package
+    "pip install -r python/requirements-build.txt": in_file(
+        "python/requirements-build.txt", "nanobind==", "installs from PyPI: the file names what CMake asks the Python for"),
+    "cmake --preset release -DSCONCE_PYTHON=ON -DPython_EXECUTABLE=$(command -v python3)": in_file(
+        "CMakeLists.txt", "option(SCONCE_PYTHON ", "needs nanobind: the option exists"),
+    "ninja -C build/release sconce_python_package": in_file(
+        "python/CMakeLists.txt", "add_custom_target(sconce_python_package ", "needs nanobind: the target exists"),
+    "pytest tests/python": pytest_file,
+    "tests/bench/python/compare.py": needs_torch(),
     # The program
     "sconce serve": subcommand,
     "sconce run": subcommand,
@@ -205,6 +214,9 @@ OTHERS = {
     "import numpy as np, tritonclient.http as triton": both(
         run_by("tests/server/test_client_exam.py::test_the_lines_of_the_readme", "README.md"),
         run_by("tests/server/test_migrating.py::test_the_lines_for_tritons_client", "docs/migrating.md")),
+    **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
+        "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",
+        'print(sconce.inspect("digits.pt2")')},
     "import torch": compiled_here,
     "torch._inductor.aoti_compile_and_package(program": in_file(
         "tests/server/make_inlined_packages.py", '{"always_keep_tensor_constants": True}',
