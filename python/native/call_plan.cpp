@@ -93,7 +93,7 @@ struct CallPlan::Flattening {
   std::vector<std::pair<const Node*, nb::object>> leaves;  // if it is not known which of them are inputs
 };
 
-CallPlan::CallPlan(const ModelSpec& spec) : known_(spec.call_spec.known) {
+CallPlan::CallPlan(const ModelSpec& spec, bool to_call) : to_call_(to_call), known_(spec.call_spec.known) {
   const CallSpec& call = spec.call_spec;
   std::vector<std::string> paths(spec.inputs.size());
   for (size_t i = 0; i < paths.size(); ++i) paths[i] = "args" + step_to(std::to_string(i));
@@ -157,7 +157,8 @@ CallPlan::Node CallPlan::node_of(const SpecNode& spec, const std::string& path, 
     node.children.push_back(node_of(spec.children[i], path + step, leaf, input_of_leaf));
     node.needed = node.needed || node.children.back().needed;
   }
-  if (spec.kind != Kind::kTuple && spec.kind != Kind::kList && spec.kind != Kind::kDict && spec.kind != Kind::kNone) {
+  if (to_call_ && spec.kind != Kind::kTuple && spec.kind != Kind::kList && spec.kind != Kind::kDict &&
+      spec.kind != Kind::kNone) {
     nb::object maker = nb::module_::import_("sconce._structure").attr("maker");
     node.make = maker(word_for(spec.kind), nb::str(spec.type.c_str()), nb::tuple(fields),
                       static_cast<int64_t>(spec.children.size()));

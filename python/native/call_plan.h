@@ -18,7 +18,9 @@ enum class OutputForm : int8_t { kNumpy, kDlpack, kTorch };
 
 class CallPlan {
  public:
-  explicit CallPlan(const ModelSpec& spec);
+  // to_call: finds the classes that the call spec names, which may import their modules. Otherwise the plan has paths
+  // only.
+  explicit CallPlan(const ModelSpec& spec, bool to_call = true);
   CallPlan(const CallPlan&) = delete;
   CallPlan& operator=(const CallPlan&) = delete;
 
@@ -52,6 +54,7 @@ class CallPlan {
   nb::object build(const Node& node, std::span<Tensor>& outputs, size_t& next, OutputForm form) const;
   nb::object leaf(Tensor& output, size_t index, OutputForm form) const;
 
+  bool to_call_;
   bool known_ = false;
   bool mapped_ = true;  // it is known which leaf each input is
   Node args_, kwargs_, result_;

@@ -1,14 +1,13 @@
 #include "python/native/completions.h"
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "python/native/errors.h"
 #include "python/native/loaded_model.h"
 #include "sconce/check.h"
+#include "sconce/mutex.h"
 
 namespace sconce::python {
 namespace {
@@ -20,13 +19,13 @@ class Completions {
   Completions() : thread_([this] { complete(); }) {}
 
   void add() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++pending_;
   }
   void push(PendingRun* run) noexcept;
   void end() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ending_ = true;
     }
     changed_.notify_one();
@@ -37,11 +36,11 @@ class Completions {
   PendingRun* wait();
   void complete();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  PendingRun* finished_ = nullptr;  // the latest first
-  size_t pending_ = 0;              // submitted and not yet taken
-  bool ending_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  PendingRun* finished_ SCONCE_GUARDED_BY(mutex_) = nullptr;  // the latest first
+  size_t pending_ SCONCE_GUARDED_BY(mutex_) = 0;              // submitted and not yet taken
+  bool ending_ SCONCE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
@@ -59,15 +58,15 @@ struct PendingRun final : RunRequest {
 
 void Completions::push(PendingRun* run) noexcept {
   // The notification is inside, because the thread may end as soon as it has seen the last run.
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   run->next = std::exchange(finished_, run);
   changed_.notify_one();
 }
 
 // Finished runs in the order in which they finished; null: no more will come.
 PendingRun* Completions::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return finished_ || (ending_ && pending_ == 0); });
+  const MutexLock lock(mutex_);
+  while (!finished_ && (!ending_ || pending_ > 0)) changed_.wait(mutex_);
   PendingRun* first = nullptr;
   while (PendingRun* run = finished_) {
     finished_ = run->next;

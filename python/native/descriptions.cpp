@@ -110,7 +110,7 @@ nb::list describe(const std::vector<ConstantSpec>& constants) {
 }
 
 nb::dict describe(const ModelSpec& spec) {
-  const CallPlan plan(spec);
+  const CallPlan plan(spec, false);
   nb::dict dict;
   dict["name"] = text(spec.name);
   dict["device"] = text(spec.device_key);

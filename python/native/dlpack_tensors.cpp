@@ -79,13 +79,20 @@ bool on_gpu(const DLTensor& tensor) noexcept {
   return tensor.device.type == kDLCuda || tensor.device.type == kDLCudaManaged;
 }
 
+constexpr const char* kTaken = "sconce.dlpack";
+
+// Takes the tensor out of its capsule, as the standard has it: no other library can take it any more, and the owner
+// that is made here frees it.
 template <class Managed>
-void use_capsule(nb::object capsule, const char* name, ForeignTensor& foreign) {
-  const auto* managed = static_cast<const Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+void take_capsule(nb::handle capsule, const char* name, const char* used, ForeignTensor& foreign) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!managed) throw nb::python_error();
   foreign.tensor = managed->tensor;
-  // The capsule still has its name, so its own destructor frees the tensor.
-  foreign.owner = std::move(capsule);
+  foreign.owner = owned(PyCapsule_New(managed, kTaken, [](PyObject* self) {
+    auto* taken = static_cast<Managed*>(PyCapsule_GetPointer(self, kTaken));
+    if (taken->deleter) taken->deleter(taken);
+  }));
+  if (PyCapsule_SetName(capsule.ptr(), used) != 0) throw nb::python_error();
 }
 
 nb::object ask(nb::handle object, bool to_host) {
@@ -138,16 +145,16 @@ std::optional<ForeignTensor> foreign_tensor(nb::handle object, bool to_host) {
     }
   }
   if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
-  nb::object capsule = ask(object, to_host);
+  const nb::object capsule = ask(object, to_host);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     const auto* managed =
         static_cast<const DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
     SCONCE_CHECK(managed->version.major == 1, kUnsupported, "DLPack of version ", managed->version.major, ".",
                  managed->version.minor, ", expected 1");
     foreign.writable = !(managed->flags & kDLReadOnly);
-    use_capsule<DLManagedTensorVersioned>(std::move(capsule), "dltensor_versioned", foreign);
+    take_capsule<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned", foreign);
   } else {
-    use_capsule<DLManagedTensor>(std::move(capsule), "dltensor", foreign);
+    take_capsule<DLManagedTensor>(capsule, "dltensor", "used_dltensor", foreign);
   }
   if (on_gpu(foreign.tensor)) wait_for_stream(foreign.tensor.device.id, nullptr);
   return foreign;

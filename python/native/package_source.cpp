@@ -1,10 +1,9 @@
 #include "python/native/package_source.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <new>
+#include <span>
 #include <string>
 
 #include "python/native/errors.h"
@@ -13,35 +12,27 @@
 namespace sconce::python {
 namespace {
 
-struct MemoryFile {
-  int fd = memfd_create("sconce-package", MFD_CLOEXEC);
-  ~MemoryFile() {
-    if (fd >= 0) close(fd);
-  }
-};
-
 struct Buffer {
   explicit Buffer(nb::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
   }
   ~Buffer() { PyBuffer_Release(&view); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
   Py_buffer view{};
 };
 
-std::shared_ptr<const Package> open_bytes(nb::handle bytes) {
-  const Buffer buffer(bytes);
+// The package has the bytes for itself, because Python's may be written by anybody. At a multiple of 64 bytes, so that
+// weights are used there; the bytes of Python's objects are not, and their weights would be copied all the same.
+std::shared_ptr<const Package> open_bytes(nb::handle object) {
+  constexpr std::align_val_t kAlignment{64};
+  const Buffer buffer(object);
   const nb::gil_scoped_release released;
-  const MemoryFile file;
-  SCONCE_CHECK(file.fd >= 0, kOutOfMemory, "memfd_create: ", std::strerror(errno));
-  const auto* data = static_cast<const char*>(buffer.view.buf);
-  for (auto left = static_cast<size_t>(buffer.view.len); left > 0;) {
-    const ssize_t written = write(file.fd, data, left);
-    SCONCE_CHECK(written > 0 || errno == EINTR, kOutOfMemory, "package: ", std::strerror(errno));
-    if (written < 0) continue;
-    data += written;
-    left -= static_cast<size_t>(written);
-  }
-  return Package::open("/proc/self/fd/" + std::to_string(file.fd));
+  const auto size = static_cast<size_t>(buffer.view.len);
+  const std::shared_ptr<std::byte> bytes(new (kAlignment) std::byte[size],
+                                         [](std::byte* data) { operator delete[](data, kAlignment); });
+  if (size > 0) std::memcpy(bytes.get(), buffer.view.buf, size);
+  return Package::open(std::span<const std::byte>(bytes.get(), size), bytes);
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ except ImportError as _error:
     raise _explained from None
 
 from sconce._description import (  # noqa: E402
-    Constant, Constants, Dim, ModelInfo, PackageInfo, Replica, Signature, Structure,
-                                 TensorInfo, WeightSet, package_of)
+    Constant, Constants, Dim, ModelInfo, PackageInfo, Replica, Signature, Structure, TensorInfo, WeightSet, package_of)
 from sconce._model import Model  # noqa: E402
 from sconce._native import Tensor, manual_seed, operators  # noqa: E402
 from sconce._results import CheckResult, RunInfo  # noqa: E402

@@ -200,6 +200,30 @@ def test_dlpack_of_any_version(fake):
         fake(Failing(X))
 
 
+def test_capsules_are_taken_once(fake):
+    """The tensor of a capsule belongs to who takes it first, and is freed once."""
+    given = X.copy()
+    references = sys.getrefcount(given)
+
+    class Once(OnlyDlpack):
+        def __init__(self, array, **version):
+            super().__init__(array)
+            self.capsule = array.__dlpack__(**version)
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+    for version in ({}, {"max_version": (1, 0)}):
+        once = Once(given, **version)
+        np.testing.assert_array_equal(fake(once), fake_expected(X))
+        with pytest.raises(sconce.InvalidArgument, match="cannot be read by DLPack"):
+            fake(once)
+        with pytest.raises((BufferError, ValueError)):
+            np.from_dlpack(once)
+        del once
+    assert sys.getrefcount(given) == references
+
+
 def test_bits_stand_for_dtypes_that_numpy_lacks():
     tensor = sconce.Tensor.from_bits(np.array([0x3F80, 0x4000], np.uint16), "bfloat16")
     assert tensor.dtype == "bfloat16" and tensor.shape == (2,)

@@ -24,7 +24,7 @@ def flat(result):
     return [result]
 
 
-def structured(case, model, arrays):
+def structured(model, arrays):
     """The call's arguments: the arrays at their places of the recorded structure, 0 where a number was dropped."""
     at = {tensor.path: array for tensor, array in zip(model.signature.inputs, arrays, strict=True)}
 
@@ -48,8 +48,8 @@ def structured(case, model, arrays):
     return build(signature.args, "args"), build(signature.kwargs, "kwargs")
 
 
-def run_case(case, folder):
-    model = sconce.load(case.package, model_name=case.info.get("model", ""), check_inputs=False)
+def run_case(case, **settings):
+    model = sconce.load(case.package, model_name=case.info.get("model", ""), check_inputs=False, **settings)
     ran = 0
     for step in case.info["steps"]:
         if step["do"] != "run" or step.get("fails") or step.get("checks"):
@@ -62,8 +62,8 @@ def run_case(case, folder):
         if "seed" in step:
             sconce.manual_seed(step["seed"])
         arrays = [case.array(tensor) for tensor in step["inputs"]]
-        args, kwargs = structured(case, model, arrays)
-        leaves = flat(model(*args, **kwargs))
+        args, kwargs = structured(model, arrays)
+        leaves = [leaf.numpy() if isinstance(leaf, sconce.Tensor) else leaf for leaf in flat(model(*args, **kwargs))]
         assert len(leaves) == len(step["outputs"])
         for got, want in zip(leaves, step["outputs"], strict=True):
             if want is None:
@@ -90,7 +90,7 @@ def test_suite(suite, tmp_path):
         if case.info["device"] != "cpu":
             continue
         try:
-            if run_case(case, tmp_path):
+            if run_case(case):
                 ran += 1
             else:
                 left_out += 1

@@ -26,6 +26,20 @@ def test_sources(source):
     assert sconce.inspect(source()).models["model"].signature.inputs[0].dtype == "float32"
 
 
+def test_bytes_may_change_afterwards():
+    content = bytearray(CONTENT)
+    model = sconce.load(content)
+    digest = model.digest()
+    content[:] = bytes(len(content))
+    np.testing.assert_array_equal(model(X), fake_expected(X))
+    assert model.digest() == digest
+
+
+def test_errors_of_bytes_name_them():
+    with pytest.raises(sconce.CorruptPackage, match="<memory>"):
+        sconce.load(CONTENT[:-100])
+
+
 def test_directory(tmp_path):
     with zipfile.ZipFile(FAKE) as archive:
         archive.extractall(tmp_path)

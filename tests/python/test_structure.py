@@ -1,6 +1,7 @@
 """Calls take and return the structure that the package records."""
 import collections
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -162,6 +163,15 @@ def test_signature():
     assert model.constants["classifier.bias"].shape == (10,)
     assert "classifier.weight: float32[10, 128] parameter" in repr(model.constants)
     assert "<td>classifier.weight</td>" in model.constants._repr_html_()
+
+
+def test_inspect_imports_nothing_that_a_package_names(tmp_path):
+    """Only load() looks for the class."""
+    path = with_call_spec(DIGITS, tmp_path / "digits.pt2", out_spec=node("collections.namedtuple", [LEAF, LEAF], "this.Zen"))
+    sys.modules.pop("this", None)
+    assert "Zen(int64[" in str(sconce.inspect(path).models["model"].signature)
+    assert "this" not in sys.modules
+    assert type(sconce.load(path)(IMAGES)).__name__ == "Zen" and "this" in sys.modules
 
 
 def test_bare_library_takes_flat_inputs():
