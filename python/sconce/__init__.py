@@ -40,7 +40,7 @@ __all__ = [
     "Busy", "Cancelled", "CheckResult", "Constant", "Constants", "CorruptPackage", "DeadlineExceeded", "DeviceError", "Dim",
     "Error", "FailedPrecondition", "FileNotFound", "Incompatible", "InputOutputError", "InvalidArgument", "Model",
     "ModelFailed", "ModelInfo", "NotFound", "OutOfMemory", "PackageInfo", "Replica", "RunInfo", "Signature", "Structure",
-    "Tensor", "TensorInfo", "Unavailable", "Unsupported", "WeightSet", "check", "inspect", "load", "manual_seed", "operators"]
+    "Tensor", "TensorInfo", "Unavailable", "Unsupported", "WeightSet", "check", "cmake_prefix", "inspect", "load", "manual_seed", "operators"]
 
 # Pending runs finish, and give their results, before the interpreter goes.
 _atexit.register(_native._end)
@@ -104,3 +104,11 @@ def inspect(package: _Source) -> PackageInfo:
     package: as in load(). Returns a PackageInfo. Raises CorruptPackage, FileNotFound.
     """
     return package_of(_native.inspect(package))
+
+
+def cmake_prefix() -> str:
+    """The folder to put into CMAKE_PREFIX_PATH, so that find_package(sconce) finds the headers and libsconce of a wheel."""
+    prefix = _os.path.dirname(_os.path.abspath(__file__))
+    if not _os.path.exists(f"{prefix}/lib/cmake/sconce/sconceConfig.cmake"):
+        raise FileNotFound(f"{prefix} was not installed from a wheel: it has no CMake files")
+    return prefix

@@ -38,7 +38,8 @@ for suite in "$@"; do
     sleep 0.1
   done
   answer=$(curl -s "http://127.0.0.1:$port/v1/models/digits:call" -d @examples/digits/request.json) || true
-  kill "$server" && wait "$server" || true
+  kill "$server"
+  wait "$server" || true
   [[ $answer == *'"class"'* ]] || fail "$suite: the server answers '$answer' and says $(cat "$scratch/log")"
 
   for page in "$root"/usr/share/man/man1/sconce*.1*; do [ -s "$page" ] || fail "$suite: no manual pages"; done

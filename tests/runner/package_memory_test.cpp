@@ -19,8 +19,8 @@ struct Bytes {
   std::shared_ptr<const void> owner;
 
   explicit Bytes(const std::string& model, bool bare = false, size_t shift = 0) {
-    const Folder folder;
-    const auto path = folder.path / "net.pt2";
+    const TempFolder folder;
+    const auto path = folder / "net.pt2";
     if (bare)
       fake::write_shared_object(path, fake::model(model));
     else
