@@ -300,8 +300,8 @@ TEST_CASE("c api: dlpack.h before and after it, and a program in C11") {
   const size_t sizes = sizeof(sconce_tensor) * 1000000 + sizeof(sconce_managed_tensor) * 1000 + sizeof(sconce_dtype);
   CHECK(sizes_with_dlpack_before(nullptr, nullptr, {}) == sizes);
   CHECK(sizes_with_dlpack_after(nullptr, nullptr, {}) == sizes);
-  const Folder folder;
-  const std::string path = folder.path / "net.pt2";
+  const TempFolder folder;
+  const std::string path = folder / "net.pt2";
   fake::write_package(path, {{"model", fake::model("fake_model")}});
-  CHECK(use_all_in_c(path.c_str(), (folder.path / "absent.safetensors").c_str()) == 0);
+  CHECK(use_all_in_c(path.c_str(), (folder / "absent.safetensors").c_str()) == 0);
 }

@@ -15,14 +15,14 @@ namespace {
 constexpr Device kSecond{DeviceType::kCuda, 1};
 
 struct OnDevice {
-  Folder folder;
+  TempFolder folder;
   sconce_package* package = nullptr;
   sconce_model* model = nullptr;
   FakeKnobs* knobs = nullptr;
 
   OnDevice() {
     REQUIRE_MESSAGE(dlopen(SCONCE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL), dlerror());  // the runtime finds it by its name
-    const std::string path = folder.path / "net.pt2";
+    const std::string path = folder / "net.pt2";
     fake::write_package(path, {{"model", fake::model("fake_cuda")}});
     CHECK_OK(sconce_package_open(path.c_str(), &package));
     const char* const devices[] = {"cuda:1"};

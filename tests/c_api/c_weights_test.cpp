@@ -124,7 +124,7 @@ TEST_CASE("c api: weights from tensors and files in one call") {
               "scale.w");
   CHECK(handles.run(3) == stored(3));
 
-  const std::filesystem::path file = handles.folder.path / "new.safetensors";
+  const std::filesystem::path file = handles.folder / "new.safetensors";
   const NamedTensor named[] = {{"scale.w", filled({4}, 5)}, {"scale.b", filled({4}, 0)}};
   write_safetensors(file, named);
   sconce_file_options how{};

@@ -68,20 +68,20 @@ struct Floats {
 };
 
 inline std::string fake_bytes(const std::string& name) {
-  const Folder folder;
-  fake::write_package(folder.path / "net.pt2", {{"model", fake::model(name)}});
-  std::ifstream file(folder.path / "net.pt2", std::ios::binary);
+  const TempFolder folder;
+  fake::write_package(folder / "net.pt2", {{"model", fake::model(name)}});
+  std::ifstream file(folder / "net.pt2", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 struct Handles {
-  Folder folder;
+  TempFolder folder;
   std::string path;
   sconce_package* package = nullptr;
   sconce_model* model = nullptr;
   FakeKnobs* knobs = nullptr;
 
-  explicit Handles(const std::string& name = "fake_model", int32_t replicas = 1) : path(folder.path / "net.pt2") {
+  explicit Handles(const std::string& name = "fake_model", int32_t replicas = 1) : path(folder / "net.pt2") {
     fake::write_package(path, {{"model", fake::model(name)}});
     CHECK_OK(sconce_package_open(path.c_str(), &package));
     sconce_load_options options{};

@@ -37,9 +37,9 @@ look() {
 # What an unknown distribution lacks is left out, and said; ./dev lint installs it on those of dev.packages.
 has() { command -v "$1" > /dev/null || { echo "lint: $1 is not installed, and is left out" && false; }; }
 
-cpp() { find include package_format src server examples tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0; }
+cpp() { find include package_format src server python examples tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0; }
 # Every file that begins with #! and names a shell.
-shell_scripts() { find dev .ci conf docker examples tests -type f -exec grep -lZE -m 1 '^#!.*[/ ](ba)?sh$' {} +; }
+shell_scripts() { find dev .ci conf docker examples packaging tests -type f -exec grep -lZE -m 1 '^#!.*[/ ](ba)?sh$' {} +; }
 
 # One a line, as compile_commands.json has them; a header stands for the source beside it. Not the tests: clang 14 does
 # not know all of C++20 that they use.
