@@ -66,6 +66,21 @@ Json dynamic_batching(const BatchPolicy& policy) {
           {"priority_queue_policy", Json::object()}};
 }
 
+// A container of the Python call, as `sconce inspect --json` shows it: names of tensors do not say whether RESULT[0] is
+// in a list, a tuple or a dict.
+Json structure(const SpecNode& node) {
+  static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
+                                           "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
+  Json json = {{"kind", kKinds[static_cast<int>(node.kind)]}};
+  if (!node.type.empty() && node.kind != SpecNode::Kind::kLeaf) json["type"] = node.type;
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const bool is_int = i < node.int_keys.size() && node.int_keys[i];
+    json["keys"].push_back(is_int ? Json::parse(node.keys[i]) : Json(node.keys[i]));
+  }
+  for (const SpecNode& child : node.children) json["children"].push_back(structure(child));
+  return json;
+}
+
 }  // namespace
 
 // By hand, because memory may be short.
@@ -108,6 +123,10 @@ std::string metadata_document(const ModelInterface& model, std::span<const int64
   for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
   json["inputs"] = tensors_json(model.input_names, model.inputs);
   json["outputs"] = tensors_json(model.output_names, model.outputs);
+  if (const CallSpec& call = model.spec.call_spec; call.known) {
+    json["call_spec"] = {
+        {"args", structure(call.args)}, {"kwargs", structure(call.kwargs)}, {"result", structure(call.result)}};
+  }
   return dump(json);
 }
 

@@ -1,0 +1,676 @@
+"""sconce.Client against the real program, and against servers that misbehave."""
+import asyncio
+import collections
+import json
+import socket
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pure
+from hostile import METADATA, Hostile, answer, model, tensor
+
+from admin_server import FAKE, LARGE, LARGE_FEATURES, AdminServer
+from certificates import authority, stranger  # noqa: F401
+from serving import FAKE_MODELS, PACKAGES, PROGRAM, HeldServer, Server, threads, until
+
+from sconce._errors import Busy, DeadlineExceeded, InvalidArgument, ModelFailed, NotFound, Unavailable
+from sconce.client import AsyncClient, BadAnswer, Client, ConnectionFailed, Forbidden, PushFailed, QueueFull
+
+DIGITS = pure.ROOT / "examples/digits"
+pytestmark = pytest.mark.skipif(not PROGRAM.exists() or not (FAKE_MODELS / "fake_model.so").exists(),
+                                reason=f"the program is not built: {PROGRAM} (./dev build)")
+IMAGE = np.array(json.loads((DIGITS / "request.json").read_text())["args"][0], np.float32)
+X = np.ones(1, np.float32)
+GOOD = {"scale.w": np.full(4, 8, np.float32), "scale.b": np.full(4, 8, np.float32)}
+
+
+def url(server):
+    return f"http://127.0.0.1:{server.port}"
+
+
+def admin(server):
+    return f"http://127.0.0.1:{server.admin_port}"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with AdminServer(DIGITS / "digits.pt2", PACKAGES / "several.pt2", f"fake={FAKE}") as running:
+        yield running
+
+
+@pytest.fixture()
+def client(server):
+    with Client(url(server), admin=admin(server), timeout=20) as made:
+        yield made
+
+
+# Calls
+
+def test_digits(client):
+    result = client.infer("digits", IMAGE)
+    assert list(result) == ["class", "probabilities"] and result["class"].tolist() == [9]
+    assert result["probabilities"].dtype == np.float32 and result["probabilities"].shape == (1, 10)
+    result["class"][0] = 3  # an array of the caller's own
+
+
+def test_keyword_arguments_and_the_models_own_structure(client):
+    x, picks, shift = np.ones((2, 3), np.float32), np.array([0, 1]), np.array([1, 2, 3], np.float32)
+    result = client.infer("several.calls", x, (picks, {"shift": shift}), mask=np.array([True, False, True]),
+                          scale=np.float32(2))
+    assert set(result) == {"y", "picked", "any", "n"} and isinstance(result["picked"], tuple)
+    assert result["picked"][1] is None
+    # Numbers and nested lists take the model's dtypes; the lists' order is the call's.
+    assert str(client.infer("several.calls", x.tolist(), [[0, 1], {"shift": [1, 2, 3]}], scale=2,
+                            mask=[True, False, True])) == str(result)
+
+
+def turned(x):
+    """What the model several.dtypes makes of an array."""
+    if x.dtype == bool:
+        return ~x
+    if x.dtype.kind in "iu":
+        return x + 1
+    return x if x.dtype == np.complex64 or x.dtype.itemsize == 1 else x * 2
+
+
+def test_every_dtype_travels(client):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kinds = [np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, ml_dtypes.bfloat16, np.float32,
+             np.float64, np.complex64, ml_dtypes.float8_e4m3fn]
+    given = [np.array([0, 1, 1]).astype(kind) for kind in kinds]
+    result = client.infer("several.dtypes", *given)
+    for sent, got in zip(given, result):
+        assert got.dtype == sent.dtype and got.shape == sent.shape, sent.dtype
+        assert (got == turned(sent)).all(), sent.dtype
+    assert result[10].dtype == np.complex64 and result[10].shape == (3,)
+
+
+def test_bfloat16_without_ml_dtypes_is_float32_of_the_same_values(client, monkeypatch):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kinds = [np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, ml_dtypes.bfloat16, np.float32,
+             np.float64, np.complex64, ml_dtypes.float8_e4m3fn]
+    given = [np.array([0, 1, 1.5]).astype(kind) for kind in kinds]
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    result = client.infer("several.dtypes", *given)
+    assert result[7].dtype == np.float32 and result[7].tolist() == [0, 2, 3]
+
+
+def test_views_and_other_byte_orders(client):
+    wide = np.zeros((1, 8, 16), np.float32)
+    wide[:, :, ::2] = IMAGE
+    for image in (wide[:, :, ::2], IMAGE.astype(">f4"), np.asfortranarray(IMAGE)):
+        assert client.infer("digits", image)["class"].tolist() == [9]
+
+
+@pytest.mark.parametrize("call, kind, said", [
+    (lambda c: c.infer("digits"), InvalidArgument, "no tensor for ARGS[0]"),
+    (lambda c: c.infer("digits", IMAGE.astype(np.float64)), InvalidArgument, "expected FP32[-1, 8, 8], got float64 [1, 8, 8]"),
+    (lambda c: c.infer("digits", IMAGE, IMAGE), InvalidArgument, "it has no input ARGS[1]"),
+    (lambda c: c.infer("digits", IMAGE[:, :7]), InvalidArgument, "expected size 8 at dimension 1"),
+    (lambda c: c.infer("digits", "nine"), InvalidArgument, "ARGS[0]: expected FP32"),
+    (lambda c: c.infer("digits", np.array(["nine"])), InvalidArgument, "dtype <U4 cannot be sent"),
+    (lambda c: c.infer("nothing", IMAGE), NotFound, "unknown model: 'nothing'"),
+    (lambda c: c.options(version=7).infer("digits", IMAGE), NotFound, "7"),
+    (lambda c: c.infer("fake", np.full((1, 4), -1e30, np.float32)), ModelFailed, ""),
+])
+def test_errors_have_a_class_and_the_servers_words(client, call, kind, said):
+    with pytest.raises(kind) as caught:
+        call(client)
+    assert said in str(caught.value)
+    assert client.infer("digits", IMAGE)["class"].tolist() == [9]  # the client goes on
+
+
+def test_metadata_models_ready(client):
+    info = client.metadata("digits")
+    assert info.inputs[0].name == "ARGS[0]" and info.inputs[0].shape == [-1, 8, 8]
+    assert client.metadata()["name"] == "sconce"
+    assert {m["name"] for m in client.models()} >= {"digits", "fake", "several.calls"}
+    assert client.ready() and client.ready("digits") and not client.ready("nothing")
+    assert not Client("http://127.0.0.1:1", timeout=5).ready()
+
+
+def test_a_model_that_is_replaced():
+    """The client has read what the old model takes. A refusal makes it read that again."""
+    asked = []
+
+    def script(connection, request):
+        if request.startswith(b"GET"):
+            asked.append(1)
+            connection.sendall(answer(METADATA.replace(b"FP32", b"FP64", 1) if len(asked) > 1 else METADATA))
+        elif len(asked) == 1:
+            connection.sendall(answer(b'{"error":"expected float64"}', b"400 Bad Request"))
+        else:
+            connection.sendall(tensor())
+    with Hostile(script) as server, Client(server.url) as client:
+        with pytest.raises(InvalidArgument, match="expected float64"):
+            client.infer("m", X)
+        assert client.infer("m", X.astype(np.float64)).tolist() == [1] and len(asked) == 2
+
+
+def test_torch_tensors(client):
+    torch = pytest.importorskip("torch", reason="no torch in this Python")
+    assert client.infer("digits", torch.from_numpy(IMAGE))["class"].tolist() == [9]
+    result = client.infer("several.dtypes", *[torch.tensor([0, 1, 1]).to(kind) for kind in (
+        torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+        torch.float32, torch.float64, torch.complex64, torch.float8_e4m3fn)])
+    assert result[5].tolist() == [1, 2, 2] and result[7].astype(np.float32).tolist() == [0, 2, 2]
+
+
+def test_threads_share_a_client(client):
+    def call():
+        for _ in range(50):
+            assert client.infer("digits", IMAGE)["class"].tolist() == [9]
+    with threads(*[call] * 8):
+        pass
+    assert 1 <= len(client._pool.idle) <= 8  # kept, and not one a call
+
+
+def test_async(server):
+    async def calls():
+        async with AsyncClient(url(server)) as client:
+            assert await client.ready() and await client.ready("digits") and not await client.ready("nothing")
+            assert (await client.metadata("digits")).name == "digits" and await client.models()
+            results = await asyncio.gather(*[client.infer("digits", IMAGE) for _ in range(40)])
+            assert [r["class"].tolist() for r in results] == [[9]] * 40
+            with pytest.raises(NotFound):
+                await client.infer("nothing", IMAGE)
+            with pytest.raises(InvalidArgument):
+                await client.infer("digits", IMAGE[:, :7])
+    asyncio.run(calls())
+
+    async def on_a_thread():
+        with Client(url(server)) as client:
+            return await client.ainfer("digits", IMAGE)
+    assert asyncio.run(on_a_thread())["class"].tolist() == [9]
+
+
+def test_an_async_client_outlives_its_loop(server):
+    client = AsyncClient(url(server))
+    for _ in range(2):
+        assert asyncio.run(client.infer("digits", IMAGE))["class"].tolist() == [9]
+
+
+# Retries and deadlines
+
+def test_a_full_queue_is_asked_again():
+    with HeldServer(f"fake={FAKE}", flags=["--set", "fake.queue=1"]) as server, Client(url(server), timeout=30) as client:
+        client.infer("fake", np.ones((1, 4), np.float32))
+        server.hold()
+        ones = np.ones((1, 4), np.float32)
+        with threads(*[lambda: client.infer("fake", ones)] * 6):
+            until(lambda: any("429" in line for line in server.log) or server.get(
+                "/v2/models/fake/stats").status == 200 and time.sleep(0.3) is None)
+            with pytest.raises(QueueFull) as caught:
+                until(lambda: client.options(retry=False).infer("fake", ones) is None)
+            assert caught.value.status == 429
+            server.release()
+
+
+def test_retry_after_is_kept_to():
+    times = []
+
+    def script(connection):
+        times.append(time.monotonic())
+        connection.sendall(tensor() if len(times) > 2 else answer(b'{"error":"busy"}', b"503 Unavailable", b"Retry-After: 1\r\n"))
+    with Hostile(model(script)) as server, Client(server.url, timeout=10) as client:
+        assert client.infer("m", X).tolist() == [1]
+        assert len(times) == 3 and times[1] - times[0] > 0.95 and times[2] - times[1] > 0.95
+
+
+def test_no_retry_beyond_the_deadline():
+    busy = answer(b'{"error":"busy"}', b"429 Too Many", b"Retry-After: 30\r\n")
+    with Hostile(model(lambda c: c.sendall(busy))) as server, Client(server.url, timeout=3) as client:
+        begin = time.monotonic()
+        with pytest.raises(QueueFull, match="busy"):
+            client.infer("m", X)
+        assert time.monotonic() - begin < 1
+
+
+def trickle(connection):
+    """A byte now and then, for ever: no single receive takes long."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.05)
+
+
+def trickle_body(connection):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("script", [trickle, trickle_body, lambda c: time.sleep(5)], ids=["head", "body", "silence"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_slow_server_ends_at_the_deadline(script, kind):
+    with Hostile(model(script)) as server:
+        begin = time.monotonic()
+        with pytest.raises(DeadlineExceeded, match="within 0.5 s"):
+            call(kind, server.url, timeout=0.5)
+        assert time.monotonic() - begin < 2
+
+
+def test_a_server_that_does_not_read(server):
+    """The request is larger than what the kernel keeps for it."""
+    def stall(connection, request):
+        if request.startswith(b"GET"):
+            connection.sendall(answer(METADATA))
+        else:
+            time.sleep(3)
+    with Hostile(stall) as hostile, Client(hostile.url, timeout=0.7) as client:
+        begin = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            client.infer("m", np.zeros(16 << 20, np.float32))
+        assert time.monotonic() - begin < 2
+
+
+def call(kind, at, **settings):
+    if kind is Client:
+        with Client(at, **settings) as client:
+            return client.infer("m", X)
+
+    async def once():
+        async with AsyncClient(at, **settings) as client:
+            return await client.infer("m", X)
+    return asyncio.run(once())
+
+
+# Answers that are wrong
+
+HUGE = b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 1000) for i in range(200)) + b"\r\n"
+WRONG = {
+    "nothing": (b"", ConnectionFailed, "without an answer"),
+    "not HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", BadAnswer, "not HTTP"),
+    "a status of letters": (b"HTTP/1.1 2xx OK\r\n\r\n", BadAnswer, "not HTTP"),
+    "half a head": (b"HTTP/1.1 200 OK\r\nContent-Le", ConnectionFailed, "within the head"),
+    "a huge head": (HUGE, BadAnswer, "the head of the answer is longer"),
+    "a header without a colon": (b"HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", BadAnswer, "malformed header"),
+    "half a body": (tensor()[:-2], ConnectionFailed, "the answer ended after"),
+    "a huge length": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n", BadAnswer, "more than max_answer_bytes"),
+    "a negative length": (b"HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\n", BadAnswer, "Content-Length '-4'"),
+    "two lengths": (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n", BadAnswer, "two different"),
+    "length and chunks": (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n", BadAnswer, "beside"),
+    "a strange coding": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: br\r\n\r\n", BadAnswer, "Transfer-Encoding 'br'"),
+    "compressed unasked": (answer(b"x", fields=b"Content-Encoding: gzip\r\n"), BadAnswer, "not asked for"),
+    "a wrong chunk size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", BadAnswer, "malformed chunk size"),
+    "a chunk of another size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabcd\r\n", BadAnswer, "does not end"),
+    "half a chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc", ConnectionFailed, "within its chunks"),
+    "1xx for ever": (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 20, BadAnswer, "status 1xx"),
+    "bytes after the end": (tensor() + b"HTTP/1.1 200 OK\r\n\r\n", BadAnswer, "after the end"),
+    "a redirection": (answer(b"", b"302 Found", b"Location: http://evil.example/\r\n"), BadAnswer, "not followed"),
+    "no JSON": (answer(b"<html>"), BadAnswer, "none of the Open Inference Protocol"),
+    "another JSON": (answer(b"[1, 2]"), BadAnswer, "none of the Open Inference Protocol"),
+    "deep JSON": (answer(b"[" * 100000), BadAnswer, "none of the Open Inference Protocol"),
+    "a negative shape": (tensor(shape="[-1]"), BadAnswer, "malformed name or shape"),
+    "a shape of more": (tensor(shape="[2]", size="8"), BadAnswer, "takes 8 bytes"),
+    "a shape of less": (tensor(data=b"\0" * 8), BadAnswer, "4 bytes after the last tensor"),
+    "a size of its own": (tensor(size="3"), BadAnswer, "takes 4 bytes"),
+    "a size that is text": (tensor(size='"4"'), BadAnswer, "takes 4 bytes"),
+    "a vast shape": (tensor(shape="[9999999999999, 99999999999]"), BadAnswer, "takes"),
+    "an unknown datatype": (tensor(datatype="FP128"), BadAnswer, "FP128"),
+    "a 500 without JSON": (answer(b"<h1>Oops</h1>", b"500 Error"), ModelFailed, "<h1>Oops</h1> (HTTP 500)"),
+    "a 502": (answer(b"bad gateway", b"502 Bad Gateway"), Exception, "bad gateway (HTTP 502)"),
+}
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_answer(case, kind):
+    content, error, said = WRONG[case]
+    with Hostile(model(content)) as server:
+        with pytest.raises(error) as caught:
+            call(kind, server.url, timeout=5)
+        assert said in str(caught.value) and server.url in str(caught.value) or isinstance(caught.value, BadAnswer), caught.value
+        assert said in str(caught.value), caught.value
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_chunks_until_close_and_json_are_read(kind):
+    text = b'{"outputs":[{"name":"RESULT","datatype":"FP32","shape":[2],"data":[1, 2.5]}]}'
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(
+        b"%x;a=b\r\n%s\r\n" % (len(p), p) for p in (text[:7], text[7:])) + b"0\r\nX: y\r\n\r\n"
+    for content in (chunked, b"HTTP/1.0 200 OK\r\n\r\n" + text, b"HTTP/1.1 103 Hints\r\n\r\n" + answer(text)):
+        with Hostile(model(content)) as server:
+            assert call(kind, server.url).tolist() == [1, 2.5]
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_kept_connection_that_was_closed(kind):
+    """The server closes each connection after its answer without saying so."""
+    def script(connection, request):
+        connection.sendall(answer(METADATA) if request.startswith(b"GET") else tensor())
+        return "close"
+    with Hostile(script) as server:
+        if kind is Client:
+            with Client(server.url) as client:
+                for _ in range(5):
+                    assert client.infer("m", X).tolist() == [1]
+        else:
+            async def several():
+                async with AsyncClient(server.url) as client:
+                    for _ in range(5):
+                        assert (await client.infer("m", X)).tolist() == [1]
+            asyncio.run(several())
+
+
+@pytest.mark.parametrize("spec", [
+    '{}', '{"result": 1}', '{"result": {"kind": "dict", "keys": ["a"], "children": []}}', '{"result": {"kind": "tuple"}}',
+    '{"result": ' + '{"kind": "tuple", "children": [' * 90 + '{"kind": "leaf"}' + "]}" * 90 + "}"])
+def test_a_wrong_call_spec(spec):
+    def script(connection, request):
+        get = request.startswith(b"GET")
+        connection.sendall(answer(METADATA[:-1] + b', "call_spec": ' + spec.encode() + b"}") if get else tensor())
+    with Hostile(script) as server, Client(server.url) as client:
+        try:
+            assert client.infer("m", X).tolist() == [1]  # by the outputs' names
+        except BadAnswer as error:
+            assert "call_spec" in str(error)
+
+
+def test_containers_of_a_call_spec():
+    """A server names a class; nothing is imported for it, and it cannot choose what is made."""
+    from sconce._tensors import ModelInfo, result_of
+    leaf = {"kind": "leaf"}
+    children = [leaf, {"kind": "none"}]
+    found = {"RESULT[0]": 1}
+
+    def built(node, arrays=found, types=()):
+        document = {**json.loads(METADATA), "call_spec": {"result": node}}
+        return result_of(ModelInfo(document), arrays, {f"{t.__module__}.{t.__qualname__}": t for t in types})
+    assert built({"kind": "list", "children": children}) == [1, None]
+    assert built({"kind": "tuple", "children": children}) == (1, None)
+    assert built({"kind": "deque", "children": children}) == collections.deque([1, None])
+    pair = built({"kind": "namedtuple", "type": "os.system", "keys": ["a", "def"], "children": children})
+    assert pair.a == 1 and type(pair).__name__ == "system" and isinstance(pair, tuple)
+    assert built({"kind": "dict", "keys": [0], "children": [leaf]}) == {0: 1}
+    made = built({"kind": "dataclass", "type": "x.Out", "keys": ["y"], "children": [leaf]}, {"RESULT[y]": 5})
+    assert made.y == 5 and type(made).__name__ == "Out"
+    mine = collections.namedtuple("mine", "a b")
+    mine.__module__ = "x"
+    assert type(built({"kind": "namedtuple", "type": "x.mine", "keys": ["a", "b"], "children": children}, types=[mine])) is mine
+    assert built({"kind": "ordered_dict", "keys": ["z"], "children": [leaf]}, {"RESULT[z]": 2}) == {"z": 2}
+
+
+def test_settings_that_are_wrong():
+    for wrong in ("ftp://host", "http://", "http://host:99999", "http://user:secret@host", "http://host/?x=1"):
+        with pytest.raises(ValueError):
+            Client(wrong)
+    with pytest.raises(ValueError) as caught:
+        Client(token="secret\r\nX: y")
+    assert "secret" not in str(caught.value)
+    for wrong in (0, -1, "5"):
+        with pytest.raises(ValueError):
+            Client(timeout=wrong)
+    with pytest.raises(TypeError):
+        Client().options(speed=1)
+
+
+# Tokens and TLS
+
+def test_tokens(tmp_path):
+    file = tmp_path / "tokens"
+    file.write_text("infer secret-of-inference\nadmin secret-of-admins\n")
+    file.chmod(0o600)
+    with AdminServer(f"fake={FAKE}", flags=["--token-file", str(file)], wait=False) as server:
+        ones = np.ones((1, 4), np.float32)
+        with Client(url(server), token="secret-of-inference", admin=admin(server), admin_token="secret-of-admins") as client:
+            until(client.ready)
+            client.infer("fake", ones)
+            client.weights.push("fake", GOOD)
+        for token in (None, "secret-of-nobody-here"):
+            with Client(url(server), token=token, admin=admin(server)) as client:
+                with pytest.raises(Forbidden):
+                    client.infer("fake", ones)
+                with pytest.raises(PushFailed) as caught:
+                    client.weights.push("fake", GOOD)
+                assert caught.value.status == 401 or caught.value.code == "FORBIDDEN"
+
+
+def test_tls(authority, stranger):  # noqa: F811
+    certificate, key = authority.issue("server")
+    flags = ["--http-tls", "on", "--admin-tls", "on", "--tls-certificate", str(certificate), "--tls-key", str(key)]
+    with AdminServer(f"fake={FAKE}", flags=flags, wait=False) as server:
+        at = f"https://127.0.0.1:{server.port}"
+        ones = np.ones((3, 4), np.float32)
+        with Client(at, ca=authority.ca, admin=f"https://127.0.0.1:{server.admin_port}") as client:
+            until(client.ready)
+            assert client.infer("fake", ones)[0].tolist() == [1, 12, 23, 34]
+            client.infer("fake", np.ones((100000, 4), np.float32))
+            client.weights.push("fake", GOOD)
+            assert client.infer("fake", ones)[0].tolist() == [16] * 4
+
+        async def once():
+            async with AsyncClient(at, ca=authority.ca) as client:
+                return await client.infer("fake", ones)
+        assert asyncio.run(once())[0].tolist() == [16] * 4
+        for wrong in (Client(at, ca=stranger.ca), Client(at.replace("https", "http"))):
+            with pytest.raises((ConnectionFailed, BadAnswer)):
+                wrong.infer("fake", ones)
+
+
+# Weights
+
+@pytest.fixture()
+def pair():
+    with AdminServer(f"fake={FAKE}", f"large={LARGE}") as one, AdminServer(f"fake={FAKE}", f"large={LARGE}") as two:
+        with Client(url(one), admin=[admin(one), admin(two)], timeout=20) as client:
+            yield one, two, client
+
+
+def state(server, model="fake"):
+    return {s["state"] for s in server.sets(model).values()}
+
+
+def test_push_to_two_servers_and_back(pair):
+    one, two, client = pair
+    told = client.weights.push("fake", GOOD, label="v2", check_finite=True)
+    assert [d["weight_version"] for d in told.values()] == ["v2", "v2"] and list(told) == [admin(one), admin(two)]
+    assert one.ones() == ([16] * 4, 2) and two.ones() == ([16] * 4, 2)
+    assert len(set(client.weights.digests("fake").values())) == 1
+    client.weights.rollback("fake")
+    assert one.ones() == ([1, 12, 23, 34], 3) and two.ones() == ([1, 12, 23, 34], 3)
+    client.weights.push("fake", {"scale.b": np.zeros(4, np.float32)}, partial=True, to=admin(two))
+    assert one.ones()[0] == [1, 12, 23, 34] and two.ones()[0] == [1, 2, 3, 4]
+    client.weights.release("fake", to=admin(two))
+    assert state(two) == {"active"}
+    assert {c["name"] for c in client.weights.constants("fake")} == {"scale.w", "scale.b"}
+
+
+@pytest.mark.parametrize("wrong, more, said", [
+    ({"scale.w": np.zeros(4, np.float32)}, {}, "scale.b"),
+    ({**GOOD, "scale.c": X}, {}, "scale.c"),
+    ({**GOOD, "scale.b": np.zeros(5, np.float32)}, {}, "scale.b"),
+    ({**GOOD, "scale.b": np.zeros(4, np.float64)}, {}, "scale.b"),
+    ({**GOOD, "scale.b": np.full(4, np.nan, np.float32)}, {"check_finite": True}, "scale.b"),
+])
+def test_weights_that_are_wrong_change_nothing(pair, wrong, more, said):
+    one, two, client = pair
+    with pytest.raises(PushFailed, match="no server has changed") as caught:
+        client.weights.push("fake", wrong, **more)
+    assert said in str(caught.value) and set(caught.value.reasons) <= {admin(one), admin(two)}
+    for server in (one, two):
+        assert server.ones() == ([1, 12, 23, 34], 1) and state(server) == {"active"}
+
+
+def test_one_server_that_refuses_stops_all(pair):
+    """The second server has another update staged."""
+    one, two, client = pair
+    client.weights.push("fake", GOOD, to=admin(two), dry_run=True)
+    assert two.ones()[1] == 1 and state(two) == {"active"}
+    from weights_files import fake_weights
+    assert two.push("fake", fake_weights(5)).status == 200
+    with pytest.raises(PushFailed) as caught:
+        client.weights.push("fake", GOOD)
+    assert caught.value.code == "BUSY" and isinstance(caught.value.reasons[admin(two)], Busy)
+    assert one.ones() == ([1, 12, 23, 34], 1) and state(one) == {"active"}
+    assert state(two) == {"active", "staged"}  # somebody else's
+
+
+def test_a_server_that_is_not_there(pair):
+    one, _, client = pair
+    with pytest.raises(PushFailed, match="nothing was sent") as caught:
+        client.weights.push("fake", GOOD, to=[admin(one), "http://127.0.0.1:1"])
+    assert isinstance(caught.value.reasons["http://127.0.0.1:1"], ConnectionFailed)
+    assert state(one) == {"active"}
+
+
+SETS = (b'{"model":"fake","version":"1","generation":1,"weight_version":"1","sets":[]}')
+
+
+def drain(connection, request):
+    """Reads a body of the length that its head says."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0)
+    if b"100-continue" in head:
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+    while len(body) < length:
+        body += connection.recv(65536)
+
+
+def bad_admin(commit=None, stage=None):
+    def script(connection, request):
+        if b"?mode" in request.partition(b"\r\n")[0]:
+            if stage:
+                return stage(connection, request)
+            drain(connection, request)
+        if b"/commit" in request.partition(b"\r\n")[0] and commit:
+            return commit(connection)
+        connection.sendall(answer(SETS))
+    return script
+
+
+@pytest.mark.parametrize("commit", [lambda c: c.sendall(answer(b'{"error":"no room"}', b"507 No")), lambda c: "close"],
+                         ids=["refused", "no answer"])
+def test_a_commit_that_fails_rolls_the_others_back(pair, commit):
+    one, _, client = pair
+    with Hostile(bad_admin(commit)) as bad:
+        with pytest.raises(PushFailed, match="no server has changed") as caught:
+            client.weights.push("fake", GOOD, to=[admin(one), bad.url])
+        assert list(caught.value.reasons) == [bad.url] and not caught.value.changed
+    values, generation = one.ones()
+    assert values == [1, 12, 23, 34] and generation == 3  # committed, and rolled back
+
+
+def test_a_commit_whose_answer_is_lost_is_asked_for(pair):
+    one, _, client = pair
+    committed = []
+
+    def script(connection, request):
+        line = request.partition(b"\r\n")[0]
+        if b"/commit" in line:
+            committed.append(1)
+            return "close"
+        if b"?mode" in line:
+            drain(connection, request)
+        connection.sendall(answer(SETS.replace(b'"generation":1', b'"generation":2') if committed else SETS))
+    with Hostile(script) as lossy:
+        told = client.weights.push("fake", GOOD, to=[admin(one), lossy.url])
+        assert told[lossy.url]["generation"] == 2 and one.ones() == ([16] * 4, 2)
+
+
+@pytest.mark.parametrize("stage", [
+    lambda c, r: "close", lambda c, r: c.sendall(answer(b'{"error":"too much"}', b"413 Large")) or "close",
+    lambda c, r: c.sendall(b"HTTP/1.1 100 Continue\r\n\r\n") or c.recv(1000) and "close",
+    lambda c, r: time.sleep(4), lambda c, r: c.sendall(b"nonsense\r\n\r\n") or "close"],
+    ids=["closes", "refuses", "hangs up", "is silent", "talks nonsense"])
+def test_a_server_that_fails_while_staging(pair, stage):
+    one, _, client = pair
+    large = {"scale.w": np.ones(LARGE_FEATURES, np.float32), "scale.b": np.ones(LARGE_FEATURES, np.float32)}
+    with Hostile(bad_admin(stage=stage)) as bad:
+        begin = time.monotonic()
+        with pytest.raises(PushFailed, match="no server has changed") as caught:
+            client.weights.push("large", large, to=[admin(one), bad.url], timeout=2)
+        assert time.monotonic() - begin < 8 and list(caught.value.reasons) == [bad.url]
+    until(lambda: not one.running())
+    assert state(one, "large") == {"active"} and one.get("/v2/models/large/ready").status == 200
+
+
+def test_ctrl_c_while_sending_changes_nothing(pair):
+    one, _, client = pair
+    large = {"scale.w": np.ones(LARGE_FEATURES, np.float32), "scale.b": np.ones(LARGE_FEATURES, np.float32)}
+    reading = threading.Event()
+
+    def stall(connection, request):
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        reading.set()
+        time.sleep(10)
+    with Hostile(bad_admin(stage=stall)) as slow:
+        import _thread
+        threading.Thread(target=lambda: reading.wait(20) and time.sleep(0.3) is None and _thread.interrupt_main(),
+                         daemon=True).start()
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            client.weights.push("large", large, to=[admin(one), slow.url])
+        assert time.monotonic() - begin < 8
+    until(lambda: not one.running())
+    assert state(one, "large") == {"active"}
+
+
+def test_a_digest_that_the_bytes_do_not_have(pair, monkeypatch):
+    one, _, client = pair
+    from sconce import _safetensors
+    monkeypatch.setattr(_safetensors.Weights, "content_digest", lambda self: "sha-256=:" + "A" * 43 + "=:")
+    with pytest.raises(PushFailed, match="no server has changed"):
+        client.weights.push("fake", GOOD, to=admin(one))
+    client.weights.push("fake", GOOD, to=admin(one), digest=False)
+
+
+def test_the_bar(pair, capsys):
+    one, _, client = pair
+    large = {"scale.w": np.ones(LARGE_FEATURES, np.float32), "scale.b": np.ones(LARGE_FEATURES, np.float32)}
+    client.weights.push("large", large, to=admin(one), progress=True)
+    assert capsys.readouterr().err.endswith("\r\x1b[K")
+    client.weights.push("large", large, to=admin(one))
+    assert capsys.readouterr().err == ""  # no terminal
+
+
+def test_torch_weights_by_pieces(pair, monkeypatch):
+    """Tensors of a device go through two buffers; here the host stands for the device."""
+    torch = pytest.importorskip("torch", reason="no torch in this Python")
+    from sconce import _safetensors
+    one, _, client = pair
+    values = torch.arange(2 * LARGE_FEATURES, dtype=torch.float32)
+    views = {"scale.w": values[::2], "scale.b": values[:LARGE_FEATURES].clone().requires_grad_()}
+    wanted = b"".join(bytes(p) for p in _safetensors.Weights(views).pieces())
+    monkeypatch.setattr(_safetensors, "PIECE", 1000003)
+    original = _safetensors._TorchTensor.__init__
+
+    def away(self, name, tensor):
+        original(self, name, tensor)
+        self.host = False
+    monkeypatch.setattr(_safetensors._TorchTensor, "__init__", away)
+    assert b"".join(bytes(p) for p in _safetensors.Weights(views).pieces()) == wanted
+    client.weights.push("large", views, to=admin(one))
+    x = np.ones((1, LARGE_FEATURES), np.float32)
+    got = client.options(timeout=60).infer("large", x)
+    assert got[0, :3].tolist() == [0, 3, 6]
+
+
+def test_what_is_no_tensor():
+    from sconce._safetensors import Weights
+    for wrong in ({"a": 3}, {"a": [1.0]}, {3: X}, [X], {"a": np.array(["x"])}):
+        with pytest.raises(InvalidArgument):
+            Weights(wrong)
+
+
+def test_a_closed_port_and_an_unknown_host():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    for at in (f"http://127.0.0.1:{port}", "http://no-such-host.invalid"):
+        with pytest.raises(ConnectionFailed) as caught:
+            Client(at, timeout=10).infer("m", X)
+        assert isinstance(caught.value, (Unavailable, ConnectionError)) and at in str(caught.value)
+
+
+def test_a_server_that_ends(tmp_path):
+    with Server(f"fake={FAKE}") as server, Client(url(server), timeout=5) as client:
+        ones = np.ones((1, 4), np.float32)
+        client.infer("fake", ones)
+        server.stop()
+        with pytest.raises(ConnectionFailed):
+            client.infer("fake", ones)
