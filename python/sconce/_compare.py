@@ -99,12 +99,19 @@ def _in_process(sconce, package, model, args, kwargs, weights):
     return {name: _array(value) for name, value in found if value is not None}
 
 
+def names_of(found, package):
+    return [one["name"] for one in described(found, package)]
+
+
 def inspect(found, package, model):
+    return next(one for one in described(found, package) if one["name"] == model)
+
+
+def described(found, package):
     done = subprocess.run([found, "inspect", "--json", os.fspath(package)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"sconce inspect: {done.stderr.strip() or done.stdout.strip()}")
-    models = json.loads(done.stdout)["models"]
-    return next(one for one in models if one["name"] == model)
+    return json.loads(done.stdout)["models"]
 
 
 def _by_program(found, package, model, args, kwargs, weights):

@@ -125,6 +125,7 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
         for name, (given, args, more) in wanted.items():
             subject = subjects[name] = Subject(torch, name, given, args, more, device, dtype, batch, dynamic_shapes)
             stack.enter_context(subject.in_eval())
+            subject.register_containers()
             program = subject.export(strict)
             try:
                 files[name] = compiler.compile(name, program, patches)
@@ -192,6 +193,46 @@ class Subject:
             return x.to(device=device, dtype=dtype if x.is_floating_point() else None)
         return self.torch.utils._pytree.tree_map(one, value)
 
+    def answer(self, args, kwargs):
+        """What the model returns; its buffers are as before."""
+        torch = self.torch
+        buffers = {name: value.detach().clone() for name, value in self.model.named_buffers()}
+        with torch.no_grad():
+            result = self.model(*self.cloned(args), **self.cloned(kwargs))
+            for name, value in self.model.named_buffers():
+                value.copy_(buffers[name])
+        return result
+
+    def register_containers(self):
+        """Packages record the names of namedtuples and dataclasses, which torch has to know."""
+        try:
+            result = self.answer(self.args, self.kwargs)
+        except Exception as error:  # noqa: BLE001  the user's model may fail in any way
+            raise ExportError(f"model {self.name!r} itself fails on its example: {type(error).__name__}: {error}",
+                              "Call model(*example_args, **kwargs) until it works.") from error
+        pytree = self.torch.utils._pytree
+
+        def visit(value):
+            kind = type(value)
+            name = f"{kind.__module__}.{kind.__qualname__}"
+            if isinstance(value, tuple) and hasattr(value, "_fields"):
+                if getattr(pytree.SUPPORTED_SERIALIZED_TYPES.get(kind), "serialized_type_name", None) is None and \
+                        kind not in pytree.SUPPORTED_NODES:
+                    pytree._register_namedtuple(kind, serialized_type_name=name)
+            elif dataclasses.is_dataclass(value) and not isinstance(value, (type, dict)) and kind not in pytree.SUPPORTED_NODES:
+                self.torch.export.register_dataclass(kind, serialized_type_name=name)
+            if isinstance(value, dict):
+                children = value.values()
+            elif isinstance(value, (list, tuple)):
+                children = value
+            elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+                children = [getattr(value, field.name) for field in dataclasses.fields(value)]
+            else:
+                children = ()
+            for child in children:
+                visit(child)
+        visit((self.args, self.kwargs, result))
+
     @contextlib.contextmanager
     def in_eval(self):
         before = {module: module.training for module in self.model.modules()}
@@ -239,12 +280,7 @@ class Subject:
         if rows:
             args, kwargs = self.batch.resized((args, kwargs), rows)
         call = f"model {self.name}" + (f", batch of {rows}" if rows else "")
-        buffers = {name: value.detach().clone() for name, value in self.model.named_buffers()}
-        with torch.no_grad():
-            result = self.model(*self.cloned(args), **self.cloned(kwargs))
-            expected = _compare.expected_of(torch, result)
-            for name, value in self.model.named_buffers():
-                value.copy_(buffers[name])  # a model that counts its calls starts anew
+        expected = _compare.expected_of(torch, self.answer(args, kwargs))
         try:
             got = _compare.run(package, self.name, self.cloned(args), self.cloned(kwargs),
                                self.model.state_dict() if weights == "none" else None)

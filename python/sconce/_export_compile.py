@@ -5,10 +5,12 @@ its compile commands are replaced as they are made, and the sources' paths befor
 and no archive rewritten.
 """
 import contextlib
+import fcntl
 import os
 import pathlib
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -120,12 +122,53 @@ def settings(torch, *, weights, updatable, threads, metadata, more):
     return patches
 
 
+class Folder:
+    """A folder for compiling, of the same name whenever it can be: the names of torch's files are hashes of commands that
+    name the folder, so that equal models give equal packages. Nobody else may write there, nor another export meanwhile."""
+
+    def __init__(self):
+        self.lock = self.temporary = None
+        for slot in range(16):
+            self.name = os.path.join(os.path.realpath(tempfile.gettempdir()), f"sconce-export-{os.getuid()}-{slot}")
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.name, 0o700)
+            found = os.lstat(self.name)
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+                continue
+            lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+                continue
+            self.lock = lock
+            self.empty()
+            return
+        self.temporary = tempfile.TemporaryDirectory(prefix="sconce-export-")
+        self.name = self.temporary.name
+
+    def empty(self):
+        for entry in os.scandir(self.name):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
+
+    def cleanup(self):
+        if self.temporary:
+            self.temporary.cleanup()
+        elif self.lock is not None:
+            self.empty()
+            os.close(self.lock)
+            self.lock = None
+
+
 class Compiler:
     """Compiles programs into files in a folder of its own, and packs them."""
 
     def __init__(self, torch, cpu):
         self.torch, self.cpu, self.width = torch, cpu, None  # width: of vectors, in bits; None: as torch likes
-        self.folder = tempfile.TemporaryDirectory(prefix="sconce-export-")
+        self.folder = Folder()
         self.cache = os.path.realpath(os.path.join(self.folder.name, "cache"))
         root = os.path.dirname(os.path.realpath(torch.__file__))
         # The longest first: one may be within another.

@@ -350,6 +350,11 @@ for name, script in refusal_of_compiler.items():
 
 
 @refusal
+def failing_model(path):
+    export(Net(), rows()[:, :5], path)
+
+
+@refusal
 def old_cpu(path):
     export(Net(), rows(), path, cpu="x86-64-v2")
 
