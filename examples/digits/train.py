@@ -1,6 +1,6 @@
 """Trains the digits example and writes digits.pt2.
 
-    python -m venv .venv && .venv/bin/pip install torch==2.15.0 scikit-learn
+    python -m venv .venv && .venv/bin/pip install sconce torch==2.15.0 scikit-learn
     .venv/bin/python examples/digits/train.py
 
 A small convolutional network on scikit-learn's 8x8 digits (1,797 images, a quarter held out). Input: images [B, 8, 8],
@@ -8,10 +8,8 @@ float32, 0 (paper) to 16 (ink). Result: {"class": int64 [B], "probabilities": fl
 """
 import argparse
 import importlib.util
-import os
 import pathlib
 import sys
-import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
 
@@ -28,17 +26,12 @@ def arguments():
 args = arguments() if __name__ == "__main__" else None
 if not importlib.util.find_spec("torch"):
     sys.exit("train.py: this Python has no torch: pip install torch==2.15.0 scikit-learn")
-os.environ["CXX"] = str(here / "portable_cxx.sh")
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
-os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.model_selection import train_test_split  # noqa: E402
 from torch import nn  # noqa: E402
-
-from portable_package import make_portable  # noqa: E402
 
 
 class Digits(nn.Module):
@@ -87,16 +80,10 @@ def train(seed, epochs):
 def main():
     model, x_test, y_test = train(args.seed, args.epochs)
 
-    import torch._inductor.config as config
+    import sconce
 
-    config.cpp.simdlen = 256  # AVX2
-    config.cpp.threads = 1
-    # The compiler chooses code for small batches of this convolution and records 15 as the largest.
-    batch = torch.export.Dim("batch", min=1, max=15)
-    program = torch.export.export(model, (torch.from_numpy(x_test[:4]),), dynamic_shapes={"images": {0: batch}})
-    torch._inductor.aoti_compile_and_package(program, package_path=args.out)
-    make_portable(args.out, "x86-64-v3")
-    print(args.out, os.path.getsize(args.out), "bytes")
+    # The compiler chooses code for small batches of this convolution and takes 15 at most.
+    print(sconce.export(model, torch.from_numpy(x_test[:4]), args.out, batch=(1, 15), threads=1))
     sample = x_test[args.sample]
     for row in sample:
         print("".join(" .:-=+*#%@"[int(v * 9 / 16)] * 2 for v in row))

@@ -91,7 +91,7 @@ def run(package, model, args, kwargs, weights=None):
 
 
 def _in_process(sconce, package, model, args, kwargs, weights):
-    loaded = sconce.load(os.fspath(package), model_name=model, outputs="dlpack")
+    loaded = sconce.load(os.fspath(package), model_name=model, outputs="torch")
     if weights is not None:
         loaded.update(weights)
     found = []
@@ -134,7 +134,7 @@ def _by_program(found, package, model, args, kwargs, weights):
         done = subprocess.run([found, "run", os.fspath(package), "--model", model, *(["--input", inputs] if names else []),
                                "--output", folder, "--format", "safetensors"], capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError((done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"))
+            raise RuntimeError(done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}")
         file = next(os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f != "inputs.safetensors")
         return read_safetensors(file)
 

@@ -88,7 +88,7 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
     Returns an ExportReport. Raises ExportError with the cure where one is known, ExportMismatch if the answers differ.
     """
     import torch
-    import torch._inductor  # noqa: F401
+    import torch._inductor
     version = version_of(torch)
     if version < OLDEST:
         raise ExportError(f"torch {torch.__version__} is older than 2.6, whose packages Sconce cannot run",
@@ -304,7 +304,7 @@ def constants_of(package, model):
     sconce = _compare.native()
     if sconce:
         info = sconce.inspect(package)
-        return [c.name for c in next(m for m in info.models if m.name == model).constants]
+        return list(info.models[model].constants)
     found = _compare.program()
     if not found:
         return []
@@ -316,7 +316,10 @@ def _module_of(torch, function):
         def forward(self, *args, **kwargs):
             return function(*args, **kwargs)
     try:
-        Function.forward.__signature__ = inspect.signature(function).replace()
+        signature = inspect.signature(function)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        given = [p.replace(kind=p.POSITIONAL_ONLY) if p.name == "self" else p for p in signature.parameters.values()]
+        Function.forward.__signature__ = signature.replace(parameters=[itself, *given])
     except (TypeError, ValueError):
         pass
     return Function()

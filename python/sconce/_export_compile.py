@@ -72,6 +72,16 @@ def instruction_set(torch, cpu):
         yield width
 
 
+def forget_paths(torch):
+    """Caches of this process that name files in folders which an export removes."""
+    from torch._inductor import codecache, utils
+    for name in ("clear_caches", "clear_inductor_caches"):
+        if hasattr(utils, name):
+            getattr(utils, name)()
+    if hasattr(getattr(codecache, "cpp_prefix_path", None), "cache_clear"):
+        codecache.cpp_prefix_path.cache_clear()
+
+
 def forget(cpu_vec_isa):
     for name in ("valid_vec_isa_list", "pick_vec_isa"):
         if hasattr(getattr(cpu_vec_isa, name, None), "cache_clear"):
@@ -185,6 +195,7 @@ class Compiler:
 
     def __exit__(self, *_):
         self.folder.cleanup()
+        forget_paths(self.torch)
 
     def compile(self, name, program, patches):
         """The files of one model."""
@@ -200,6 +211,7 @@ class Compiler:
         if "aot_inductor.precompile_headers" not in patches and self._has("precompile_headers"):
             # They would be compiled anew for each export, whose folder is in the flags.
             patches = {**patches, "aot_inductor.precompile_headers": False}
+        forget_paths(torch)
         with unittest.mock.patch.dict(os.environ, environment), compile_flags(self.cpu, places), torch.no_grad():
             files = torch._inductor.aot_compile(module, tuple(args), dict(kwargs or {}), options=dict(patches))
         if not isinstance(files, list):

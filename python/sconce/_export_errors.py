@@ -1,5 +1,6 @@
 """Why torch could not export or compile a model, and what to do about it."""
 import re
+import subprocess
 
 
 class ExportError(RuntimeError):
@@ -89,10 +90,12 @@ CURES = [
 
 def cured(error, doing):
     """The ExportError for an exception of torch while `doing`."""
-    chain, at = [], error
-    shown = str(error).partition("\nOutput:\n")[2] or str(error)  # a compiler's words, without its long command
+    chain, shown, at = [], "", error
     while at is not None and len(chain) < 8:
-        chain.append(f"{type(at).__name__}: {str(at).partition(chr(10) + 'Output:' + chr(10))[2] or at}")
+        words = _words(at)
+        chain.append(f"{type(at).__name__}: {words}")
+        if not shown or shown == "None":
+            shown = words
         at = at.__cause__ or at.__context__
     text = "\n".join(chain)
     for pattern, cure in CURES:
@@ -101,6 +104,18 @@ def cured(error, doing):
             return ExportError(f"{doing}: {_excerpt(shown)}", cure(text, match) if callable(cure) else cure)
     return ExportError(f"{doing}: {type(error).__name__}: {_excerpt(shown)}",
                        "docs/export.md lists what models must keep to.")
+
+
+def _words(error):
+    """What an exception says; of a failed compiler its messages, without its long command."""
+    if isinstance(error, subprocess.CalledProcessError) and isinstance(error.cmd, list):
+        said = error.stderr or error.output
+        if not said:
+            # torch 2.6 lets the compiler write to the terminal: what did it say?
+            said = subprocess.run(error.cmd, capture_output=True, text=True).stderr
+        return said.decode(errors="replace") if isinstance(said, bytes) else said
+    text = str(error)
+    return text.partition("\nOutput:\n")[2].strip() or text
 
 
 def _excerpt(text, lines=12):

@@ -62,7 +62,7 @@ def verify(package, subjects, tolerance=None, weights=False):
 def models_of(package):
     sconce = _compare.native()
     if sconce:
-        return [model.name for model in sconce.inspect(package).models]
+        return list(sconce.inspect(package).models)
     program = _compare.program()
     if not program:
         raise _compare.NoSconce("there is neither Sconce's native module nor a program `sconce` on PATH (or SCONCE_PROGRAM)")

@@ -13,9 +13,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-DIGITS = HERE.parents[1] / "examples/digits"
-sys.path += [str(DIGITS), str(HERE.parent / "server")]
-os.environ["CXX"] = str(DIGITS / "portable_cxx.sh")
+DATA = HERE.parent / "data"
+sys.path += [str(DATA), str(HERE.parent / "server")]
+os.environ["CXX"] = str(DATA / "portable_cxx.sh")
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 
 import torch  # noqa: E402

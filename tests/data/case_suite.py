@@ -14,8 +14,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "examples/digits"))  # portable_package
-os.environ["CXX"] = str(ROOT / "examples/digits/portable_cxx.sh")
+os.environ["CXX"] = str(ROOT / "tests/data/portable_cxx.sh")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 

@@ -19,7 +19,7 @@ from torch.export._tree_utils import reorder_kwargs
 from torch.utils import _pytree as pytree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tests/data"), str(ROOT / "examples/digits")]
+sys.path.append(str(ROOT / "tests/data"))
 from case_writer import DataFile, same_storage  # noqa: E402
 
 SEED = 1234

@@ -240,7 +240,7 @@ def earlier(options):
 def main():
     options = arguments()
     sys.path.insert(0, str(HERE))
-    os.environ["CXX"] = str(ROOT / "examples/digits/portable_cxx.sh")
+    os.environ["CXX"] = str(ROOT / "tests/data/portable_cxx.sh")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(options.out / "inductor")
     os.environ["AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL"] = "O0"
     os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)

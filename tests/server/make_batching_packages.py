@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 # What is compiled names no path of this machine. Before torch.
-os.environ["CXX"] = str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/portable_cxx.sh")
+os.environ["CXX"] = str(pathlib.Path(__file__).resolve().parents[2] / "tests/data/portable_cxx.sh")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
 os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
 
@@ -23,7 +23,7 @@ from torch.export import Dim
 
 from make_packages import HERE, OPTIONS, strip
 
-sys.path.insert(0, str(HERE.parents[1] / "examples/digits"))
+sys.path.insert(0, str(HERE.parent / "data"))
 from portable_package import make_portable
 
 SHARE, ALONE = {}, {}
