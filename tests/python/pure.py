@@ -13,5 +13,7 @@ except ImportError:
     package = types.ModuleType("sconce")
     package.__path__ = [str(ROOT / "python/sconce")]
     sys.modules["sconce"] = package
+    from sconce._lazy import find
+    package.__getattr__ = find
 
 sys.path.append(str(ROOT / "tests/server"))

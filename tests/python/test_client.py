@@ -2,6 +2,7 @@
 import asyncio
 import collections
 import json
+import re
 import socket
 import sys
 import threading
@@ -674,3 +675,29 @@ def test_a_server_that_ends(tmp_path):
         server.stop()
         with pytest.raises(ConnectionFailed):
             client.infer("fake", ones)
+
+
+def test_the_blocks_of_the_document(capsys):
+    text = (pure.ROOT / "docs/client.md").read_text()
+    blocks = re.findall(r"^```python.*\n((?:.*\n)*?)^```$", text, re.MULTILINE)
+    assert len(blocks) == 4
+    with AdminServer(DIGITS / "digits.pt2") as server:
+        names = {}
+        for block in blocks:
+            block = block.replace("http://127.0.0.1:8000", url(server)).replace("http://127.0.0.1:8003", admin(server))
+            exec(compile(block, "docs/client.md", "exec"), names)
+        assert server.sets("digits")["previous"]["label"] == "step-1200"
+    out = capsys.readouterr().out
+    assert "(3, 10)" in out and "[1, 3]" in out and "sha-256:" in out
+
+
+def test_lazy_names():
+    """What `import sconce` offers without importing it."""
+    import importlib
+
+    from sconce._lazy import PLACES, find
+    for name in PLACES:
+        if PLACES[name] == "sconce.client":
+            assert find(name) is getattr(importlib.import_module(PLACES[name]), name)
+    with pytest.raises(AttributeError, match="nothing"):
+        find("nothing")

@@ -224,3 +224,29 @@ def test_verify(torch_python, tmp_path):
                         (("later:absent",), "no function 'absent'"), (("absent:f",), "absent"), (("later",), "module:function")):
         done = verify(python, path, *words, cwd=tmp_path)
         assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+BLOCKS = dict(re.findall(r"^```python (\w+)\n((?:.*\n)*?)^```$", (pure.ROOT / "docs/export.md").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("label", [label for label in BLOCKS if label != "later"])
+def test_a_block_of_the_document(torch_python, label, tmp_path):
+    """As it stands. What it writes is a package that Sconce checks."""
+    python, _ = torch_python
+    block = BLOCKS[label]
+    for library in ("torchvision", "timm", "transformers"):
+        if re.search(rf"^import .*\b{library}\b", block, re.MULTILINE):
+            probe = subprocess.run([python, "-c", f"import {library}"], capture_output=True, text=True)
+            if probe.returncode:
+                pytest.skip(f"{python} has no {library} that can be imported: {probe.stderr.strip().splitlines()[-1]}")
+    (tmp_path / "block.py").write_text(f"import sys\nsys.path.insert(0, {str(FOLDER)!r})\nimport pure\n{block}")
+    done = subprocess.run([python, "block.py"], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    package, = tmp_path.glob("*.pt2")
+    assert "not compared" not in done.stderr
+    program("check", package)
+    if label == "small":
+        assert "small.pt2: " in done.stdout and "batch of 1" in done.stdout
+        (tmp_path / "models.py").write_text("import torch\n" + BLOCKS["later"])
+        again = verify(python, package, "models.py:example", cwd=tmp_path)
+        assert again.returncode == 1 and "DIFFERS" in again.stdout, again.stderr  # other random weights

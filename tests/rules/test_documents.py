@@ -106,6 +106,15 @@ COMMANDS = {
     "sconce weights status --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,
+    # The client, and making packages
+    **{f"python {label}": run_by("tests/python/test_client.py::test_the_blocks_of_the_document")
+       for label in ("first", "options", "async", "weights")},
+    **{f"python {label}": run_by("tests/python/test_export.py::test_a_block_of_the_document", "where torch and the library are")
+       for label in ("small", "torchvision", "timm", "transformers", "diffusion")},
+    "python later": run_by("tests/python/test_export.py::test_a_block_of_the_document", "verified after the block `small`"),
+    "python -m sconce.verify small.pt2 models.py:example --weights": run_by("tests/python/test_export.py::test_verify"),
+    "apt-get install g++": in_file("dev.packages", "g++", "the file names it for ./dev"),
+    "sconce serve small.pt2": serves(("small", "model")),
     # The C API
     **{line: run_by("tests/c_api/CMakeLists.txt::embed_ctypes") for line in (
         "examples/embed_ctypes.py", "python3 examples/embed_ctypes.py LIBSCONCE model.pt2")},
