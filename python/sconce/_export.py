@@ -1,4 +1,5 @@
 """sconce.export: from a PyTorch model to a package that runs elsewhere, compared with the model before it is written."""
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -11,7 +12,7 @@ import warnings
 
 from sconce import _compare
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
-from sconce._export_errors import ExportError, cured
+from sconce._export_errors import CONTAINERS, ExportError, cured
 from sconce._export_shapes import Batch
 
 OLDEST, NEWEST = (2, 6), (2, 15)
@@ -212,7 +213,7 @@ class Subject:
                               "Call model(*example_args, **kwargs) until it works.") from error
         pytree = self.torch.utils._pytree
 
-        def visit(value):
+        def visit(value, path):
             kind = type(value)
             name = f"{kind.__module__}.{kind.__qualname__}"
             if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -222,16 +223,20 @@ class Subject:
             elif dataclasses.is_dataclass(value) and not isinstance(value, (type, dict)) and kind not in pytree.SUPPORTED_NODES:
                 self.torch.export.register_dataclass(kind, serialized_type_name=name)
             if isinstance(value, dict):
-                children = value.values()
-            elif isinstance(value, (list, tuple)):
-                children = value
+                children = value.items()
+            elif isinstance(value, (list, tuple, collections.deque)):
+                children = enumerate(value)
             elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-                children = [getattr(value, field.name) for field in dataclasses.fields(value)]
+                children = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
             else:
                 children = ()
-            for child in children:
-                visit(child)
-        visit((self.args, self.kwargs, result))
+                if path.startswith("RESULT") and kind not in pytree.SUPPORTED_NODES and \
+                        not isinstance(value, (self.torch.Tensor, bool, int, float, complex, type(None))):
+                    raise ExportError(f"model {self.name!r} returns {name} as {path}", CONTAINERS)
+            for key, child in children:
+                visit(child, f"{path}[{key}]")
+        visit((self.args, self.kwargs), "ARGS")
+        visit(result, "RESULT")
 
     @contextlib.contextmanager
     def in_eval(self):
@@ -283,13 +288,18 @@ class Subject:
         expected = _compare.expected_of(torch, self.answer(args, kwargs))
         try:
             got = _compare.run(package, self.name, self.cloned(args), self.cloned(kwargs),
-                               self.model.state_dict() if weights == "none" else None)
+                               self.weights_for(package) if weights == "none" else None)
         except (_compare.NoSconce, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001  whatever the run says
             raise ExportError(f"{call}: Sconce cannot run the package: {error}",
                               "`sconce check` names what it lacks; operators of your own are added with --op-library.") from error
         return _compare.Comparison(call, _compare.compare(expected, got, tolerance))
+
+    def weights_for(self, package):
+        """What the package has and the model knows, buffers that are not in state_dict() among it."""
+        held = {**dict(self.model.named_buffers(remove_duplicate=False)), **self.model.state_dict()}
+        return {name: held[name] for name in constants_of(package, self.name) if name in held}
 
     def names(self, package):
         """Constants as Sconce lists them; names of state_dict() that are not among them: unused, in the code."""

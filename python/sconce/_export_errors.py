@@ -49,6 +49,12 @@ _BRANCH = ("The model decides by the values of a tensor (if, while, int(), .item
            "Choose with torch.where(condition, a, b), or torch.cond(condition, f, g, (x,)); state what you know of a number "
            "taken from a tensor with torch._check(n >= 0). The line is in torch's message above.")
 
+CONTAINERS = (
+    "Arguments and results are tensors, numbers and None, in tuples, lists, dicts, namedtuples and registered classes. Return "
+    "a dict of the tensors; or register the class: torch.export.register_dataclass(Class) for a dataclass, "
+    "torch.utils._pytree.register_pytree_node(...) for others (an output class of a library, such as ModelOutput: call the "
+    "model with return_dict=False, or wrap it in a module that returns a dict).")
+
 # (text of torch's exceptions, cure): the first that matches. A cure may be a function of the text and the match.
 CURES = [
     (r"no fake impl registered|register_fake|torch\.library\.register_fake|register_kernel.*fake|no fake kernel",
@@ -73,10 +79,7 @@ CURES = [
     (r"one of the (?:outputs|inputs) .*(?:not supported|unsupported)|[Uu]nsupported (?:output|input)|"
      r"Expected .*(?:outputs|inputs).* to be|not supported as (?:an )?(?:output|input)|type .* is not supported as|"
      r"Unexpected output types|not a known type|not registered.*pytree|invalid (?:input|output) type|Unknown output type|Unsupported .*argument",
-     "Arguments and results are tensors, numbers and None, in tuples, lists, dicts, namedtuples and registered classes. Return "
-     "a dict of the tensors; or register the class: torch.export.register_dataclass(Class) for a dataclass, "
-     "torch.utils._pytree.register_pytree_node(...) for others (an output class of a library, such as ModelOutput: call the "
-     "model with return_dict=False, or wrap it in a module that returns a dict)."),
+     CONTAINERS),
     (r"Cannot access data pointer|\.numpy\(\) is not supported|Can't call numpy\(\)|can't be converted to numpy|"
      r"DataPtr.*Fake|Attempting to .*convert.* numpy|FunctionalTensor.*numpy",
      "The model leaves PyTorch (tensor.numpy(), a function of NumPy, a C extension). Write that part with torch operators, or "
