@@ -11,7 +11,7 @@ from collections.abc import Sequence as _Sequence
 from typing import IO as _IO
 from typing import TypeAlias as _TypeAlias
 
-from sconce import _host
+from sconce import _host, _lazy
 from sconce._errors import (Busy, Cancelled, CorruptPackage, DeadlineExceeded, DeviceError, Error, FailedPrecondition,
                             FileNotFound, Incompatible, InputOutputError, InvalidArgument, ModelFailed, NotFound,
                             OutOfMemory, Unavailable, Unsupported)
@@ -112,3 +112,12 @@ def cmake_prefix() -> str:
     if not _os.path.exists(f"{prefix}/lib/cmake/sconce/sconceConfig.cmake"):
         raise FileNotFound(f"{prefix} was not installed from a wheel: it has no CMake files")
     return prefix
+
+
+def __getattr__(name: str) -> object:
+    """sconce.export, sconce.Client and what belongs to them."""
+    return _lazy.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_lazy.PLACES})
